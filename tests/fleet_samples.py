@@ -24,8 +24,8 @@ from frhsic.penalties import (
     Penalty,
 )
 from frhsic.training import MLP, Fleet, Member, Recipe, TrainingData, train
+from frhsic.training.data import Purpose, stream, stream_seed
 from frhsic.training.state import batch_order
-from frhsic.training.streams import Purpose, stream, stream_seed
 
 ROWS, COLUMNS, WIDTH, BATCH = 150, 4, 5, 64  # batches of 64, 64 and 22: the last is partial
 

@@ -23,8 +23,7 @@ from frhsic.certificates import VarianceShare, gdp_certificate
 from frhsic.dependence import hsic, hsic_unbiased
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
 from frhsic.independence.effects import Interval
-from frhsic.kernels import HalfDistance
-from frhsic.kernels.bandwidth import gaussian_at_median
+from frhsic.kernels import HalfDistance, gaussian_at_median
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean, rank_gap, standardized_gdp
 from frhsic.probes import cross_fitted_scores
 from frhsic.report import render, words

@@ -11,8 +11,7 @@ from pytest import approx
 from dependence_samples import gaussian_pair
 from frhsic import dependence as d
 from frhsic.dependence import grams
-from frhsic.kernels import Gaussian, HalfDistance, Laplacian
-from frhsic.kernels.kernel import PerColumn
+from frhsic.kernels import Gaussian, HalfDistance, Laplacian, PerColumn
 
 RNG = np.random.default_rng(0)
 S = RNG.normal(size=60)

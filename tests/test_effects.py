@@ -18,8 +18,7 @@ from frhsic.dependence.exact import CUBE_ROWS, CenteredGram, _estimated_trace, o
 from frhsic.dependence.grams import Gram, centered, hsic_biased
 from frhsic.dependence.grams import hsic_unbiased as unbiased
 from frhsic.independence import equivalence_test, gamma_test, hsic_interval, normalized_hsic_interval, permutation_test
-from frhsic.kernels import Gaussian, HalfDistance, Linear
-from frhsic.kernels.bandwidth import default_gaussian
+from frhsic.kernels import Gaussian, HalfDistance, Linear, default_gaussian
 
 ONE = Gaussian(1.0)
 

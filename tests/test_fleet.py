@@ -73,12 +73,12 @@ def test_same_call_gives_the_same_numbers_bit_for_bit():
 
 
 def test_cutting_the_fleet_to_fit_memory_changes_nothing(monkeypatch):
-    monkeypatch.setattr("frhsic.training.execution.CPU_BUDGET", 2**30)
+    monkeypatch.setattr("frhsic.training.loop.CPU_BUDGET", 2**30)
     data = sample()
     members = [Member(5.0, 2, 1), Member(0.0, 1, 0), Member(1.0, 2, 1), Member(9.0, 1, 1), Member(2.0, 1, 0)]
     whole = binary(data, members, penalty=HSIC.published)
     for budget in (1, 200_000):
-        monkeypatch.setattr("frhsic.training.execution.CPU_BUDGET", budget)
+        monkeypatch.setattr("frhsic.training.loop.CPU_BUDGET", budget)
         cut = binary(data, members, penalty=HSIC.published)
         assert cut.members == whole.members == tuple(members)  # in the order that was asked for
         for index in range(len(members)):

@@ -16,12 +16,11 @@ from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample
 from frhsic.penalties import HSIC, BinnedMMD, Penalty
 from frhsic.penalties.base import Batch
 from frhsic.training import MLP, Member, Recipe, TrainingData, grid
-from frhsic.training.execution import Tick
-from frhsic.training.loop import Trainer
+from frhsic.training.data import Purpose, stream_seed
+from frhsic.training.loop import Tick, Trainer
 from frhsic.training.model import Model, tried
 from frhsic.training.result import DivergenceWarning
 from frhsic.training.state import Layout
-from frhsic.training.streams import Purpose, stream_seed
 
 binary = partial(trained, task="binary", encoder=ENCODER, epochs=3, batch_size=BATCH, device="cpu")
 

@@ -69,7 +69,7 @@ def test_best_epoch_has_the_least_objective_and_a_model_waits_no_longer_than_its
 def test_a_model_stops_alike_alone_and_beside_models_that_stop_later(monkeypatch):
     data = with_held_out(dtype=torch.float64)
     together = binary(data, MEMBERS, penalty=HSIC, epochs=15, patience=2)
-    monkeypatch.setattr("frhsic.training.execution.CPU_BUDGET", 1)
+    monkeypatch.setattr("frhsic.training.loop.CPU_BUDGET", 1)
     apart = binary(data, MEMBERS, penalty=HSIC, epochs=15, patience=2)
     assert len(set(together.epochs_done.tolist())) > 1
     assert torch.equal(together.epochs_done, apart.epochs_done)

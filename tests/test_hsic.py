@@ -12,8 +12,7 @@ from pytest import approx
 
 from dependence_samples import gaussian_population
 from frhsic.dependence import grams, hsic, hsic_unbiased
-from frhsic.kernels import Gaussian, Kernel, Laplacian
-from frhsic.kernels.kernel import PerColumn
+from frhsic.kernels import Gaussian, Kernel, Laplacian, PerColumn
 from kernel_instances import KERNELS, reference_gram
 
 

@@ -11,8 +11,7 @@ from pytest import approx
 
 from frhsic.dependence import features, hsic, hsic_features
 from frhsic.dependence.features import draw_feature_maps
-from frhsic.kernels import Gaussian, Laplacian, Linear
-from frhsic.kernels.kernel import PerColumn
+from frhsic.kernels import Gaussian, Laplacian, Linear, PerColumn
 from kernel_instances import KERNELS
 
 JOINT = PerColumn((Gaussian(1.0), Laplacian(1.5)))

@@ -18,9 +18,9 @@ from frhsic.kernels import (
     HalfDistance,
     Laplacian,
     Linear,
+    PerColumn,
     per_column_gaussians,
 )
-from frhsic.kernels.kernel import PerColumn
 
 pytest.importorskip("triton")
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"

@@ -27,8 +27,7 @@ from frhsic.independence import (
 )
 from frhsic.independence.featured import feature_moments, feature_test
 from frhsic.independence.gamma import gram_pair, permutation_mean_variance, permutation_third_moment
-from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear
-from frhsic.kernels.bandwidth import gaussian_at_median
+from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, gaussian_at_median
 
 
 def approx(expected: float, **tolerance: float) -> object:

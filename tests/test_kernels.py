@@ -14,13 +14,12 @@ from frhsic.kernels import (
     Gaussian,
     Laplacian,
     Linear,
-    bandwidth,
+    PerColumn,
+    gaussian_at_median,
     median_bandwidth,
     per_column_gaussians,
+    squared_distances,
 )
-from frhsic.kernels.bandwidth import gaussian_at_median
-from frhsic.kernels.families import squared_distances
-from frhsic.kernels.kernel import PerColumn
 from kernel_instances import COLUMNS, KERNELS, reference_gram
 
 
@@ -158,7 +157,7 @@ def test_median_bandwidth_with_ties_counts_them():
 def test_median_bandwidth_of_many_rows_is_that_of_a_fixed_subsample(monkeypatch):
     x = sample(300, torch.float64)
     exact = median_bandwidth(x)
-    monkeypatch.setattr(bandwidth, "MEDIAN_ROWS", 200)
+    monkeypatch.setattr("frhsic.kernels.MEDIAN_ROWS", 200)
     chosen = torch.randperm(300, generator=torch.Generator().manual_seed(0))[:200]
     assert median_bandwidth(x) == median_bandwidth(x) == approx(lower_median(x[chosen].numpy()), abs=0, rel=1e-12)
     assert median_bandwidth(x) == approx(exact, abs=0, rel=0.1)

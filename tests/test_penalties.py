@@ -17,6 +17,7 @@ from frhsic.penalties import (
     EIPM,
     GDP,
     HSIC,
+    PENALTY_NAMES,
     Adversary,
     BinnedAdversary,
     BinnedMMD,
@@ -24,8 +25,8 @@ from frhsic.penalties import (
     DistanceCovariance,
     NoPenalty,
     Penalty,
+    penalty_named,
 )
-from frhsic.penalties.names import PENALTY_NAMES, penalty_named
 
 D = WIDTH
 MAKERS: dict[str, Callable[[], Penalty]] = PENALTIES | {

@@ -13,8 +13,8 @@ from dependence_samples import batch
 from frhsic.dependence.grams import centered
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear, median_bandwidth
 from frhsic.penalties import HSIC
+from frhsic.penalties.base import median_distance
 from frhsic.penalties.closed_forms import gaussian_inner
-from frhsic.penalties.scales import median_distance
 
 
 def plain(kernel_z=None, kernel_s=None, **options):

@@ -37,9 +37,8 @@ from frhsic.estimators import (
 )
 from frhsic.estimators.conditional import BoostedMeans
 from frhsic.kernels import Gaussian, Laplacian, Linear
-from frhsic.penalties import EIPM, GDP, HSIC, BinnedMMD, DistanceCorrelation, Penalty
+from frhsic.penalties import EIPM, GDP, HSIC, PENALTY_NAMES, BinnedMMD, DistanceCorrelation, Penalty
 from frhsic.penalties.base import Batch
-from frhsic.penalties.names import PENALTY_NAMES
 from frhsic.persistence import file_bytes, from_json, to_json
 
 SHORT = quick(epochs=2)

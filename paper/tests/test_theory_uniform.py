@@ -10,8 +10,7 @@ import torch
 from pytest import approx
 
 from certificate_instances import table_of
-from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel
-from frhsic.kernels.kernel import PerColumn
+from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, PerColumn
 from frhsic_paper.theory import (
     FiniteLaw,
     LinearEncoders,

@@ -63,8 +63,8 @@ from frhsic.penalties import NoPenalty, Penalty
 from frhsic.tables.encoding import Category, Number, Quantiles, Robust, TableEncoding
 from frhsic.tables.schema import ColumnType, Schema
 from frhsic.training import MLP, Training
+from frhsic.training.data import seeded
 from frhsic.training.result import Bottleneck
-from frhsic.training.streams import seeded
 
 __all__ = ["load", "save"]
 
@@ -79,7 +79,7 @@ TABLES = (Category, ColumnType, Number, Quantiles, Robust, Schema, TableEncoding
 FITTED = (Block, Choice, DensityRatio, Gap, JointBasis, MLP, SensitiveBasis, Solution, TradeOffs, Training)
 CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (*TABLES, *FITTED)} | {
     name: cls
-    for module, base in ((kernels.families, Kernel), (kernels.kernel, Kernel), (penalties, Penalty))
+    for module, base in ((kernels, Kernel), (penalties, Penalty))
     for name, cls in vars(module).items()
     if isinstance(cls, type) and issubclass(cls, base) and cls is not base and not name.startswith("_")
 }

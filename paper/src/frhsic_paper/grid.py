@@ -16,11 +16,10 @@ from torch import Tensor, nn
 
 from frhsic.datasets import Dataset, Split, load_dataset
 from frhsic.kernels import Gaussian, Linear
-from frhsic.penalties import HSIC, BinnedMMD, DistanceCorrelation, Penalty
+from frhsic.penalties import HSIC, BinnedMMD, DistanceCorrelation, Penalty, penalty_named
 from frhsic.penalties.adversary import _Adversarial
-from frhsic.penalties.names import penalty_named
 from frhsic.training import MLP, Fleet, Member, Recipe, TrainingData, train
-from frhsic.training.execution import Tick
+from frhsic.training.loop import Tick
 from frhsic.training.recipe import Task
 from frhsic_paper import records
 from frhsic_paper.measures import measured
@@ -114,7 +113,7 @@ class CorrelationAdversary(_Adversarial):
 def text_baselines(z_dim: int) -> dict[str, Callable[[], Penalty]]:
     """Return the makers of the baselines that the text describes otherwise than the reference code has them.
 
-    | | text, here | reference code, ``frhsic.penalties.names`` |
+    | | text, here | reference code, ``frhsic.penalties`` |
     |---|---|---|
     | MMD | mean squared MMD of pairs of ten bins of equal width | sum of squared mean differences, ten quantile bins |
     | dCor | unbiased distance correlation | squared distance covariance, biased |

@@ -21,9 +21,7 @@ from frhsic.dependence.grams import column_scales
 from frhsic.independence import conditional_test, gamma, normalized_hsic_interval
 from frhsic.independence.effects import Interval, hsic_effect, normalized_effect
 from frhsic.independence.gamma import gram_pair
-from frhsic.kernels import Gaussian, HalfDistance, Kernel
-from frhsic.kernels.bandwidth import default_gaussian
-from frhsic.kernels.kernel import PerColumn
+from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
 from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, gdp_curve, local_mean, rank_gap
 from frhsic.parity.curve import curve_of_sums
 from frhsic.parity.gap import ColumnGap, GapOptions, largest_gap

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence.grams import TILE_ENTRIES, gram_times, kernel_or_median, paired_rows, recentered, safe_sqrt
-from frhsic.kernels import Kernel
-from frhsic.kernels.families import squared_distances
+from frhsic.kernels import Kernel, squared_distances
 
 # Kernel values that `eipm` computes at most unless anchors are given, and for how many its message advises anchors.
 MOST_ENTRIES, ADVISED_ENTRIES = 10**12, 10**11

@@ -29,8 +29,7 @@ from torch import Tensor
 from frhsic import _arrays
 from frhsic.dependence.exact import GramSums, PairSums, hsic, pair_sums
 from frhsic.dependence.grams import Gram, paired_rows, safe_sqrt, working_copy
-from frhsic.kernels import HalfDistance
-from frhsic.kernels.families import squared_distances
+from frhsic.kernels import HalfDistance, squared_distances
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]

@@ -26,8 +26,7 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence.grams import kernel_or_median, paired_rows, recentered
-from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear
-from frhsic.kernels.kernel import Multiple, PerColumn, Product, Sum
+from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, Multiple, PerColumn, Product, Sum
 
 CHUNK = 4096  # rows whose features are held at once
 

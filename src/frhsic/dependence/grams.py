@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.kernels import Gaussian, Kernel
-from frhsic.kernels.bandwidth import gaussian_at_median
+from frhsic.kernels import Gaussian, Kernel, gaussian_at_median
 
 
 def centered(k: Tensor) -> Tensor:

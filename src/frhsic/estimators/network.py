@@ -41,13 +41,12 @@ from frhsic.estimators.inputs import (
     warn_of_suspicions,
     warn_without_attributes,
 )
-from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty
-from frhsic.penalties.names import penalty_named
+from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty, penalty_named
 from frhsic.tables.encoding import Number, Quantiles, TableEncoding
 from frhsic.training import MLP, Fleet, Member, Recipe, Training, TrainingData, train
+from frhsic.training.data import Purpose, seeded, stream_seed
 from frhsic.training.recipe import Task, output_width
 from frhsic.training.result import Bottleneck, enough_rows
-from frhsic.training.streams import Purpose, seeded, stream_seed
 
 # Rows of a block of predictions. All blocks have this size, so that the score of a row depends on no other row.
 BLOCK = 256

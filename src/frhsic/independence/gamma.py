@@ -28,8 +28,7 @@ from torch import Tensor
 from frhsic import _arrays
 from frhsic.dependence.exact import OwnSums, PairSums, own_sums, pair_sums, product_rows
 from frhsic.dependence.grams import Gram, kernel_or_median, paired_rows, working_copy
-from frhsic.kernels import Kernel
-from frhsic.kernels.bandwidth import default_gaussian
+from frhsic.kernels import Kernel, default_gaussian
 
 
 def gamma_test(

@@ -27,8 +27,7 @@ from frhsic import _arrays
 from frhsic.dependence.exact import GramSums
 from frhsic.dependence.grams import Gram, paired_rows, pivoted_cholesky, tiles
 from frhsic.independence.gamma import GramPair, IndependenceResult, gram_pair, require_level
-from frhsic.kernels import Gaussian, Kernel, Linear
-from frhsic.kernels.bandwidth import default_gaussian
+from frhsic.kernels import Gaussian, Kernel, Linear, default_gaussian
 
 DENSE_ROWS = 2048
 """Up to this many rows a Gram matrix may be held whole (32 MiB); above it memory is O(n)."""

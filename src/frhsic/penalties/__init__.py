@@ -1,7 +1,11 @@
 """Penalties: differentiable measures, on one batch, of how much Z depends on S."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 from frhsic.penalties.adversary import Adversary, BinnedAdversary
-from frhsic.penalties.base import NoPenalty, Penalty
+from frhsic.penalties.base import Condition, NoPenalty, Penalty
 from frhsic.penalties.hsic import HSIC
 from frhsic.penalties.rivals import EIPM, GDP, BinnedMMD, DistanceCorrelation, DistanceCovariance
 
@@ -17,3 +21,51 @@ __all__ = [
     "NoPenalty",
     "Penalty",
 ]
+
+# How to make each penalty from the columns of Z, whether there is a head, and which rows count.
+MAKERS: dict[str, Callable[[int, bool, Condition], Penalty]] = {
+    "hsic": lambda z_dim, head, condition: HSIC(head_weight=1.0 if head else 0.0, condition=condition),
+    "frhsic": lambda z_dim, head, condition: HSIC.published(condition=condition),
+    "frem": lambda z_dim, head, condition: EIPM(condition=condition),
+    "reg-gdp": lambda z_dim, head, condition: GDP(condition=condition),
+    "adv": lambda z_dim, head, condition: Adversary(z_dim),
+    "mmd": lambda z_dim, head, condition: BinnedMMD.published(condition=condition),
+    "laftr": lambda z_dim, head, condition: BinnedAdversary(z_dim),
+    "dcor": lambda z_dim, head, condition: DistanceCovariance(condition=condition),
+    "none": lambda z_dim, head, condition: NoPenalty(),
+}
+
+# Every name that :func:`penalty_named` knows. All but "hsic" are those of the published numbers.
+PENALTY_NAMES = tuple(MAKERS)
+
+
+def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: Condition = "all") -> Penalty:
+    """Return the penalty of a name in :data:`PENALTY_NAMES`. For a variant, make an object of :mod:`frhsic.penalties`.
+
+    Parameters
+    ----------
+    name
+        A name such as "hsic".
+    z_dim
+        Columns of Z, which an adversary needs.
+    head
+        Whether there is a head to be deployed. If not (an encoder trained on reconstruction), "hsic" leaves out the
+        term of the head; the linear part of its kernel on Z covers every affine head. A penalty of scores is refused.
+    condition
+        ``"positive"`` for Equal Opportunity, see :class:`~frhsic.penalties.Penalty`; not for adversaries.
+
+    Examples
+    --------
+    >>> penalty_named("hsic").needs_scores, penalty_named("frhsic").needs_scores
+    (True, False)
+    >>> penalty_named("adv", z_dim=8).z_dim
+    8
+    """
+    if name not in MAKERS:
+        raise ValueError(f"penalty={name!r} is not known; pass one of {', '.join(map(repr, MAKERS))}, or an object.")
+    penalty = MAKERS[name](z_dim, head, condition)
+    if penalty.needs_scores and not head:
+        raise ValueError(f"penalty={name!r} penalizes scores, and an encoder without a head has none; choose 'hsic'.")
+    if penalty.condition != condition and name != "none":
+        raise ValueError(f"penalty={name!r} has no form for Equal Opportunity; choose another, or condition='all'.")
+    return penalty

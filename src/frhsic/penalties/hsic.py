@@ -13,19 +13,19 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence.grams import centered
-from frhsic.kernels import Gaussian, Kernel, Linear
-from frhsic.kernels.bandwidth import default_gaussian
-from frhsic.kernels.kernel import Multiple, PerColumn, Sum
-from frhsic.penalties.base import Batch, Condition, one_of
-from frhsic.penalties.closed_forms import gaussian_inner
-from frhsic.penalties.scales import (
+from frhsic.kernels import Gaussian, Kernel, Linear, Multiple, PerColumn, Sum, default_gaussian
+from frhsic.penalties.base import (
     SLACK,
+    Batch,
+    Condition,
     ScaledPenalty,
     ScaleZ,
     kernel_or_unit,
     median_distance,
+    one_of,
     standardized,
 )
+from frhsic.penalties.closed_forms import gaussian_inner
 
 ScaleS = Literal["median", "published"]
 Attributes = Literal["joint", "sum", "isotropic"]
@@ -67,7 +67,7 @@ class HSIC(ScaledPenalty):
         continuous attribute. A smaller bandwidth sees finer dependence, with more noise.
     scale_z
         The unit :math:`\sigma_Z`: ``"whitened"``, ``"standardized"``, ``"normalized"``, ``"published"`` or
-        a number; see :class:`~frhsic.penalties.scales.ScaledPenalty`. Keep the default unless Z is very wide
+        a number; see :class:`~frhsic.penalties.base.ScaledPenalty`. Keep the default unless Z is very wide
         (``"standardized"`` is cheaper) or has a unit of its own (a number).
     scale_s
         The unit :math:`\sigma_S`, fixed by :meth:`prepare`. ``"median"`` is the median distance of the training rows,

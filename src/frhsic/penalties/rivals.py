@@ -20,8 +20,7 @@ from frhsic.dependence.conditional import eipm_from_gram, leave_one_out_weights
 from frhsic.dependence.distance import euclidean_distances, ratio
 from frhsic.kernels import Kernel
 from frhsic.parity.smoothed import Weighting, equispaced, gdp_value
-from frhsic.penalties.base import Batch, Condition, Penalty, Statistic, one_of, zero
-from frhsic.penalties.scales import ScaledPenalty, ScaleZ
+from frhsic.penalties.base import Batch, Condition, Penalty, ScaledPenalty, ScaleZ, Statistic, one_of, zero
 
 Kind = Literal["pairwise", "mean-difference"]
 Edges = Literal["equal-width", "quantile"]
@@ -50,7 +49,7 @@ class EIPM(ScaledPenalty):
     Parameters
     ----------
     kernel_z, scale_z
-        The kernel of K and the unit of z, see :class:`~frhsic.penalties.scales.ScaledPenalty`. The defaults are the
+        The kernel of K and the unit of z, see :class:`~frhsic.penalties.base.ScaledPenalty`. The defaults are the
         published ones: a Gaussian of bandwidth 1 on unscaled z.
     gamma
         Bandwidth of the weights, in units of s; several attributes share one Gaussian.
@@ -124,7 +123,7 @@ class BinnedMMD(ScaledPenalty):
     kind
         ``"pairwise"`` or ``"mean-difference"``.
     kernel_z, scale_z
-        The kernel of ``"pairwise"`` and the unit of z, see :class:`~frhsic.penalties.scales.ScaledPenalty`.
+        The kernel of ``"pairwise"`` and the unit of z, see :class:`~frhsic.penalties.base.ScaledPenalty`.
         ``"mean-difference"`` uses the unit too: z is divided by it.
     bins
         Number of bins of each attribute.

@@ -12,10 +12,9 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.func import functional_call, vmap
 
 from frhsic.penalties.base import Penalty
-from frhsic.training.data import TrainingData
+from frhsic.training.data import Purpose, TrainingData, seeded, stream, stream_seed
 from frhsic.training.recipe import Recipe, Task, require_rows, row_losses
 from frhsic.training.state import State, batch_shapes, is_trained
-from frhsic.training.streams import Purpose, seeded, stream, stream_seed
 
 Stacked = dict[str, Tensor]
 

@@ -25,8 +25,7 @@ from torch.nn import functional
 
 from frhsic import _arrays
 from frhsic.penalties.base import NoPenalty, Penalty
-from frhsic.training.data import TrainingData
-from frhsic.training.streams import seeded
+from frhsic.training.data import TrainingData, seeded
 
 # Above this value log(1 + exp f) equals f to the last digit of float64.
 SOFTPLUS_LINEAR = 40.0

@@ -19,8 +19,7 @@ from itertools import accumulate, pairwise
 import torch
 from torch import Tensor, nn
 
-from frhsic.training.data import Member, TrainingData
-from frhsic.training.streams import Purpose, stream
+from frhsic.training.data import Member, Purpose, TrainingData, stream
 
 # Fewest rows with S in a whole batch: with fewer, an unbiased HSIC is not defined.
 LEAST_LABELLED = 4

@@ -9,8 +9,7 @@ import torch
 from frhsic import _arrays
 from frhsic.certificates import Certificate
 from frhsic.dependence.grams import kernel_or_median
-from frhsic.kernels import Kernel
-from frhsic.kernels.bandwidth import gaussian_at_median
+from frhsic.kernels import Kernel, gaussian_at_median
 from frhsic_paper.theory.finite import FiniteLaw, expected_mmd_certificate
 
 

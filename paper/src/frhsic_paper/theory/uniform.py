@@ -17,8 +17,7 @@ from typing import Literal
 
 from frhsic import _arrays
 from frhsic.certificates import FIXED_KERNELS, LARGEST_HSIC, Certificate, hsic_certificate
-from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel
-from frhsic.kernels.kernel import PerColumn, Product
+from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, PerColumn, Product
 
 ACTIVATIONS = {"identity": 1.0, "relu": 1.0, "tanh": 1.0, "selu": 1.0507009873554805 * 1.6732632423543772}
 """Lipschitz constants of activations that are zero at zero; SELU's is its slope at 0 from below, about 1.7581."""

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from frhsic import ParityClassifier, ParityRegressor
 from frhsic.tables.encoding import TableEncoding
 from frhsic.training import Member, Recipe, TrainingData, train
-from frhsic.training.streams import Purpose, stream_seed
+from frhsic.training.data import Purpose, stream_seed
 from frhsic_paper.protocol import METHODS as PAPER_METHODS
 from frhsic_paper.protocol import OWN
 from frhsic_paper.tuned.penalties import PENALTIES

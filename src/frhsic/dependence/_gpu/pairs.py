@@ -21,8 +21,7 @@ from torch import Tensor
 
 from frhsic.dependence._gpu import kernels
 from frhsic.dependence.grams import nearly_constant
-from frhsic.kernels import Gaussian, Kernel
-from frhsic.kernels.kernel import PerColumn, Product
+from frhsic.kernels import Gaussian, Kernel, PerColumn, Product
 
 # Columns from which distances come from matrix products; below, differences are as quick and keep all digits.
 FEWEST_FOR_PRODUCTS = 5

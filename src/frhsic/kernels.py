@@ -1,0 +1,557 @@
+r"""Kernels, their algebra, and the median bandwidth.
+
+A kernel is an immutable callable :math:`(x, y) \mapsto k(x, y)` on the rows of two matrices; its docstring states
+the formula. Each variable has its own kernel and its own bandwidth. Kernels add and multiply, with each other and
+with numbers, as in ``10 * Linear() + Gaussian(1.0)``. Each knows the properties that the theorems need: an upper bound
+of :math:`k(x, x)`, whether it is invariant to a common shift, and whether it is characteristic.
+
+References
+----------
+Ni and Huo, *A Joint-Distribution Route to Fair Representations with Continuous Sensitive Attributes*.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+from operator import mul
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.spatial.distance import pdist
+from torch import Tensor
+
+from frhsic import _arrays
+
+__all__ = [
+    "Gaussian",
+    "HalfDistance",
+    "InverseMultiquadric",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "median_bandwidth",
+    "per_column_gaussians",
+]
+
+
+class Kernel(ABC):
+    """A positive semi-definite kernel: callable, with properties that the theorems and the numerics need.
+
+    Kernels add and multiply, with each other and with non-negative numbers: ``10 * Linear() + Gaussian(1.0)``.
+    """
+
+    @abstractmethod
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the matrix of k(x_i, y_j), of shape (..., n, m)."""
+
+    @abstractmethod
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return k(x_i, y_j) minus :attr:`offset`, computed without losing digits where k is nearly constant.
+
+        HSIC does not change when a constant is added to a kernel. Summing k − 1 in place of k keeps the digits of its
+        three terms, which nearly cancel.
+        """
+
+    @property
+    @abstractmethod
+    def offset(self) -> float:
+        """The constant that :meth:`shifted` subtracts: 1 for a radial kernel, 0 for the linear one.
+
+        Offsets add and multiply as the kernels do.
+        """
+
+    @abstractmethod
+    def diagonal(self, x: Tensor) -> Tensor:
+        """Return k(x_i, x_i), of shape (..., n)."""
+
+    @property
+    @abstractmethod
+    def bound(self) -> float:
+        """The supremum of k(x, x): 1 for unit-diagonal kernels, infinity for unbounded ones."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether k(x, x) is bounded."""
+        return math.isfinite(self.bound)
+
+    @property
+    def unit_diagonal(self) -> bool:
+        """Whether k(x, x) = 1 for every x."""
+        return self.shift_invariant and self.bound == 1
+
+    @property
+    @abstractmethod
+    def shift_invariant(self) -> bool:
+        """Whether k(x + c, y + c) = k(x, y)."""
+
+    @property
+    @abstractmethod
+    def centering_safe(self) -> bool:
+        """Whether HSIC stays the same when a constant is added to every row.
+
+        True for shift-invariant kernels, for the linear one (HKH removes its shift) and for their sums.
+        """
+
+    @property
+    @abstractmethod
+    def characteristic(self) -> bool:
+        """Whether the mean embedding separates probability laws on R^d."""
+
+    def __add__(self, other: Kernel) -> Sum:
+        if not isinstance(other, Kernel):
+            raise _not_a_kernel(other)
+        return Sum(self, other)
+
+    def __mul__(self, other: Kernel | float) -> Product | Multiple:
+        return Product(self, other) if isinstance(other, Kernel) else Multiple(other, self)
+
+    def __rmul__(self, factor: float) -> Multiple:
+        return Multiple(factor, self)
+
+
+@dataclass(frozen=True)
+class Sum(Kernel):
+    """Sum of two kernels on the same variable, k(x, y) = a(x, y) + b(x, y); characteristic if either is."""
+
+    a: Kernel
+    b: Kernel
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.a(x, y) + self.b(x, y)
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.a.shifted(x, y) + self.b.shifted(x, y)
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        return self.a.diagonal(x) + self.b.diagonal(x)
+
+    @property
+    def offset(self) -> float:
+        return self.a.offset + self.b.offset
+
+    @property
+    def bound(self) -> float:
+        return self.a.bound + self.b.bound
+
+    @property
+    def shift_invariant(self) -> bool:
+        return self.a.shift_invariant and self.b.shift_invariant
+
+    @property
+    def centering_safe(self) -> bool:
+        return self.a.centering_safe and self.b.centering_safe
+
+    @property
+    def characteristic(self) -> bool:
+        return self.a.characteristic or self.b.characteristic
+
+
+class _Factors(Kernel):
+    """A product of kernels, each on all columns or on one."""
+
+    @property
+    @abstractmethod
+    def factors(self) -> tuple[Kernel, ...]:
+        """The kernels."""
+
+    @abstractmethod
+    def _each(self, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
+        """Yield each kernel with its columns of each of the matrices."""
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        product: Tensor = reduce(mul, (kernel(a, b) for kernel, a, b in self._each(x, y)))
+        return product
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        # ab - αβ = (a-α)(b-β) + β(a-α) + α(b-β), with α and β the offsets
+        (first, *rest), offset = self._each(x, y), self.factors[0].offset
+        total: Tensor = first[0].shifted(*first[1:])
+        for kernel, a, b in rest:
+            other = kernel.shifted(a, b)
+            total = total * other + kernel.offset * total + offset * other
+            offset *= kernel.offset
+        return total
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        product: Tensor = reduce(mul, (kernel.diagonal(columns) for kernel, columns in self._each(x)))
+        return product
+
+    @property
+    def offset(self) -> float:
+        return math.prod(kernel.offset for kernel in self.factors)
+
+    @property
+    def bound(self) -> float:
+        return reduce(_times, (kernel.bound for kernel in self.factors))
+
+    @property
+    def shift_invariant(self) -> bool:
+        return all(kernel.shift_invariant for kernel in self.factors)
+
+    centering_safe = shift_invariant
+
+    @property
+    def characteristic(self) -> bool:
+        return all(kernel.characteristic and kernel.shift_invariant for kernel in self.factors)
+
+
+@dataclass(frozen=True)
+class Product(_Factors):
+    """Product of two kernels on the same variable, k(x, y) = a(x, y) b(x, y).
+
+    Characteristic if both factors are radial (the spectral density of their product is then positive everywhere); a
+    product with the linear kernel is not claimed to be.
+    """
+
+    a: Kernel
+    b: Kernel
+
+    @property
+    def factors(self) -> tuple[Kernel, ...]:
+        return self.a, self.b
+
+    def _each(self, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
+        return ((kernel, *rows) for kernel in self.factors)
+
+
+@dataclass(frozen=True)
+class Multiple(Kernel):
+    r"""Kernel times a non-negative number, :math:`k(x, y) = c\, \kappa(x, y)`.
+
+    Written ``c * kernel`` or ``kernel * c``. In a sum, the factors say how much each part counts.
+
+    Examples
+    --------
+    >>> from frhsic.kernels import Gaussian, Linear
+    >>> 10 * Linear() + Gaussian(1.0)
+    Sum(a=Multiple(factor=10.0, kernel=Linear()), b=Gaussian(bandwidth=1.0))
+    """
+
+    factor: float
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        if isinstance(self.factor, (bool, str)) or not hasattr(self.factor, "__float__"):
+            raise _not_a_kernel(self.factor)
+        if not 0 <= float(self.factor) < math.inf:
+            raise ValueError(f"a kernel was multiplied by {float(self.factor)}; pass a finite number, zero or more.")
+        if self.factor:
+            _arrays.require_scale(float(self.factor), "the factor of a kernel")
+        object.__setattr__(self, "factor", float(self.factor))
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.factor * self.kernel(x, y)
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.factor * self.kernel.shifted(x, y)
+
+    @property
+    def offset(self) -> float:
+        return self.factor * self.kernel.offset
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        return self.factor * self.kernel.diagonal(x)
+
+    @property
+    def bound(self) -> float:
+        return _times(self.factor, self.kernel.bound)
+
+    @property
+    def shift_invariant(self) -> bool:
+        return self.factor == 0 or self.kernel.shift_invariant
+
+    @property
+    def centering_safe(self) -> bool:
+        return self.factor == 0 or self.kernel.centering_safe
+
+    @property
+    def characteristic(self) -> bool:
+        return self.factor > 0 and self.kernel.characteristic
+
+
+@dataclass(frozen=True)
+class PerColumn(_Factors):
+    r"""Product over columns, one kernel each: :math:`k(x, y) = \prod_c k_c(x_c, y_c)`.
+
+    The joint kernel on several sensitive attributes, each in its own unit and with its own bandwidth. Characteristic if
+    all factors are and are invariant to shifts (Szabo and Sriperumbudur, 2018, Theorem 4).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from frhsic.kernels import Gaussian
+    >>> both = PerColumn((Gaussian(1.0), Gaussian(10.0)))
+    >>> both(torch.zeros(1, 2), torch.tensor([[1.0, 10.0]]))
+    tensor([[0.3679]])
+    """
+
+    kernels: tuple[Kernel, ...]
+
+    def __post_init__(self) -> None:
+        if not self.kernels:
+            raise ValueError("PerColumn needs at least one kernel.")
+
+    @property
+    def factors(self) -> tuple[Kernel, ...]:
+        return self.kernels
+
+    def _each(self, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
+        for x in rows:
+            if x.shape[-1] != len(self.kernels):
+                raise ValueError(f"{len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each.")
+        return zip(self.kernels, *(torch.split(x, 1, dim=-1) for x in rows))
+
+
+def _times(a: float, b: float) -> float:
+    return 0.0 if 0 in (a, b) else a * b  # 0 times an unbounded kernel is 0, not NaN
+
+
+def _not_a_kernel(other: object) -> TypeError:
+    return TypeError(
+        f"{type(other).__name__} is not a kernel; add or multiply kernels, such as Gaussian(1.0), or multiply one by a "
+        "number."
+    )
+
+
+def squared_distances(x: Tensor, y: Tensor) -> Tensor:
+    r"""Squared Euclidean distances, :math:`\|x_i - y_j\|^2`, of shape (..., n, m).
+
+    One column is subtracted directly. More go through one matrix product, of :math:`(x, \|x\|^2, 1)` with
+    :math:`(-2y, 1, \|y\|^2)`, after both sides are moved by the centre of `y`, because
+    :math:`\|x\|^2 + \|y\|^2 - 2 x^\top y` loses digits when both are far from zero. The centre is the median of some
+    rows in float64, so that one far-off row does not cost the others their digits, and the mean in float32.
+    """
+    if x.shape[-1] == 1:
+        return (x - y.mT) ** 2
+    if y.dtype == torch.float64:
+        some = y.detach()[..., :: 1 + y.shape[-2] // 16, :]
+        center = some.median(dim=-2, keepdim=True).values
+    else:  # training: the mean is quicker
+        center = y.detach().mean(dim=-2, keepdim=True)
+    x, y = x - center, y - center
+    left = torch.cat([x, (x * x).sum(-1, keepdim=True), torch.ones_like(x[..., :1])], dim=-1)
+    right = torch.cat([-2 * y, torch.ones_like(y[..., :1]), (y * y).sum(-1, keepdim=True)], dim=-1)
+    return torch.relu(left @ right.mT)  # relu rather than clamp_min: one pass less in the backward of every step
+
+
+@dataclass(frozen=True)
+class _Radial(Kernel):
+    """Kernel of the distance alone, with k(x, x) = 1; bounded and characteristic."""
+
+    offset = bound = 1.0
+    shift_invariant = centering_safe = characteristic = True
+    bandwidth: float | Tensor
+
+    def __post_init__(self) -> None:
+        value = self.bandwidth
+        if isinstance(value, Tensor):
+            if value.ndim != 0:
+                raise ValueError(f"bandwidth has shape {tuple(value.shape)}; pass a number or a 0-d tensor.")
+            return  # the value is not checked: it may be batched by vmap, or on a GPU
+        if isinstance(value, bool) or (not isinstance(value, (int, float)) and not hasattr(value, "__float__")):
+            raise TypeError(f"bandwidth is {type(value).__name__}; pass a positive number or a 0-d tensor.")
+        _arrays.require_scale(float(value), "bandwidth")
+
+    @abstractmethod
+    def _log(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the logarithm of k(x_i, y_j)."""
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.exp(self._log(x, y))
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.expm1(self._log(x, y))
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        return torch.ones(x.shape[:-1], dtype=x.dtype, device=x.device)
+
+
+class Gaussian(_Radial):
+    r"""Gaussian kernel, :math:`k(x, y) = \exp(-\|x - y\|^2 / 2\sigma^2)`.
+
+    Examples
+    --------
+    >>> Gaussian(1.0)(torch.zeros(1, 1), torch.ones(1, 1))
+    tensor([[0.6065]])
+    """
+
+    def _log(self, x: Tensor, y: Tensor) -> Tensor:
+        return squared_distances(x, y) * (-0.5 / self.bandwidth**2)
+
+
+class Laplacian(_Radial):
+    r"""Laplacian kernel, :math:`k(x, y) = \exp(-\|x - y\|_1 / \sigma)`.
+
+    Examples
+    --------
+    >>> Laplacian(1.0)(torch.zeros(1, 2), torch.ones(1, 2))
+    tensor([[0.1353]])
+    """
+
+    def _log(self, x: Tensor, y: Tensor) -> Tensor:
+        return -_absolute_distances(x, y) / self.bandwidth
+
+
+class InverseMultiquadric(_Radial):
+    r"""Inverse multiquadric kernel, :math:`k(x, y) = (1 + \|x - y\|^2 / \sigma^2)^{-1/2}`.
+
+    Examples
+    --------
+    >>> InverseMultiquadric(1.0)(torch.zeros(1, 1), torch.ones(1, 1))
+    tensor([[0.7071]])
+    """
+
+    def _log(self, x: Tensor, y: Tensor) -> Tensor:
+        return -torch.log1p(squared_distances(x, y) / self.bandwidth**2) / 2
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.rsqrt(1 + squared_distances(x, y) / self.bandwidth**2)
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    r"""Linear kernel, :math:`k(x, y) = x^\top y`. Unbounded; sees differences of means only.
+
+    Examples
+    --------
+    >>> Linear()(torch.tensor([[2.0, 1.0]]), torch.tensor([[3.0, 5.0]]))
+    tensor([[11.]])
+    """
+
+    offset = 0.0
+    bound = math.inf
+    shift_invariant = characteristic = False
+    centering_safe = True
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        return x @ y.mT
+
+    shifted = __call__
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        return (x * x).sum(-1)
+
+
+@dataclass(frozen=True)
+class HalfDistance(Kernel):
+    r"""Half-distance kernel, :math:`k(x, y) = (\|x\| + \|y\| - \|x - y\|) / 2`.
+
+    HSIC under it is a quarter of the squared distance covariance. Unbounded; characteristic for laws with a mean.
+
+    Examples
+    --------
+    >>> HalfDistance()(torch.tensor([[3.0]]), torch.tensor([[2.0], [-2.0]]))
+    tensor([[2., 0.]])
+    """
+
+    offset = 0.0
+    bound = math.inf
+    shift_invariant = False
+    centering_safe = characteristic = True
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        half = self.diagonal(x)[..., :, None] / 2 + self.diagonal(y)[..., None, :] / 2
+        return torch.sub(half, _distances(x, y), alpha=0.5)
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        return self(x, y)
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        norms: Tensor = torch.linalg.vector_norm(x, dim=-1)
+        return norms
+
+
+def _distances(x: Tensor, y: Tensor) -> Tensor:
+    """Euclidean distances, subtracted before they are squared, so that rows which coincide are at distance 0."""
+    if x.shape[-1] == 1:
+        return (x - y.mT).abs()
+    distances: Tensor = torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+    return distances
+
+
+def _absolute_distances(x: Tensor, y: Tensor) -> Tensor:
+    """Sum over columns of |x_i − y_j|, one column at a time, so that no (n, m, d) tensor is needed."""
+    total = (x[..., :, None, 0] - y[..., None, :, 0]).abs()
+    for column in range(1, x.shape[-1]):
+        total = total + (x[..., :, None, column] - y[..., None, :, column]).abs()
+    return total
+
+
+# Number of rows above which :func:`median_bandwidth` uses a subsample of this size.
+MEDIAN_ROWS = 2048
+
+
+def median_bandwidth(x: Any, *, name: str = "x") -> float:
+    r"""Lower median of the off-diagonal Euclidean distances between rows, :math:`\mathrm{med}_{i<j} \|x_i - x_j\|`.
+
+    For an even number of distances, the smaller of the two middle ones. Exact up to 2,048 rows. Larger samples are
+    represented by 2,048 rows drawn without replacement with a fixed seed, so that the same data give the same number.
+
+    Raises
+    ------
+    ValueError
+        If the median is zero, because half or more of the pairs coincide.
+
+    Examples
+    --------
+    >>> median_bandwidth([0.0, 1.0, 3.0])
+    2.0
+    """
+    value = _lower_median(_pair_distances(x, name))
+    if value == 0:
+        raise ValueError(
+            f"median distance of {name}, of shape {tuple(x.shape) if hasattr(x, 'shape') else (len(x),)}, is 0: "
+            f"half or more of its pairs coincide. Pass a kernel with a bandwidth, such as Gaussian(bandwidth=...), "
+            f"for {name}."
+        )
+    return value
+
+
+def _pair_distances(x: Any, name: str) -> np.ndarray:
+    """Return the distances between pairs of rows; 0 exactly where two coincide, as differences are squared."""
+    rows = _arrays.matrix(x, name).detach().to(torch.float64)
+    _arrays.require_rows(rows.shape[0], 2, f"the median distance of {name}")
+    if rows.shape[0] > MEDIAN_ROWS:
+        order = torch.randperm(rows.shape[0], generator=torch.Generator().manual_seed(0), device="cpu")
+        rows = rows[order[:MEDIAN_ROWS].to(rows.device)]
+    return np.asarray(pdist(_arrays.to_numpy(rows)))
+
+
+def _lower_median(values: np.ndarray) -> float:
+    middle = (len(values) - 1) // 2
+    return float(np.partition(values, middle)[middle])
+
+
+def default_gaussian(x: Any, *, name: str = "x") -> tuple[Gaussian, str]:
+    """Return the kernel that tests and audits use for `None`, and the rule of its bandwidth in words.
+
+    A Gaussian at the median distance or, if that is 0 because half or more of the pairs coincide, at the lower median
+    of the distances that are not 0. So binary and zero-inflated variables have a bandwidth too.
+
+    Examples
+    --------
+    >>> default_gaussian([0.0, 0.0, 0.0, 0.0, 3.0])
+    (Gaussian(bandwidth=3.0), 'median of the non-zero distances')
+    """
+    distances = _pair_distances(x, name)
+    value, apart = _lower_median(distances), distances[distances > 0]
+    if value > 0 or not len(apart):
+        return Gaussian(value or median_bandwidth(x, name=name)), "median distance"  # raises if all rows are equal
+    return Gaussian(_lower_median(apart)), "median of the non-zero distances"
+
+
+def gaussian_at_median(x: Any, *, name: str = "x") -> Gaussian:
+    """Return the Gaussian kernel at the median distance of x: the kernel that `None` stands for."""
+    return Gaussian(median_bandwidth(x, name=name))
+
+
+def per_column_gaussians(x: Any, *, name: str = "x") -> PerColumn:
+    """Return the product of Gaussians, one per column, each at that column's own median distance."""
+    rows = _arrays.matrix(x, name)
+    names = _arrays.column_names(x, name, rows.shape[1])
+    return PerColumn(tuple(gaussian_at_median(rows[:, i], name=names[i]) for i in range(rows.shape[1])))
