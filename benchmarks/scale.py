@@ -36,7 +36,7 @@ from pyarrow import parquet
 
 from frhsic import FRHSICClassifier, distributed
 from frhsic.auditing import Settings
-from frhsic.distributed.files import read_files, table_files
+from frhsic.distributed.frames import read_files, table_files
 
 OUT = Path(__file__).parent / "results" / "scale.json"
 IMPORTS = ("frhsic.distributed", "dask.dataframe", "pyarrow.parquet")

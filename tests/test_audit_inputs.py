@@ -12,7 +12,7 @@ import torch
 from typer.testing import CliRunner
 
 from frhsic.auditing import Audit, Context, Settings, audit
-from frhsic.auditing.inputs import Inputs, outcome
+from frhsic.auditing.running import Inputs, outcome
 from frhsic.cli import app
 from frhsic.parity import gdp
 from frhsic.report.words import warnings

@@ -16,9 +16,7 @@ from sklearn.metrics import log_loss
 
 import report_samples as samples
 from frhsic.auditing import Audit, Context, LimitCheck, Settings, audit
-from frhsic.auditing.inputs import Rows
-from frhsic.auditing.measures import between_levels
-from frhsic.auditing.quality import base_rate, changes, mean_and_error, qualities
+from frhsic.auditing.measures import Rows, base_rate, between_levels, changes, mean_and_error, qualities
 from frhsic.certificates import VarianceShare, gdp_certificate
 from frhsic.dependence import hsic, hsic_unbiased
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval

@@ -17,8 +17,7 @@ import pytest
 
 import report_samples as samples
 from frhsic.auditing import Settings
-from frhsic.auditing.inputs import Rows
-from frhsic.auditing.measures import certificates
+from frhsic.auditing.measures import Rows, certificates
 from frhsic.auditing.results import CertificateRow, Subject
 from frhsic.report.words import certificate_label, certificate_sentence
 

@@ -27,7 +27,8 @@ from frhsic.formatting import figure
 from frhsic.parity import gdp, rank_gap
 from frhsic.report import Report, trained_report
 from frhsic.report.first_page import needed_lines
-from frhsic.report.model import explained, tradeoff_rows
+from frhsic.report.model import explained
+from frhsic.report.words import summary, tradeoff_rows
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")
@@ -202,7 +203,7 @@ def test_a_report_of_a_condition_looks_at_its_rows():
     f = model.predict_proba(X)[:, 1]
     gaps = [float(gdp(f[y == c], s[y == c], resamples=0)) for c in (0, 1)]
     assert any(report.tradeoff.after.gaps[0].value == pytest.approx(gap) for gap in gaps)
-    assert "among rows of the same outcome" in report.summary
+    assert "among rows of the same outcome" in summary(report)
 
 
 def test_a_report_of_numbers_with_two_attributes_leaves_rows_without_one_out():
@@ -387,7 +388,7 @@ def test_on_a_terminal_it_tells_the_trade_offs_both_audits_and_the_summary(monke
     model, report = outcome
     training.finish(model, report, {"report": tmp_path / "report.html"}, as_json=False)
     text = capsys.readouterr().out
-    assert " ".join(report.summary.split()) in " ".join(text.split())
+    assert " ".join(summary(report).split()) in " ".join(text.split())
     assert "Gap of mean scores along [red]age" in text
     for point, kind in tradeoff_rows(report.tradeoff):
         assert kind in text

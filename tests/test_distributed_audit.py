@@ -12,7 +12,7 @@ from frhsic import distributed, probes
 from frhsic.auditing import Number, Settings
 from frhsic.dependence import hsic_features
 from frhsic.dependence.features import draw_feature_maps
-from frhsic.distributed.rows import Roles, block_of, hashed
+from frhsic.distributed.frames import Roles, block_of, hashed
 from frhsic.distributed.running import Sample, hsic_number
 from frhsic.independence import gamma_test, hsic_interval
 from frhsic.independence.featured import feature_moments, feature_test

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from frhsic import distributed
 from frhsic.auditing import Settings
 from frhsic.cli import app
-from frhsic.distributed.files import file_columns, read_files, table_files
+from frhsic.distributed.frames import file_columns, read_files, table_files
 from frhsic.parity import gdp
 from workers_that_die import dying_worker
 

@@ -11,9 +11,8 @@ import pytest
 from scipy import stats
 
 from frhsic.auditing import Audit, LimitCheck, Number, Settings, audit, drift, since
-from frhsic.auditing.limits import checked, limits_of
-from frhsic.auditing.quality import base_rate
-from frhsic.auditing.results import Context, Law
+from frhsic.auditing.measures import base_rate
+from frhsic.auditing.results import Context, Law, checked, limits_of
 from frhsic.independence.effects import Interval
 
 pytestmark = pytest.mark.usefixtures("few_trees")

@@ -24,10 +24,10 @@ from frhsic.estimators.tradeoffs import Gap
 from frhsic.formatting import figure, percent, plain, stated
 from frhsic.independence.effects import Interval
 from frhsic.report import Report, page, render, text, words, write
-from frhsic.report.driving import Driver, Drivers, driver_sentence, drivers, shift_sentence, shifts
 from frhsic.report.first_page import QUALITY, needed_lines, quality_rows, questions, worst_group
-from frhsic.report.model import tradeoff_rows
+from frhsic.report.model import Driver, Drivers, drivers, shifts
 from frhsic.report.page import unbroken
+from frhsic.report.words import driver_sentence, shift_sentence, summary, tradeoff_rows
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -340,12 +340,12 @@ def test_the_summary_tells_gap_loss_and_those_who_are_foreseen():
     tradeoff = samples.tradeoff()
     report = Report(after, before=before, tradeoff=tradeoff)
     for value in (tradeoff.before.gaps[0].value, tradeoff.after.gaps[0].value, tradeoff.after.performance, 0.55):
-        assert figure(value) in report.summary
+        assert figure(value) in summary(report)
     counts = "Of 1,000 cases with “income”, 420 are foreseen instead of 620; of 1,000 without it, 300 are false alarms"
-    assert f"{counts} instead of 100." in report.summary
-    assert "foreseen" not in replace(report, before=after).summary  # nothing changed
+    assert f"{counts} instead of 100." in summary(report)
+    assert "foreseen" not in summary(replace(report, before=after))  # nothing changed
     turned = replace(tradeoff, before=tradeoff.after, after=tradeoff.before)
-    assert "does not lower the gap of mean scores along age" in replace(report, tradeoff=turned).summary
+    assert "does not lower the gap of mean scores along age" in summary(replace(report, tradeoff=turned))
     small = (Gap(0.0065, 0.0, 0.022),)
     here = replace(tradeoff, before=replace(tradeoff.before, gaps=small, pvalues=(0.4,)))
     assert not any("no gap" in line for line in needed_lines(replace(report, tradeoff=here)))  # the fit shows one

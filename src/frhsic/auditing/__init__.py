@@ -1,8 +1,7 @@
 """Audits: what a score or a representation tells about a continuous sensitive attribute."""
 
-from frhsic.auditing.limits import drift, since
 from frhsic.auditing.measures import Settings
-from frhsic.auditing.results import AttributeAudit, Audit, Context, Drift, LimitCheck, Number
+from frhsic.auditing.results import AttributeAudit, Audit, Context, Drift, LimitCheck, Number, drift, since
 from frhsic.auditing.running import audit
 
 __all__ = [

@@ -6,16 +6,17 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
+from scipy import stats
+from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.auditing.inputs import LEAST_ROWS, Rows
-from frhsic.auditing.limits import GAPS
-from frhsic.auditing.results import CertificateRow, Curve, Number, Population, Setting
+from frhsic.auditing.results import GAPS, CertificateRow, Curve, Law, Number, Population, Quality, Setting
+from frhsic.calibration import calibration_error
 from frhsic.certificates import Certificate, VarianceShare, gdp_certificate, held_out_bound
 from frhsic.dependence.grams import column_scales
 from frhsic.independence import conditional_test, gamma, normalized_hsic_interval
@@ -29,6 +30,7 @@ from frhsic.parity.local_means import Cells, ScoreSums, Smoother, rows_of
 from frhsic.probes import ProbeKind, probe
 from frhsic.splits import subsample
 
+LEAST_ROWS = 20
 SPARSE = 30
 """Rows below which a group of a curve is not to be trusted."""
 RANK_ROWS = 50_000
@@ -40,6 +42,62 @@ SHARE = 0.95
 OTHER_ROWS = 100
 """Rows outside the subsample that the bandwidths of the population bound need at least."""
 PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Data of one population in float64: z of shape (n, d), s of shape (n, q), and per row or None the others.
+
+    `y` is a target whose errors are looked at; among rows with one outcome it is None. `favoured` marks the rows with
+    the favourable outcome; None if the target does not say which these are. `weights` and `groups` are used by the
+    gaps; other measures use :meth:`independent` rows.
+    """
+
+    z: np.ndarray
+    s: np.ndarray
+    scores: np.ndarray | None
+    y: np.ndarray | None = None
+    favoured: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    threshold: float | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return len(self.z)
+
+    @property
+    def effective(self) -> float:
+        """Effective number of rows, or of groups."""
+        weights = np.ones(self.count) if self.weights is None else self.weights
+        sums = weights if self.groups is None else np.bincount(self.groups, weights)
+        return float(sums.sum() ** 2 / (sums**2).sum())
+
+    def law(self, values: np.ndarray) -> Law:
+        """Return the distribution of a variable of these rows."""
+        distinct, place = np.unique(values, return_inverse=True)
+        return Law.of(distinct, np.bincount(place, self.weights), self.effective)
+
+    def along(self, i: int) -> Self:
+        """Return the rows with one of the attributes."""
+        return replace(self, s=self.s[:, [i]])
+
+    def keep(self, rows: np.ndarray) -> Self:
+        """Return some of the rows, by mask or position."""
+        parts: dict[str, Any] = {key: part[rows] for key, part in vars(self).items() if isinstance(part, np.ndarray)}
+        return replace(self, **parts)
+
+    def independent(self, random: np.random.Generator) -> Self:
+        """Return independent rows of the weighted population: one of each group, kept in proportion to its weight."""
+        kept = np.arange(self.count)
+        if self.groups is not None:
+            order = random.permutation(self.count)
+            kept = np.sort(order[np.unique(self.groups[order], return_index=True)[1]])
+        if self.weights is not None:
+            weights = self.weights[kept]
+            kept = kept[random.random(len(kept)) * weights.max() < weights]
+        return replace(self.keep(kept), weights=None, groups=None)
 
 
 @dataclass(frozen=True)
@@ -368,3 +426,113 @@ def _bound(key: str, certificate: Certificate, kernel_z: Gaussian, kernel_s: Any
         trivial_because=certificate.trivial_because,
         settings={name: value for name, value in {**details, **settings}.items() if math.isfinite(value)},
     )
+
+
+def mean_and_error(x: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None) -> tuple[float, float, float]:
+    """Return the weighted mean, its standard error and the effective number of rows; rows of a group count together."""
+    w = np.ones(len(x)) if weights is None else weights
+    w = w / w.sum()
+    mean = float(w @ x)
+    shares, parts = w, w * (x - mean)
+    if groups is not None:
+        shares, parts = np.bincount(groups, w), np.bincount(groups, parts)
+    effective = 1 / float((shares**2).sum())
+    return mean, math.sqrt(float((parts**2).sum()) * effective / max(effective - 1, 1)), effective
+
+
+def base_rate(
+    x: np.ndarray, confidence: float, weights: np.ndarray | None = None, groups: np.ndarray | None = None
+) -> Number:
+    """Return the mean of a target or of scores; its interval is Student's, or Clopper and Pearson's for 0/1."""
+    mean, error, effective = mean_and_error(x, weights, groups)
+    binary = bool(((x == 0) | (x == 1)).all())
+    return rate_number(mean, error, effective, len(x), binary=binary, confidence=confidence)
+
+
+def rate_number(mean: float, error: float, effective: float, rows: int, *, binary: bool, confidence: float) -> Number:
+    """Return a mean with its interval."""
+    tail = (1 - confidence) / 2
+    reach = float(stats.t.ppf(1 - tail, max(effective - 1, 1))) * error
+    low, high, method = mean - reach, mean + reach, "Student's t"
+    if binary:
+        if 0 < mean < 1 and error > 0:  # rows of a group that are alike count as fewer
+            effective = min(effective, mean * (1 - mean) / error**2)
+        count, method = mean * effective, "Clopper and Pearson"
+        low = float(stats.beta.ppf(tail, count, effective - count + 1)) if mean > 0 else 0.0
+        high = float(stats.beta.ppf(1 - tail, count + 1, effective - count)) if mean < 1 else 1.0
+    return Number("base_rate", mean, rows, Interval(low, high, confidence, method), standard_error=error)
+
+
+def qualities(
+    scores: np.ndarray,
+    y: np.ndarray,
+    threshold: float | None,
+    weights: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+) -> Iterator[Quality]:
+    """Yield how well scores predict y: of a 0/1 target what its kind of score allows, of another the squared error."""
+
+    def mean(key: str, values: np.ndarray, constant: float, rows: np.ndarray | slice = slice(None)) -> Quality:
+        parts = (None if part is None else part[rows] for part in (weights, groups))
+        value, error, _ = mean_and_error(values[rows], *parts)
+        return Quality(key, value, constant, error)
+
+    rate = float(np.average(y, weights=weights))
+    if not ((y == 0) | (y == 1)).all():
+        yield mean("squared_error", np.square(y - scores), float(np.average((y - rate) ** 2, weights=weights)))
+        yield mean("mean_error", y - scores, 0.0)
+        return
+    both, chances = 0 < rate < 1, bool(scores.min() >= 0 and scores.max() <= 1)
+    if threshold is not None:
+        yes, usual = (scores >= threshold).astype(np.float64), float(rate > 0.5)  # the more frequent outcome
+        yield mean("accuracy", (yes == y).astype(np.float64), max(rate, 1 - rate))
+        if both:
+            yield mean("true_positive_rate", yes, usual, y == 1)
+            yield mean("false_positive_rate", yes, usual, y == 0)
+    widened = _widened(y)
+    if both:
+        auc, influence = _auc(scores, y, weights)
+        yield Quality("auc", auc, 0.5, widened * mean_and_error(influence, weights, groups)[1])
+    if chances:
+        p = np.clip(scores, 1e-12, 1 - 1e-12)
+        yield mean("log_loss", -np.log(np.where(y == 1, p, 1 - p)), float(stats.entropy([rate, 1 - rate])))
+        yield Quality("calibration_error", calibration_error(scores, y), 0.0)
+        error = mean("mean_error", y - scores, 0.0)
+        yield replace(error, standard_error=widened * (error.standard_error or 0.0))
+
+
+def changes(
+    was: np.ndarray, now: np.ndarray, y: np.ndarray, threshold: float, groups: np.ndarray | None = None
+) -> Iterator[Quality]:
+    """Yield by how much the accuracy and the AUC of other scores of the same rows differ, with standard errors."""
+    right = [((scores >= threshold) == y).astype(np.float64) for scores in (was, now)]
+    difference, error, _ = mean_and_error(right[1] - right[0], None, groups)
+    yield Quality("accuracy", difference, 0.0, error)
+    if 0 < y.mean() < 1:
+        (old, before), (new, after) = (_auc(scores, y, None) for scores in (was, now))
+        error = mean_and_error(after - before, None, groups)[1]
+        yield Quality("auc", new - old, 0.0, _widened(y) * error)
+
+
+def _widened(y: np.ndarray) -> float:
+    """Return the factor by which a standard error is widened with few rows of one outcome.
+
+    It is uncertain itself then, and is read at levels for several comparisons.
+    """
+    rare = int(min(y.sum(), len(y) - y.sum()))
+    return float(stats.t.ppf(0.998, max(rare - 1, 1)) / stats.norm.ppf(0.998)) * math.sqrt(1 + 1 / max(rare, 1))
+
+
+def _auc(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple[float, np.ndarray]:
+    """Return the AUC, with the influence of each row on it (DeLong et al., 1988)."""
+    w = np.ones(len(y)) if weights is None else weights
+    auc = float(roc_auc_score(y, scores, sample_weight=weights))
+    influence = np.empty(len(y))
+    for own, other, sign in ((1, 0, 1), (0, 1, -1)):
+        order = np.sort(sign * scores[y == other])
+        cumulated = np.append(0, np.cumsum(w[y == other][np.argsort(sign * scores[y == other])]))
+        at = sign * scores[y == own]
+        below = cumulated[np.searchsorted(order, at)] + cumulated[np.searchsorted(order, at, side="right")]
+        share = float(w[y == own].sum() / w.sum())
+        influence[y == own] = (below / (2 * cumulated[-1]) - auc) / share
+    return auc, influence

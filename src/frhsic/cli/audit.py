@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from frhsic.auditing import Audit
-    from frhsic.report.driving import Drivers
+    from frhsic.report.model import Drivers
 
     Explain = Callable[[Audit], tuple[Drivers, ...]]
 
@@ -175,7 +175,7 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
 
 def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
     """Raise if options do not go together or a file cannot be written; return the earlier audit, if there is one."""
-    from frhsic.auditing.limits import limits_of
+    from frhsic.auditing.results import limits_of
 
     limits_of(options.limit or ())
     if options.score is None and not options.embedding and options.model is None:
@@ -229,7 +229,7 @@ def _audited(
     import pandas as pd
 
     from frhsic.auditing import Settings, audit
-    from frhsic.report.driving import drivers
+    from frhsic.report.model import drivers
     from frhsic.tables.columns import common_name, kind_of, label, numbers, read_sensitive, read_target
     from frhsic.tables.files import TableFile, read_rows
     from frhsic.tables.schema import Schema
@@ -306,7 +306,7 @@ def _scheduled(
 ) -> tuple[Audit, Explain]:
     """Audit all rows of the files that the table stands for; workers have to see them under the same paths."""
     from frhsic import distributed
-    from frhsic.distributed.files import file_columns, read_files, table_files
+    from frhsic.distributed.frames import file_columns, read_files, table_files
     from frhsic.tables.columns import expand
 
     if options.model is not None:

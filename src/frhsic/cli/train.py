@@ -157,7 +157,7 @@ def train(
     """
     with _terminal.one_thread():
         from frhsic.auditing import Settings
-        from frhsic.auditing.limits import limits_of
+        from frhsic.auditing.results import limits_of
 
         limits_of(require or ())
         if stated.threshold is not None and recipe.aim == "decision":
@@ -277,7 +277,7 @@ def finish(model: Any, report: Report, files: dict[str, Path], *, as_json: bool)
     from frhsic.persistence import file_bytes
     from frhsic.report.first_page import needed_lines
     from frhsic.report.page import content
-    from frhsic.report.words import alarms
+    from frhsic.report.words import alarms, summary
 
     contents: dict[Path, bytes] = {}
     if "model" in files:
@@ -287,7 +287,7 @@ def finish(model: Any, report: Report, files: dict[str, Path], *, as_json: bool)
         context = replace(context, origin=context.origin | {"model": fingerprint})
         report = replace(report, audit=replace(report.audit, context=context))
     write_together(contents | {files[kind]: content(report, kind) for kind in ("report", "PDF") if kind in files})
-    met, lines = report.tradeoff is not None and report.tradeoff.met, [report.summary, *needed_lines(report)]
+    met, lines = report.tradeoff is not None and report.tradeoff.met, [summary(report), *needed_lines(report)]
     if as_json:
         found = {
             "met": met,
@@ -309,8 +309,7 @@ def tables(report: Report) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from frhsic.report.first_page import needed_lines
-    from frhsic.report.model import GAPS, MEASURES, tradeoff_rows
-    from frhsic.report.words import HEADLINES, label
+    from frhsic.report.words import GAPS, HEADLINES, MEASURES, label, summary, tradeoff_rows
 
     tradeoff = report.tradeoff
     assert tradeoff is not None
@@ -328,5 +327,5 @@ def tables(report: Report) -> Iterator[RenderableType]:
                 values = [{n.key: n.value for n in a[attribute.name].all_rows.numbers}.get(number.key) for a in audits]
                 numbers.add_row(Text(label(number.key)), *map(figure, values))
         yield numbers
-    for line in (report.summary, *needed_lines(report)):
+    for line in (summary(report), *needed_lines(report)):
         yield Text(line, style="bold")

@@ -16,15 +16,33 @@ import torch
 from scipy import stats
 
 from frhsic import _arrays
-from frhsic.auditing.inputs import LEAST_ROWS, Inputs
-from frhsic.auditing.limits import Limits, limits_of
-from frhsic.auditing.measures import Settings, audit_kernels, gap_column, gap_keys, gaps_of_sums, unit_columns
-from frhsic.auditing.quality import rate_number
-from frhsic.auditing.results import AttributeAudit, Audit, Context, Histogram, Law, Number, Population, Subject, Target
-from frhsic.auditing.running import audited, favoured_rows, finished, histogram_edges, with_threshold
+from frhsic.auditing.measures import (
+    LEAST_ROWS,
+    Settings,
+    audit_kernels,
+    gap_column,
+    gap_keys,
+    gaps_of_sums,
+    rate_number,
+    unit_columns,
+)
+from frhsic.auditing.results import (
+    AttributeAudit,
+    Audit,
+    Context,
+    Histogram,
+    Law,
+    Limits,
+    Number,
+    Population,
+    Subject,
+    Target,
+    limits_of,
+)
+from frhsic.auditing.running import Inputs, audited, favoured_rows, finished, histogram_edges, with_threshold
 from frhsic.dependence.features import Estimate, FeatureMaps, draw_feature_maps
 from frhsic.dependence.grams import column_scales
-from frhsic.distributed.rows import Block, Roles, added, first_rows, over_partitions, require_columns
+from frhsic.distributed.frames import Block, Roles, added, first_rows, over_partitions, require_columns
 from frhsic.independence.effects import Interval
 from frhsic.independence.featured import FeatureMoments, feature_moments, feature_test
 from frhsic.kernels import Kernel

@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.base import clone, is_classifier
 
 from frhsic import _arrays
-from frhsic.distributed.rows import dask_module, first_rows, hashed, require_columns
+from frhsic.distributed.frames import dask_module, first_rows, hashed, require_columns
 from frhsic.estimators.network import NetworkEstimator
 
 SAMPLE_ROWS = 100_000

@@ -10,9 +10,19 @@ from scipy.stats import norm
 from frhsic.auditing.results import RATIOS, AttributeAudit, Audit, Curve, LimitCheck, Quality
 from frhsic.formatting import capitalized, counted, figure, percent, ranged, stated
 from frhsic.independence.effects import Interval
-from frhsic.report.driving import group_phrase, shift_sentence
-from frhsic.report.model import Report, TradeOff, columns_phrase, listed
-from frhsic.report.words import WORDS, along_phrase, drift_phrase, favoured_phrase, outcome_phrase, warnings
+from frhsic.report.model import Report, TradeOff
+from frhsic.report.words import (
+    WORDS,
+    along_phrase,
+    columns_phrase,
+    drift_phrase,
+    favoured_phrase,
+    group_phrase,
+    listed,
+    outcome_phrase,
+    shift_sentence,
+    warnings,
+)
 
 AIMS = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 """The number that each aim of a model limits."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,26 +14,52 @@ from sklearn.model_selection import check_cv
 
 from frhsic import _arrays
 from frhsic.auditing import Audit, Context, Settings, audit
-from frhsic.auditing.limits import Limits, holm
-from frhsic.auditing.measures import gap_interval
-from frhsic.auditing.quality import changes, qualities
-from frhsic.auditing.results import Curve, Document, Quality
+from frhsic.auditing.measures import changes, gap_interval, qualities, shown_curve
+from frhsic.auditing.results import Curve, Document, Limits, Quality, holm
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.solving import by_attribute
 from frhsic.estimators.tradeoffs import Gap, gaps_along
-from frhsic.formatting import counted, figure, ranged
-from frhsic.report.driving import Drivers, drivers, shifts
-from frhsic.report.words import WORDS, outcome_phrase
-from frhsic.splits import rows_of, scores_of
+from frhsic.parity import gdp, gdp_curve
+from frhsic.splits import rows_of, scores_of, subsample
 from frhsic.tables.columns import feature
 
 FORMAT = 8
 """Version of the JSON form of a :class:`Report`."""
-MEASURES: dict[str, str] = WORDS["measures"]
-GAPS: dict[str, str] = WORDS["gaps"]
-LOSSES = frozenset({"log_loss", "squared_error"})
 PROXY = 0.1
 """Share of the variance of an attribute's ranks that a column explains alone if it is left out as its proxy."""
+MOST_ROWS = 2000
+MOST_COLUMNS = 40
+SHUFFLES = 3
+
+
+@dataclass(frozen=True)
+class Driver:
+    """How much of the gap along an attribute one column carries: by how much the gap falls when it is shuffled.
+
+    Columns that tell the same share it, so that each alone carries less. `more_than_half` is the z-value of the claim
+    that the column carries more than half of the gap.
+    """
+
+    column: str
+    carried: float
+    standard_error: float
+    more_than_half: float
+
+
+@dataclass(frozen=True)
+class Drivers:
+    """The columns of one attribute, the one that carries most first; `gap` is the gap with all columns as they are.
+
+    `pvalue` is that of no gap. `unlimited` says that they are those of the model without the limit, not of the one that
+    was chosen.
+    """
+
+    attribute: str
+    gap: float
+    pvalue: float
+    rows: int
+    columns: tuple[Driver, ...]
+    unlimited: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,84 +143,6 @@ class Report(Document):
     shifts: dict[str, Curve] = field(default_factory=dict)
     changes: tuple[Quality, ...] = ()
     format: int = FORMAT
-
-    @property
-    def summary(self) -> str:
-        """What a limit changed on rows that had no part in the fit, and what it costs; empty without trade-offs."""
-        return "" if self.tradeoff is None else _summary(self.audit, self.before, self.tradeoff)
-
-
-def columns_phrase(point: TradeOffPoint) -> str:
-    """Return the columns by which a predictor differs from the model, such as “without age and job”."""
-    return f"with {listed(point.added)} as a column" if point.added else f"without {listed(point.left_out)}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return names in a row, such as “age, job and town”."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def gap_name(tradeoff: TradeOff, attribute: str, audit: Audit) -> str:
-    """Return the name of the gap that a model limits, such as “gap of mean scores along age”."""
-    among = WORDS["among"].get(tradeoff.condition, "").format(outcome=outcome_phrase(audit.subject))
-    return f"{GAPS[tradeoff.aim]} along {attribute}{among}"
-
-
-def _summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
-    start, old, new = f"On {counted(after.rows.used, 'row')} not used in the fit", tradeoff.before, tradeoff.after
-    measure, base = MEASURES[tradeoff.measure], f"{figure(tradeoff.constant)} for a constant"
-    if before is None:
-        gaps = " and ".join(
-            f"a {gap_name(tradeoff, name, after)} of {ranged(gap.value, gap.low, gap.high)}"
-            for name, gap in zip(tradeoff.attributes, new.gaps)
-        )
-        return f"{start}, the model has {gaps}; {measure} is {figure(new.performance)} ({base})."
-    changes = []
-    for name, was, now in zip(tradeoff.attributes, old.gaps, new.gaps):
-        sizes = f"{ranged(was.value, was.low, was.high)} without it, {figure(now.value)} with it"
-        doubt = ", which may be chance" if was.low <= now.high else ""
-        verb = "lowers" if now.value < was.value else "does not lower"
-        changes.append(f"{verb} the {gap_name(tradeoff, name, after)} ({sizes}){doubt}")
-    text = (
-        f"{start}, the limit {', and '.join(changes)}; {measure} goes from {figure(old.performance)} to "
-        f"{figure(new.performance)} ({base})."
-    )
-    return text + _foreseen(before, after)
-
-
-def _foreseen(before: Audit, after: Audit) -> str:
-    """Return how many of 1,000 are foreseen, and how many false alarms that takes; nothing if neither changes."""
-    was, now = ({one.key: round(1000 * one.value) for one in audit.quality} for audit in (before, after))
-    keys = ("true_positive_rate", "false_positive_rate")
-    if all(was.get(key) == now.get(key) for key in keys):
-        return ""
-    than = [", as many as before" if now[key] == was[key] else f" instead of {was[key]:,}" for key in keys]
-    return (
-        f" Of 1,000 {after.context.people or 'cases'} with {outcome_phrase(after.subject)}, {now[keys[0]]:,} are "
-        f"foreseen{than[0]}; of 1,000 without it, {now[keys[1]]:,} are false alarms{than[1]}."
-    )
-
-
-def tradeoff_sentence(tradeoff: TradeOff, audit: Audit) -> str:
-    """Return where on the trade-offs the model is."""
-    chosen, name = next(point for point in tradeoff.points if point.chosen), tradeoff.attributes[tradeoff.worst]
-    gap, asked = chosen.gaps[tradeoff.worst], f"The limit is {' and '.join(dict.fromkeys(tradeoff.asked))}."
-    text = (
-        f"{asked if tradeoff.limited else 'No limit was stated.'} In the fit, the {gap_name(tradeoff, name, audit)} is "
-        f"{ranged(gap.value, gap.low, gap.high)} and {MEASURES[tradeoff.measure]} {figure(chosen.performance)}."
-    )
-    return text if tradeoff.met else f"{text} The limit is not met: this is the trade-off that comes closest."
-
-
-def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
-    """Return the trade-offs with what they are, for a table; the last ones are of the rows of the report."""
-    first = tradeoff.points[0].gaps[tradeoff.worst].value
-    rows = []
-    for i, point in enumerate(tradeoff.points):
-        share = f"{100 * point.gaps[tradeoff.worst].value / first:.0f} % of the gap" if first else ""
-        rows.append((point, ("no limit" if i == 0 else share) + (" (chosen)" if point.chosen else "")))
-    others = [(point, f"this report, no limit, {columns_phrase(point)}") for point in tradeoff.others]
-    return [*rows, *others, (tradeoff.before, "this report, no limit"), (tradeoff.after, "this report, chosen")]
 
 
 def trained_report(
@@ -462,3 +410,65 @@ def _tradeoff(rows: _HeldOut, limits: list[float | None], **measured: Any) -> Tr
         points=tuple(points),
         **measured,
     )
+
+
+def drivers(
+    score: Callable[[Any, np.ndarray], np.ndarray], X: Any, s: np.ndarray, names: Sequence[str], settings: Settings
+) -> tuple[Drivers, ...]:
+    r"""Return for each attribute how much of the gap each column of X carries.
+
+    .. math:: E\bigl[g(S) \, (f(X) - f(X_{-j}, \pi X_j))\bigr], \qquad g(s) = \operatorname{sign}(E[f | S = s] - E f)
+
+    for shuffles π of column j, as a mean over three of them, on up to 2,000 rows. With g fixed it is a mean over rows
+    and has a standard error; the gap itself is E[g(S) (f(X) − E f)]. Nothing is returned for more than 40 columns,
+    which would take long.
+
+    Parameters
+    ----------
+    score
+        Function from rows like X, and their places in X, to their scores.
+    X
+        Frame or matrix; the columns of a frame are shuffled as they are, before any encoding.
+    s
+        Attributes of shape (n, q), with their names.
+    """
+    framed = isinstance(X, pd.DataFrame)
+    frame = X.reset_index(drop=True) if framed else pd.DataFrame(np.asarray(X))
+    if frame.shape[1] > MOST_COLUMNS:
+        return ()
+    rows = subsample(len(frame), MOST_ROWS, settings.generator(6))
+    frame, s, random = frame.iloc[rows].reset_index(drop=True), s[rows], settings.generator(7)
+    versions = [frame]
+    for column in frame.columns:
+        for _ in range(SHUFFLES):
+            versions.append(frame.copy())
+            versions[-1][column] = frame[column].iloc[random.permutation(len(frame))].array
+    # one call: a model of several folds takes as long for a few rows as for many
+    table = pd.concat(versions, ignore_index=True)
+    scores = score(table if framed else table.to_numpy(), np.tile(rows, len(versions))).reshape(len(versions), -1)
+    whole = scores[0]
+    changed = scores[1:].reshape(frame.shape[1], SHUFFLES, -1).mean(axis=1)
+    lost = {str(column): whole - mean for column, mean in zip(frame.columns, changed)}
+    results = []
+    for name, values in zip(names, s.T):
+        curve = gdp_curve(whole, values)
+        sign = np.sign(curve.mean - curve.overall)[np.searchsorted(curve.start, values, side="right") - 1]
+        signed = sign * (whole - whole.mean())
+        each = [_driver(column, sign * change, signed) for column, change in lost.items()]
+        gap = gdp(whole, values, resamples=settings.resamples, random_state=settings.seed)
+        columns = tuple(sorted(each, key=lambda driver: -driver.carried))
+        results.append(Drivers(name, float(signed.mean()), gap.pvalue, len(frame), columns))
+    return tuple(results)
+
+
+def _driver(column: str, carried: np.ndarray, gap: np.ndarray) -> Driver:
+    beyond, root = carried - gap / 2, np.sqrt(len(gap))
+    error = float(beyond.std(ddof=1) / root)
+    z = float(beyond.mean()) / error if error > 0 else 0.0
+    return Driver(column, float(carried.mean()), float(carried.std(ddof=1) / root), z)
+
+
+def shifts(change: np.ndarray, s: np.ndarray, names: Sequence[str], confidence: float) -> dict[str, Curve]:
+    """Return for each attribute the mean change of scores in groups along it, with a band for all groups at once."""
+    curves = (gdp_curve(change, column, confidence=confidence) for column in s.T)
+    return {name: shown_curve(curve, change.min(), change.max()) for name, curve in zip(names, curves)}

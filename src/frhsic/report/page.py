@@ -21,9 +21,8 @@ from frhsic import formatting
 from frhsic._files import require_writable, write_whole
 from frhsic.auditing import Audit, Context
 from frhsic.report import words
-from frhsic.report.driving import driver_sentence, shift_sentence
 from frhsic.report.first_page import QUALITY, people_of, questions, ratio_sentence
-from frhsic.report.model import GAPS, LOSSES, MEASURES, Report, TradeOff, tradeoff_rows, tradeoff_sentence
+from frhsic.report.model import Report, TradeOff
 
 SCRIPTS = ("chart.js", "figures.js", "tables.js", "page.js")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
@@ -62,11 +61,8 @@ def render(report: Report | Audit) -> str:
         questions=questions(report),
         quality=QUALITY,
         people=people_of(report.audit),
-        driver_sentence=driver_sentence,
-        shift_sentence=shift_sentence,
         ratio_sentence=ratio_sentence,
-        tradeoff_rows=tradeoff_rows,
-        tradeoff_sentence=tradeoff_sentence,
+        summary=words.summary(report),
         axes=report.tradeoff and _axes(report.tradeoff),
         words=words,
         zip=zip,
@@ -138,8 +134,8 @@ def unbroken(value: Any) -> Any:
 
 def _axes(tradeoff: TradeOff) -> tuple[str, str, bool, int]:
     """Return the names of the gap and the measure, whether less of it is better, and which attribute is drawn."""
-    gap, measure = GAPS[tradeoff.aim].capitalize(), MEASURES[tradeoff.measure]
-    return gap, formatting.capitalized(measure), tradeoff.measure in LOSSES, tradeoff.worst
+    gap, measure = words.GAPS[tradeoff.aim].capitalize(), words.MEASURES[tradeoff.measure]
+    return gap, formatting.capitalized(measure), tradeoff.measure in words.LOSSES, tradeoff.worst
 
 
 def _embeddable(report: Report) -> Markup:

@@ -1,13 +1,14 @@
-"""All sentences about an audit: what its numbers say, in plain words."""
+"""All sentences about an audit and a trade-off: what the numbers say, in plain words."""
 
 from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 
-from frhsic.auditing.limits import limit_name
+from scipy.stats import norm
+
 from frhsic.auditing.measures import SPARSE
 from frhsic.auditing.results import (
     AttributeAudit,
@@ -19,8 +20,10 @@ from frhsic.auditing.results import (
     LimitCheck,
     Number,
     Subject,
+    limit_name,
 )
 from frhsic.formatting import capitalized, chance, counted, figure, percent, plain, ranged, stated, upper_figure
+from frhsic.report.model import Drivers, Report, TradeOff, TradeOffPoint
 
 WORDS = tomllib.loads(resources.files("frhsic.report").joinpath("assets", "words.toml").read_text(encoding="utf-8"))
 """Words that are the same for every audit, by the key of what they are about."""
@@ -34,6 +37,9 @@ UNIT_SCALE = ("rank_gap", "correlation_ratio", "hsic_effect", "distance_correlat
 """Numbers from 0 (nothing) to 1 (everything), which can be drawn beside each other."""
 
 UNTRUSTED = " The mean may change faster along {s} than these rows can show; the upper end is then a bound."
+MEASURES: dict[str, str] = WORDS["measures"]
+GAPS: dict[str, str] = WORDS["gaps"]
+LOSSES = frozenset({"log_loss", "squared_error"})
 
 
 def subject_phrase(subject: Subject) -> str:
@@ -301,3 +307,129 @@ def warnings(audit: Audit) -> list[str]:
         if attribute.positives is not None and attribute.positives.rows < 500:
             lines.append(f"Equal opportunity rests on {counted(attribute.positives.rows, 'row')} only.")
     return list(dict.fromkeys(lines))
+
+
+def columns_phrase(point: TradeOffPoint) -> str:
+    """Return the columns by which a predictor differs from the model, such as “without age and job”."""
+    return f"with {listed(point.added)} as a column" if point.added else f"without {listed(point.left_out)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names in a row, such as “age, job and town”."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def gap_name(tradeoff: TradeOff, attribute: str, audit: Audit) -> str:
+    """Return the name of the gap that a model limits, such as “gap of mean scores along age”."""
+    among = WORDS["among"].get(tradeoff.condition, "").format(outcome=outcome_phrase(audit.subject))
+    return f"{GAPS[tradeoff.aim]} along {attribute}{among}"
+
+
+def summary(report: Report) -> str:
+    """Return what a limit changed on rows that had no part in the fit, and what it costs; empty without trade-offs."""
+    after, before, tradeoff = report.audit, report.before, report.tradeoff
+    if tradeoff is None:
+        return ""
+    start, old, new = f"On {counted(after.rows.used, 'row')} not used in the fit", tradeoff.before, tradeoff.after
+    measure, base = MEASURES[tradeoff.measure], f"{figure(tradeoff.constant)} for a constant"
+    if before is None:
+        gaps = " and ".join(
+            f"a {gap_name(tradeoff, name, after)} of {ranged(gap.value, gap.low, gap.high)}"
+            for name, gap in zip(tradeoff.attributes, new.gaps)
+        )
+        return f"{start}, the model has {gaps}; {measure} is {figure(new.performance)} ({base})."
+    changes = []
+    for name, was, now in zip(tradeoff.attributes, old.gaps, new.gaps):
+        sizes = f"{ranged(was.value, was.low, was.high)} without it, {figure(now.value)} with it"
+        doubt = ", which may be chance" if was.low <= now.high else ""
+        verb = "lowers" if now.value < was.value else "does not lower"
+        changes.append(f"{verb} the {gap_name(tradeoff, name, after)} ({sizes}){doubt}")
+    text = (
+        f"{start}, the limit {', and '.join(changes)}; {measure} goes from {figure(old.performance)} to "
+        f"{figure(new.performance)} ({base})."
+    )
+    return text + _foreseen(before, after)
+
+
+def _foreseen(before: Audit, after: Audit) -> str:
+    """Return how many of 1,000 are foreseen, and how many false alarms that takes; nothing if neither changes."""
+    was, now = ({one.key: round(1000 * one.value) for one in audit.quality} for audit in (before, after))
+    keys = ("true_positive_rate", "false_positive_rate")
+    if all(was.get(key) == now.get(key) for key in keys):
+        return ""
+    than = [", as many as before" if now[key] == was[key] else f" instead of {was[key]:,}" for key in keys]
+    return (
+        f" Of 1,000 {after.context.people or 'cases'} with {outcome_phrase(after.subject)}, {now[keys[0]]:,} are "
+        f"foreseen{than[0]}; of 1,000 without it, {now[keys[1]]:,} are false alarms{than[1]}."
+    )
+
+
+def tradeoff_sentence(tradeoff: TradeOff, audit: Audit) -> str:
+    """Return where on the trade-offs the model is."""
+    chosen, name = next(point for point in tradeoff.points if point.chosen), tradeoff.attributes[tradeoff.worst]
+    gap, asked = chosen.gaps[tradeoff.worst], f"The limit is {' and '.join(dict.fromkeys(tradeoff.asked))}."
+    text = (
+        f"{asked if tradeoff.limited else 'No limit was stated.'} In the fit, the {gap_name(tradeoff, name, audit)} is "
+        f"{ranged(gap.value, gap.low, gap.high)} and {MEASURES[tradeoff.measure]} {figure(chosen.performance)}."
+    )
+    return text if tradeoff.met else f"{text} The limit is not met: this is the trade-off that comes closest."
+
+
+def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
+    """Return the trade-offs with what they are, for a table; the last ones are of the rows of the report."""
+    first = tradeoff.points[0].gaps[tradeoff.worst].value
+    rows = []
+    for i, point in enumerate(tradeoff.points):
+        share = f"{100 * point.gaps[tradeoff.worst].value / first:.0f} % of the gap" if first else ""
+        rows.append((point, ("no limit" if i == 0 else share) + (" (chosen)" if point.chosen else "")))
+    others = [(point, f"this report, no limit, {columns_phrase(point)}") for point in tradeoff.others]
+    return [*rows, *others, (tradeoff.before, "this report, no limit"), (tradeoff.after, "this report, chosen")]
+
+
+def group_phrase(curve: Curve, i: int, name: str) -> str:
+    """Return where a group of a curve lies, such as “at age from 58 to 63”."""
+    if curve.start[i] == curve.end[i]:
+        return f"at {name} {plain(curve.grid[i])}"
+    return f"at {name} from {plain(curve.start[i])} to {plain(curve.end[i])}"
+
+
+def driver_sentence(drivers: Drivers, level: float = 0.05) -> str:
+    """Return which column carries most of an attribute into the score, if that is more than half and than chance.
+
+    Examples
+    --------
+    >>> from frhsic.report.model import Driver
+    >>> job = Driver("job", carried=0.08, standard_error=0.01, more_than_half=4.0)
+    >>> driver_sentence(Drivers("age", 0.1, 0.001, 500, (job,)))
+    'Most of the gap along age reaches the score through job: without what job tells, 80 % of it would go.'
+    """
+    if not drivers.columns or drivers.pvalue > level:
+        text = f"the gap along {drivers.attribute} is not significant, so no column is named that carries it."
+    else:
+        first = max(drivers.columns, key=lambda driver: driver.more_than_half)
+        if first.more_than_half > norm.ppf(1 - level / len(drivers.columns)):
+            text = (
+                f"most of the gap along {drivers.attribute} reaches the score through {first.column}: without what "
+                f"{first.column} tells, {percent(min(first.carried / drivers.gap, 1))} of it would go."
+            )
+        else:
+            first = drivers.columns[0]
+            text = (
+                f"no single column is seen to carry more than half of the gap along {drivers.attribute}; the largest "
+                f"part, {figure(first.carried)} of {figure(drivers.gap)}, is that of {first.column}."
+            )
+    return f"Without the limit, {text}" if drivers.unlimited else capitalized(text)
+
+
+def shift_sentence(attribute: str, curve: Curve) -> str:
+    """Return whose scores the limit raised and lowered most, where the band of all groups is on one side of 0."""
+    parts = []
+    for word, sign, band in (("raised", 1, curve.low), ("lowered", -1, curve.high)):
+        sure = [i for i, sparse in enumerate(curve.sparse) if not sparse and sign * band[i] > 0]
+        if sure:
+            i = max(sure, key=lambda i: sign * curve.mean[i])
+            size = figure(abs(curve.mean[i]))
+            parts.append(f"{word} scores most {group_phrase(curve, i, attribute)}, by {size} on average")
+    if not parts:
+        return "The limit is not seen to change the mean score of any group."
+    return f"The limit {', and '.join(parts)}."

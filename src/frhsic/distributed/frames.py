@@ -1,10 +1,14 @@
-"""Rows of the partitions of a Dask data frame as numbers, and sums over them that are added up on the workers."""
+"""Dask data frames: a cluster, tables in several files, rows of partitions, and sums over them on the workers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import glob
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from frhsic.auditing.inputs import Rows
+from frhsic.auditing.measures import Rows
 from frhsic.probes import FOLDS
 from frhsic.tables.columns import is_positive, numbers
 
@@ -24,6 +28,120 @@ FAN_IN = 8
 
 FLOATS = ({np.dtype(np.float32)}, {np.dtype(np.float64)})
 """Types of columns that are one array when they are read."""
+
+TIMEOUT = 10
+"""Seconds to wait for a scheduler."""
+BLOCK_BYTES = 2**27
+"""Bytes that one partition of Parquet files holds at most, unless a row group has more."""
+PARQUET, TEXT = (".parquet", ".pq"), (".csv", ".tsv")
+
+
+def dask_module() -> Any:
+    """Return the module dask, or raise with what to install."""
+    try:
+        import dask
+        import dask.dataframe
+        import distributed  # noqa: F401  # only asked whether it is there
+    except ImportError as error:
+        raise ImportError("Dask is not installed; install it with pip install 'frhsic[dask]'.") from error
+    return dask
+
+
+@contextlib.contextmanager
+def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
+    """Connect to a Dask cluster for the time of a ``with`` block, and yield the client.
+
+    Within the block, :func:`frhsic.distributed.audit`, :func:`frhsic.select_weight` and everything else that uses
+    Dask or joblib run on the cluster.
+
+    Parameters
+    ----------
+    address
+        Address of a scheduler, such as ``"tcp://10.0.0.1:8786"``; or ``"local"`` for one process for each core of this
+        machine, ``"local:4"`` for four.
+    timeout
+        Seconds to wait for the scheduler.
+
+    Examples
+    --------
+    >>> with cluster("local:x"):
+    ...     pass
+    Traceback (most recent call last):
+    ValueError: the scheduler is 'local:x'; pass an address such as tcp://10.0.0.1:8786, local, or local:4.
+    """
+    local = re.fullmatch(r"local(?::([1-9]\d*))?", address)
+    if local is None and (address.startswith("local:") or not re.fullmatch(r"\S+:\d+", address)):
+        raise ValueError(
+            f"the scheduler is {address!r}; pass an address such as tcp://10.0.0.1:8786, local, or local:4."
+        )
+    dask_module()
+    import distributed
+    import joblib
+
+    with contextlib.ExitStack() as stack:
+        if local is not None:
+            workers = int(local[1]) if local[1] else None
+            place: Any = stack.enter_context(
+                distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
+            )
+        else:
+            place = address
+        try:
+            client = stack.enter_context(distributed.Client(place, timeout=timeout))
+        except OSError as error:
+            raise ConnectionError(
+                f"no scheduler answers at {address} within {timeout:g} s; start one with dask scheduler, check address "
+                "and firewall, or pass local to use this machine."
+            ) from error
+        stack.enter_context(joblib.parallel_config(backend="dask"))
+        yield client
+
+
+def table_files(pattern: str) -> list[str]:
+    """Return the files of a path, of a folder, or of a pattern such as ``"scores-*.parquet"``, sorted by name.
+
+    Examples
+    --------
+    >>> table_files("no-such-*.parquet")
+    Traceback (most recent call last):
+    FileNotFoundError: no file matches 'no-such-*.parquet'.
+    """
+    if Path(pattern).is_dir():
+        pattern = str(Path(glob.escape(pattern)) / "*.parquet")
+    paths = sorted(glob.glob(pattern))
+    if not paths:
+        raise FileNotFoundError(f"no file matches {pattern!r}.")
+    endings = {Path(path).suffix.lower() for path in paths}
+    if not (endings <= set(PARQUET) or endings <= set(TEXT)):
+        raise ValueError(
+            f"{pattern!r} matches files that end in {', '.join(sorted(endings))}; pass Parquet or CSV alone."
+        )
+    return paths
+
+
+def file_columns(path: str) -> list[str]:
+    """Return the names of the columns of one file."""
+    if path.endswith(PARQUET):
+        from pyarrow import parquet
+
+        return list(parquet.read_schema(path).names)
+    return list(pd.read_csv(path, nrows=0, sep="\t" if path.endswith(".tsv") else ",").columns)
+
+
+def read_files(paths: Sequence[str], columns: Sequence[str]) -> Any:
+    """Return columns of files as a Dask data frame; a file that lacks one of them raises."""
+    dask = dask_module()
+    for path in paths:
+        names = file_columns(path)
+        missing = [column for column in columns if column not in names]
+        if missing:
+            raise ValueError(f"{path} has no column {missing[0]!r}; its columns are {', '.join(names)}.")
+    if paths[0].endswith(PARQUET):
+        return dask.dataframe.read_parquet(
+            list(paths), columns=list(columns), split_row_groups="adaptive", blocksize=BLOCK_BYTES
+        )
+    separator = "\t" if paths[0].endswith(".tsv") else ","
+    return dask.dataframe.read_csv(list(paths), usecols=list(columns), sep=separator)
 
 
 @dataclass(frozen=True)
@@ -132,17 +250,6 @@ def block_of(part: pd.DataFrame, roles: Roles, number: int, first_row: int) -> t
     key = hashed(np.arange(first_row, first_row + len(part), dtype=np.uint64), roles.seed)
     block = Block(z, s, f, y, favoured, key=key)
     return len(part), block if known.all() else block.keep(known)
-
-
-def dask_module() -> Any:
-    """Return the module dask, or raise with what to install."""
-    try:
-        import dask
-        import dask.dataframe
-        import distributed  # noqa: F401  # only asked whether it is there
-    except ImportError as error:
-        raise ImportError("Dask is not installed; install it with pip install 'frhsic[dask]'.") from error
-    return dask
 
 
 def require_columns(frame: Any, names: Sequence[str]) -> None:
