@@ -318,7 +318,7 @@ def test_rows_that_count_and_the_worst_of_several_attributes():
     values = [gdp(f, column, **QUICK).value for _, column in frame.items()]
     assert gdp_difference(None, f, sensitive_features=frame) == max(values)
     assert equal_opportunity_gdp(y, f, sensitive_features=frame) >= expected
-    with pytest.raises(ValueError, match="2 columns; a gap is along one attribute"):
+    with pytest.raises(ValueError, match="2 columns"):
         gdp(f, frame)
 
 

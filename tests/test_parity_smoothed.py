@@ -101,7 +101,7 @@ def test_an_outlier_takes_one_node_and_a_hopeless_bandwidth_is_refused():
         float(smoothed_gdp(f[1:], s[1:], bandwidth=0.1, **QUICK)), abs=1e-3
     )
     f, s = sample(20_000, 5)
-    with pytest.raises(ValueError, match="bandwidth=1e-05 is too small for 20000 distinct values"):
+    with pytest.raises(ValueError, match="bandwidth=1e-05"):
         smoothed_gdp(f, s, bandwidth=1e-5, **QUICK)
 
 

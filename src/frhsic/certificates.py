@@ -47,7 +47,7 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence import hsic
-from frhsic.dependence.grams import gram_times, kernel_or_median, pivoted_cholesky
+from frhsic.dependence.grams import gram_times, kernel_or_median, paired_rows, pivoted_cholesky
 from frhsic.kernels import Kernel, Linear
 from frhsic.parity import gdp
 
@@ -126,24 +126,12 @@ class Certificate:
         return f"{self.bounds} <= {self.value:.6g}" + (f" ({'; '.join(notes)})" if notes else "")
 
 
-def paired_float64(z: Any, s: Any, *, device: torch.device | str | None = None, what: str) -> tuple[Tensor, Tensor]:
-    """Return z and s as detached float64 matrices with the same number of rows, at least two."""
-    z, s = (x.detach().to(torch.float64) for x in _arrays.paired((z, "z"), (s, "s"), device=device))
-    _arrays.require_rows(z.shape[0], 2, what)
-    return z, s
-
-
 def rows_and_kernels(
-    z: Any,
-    s: Any,
-    kernel_z: Kernel | None,
-    kernel_s: Kernel | None,
-    *,
-    device: torch.device | str | None = None,
-    what: str = "a certificate",
+    z: Any, s: Any, kernel_z: Kernel | None, kernel_s: Kernel | None, *, device: torch.device | str | None = None
 ) -> tuple[Tensor, Tensor, Kernel, Kernel]:
-    """Return z and s as :func:`paired_float64` does, and their kernels; None is a Gaussian at the median distance."""
-    z, s = paired_float64(z, s, device=device, what=what)
+    """Return z and s as detached float64 matrices, and their kernels; None is a Gaussian at the median distance."""
+    pair = paired_rows(z, s, where=None, device=device, least=2, what="a certificate")
+    z, s = (x.detach().to(torch.float64) for x in pair)
     return z, s, kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
 
 
@@ -178,10 +166,7 @@ class NumericalRank:
 
     def __post_init__(self) -> None:
         if not 1e-12 <= self.tolerance < 1:
-            raise ValueError(
-                f"tolerance is {self.tolerance}; pass a share of the largest eigenvalue from 1e-12 to below 1: "
-                "below that, eigenvalues are rounding error."
-            )
+            raise ValueError(f"tolerance is {self.tolerance}; pass a share of the largest eigenvalue from 1e-12 to 1.")
 
 
 @dataclass(frozen=True)
@@ -250,17 +235,15 @@ def leading_directions(kernel: Kernel, s: Tensor, rule: DirectionRule) -> Sensit
     directions are those of :math:`HGG^\top H / n`. Since :math:`\tilde L` dominates that matrix, every form of the gap
     bound holds for these directions; only their eigenvalues lie below the exact ones, by at most `error`.
     """
+    _arrays.require_varying(s, "s")
     values, group, counts = torch.unique(s, dim=0, return_inverse=True, return_counts=True)
-    if values.shape[0] == 1:
-        raise ValueError("s is constant: there is no direction along which scores could depend on it.")
     n = s.shape[0]
     share = counts.to(torch.float64) / n
     root = share.sqrt()
     if values.shape[0] <= DENSE_VALUES:
         gram = kernel.shifted(values, values)  # centring removes the constant
         means = gram @ share
-        gram = gram - means[:, None] - means[None, :] + share @ means
-        gram = root[:, None] * gram * root[None, :]
+        gram = root[:, None] * (gram - means[:, None] - means + share @ means) * root
         eigenvalues, vectors = descending_eigenpairs(gram)
         total, error = float(gram.trace()), 0.0
     else:
@@ -296,9 +279,7 @@ def count_directions(eigenvalues: Tensor, total: float, rule: DirectionRule, *, 
         raise ValueError(f"the centred Gram matrix of {what} is zero: its kernel does not tell its values apart.")
     usable = int((eigenvalues > 1e-14 * eigenvalues.shape[0] * largest).sum())
     if isinstance(rule, bool) or not isinstance(rule, (int, NumericalRank, VarianceShare)):
-        raise TypeError(
-            f"directions is {type(rule).__name__}; pass NumericalRank(...), VarianceShare(...) or a number."
-        )
+        raise TypeError(f"directions is {type(rule).__name__}; pass NumericalRank, VarianceShare or a number.")
     if isinstance(rule, int):
         if not 1 <= rule <= usable:
             raise ValueError(f"{rule} directions were asked for; {what} has 1 to {usable} above rounding error.")
@@ -310,14 +291,10 @@ def count_directions(eigenvalues: Tensor, total: float, rule: DirectionRule, *, 
                 f"largest eigenvalue {largest:.2g}. Pass VarianceShare(...), a larger tolerance or a number."
             )
         return int((eigenvalues > rule.tolerance * largest).sum())
-    explained = torch.cumsum(eigenvalues, 0)
-    reached = explained >= rule.share * total * (1 - 1e-12)
-    if not bool(reached.any()):
-        raise ValueError(
-            f"{eigenvalues.shape[0]} directions explain {float(explained[-1]) / total:.3f} of the variance of {what}, "
-            f"less than {rule.share:g}. Pass a smaller share or a number."
-        )
-    return min(int(reached.to(torch.int64).argmax()) + 1, usable)
+    short = int((torch.cumsum(eigenvalues, 0) < rule.share * total * (1 - 1e-12)).sum())
+    if short == len(eigenvalues):
+        raise ValueError(f"{short} directions explain less than {rule.share:g} of the variance of {what}; pass less.")
+    return min(short + 1, usable)
 
 
 Form = Literal["tight", "trace", "published"]
@@ -416,7 +393,7 @@ def gdp_certificate(
     (0.25, 0.25, 1, 0.25)
     """
     require_form(form)
-    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, device=device, what="a gap certificate")
+    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, device=device)
     n = z.shape[0]
     f = None if scores is None else _scores(scores, z)
     deployed = None if norm is not None else f
@@ -568,16 +545,12 @@ def held_out_bound(
     """
     _arrays.require_fraction(delta, "delta")
     for kernel, name in ((kernel_z, "kernel_z"), (kernel_s, "kernel_s")):
-        if kernel is None:
+        if kernel is None or not kernel.unit_diagonal:
             raise ValueError(
-                f"{name} is None: a bandwidth computed from the held-out rows is not fixed beforehand. Pass "
-                "Gaussian(median_bandwidth(training rows))."
+                f"{name} is {kernel}; pass a kernel with unit diagonal whose bandwidth does not come from these rows, "
+                "such as Gaussian(median_bandwidth(training rows))."
             )
-        if not kernel.unit_diagonal:
-            raise ValueError(
-                f"{name} is {kernel}, without unit diagonal: its HSIC has no bound that is known beforehand."
-            )
-    z, s = paired_float64(z, s, device=device, what="a held-out bound")
+    z, s, *_ = rows_and_kernels(z, s, kernel_z, kernel_s, device=device)
     n = z.shape[0]
     measured = max(float(hsic(z, s, kernel_z, kernel_s)), 0.0)
     deviation = math.sqrt(3 * math.log(1 / delta) / n)
@@ -656,13 +629,10 @@ def binned_gap_bound(scores: Any, s: Any, edges: Any, *, delta: float = 0.05) ->
     (0.1, 0.121, False)
     """
     _arrays.require_fraction(delta, "delta")
-    f = _arrays.to_numpy(_arrays.vector(scores, "scores")).astype(np.float64)
-    values = _arrays.to_numpy(_arrays.vector(s, "s")).astype(np.float64)
-    cuts = np.asarray(edges, dtype=np.float64).ravel()
-    n = len(f)
+    pair = zip(_arrays.paired((scores, "scores"), (s, "s")), ("scores", "s"))
+    f, values = (_arrays.to_numpy(_arrays.vector(x, name).double()) for x, name in pair)
+    cuts, n = np.asarray(edges, dtype=np.float64).ravel(), len(f)
     _arrays.require_rows(n, 4, "a bound on the gap")
-    if len(values) != n:
-        raise ValueError(f"lengths differ: scores has {n} rows, s has {len(values)}.")
     if f.min() < 0 or f.max() > 1:
         raise ValueError(f"scores lie between {f.min():g} and {f.max():g}; this bound needs scores in [0, 1].")
     if not len(cuts) or not np.isfinite(cuts).all() or (np.diff(cuts) <= 0).any():

@@ -15,17 +15,6 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-__all__ = [
-    "Probe",
-    "ProbeKind",
-    "ProbeSums",
-    "cross_fitted_scores",
-    "held_out_r2",
-    "linear_head",
-    "linear_probe_of_sums",
-    "probe",
-]
-
 ProbeKind = Literal["linear", "trees"]
 
 FOLDS = 5

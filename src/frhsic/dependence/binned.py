@@ -169,17 +169,6 @@ def binned_mmd(
     >>> binned_mmd([0.0, 0.0, 2.0, 2.0], [1.0, 2.0, 3.0, 4.0], Linear(), bins=2)
     tensor(4., dtype=torch.float64)
     """
-    z, member = _binned(z, s, bins, edges, where, device)
-    kernel = kernel_or_median(kernel_z, z, "z")
-    # a constant in the kernel drops out of every pair; without it nearly constant kernels keep their digits
-    sums = member.mT @ gram_times(kernel.shifted, recentered(z, kernel), member)
-    return pairwise_mmd_from_bins(sums, member.sum(0))
-
-
-def _binned(
-    z: Any, s: Any, bins: int, edges: Any, where: Any, device: torch.device | str | None
-) -> tuple[Tensor, Tensor]:
-    """Check the inputs; return z and the membership of each row in the bins."""
     z, s = paired_rows(z, s, where=where, device=device, least=2, what="a statistic of bins")
     values = _one_attribute(s)
     if edges is None:
@@ -190,11 +179,11 @@ def _binned(
             raise ValueError("edges are not in rising order; sort them.")
     member = bin_membership(values, inner)
     if int((member.sum(0) >= 2).sum()) < 2:
-        raise ValueError(
-            f"fewer than two of {member.shape[1]} bins hold two rows or more, so there is nothing to compare. "
-            "Pass fewer bins, or edges that divide s."
-        )
-    return z, member
+        raise ValueError("fewer than two bins hold two rows or more. Pass fewer bins, or edges that divide s.")
+    kernel = kernel_or_median(kernel_z, z, "z")
+    # a constant in the kernel drops out of every pair; without it nearly constant kernels keep their digits
+    sums = member.mT @ gram_times(kernel.shifted, recentered(z, kernel), member)
+    return pairwise_mmd_from_bins(sums, member.sum(0))
 
 
 def _one_attribute(s: Any) -> Tensor:

@@ -26,7 +26,7 @@ Gaussian kernels; otherwise PyTorch computes them, in float64 for statistics.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -581,7 +581,7 @@ INNER_COLUMNS = 128
 
 def usable(x: Tensor, *, rows: int = FEWEST_ROWS, columns: int = MOST_COLUMNS) -> bool:
     """Return whether x (..., m, d) may go to GPU kernels that take this many rows or more, and columns or fewer."""
-    return x.is_cuda and x.shape[-2] >= rows and x.shape[-1] <= columns and _has_triton()
+    return x.is_cuda and x.shape[-2] >= rows and x.shape[-1] <= columns and find_spec("triton") is not None
 
 
 def gpu_pair(x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel, w: Tensor) -> Pair | None:
@@ -609,8 +609,3 @@ def gaussian_inner(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor] | None:
     from frhsic.dependence._gpu.pairs import gaussian_inner as on_gpu
 
     return on_gpu(z, g)
-
-
-@cache
-def _has_triton() -> bool:
-    return find_spec("triton") is not None

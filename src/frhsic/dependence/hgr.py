@@ -126,11 +126,8 @@ def _cholesky(a: Tensor, ridge: float) -> Tensor:
     try:
         factor: Tensor = torch.linalg.cholesky(a + ridge * torch.eye(a.shape[0], dtype=a.dtype, device=a.device))
     except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # public, but not exported in its types
-        size = float(a.diagonal().mean())
-        raise ValueError(
-            f"the kernel values of z or s are about {size:.2g}, too large for a ridge of {ridge:g}. Pass larger "
-            "ridge_z and ridge_s, rescale z and s, or take a bounded kernel."
-        ) from error
+        message = f"kernel values are too large for a ridge of {ridge:g}; pass larger ridge_z and ridge_s."
+        raise ValueError(message) from error
     return factor
 
 
@@ -145,9 +142,8 @@ def _factor(kernel: Kernel, x: Tensor, error: float, max_rank: int) -> Tensor:
     rounding = 8 * torch.finfo(x.dtype).eps
     if left > max(share, rounding):
         raise ValueError(
-            f"with max_rank={max_rank} columns the square of kernel HGR is uncertain by {left / share:.2g} times the "
-            f"tolerance: the kernel on s is too rough for {x.shape[0]} rows. Pass a smoother kernel_s, a larger "
-            "ridge_s, a larger tolerance, or a larger max_rank."
+            f"max_rank={max_rank} misses the tolerance by a factor of {left / share:.2g}: the kernel on s is rough. "
+            "Pass a smoother kernel_s, or a larger ridge_s, tolerance or max_rank."
         )
     return _column_centered(factor)
 
@@ -164,17 +160,16 @@ def _inverse_form(kernel: Kernel, z: Tensor, ridge: float, b: Tensor, error: flo
         return _column_centered(gram_times(kernel.shifted, z, v)) / n + ridge * v
 
     factor, _ = pivoted_cholesky(kernel, z, max_rank=PRECONDITIONER_RANK)
-    precondition = _low_rank_inverse(_column_centered(factor) / math.sqrt(n), ridge)
+    g = _column_centered(factor) / math.sqrt(n)
+    inner = _cholesky(g.mT @ g, ridge)
+
+    def precondition(v: Tensor) -> Tensor:  # η times the inverse of ggᵀ + ηI, by Woodbury's identity
+        return v - g @ torch.cholesky_solve(g.mT @ v, inner)
+
     x, residual = _conjugate_gradients(times, precondition, b, error)
     # With M = A + ηI and residual r = b - Mx, xᵀb + xᵀr falls short of bᵀM⁻¹b by rᵀM⁻¹r, at most rᵀr / η
     form = x.mT @ (b + residual)
     return (form + form.mT) / 2
-
-
-def _low_rank_inverse(g: Tensor, ridge: float) -> Callable[[Tensor], Tensor]:
-    """Return η times the inverse of ggᵀ + ηI as a function, by Woodbury's identity; a preconditioner has no unit."""
-    inner = _cholesky(g.mT @ g, ridge)
-    return lambda v: v - g @ torch.cholesky_solve(g.mT @ v, inner)
 
 
 def _conjugate_gradients(
@@ -194,8 +189,4 @@ def _conjugate_gradients(
         ahead = precondition(residual)
         size, before = (residual * ahead).sum(0), size
         direction = ahead + size / before.clamp_min(tiny) * direction
-    raise ValueError(
-        f"after {MAX_ITERATIONS} steps of conjugate gradients the squared residuals sum to "
-        f"{float((residual * residual).sum()):.1g}, above {error:.1g}: the ridge on z is too small for these data. "
-        "Pass a larger ridge_z or tolerance."
-    )
+    raise ValueError("conjugate gradients do not converge: pass a larger ridge_z or tolerance.")

@@ -105,12 +105,7 @@ def _degenerate(mean: float, variance: float) -> bool:
 
 
 def gamma_result(
-    pair: GramPair,
-    null: tuple[float, float],
-    skewness: float | None,
-    method: str,
-    level: float,
-    epsilon: float | None,
+    pair: GramPair, null: tuple[float, float], skewness: float | None, method: str, level: float, epsilon: float | None
 ) -> IndependenceResult:
     """Return the test against a gamma with this mean, variance and skewness; None is the gamma that starts at 0."""
     mean, variance = null
@@ -245,15 +240,9 @@ class GramPair:
         return float(self.sums.centered_joint) / self.n**2
 
     @property
-    def norms(self) -> tuple[float, float]:
-        r"""The norms :math:`\|\tilde K\|, \|\tilde L\|` of the centred Gram matrices."""
-        return math.sqrt(float(self.sums.k.centered.squares)), math.sqrt(float(self.sums.l.centered.squares))
-
-    @property
     def magnitude(self) -> float:
         r"""The bound :math:`\|\tilde K\| \|\tilde L\|` of :math:`|\operatorname{tr}(\tilde K P \tilde L P^\top)|`."""
-        k, l = self.norms
-        return k * l
+        return math.prod(math.sqrt(float(sums.centered.squares)) for sums in (self.sums.k, self.sums.l))
 
     @property
     def invariants(self) -> list[tuple[float, float, float]]:
@@ -280,11 +269,9 @@ class GramPair:
     def permutation_third_cumulant(self) -> float:
         """Return the third central moment of HSIC over all permutations of s."""
         mean, variance = self.permutation_mean_variance()
-        lists = [
-            [t**3, t * t2, t * s2, *(float(value) for value in own.cubes)]
-            for own, (t, t2, s2) in zip(self.own, self.invariants)
-        ]
-        return permutation_third_moment(lists[0], lists[1], self.n) / self.n**6 - 3 * mean * variance - mean**3
+        both = zip(self.own, self.invariants)
+        a, b = ([t**3, t * t2, t * s2, *(float(value) for value in own.cubes)] for own, (t, t2, s2) in both)
+        return permutation_third_moment(a, b, self.n) / self.n**6 - 3 * mean * variance - mean**3
 
     def effect(self, value: float) -> float:
         """Return a value of HSIC divided by the geometric mean of the HSIC of each variable with itself."""
@@ -428,10 +415,8 @@ def permutation_third_moment(a: Sequence[float], b: Sequence[float], n: int) -> 
     total = 0.0
     for size, coefficients, count in _index_patterns():
         if size <= n:
-            falling = math.prod(range(n - size + 1, n + 1))
-            of_a = sum(c * v for c, v in zip(coefficients, a))
-            of_b = sum(c * v for c, v in zip(coefficients, b))
-            total += count * of_a * (of_b / falling)
+            of_a, of_b = (sum(c * v for c, v in zip(coefficients, values)) for values in (a, b))
+            total += count * of_a * (of_b / math.perm(n, size))
     return total
 
 
@@ -452,23 +437,27 @@ def pearson_parameters(mean: float, deviation: float, skewness: float) -> tuple[
     return 4 / skewness**2, deviation * skewness / 2, mean - 2 * deviation / skewness
 
 
+# By loops and vertices: t³, t tr A², t Σd², a triangle tr A³, three parallel edges ΣA³, Σd³, Σd(A²)ᵢᵢ and dᵀAd.
+_INVARIANTS = {(3, 3): 0, (1, 3): 1, (3, 2): 2, (0, 3): 3, (0, 2): 4, (3, 1): 5, (1, 2): 6, (2, 2): 7}
+
+
 @cache
 def _index_patterns() -> tuple[tuple[int, tuple[int, ...], int], ...]:
     """Return block counts, coefficients of the eight invariants, and the number of partitions with both.
 
     By Möbius inversion on the lattice of partitions, a sum over indices that coincide exactly as a partition says is a
-    signed sum of unrestricted sums over all coarser partitions. Each of those is one of the eight invariants, or zero
-    if an index occurs once (the rows sum to zero).
+    signed sum of unrestricted sums over all coarser partitions. Each of those is zero if an index occurs once (the rows
+    sum to zero), or else one of the eight invariants: indices are the vertices of a graph whose edges are the three
+    entries, a diagonal entry is a loop, and no two invariants have as many loops and vertices.
     """
     partitions = list(_partitions(6))
     patterns: Counter[tuple[int, tuple[int, ...]]] = Counter()
     for fine in partitions:
         coefficients = [0] * 8
         for coarse in partitions:
-            sign = _moebius(fine, coarse)
-            invariant = _invariant(coarse) if sign else None
-            if invariant is not None:
-                coefficients[invariant] += sign
+            if min(Counter(coarse).values()) > 1:
+                loops = sum(coarse[i] == coarse[i + 1] for i in (0, 2, 4))
+                coefficients[_INVARIANTS[loops, len(set(coarse))]] += _moebius(fine, coarse)
         patterns[max(fine) + 1, tuple(coefficients)] += 1
     return tuple((size, coefficients, count) for (size, coefficients), count in sorted(patterns.items()))
 
@@ -489,23 +478,3 @@ def _moebius(fine: tuple[int, ...], coarse: tuple[int, ...]) -> int:
         if merged.setdefault(block, into) != into:
             return 0
     return math.prod((-1) ** (m - 1) * math.factorial(m - 1) for m in Counter(merged.values()).values())
-
-
-def _invariant(labels: tuple[int, ...]) -> int | None:
-    """Return which of the eight invariants a product of three entries sums to, None for zero.
-
-    Labels are vertices and the three entries are edges of a graph; a diagonal entry is a loop.
-    """
-    if min(Counter(labels).values()) == 1:
-        return None
-    edges = [tuple(sorted(labels[i : i + 2])) for i in (0, 2, 4)]
-    loops = [edge for edge in edges if edge[0] == edge[1]]
-    links = [edge for edge in edges if edge[0] != edge[1]]
-    vertices = len(set(labels))
-    if len(loops) == 3:
-        return {3: 0, 2: 2, 1: 5}[vertices]  # t³, t Σd², Σd³
-    if len(loops) == 2:
-        return 7  # a loop at either end of one link: dᵀAd
-    if len(loops) == 1:
-        return 6 if loops[0][0] in links[0] else 1  # Σ d (A²)ᵢᵢ, t tr A²
-    return 3 if vertices == 3 else 4  # a triangle: tr A³; three parallel links: Σ A³

@@ -111,21 +111,14 @@ def permutation_test(
     pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=4)
     seed, resamples = _arrays.seed_of(random_state), int(resamples)
     labels = None if groups is None else _cluster_labels(groups, where, pair.n, epsilon)
-    permuted = permuted_statistics(pair, resamples, _arrays.generator(seed), labels)
-    pvalue = permutation_pvalue(permuted.observed, permuted.null, permuted.slack)
-    threshold = critical_value(permuted.null, level) / pair.n**2
-    result = pair.result(pvalue, threshold, level, "permutation", epsilon=epsilon, seed=seed)
+    observed, null, slack = permuted_statistics(pair, resamples, _arrays.generator(seed), labels)
+    pvalue, threshold = permutation_pvalue(observed, null, slack), critical_value(null, level) / pair.n**2
     if labels is None:
-        return result
-    null = permuted.null / pair.n**2
-    mean, deviation = float(null.mean()), float(null.std(correction=0))
-    return replace(
-        result,
-        method="permutation of clusters",
-        effect_size_null=pair.effect(mean),
-        null_mean=mean,
-        null_standard_deviation=deviation,
-    )
+        return pair.result(pvalue, threshold, level, "permutation", epsilon=epsilon, seed=seed)
+    null = null / pair.n**2
+    mean, variance = float(null.mean()), float(null.var(correction=0))
+    result = pair.result(pvalue, threshold, level, "permutation of clusters", null=(mean, variance), seed=seed)
+    return replace(result, effect_size_null=pair.effect(mean))
 
 
 def _cluster_labels(clusters: Any, where: Any, n: int, epsilon: float | None) -> Tensor:
@@ -227,12 +220,11 @@ def aggregated_test(
     weights = [weight for *_, weight in weighted]
     # each from the same seed: the same permutations for every pair of kernels
     standardized = [_standardized(pair, w, resamples, _arrays.generator(seed)) for pair, w in zip(tested, weights)]
-    best = max(range(len(tested)), key=lambda k: standardized[k].observed)
-    largest = torch.stack([each.null for each in standardized]).amax(dim=0)
-    slack = max(each.slack for each in standardized)
+    observed, nulls, slacks = zip(*standardized)
+    best, largest = int(np.argmax(observed)), torch.stack(nulls).amax(dim=0)
     mean, variance = tested[best].permutation_mean_variance()
     threshold = mean + math.sqrt(variance) / weights[best] * critical_value(largest, level)
-    pvalue = permutation_pvalue(standardized[best].observed, largest, slack)
+    pvalue = permutation_pvalue(observed[best], largest, max(slacks))
     method = f"permutation, largest of {len(tested)} standardized statistics"
     if given > len(z):
         method += f", {len(z):,} of {given:,} rows"
@@ -249,15 +241,16 @@ def _default_kernels(z: Tensor, s: Tensor) -> list[tuple[Kernel, Kernel, float]]
     ]
 
 
-def _standardized(pair: GramPair, weight: float, resamples: int, generator: torch.Generator) -> PermutedStatistics:
-    """Return the observed and the permuted statistics in standard deviations from their mean, times the weight."""
-    permuted = permuted_statistics(pair, resamples, generator)
+def _standardized(
+    pair: GramPair, weight: float, resamples: int, generator: torch.Generator
+) -> tuple[float, Tensor, float]:
+    """Return :func:`permuted_statistics` in standard deviations from their mean, times the weight."""
+    observed, null, slack = permuted_statistics(pair, resamples, generator)
     mean, variance = (moment * pair.n**power for moment, power in zip(pair.permutation_mean_variance(), (2, 4)))
     deviation = math.sqrt(variance) / weight
     if deviation <= 1e-12 * mean:  # every permutation gives the same value: this pair of kernels sees nothing
-        return PermutedStatistics(0.0, torch.zeros_like(permuted.null), 0.0)
-    null = (permuted.null - mean) / deviation
-    return PermutedStatistics((permuted.observed - mean) / deviation, null, permuted.slack / deviation)
+        return 0.0, torch.zeros_like(null), 0.0
+    return (observed - mean) / deviation, (null - mean) / deviation, slack / deviation
 
 
 @dataclass(frozen=True)
@@ -269,31 +262,22 @@ class Algorithm:
     error: float
 
 
-@dataclass(frozen=True)
-class PermutedStatistics:
-    r"""The observed :math:`T`, the permuted :math:`T_\pi` (resamples,), and the difference up to which two are tied."""
-
-    observed: float
-    null: Tensor
-    slack: float
-
-
 def permuted_statistics(
     pair: GramPair, resamples: int, generator: torch.Generator, clusters: Tensor | None = None
-) -> PermutedStatistics:
-    r"""Return :math:`T`, and :math:`T_\pi` for `resamples` permutations; a seed draws the same ones on every device.
+) -> tuple[float, Tensor, float]:
+    r"""Return :math:`T`, :math:`T_\pi` for `resamples` permutations, and the difference up to which two are tied.
 
-    With `clusters`, the label of each row, clusters of equal size are permuted as a whole.
+    A seed draws the same permutations on every device. With `clusters`, the label of each row, clusters of equal size
+    are permuted as a whole.
     """
     algorithm, n, device = cheapest_algorithm(pair), pair.n, pair.k.x.device
-    blocks = permutations(
-        torch.arange(n, device="cpu") if clusters is None else clusters, resamples, algorithm.block, generator
-    )
+    clusters = torch.arange(n, device="cpu") if clusters is None else clusters
+    blocks = permutations(clusters, resamples, algorithm.block, generator)
     null = torch.cat([algorithm.statistics(block.to(device)) for block in blocks])
     observed = float(algorithm.statistics(torch.arange(n, device=device)[None]))
     # rounding of the summed terms, and the error of factors
     slack = 100 * torch.finfo(torch.float64).eps * pair.magnitude + algorithm.error
-    return PermutedStatistics(observed, null, slack)
+    return observed, null, slack
 
 
 @dataclass(frozen=True)

@@ -68,23 +68,28 @@ class Rows:
 
 def rows_of(scores: Any, s: Any, where: Any = None, sample_weight: Any = None, clusters: Any = None) -> Rows:
     """Check the inputs and keep the rows of `where` that have a positive weight."""
-    _arrays.require_same_rows(
-        (scores, "scores"), (where, "where"), (sample_weight, "sample_weight"), (clusters, "groups")
-    )
-    f, values = (_arrays.to_numpy(x.to(torch.float64)) for x in _arrays.paired((scores, "scores"), (s, "s")))
-    n = len(f)
-    if values.shape[1] > 1:
-        raise ValueError(f"s has {values.shape[1]} columns; a gap is along one attribute. Pass one column.")
-    kept = np.ones(n, dtype=bool) if where is None else _arrays.to_numpy(_arrays.subset_mask(where, n))
-    weights = np.ones(n) if sample_weight is None else _weights(sample_weight, n)
-    labels = None if clusters is None else _labels(clusters, n)
-    kept = kept & (weights > 0)
-    f, values, weights = f[kept], values[kept, 0], weights[kept]
+    _arrays.require_same_rows((scores, "scores"), (where, "where"), (clusters, "groups"))
+    weighted = () if sample_weight is None else ((sample_weight, "sample_weight"),)
+    together = _arrays.paired((scores, "scores"), (s, "s"), *weighted)
+    f, values, *given = (_arrays.to_numpy(x.to(torch.float64)) for x in together)
+    n, weights = len(f), given[0] if given else np.ones((len(f), 1))
+    for x, name in ((values, "s"), (weights, "sample_weight")):
+        if x.shape[1] > 1:
+            raise ValueError(f"{name} has {x.shape[1]} columns; pass one column.")
+    if weights.min() < 0:
+        raise ValueError("sample_weight must not be negative.")
+    kept = weights[:, 0] > 0
+    if where is not None:
+        kept &= _arrays.to_numpy(_arrays.subset_mask(where, n))
+    f, values, weights = f[kept], values[kept, 0], weights[kept, 0]
     _arrays.require_rows(len(f), 2, "a gap in mean scores")
     _arrays.require_varying(torch.from_numpy(values), "s")
     order = np.lexsort((weights, *f.T, values))
+    labels = None if clusters is None else np.asarray(clusters)
     if labels is not None:
-        labels = np.unique(labels[kept][order], return_inverse=True)[1].ravel()
+        if labels.shape != (n,):
+            raise ValueError(f"groups has shape {labels.shape}; pass one label for each of the {n} rows.")
+        labels = np.unique(labels[kept][order], return_inverse=True)[1]
         if labels.max() == 0:
             raise ValueError("groups has one value in all rows; at least two groups are needed.")
     f, weights = f[order], weights[order] / weights.mean()
@@ -106,22 +111,6 @@ def levels(s: Array) -> Integers:
 def weighted_mean(weights: Array, values: Array) -> Array:
     """Return the mean over rows of each column."""
     return np.asarray(weights @ values / weights.sum())
-
-
-def _weights(sample_weight: Any, n: int) -> Array:
-    weights = _arrays.to_numpy(_arrays.vector(sample_weight, "sample_weight").to(torch.float64))
-    if len(weights) != n:
-        raise ValueError(f"lengths differ: sample_weight has {len(weights)} rows, the data have {n}.")
-    if weights.min() < 0 or not math.isfinite(weights.sum()):
-        raise ValueError("sample_weight must be finite and not negative.")
-    return weights
-
-
-def _labels(clusters: Any, n: int) -> Integers:
-    labels = np.asarray(clusters)
-    if labels.shape != (n,):
-        raise ValueError(f"groups has shape {labels.shape}; pass one label for each of the {n} rows.")
-    return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64)
 
 
 NODES = 256

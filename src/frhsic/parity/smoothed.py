@@ -28,7 +28,9 @@ GRID_POINTS = 50
 EXACT_VALUES = 1024
 """Up to this many distinct values of s are kept as they are."""
 
-NODES_PER_BANDWIDTH, FEWEST_PER_BANDWIDTH = 64, 4
+NODES_PER_BANDWIDTH = np.array([64, 32, 16, 8, 4])
+"""As many as give at most :data:`MAX_NODES` nodes."""
+
 MAX_NODES = 4096
 
 
@@ -331,18 +333,16 @@ def nodes_of(s: Array, bandwidth: float) -> Nodes:
     if len(values) <= EXACT_VALUES:
         shares = sparse.csr_matrix((np.ones(n), (place, np.arange(n))), shape=(len(values), n))
         return Nodes(values, shares)
-    spacing = bandwidth / NODES_PER_BANDWIDTH
-    while True:
+    for spacing in bandwidth / NODES_PER_BANDWIDTH:
         left = np.floor((s - values[0]) / spacing)
         used = np.unique(np.concatenate([left, left + 1]))
         if len(used) <= MAX_NODES:
             break
-        spacing *= 2
-        if spacing * FEWEST_PER_BANDWIDTH > bandwidth:
-            raise ValueError(
-                f"bandwidth={bandwidth:.3g} is too small for {len(values)} distinct values of s between "
-                f"{values[0]:.3g} and {values[-1]:.3g}: {MAX_NODES} nodes do not resolve it. Pass a larger bandwidth."
-            )
+    else:
+        raise ValueError(
+            f"bandwidth={bandwidth:.3g} is too small for {len(values)} distinct values of s between {values[0]:.3g} "
+            f"and {values[-1]:.3g}: {MAX_NODES} nodes do not resolve it. Pass a larger bandwidth."
+        )
     right_share = (s - values[0]) / spacing - left
     entries = np.concatenate([1 - right_share, right_share])
     nodes = np.searchsorted(used, np.concatenate([left, left + 1]))

@@ -21,8 +21,6 @@ from frhsic.dependence import hsic
 from frhsic.dependence.grams import gram_times
 from frhsic.kernels import Kernel
 
-WHAT = "a contrast"
-
 
 @dataclass(frozen=True, eq=False)
 class KernelExpansion:
@@ -117,7 +115,7 @@ def localized_contrast(
     >>> c.value, c.bounded, c.details["weight_mean"]
     (0.25, 0.25, 0.5)
     """
-    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
+    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s)
     centers = torch.cat([_point(value, s) for value in (at, versus) if value is not None])
     weights = kernel_s(s, centers)
     means = weights.mean(0)
@@ -166,7 +164,7 @@ def smoothed_contrast(
     >>> c.value, c.bounded
     (0.25, 0.25)
     """
-    rows = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
+    rows = rows_and_kernels(z, s, kernel_z, kernel_s)
     return _contrast(*rows, "squared norm of the smoothed conditional deviation", weight)
 
 
