@@ -182,15 +182,14 @@ def test_support_knows_nothing_of_what_came_later(real):
 
 
 @pytest.mark.parametrize(
-    ("name", "variant", "error", "message"),
+    ("name", "variant", "message"),
     [
-        ("aduld", "corrected", ValueError, "Did you mean 'adult'"),
-        ("zzz", "corrected", ValueError, "There are: adult, acs_income"),
-        ("adult", "correct", ValueError, "variant="),
-        ("bank", "published", ValueError, "does not use"),
-        (3, "corrected", TypeError, "name is int"),
+        ("aduld", "corrected", "Did you mean 'adult'"),
+        ("zzz", "corrected", "There are: adult, acs_income"),
+        ("adult", "correct", "variant="),
+        ("bank", "published", "does not use"),
     ],
 )
-def test_a_dataset_that_is_not_there_is_an_error(name, variant, error, message):
-    with pytest.raises(error, match=message):
+def test_a_dataset_that_is_not_there_is_an_error(name, variant, message):
+    with pytest.raises(ValueError, match=message):
         load_dataset(name, variant)

@@ -134,7 +134,7 @@ def test_bad_input_is_refused():
     refused = [
         ({"heads": {"svc": LinearSVC()}}, TypeError, "no probabilities"),
         ({"encoder": 3}, TypeError, "something with a transform"),
-        ({"test": 2.0}, ValueError, "test=2"),
+        ({"test": 2.0}, ValueError, "test_size"),
         ({"y": y[:-1], "test": (z, y, s)}, ValueError, "inconsistent numbers"),
         ({"test": (z, y, z)}, ValueError, "the test rows have 2 attributes"),
     ]

@@ -29,67 +29,28 @@ if TYPE_CHECKING:
     from frhsic.transferring import transfer
 
 __all__ = [
-    "FRHSICClassifier",
-    "FRHSICRegressor",
-    "Frontier",
-    "ParityClassifier",
-    "ParityCoupling",
-    "ParityEncoder",
-    "ParityRegressor",
-    "__version__",
-    "audit",
-    "gdp",
-    "hsic",
-    "load",
-    "load_dataset",
-    "save",
-    "select_weight",
+    "FRHSICClassifier", "FRHSICRegressor", "Frontier", "ParityClassifier", "ParityCoupling", "ParityEncoder",
+    "ParityRegressor", "__version__", "audit", "gdp", "hsic", "load", "load_dataset", "save", "select_weight",
     "transfer",
-]
-
-_HOMES = {
-    "FRHSICClassifier": "estimators",
-    "FRHSICRegressor": "estimators",
-    "Frontier": "frontier",
-    "ParityClassifier": "estimators",
-    "ParityCoupling": "estimators",
-    "ParityEncoder": "estimators",
-    "ParityRegressor": "estimators",
-    "audit": "auditing",
-    "gdp": "parity",
-    "hsic": "dependence",
-    "load": "persistence",
-    "load_dataset": "datasets",
-    "save": "persistence",
-    "select_weight": "selection",
-    "transfer": "transferring",
-}
+]  # fmt: skip
 
 _MODULES = (
-    "auditing",
-    "certificates",
-    "datasets",
-    "dependence",
-    "distributed",
-    "estimators",
-    "independence",
-    "kernels",
-    "parity",
-    "penalties",
-    "report",
-    "selection",
-    "training",
-)
+    "auditing", "certificates", "datasets", "dependence", "distributed", "estimators", "independence", "kernels",
+    "parity", "penalties", "report", "selection", "training",
+)  # fmt: skip
+_HOMES = {
+    "Frontier": "frontier", "audit": "auditing", "gdp": "parity", "hsic": "dependence", "load": "persistence",
+    "load_dataset": "datasets", "save": "persistence", "select_weight": "selection", "transfer": "transferring",
+}  # fmt: skip
+"""Where a name is that is not an estimator."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"frhsic.{name}")
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'frhsic' has no attribute {name!r}")
-    value = getattr(import_module(f"frhsic.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    return globals().setdefault(name, getattr(import_module(f"frhsic.{_HOMES.get(name, 'estimators')}"), name))
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,7 @@ that are not dominated and the least dependence within a performance band.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -100,21 +100,6 @@ class Frontier:
         if self.baseline not in self.methods:
             raise ValueError(f"no run is of the baseline {self.baseline!r}; the methods are {list(self.methods)}.")
 
-    @classmethod
-    def from_records(
-        cls,
-        records: Iterable[Mapping[str, Any]],
-        *,
-        performance: str = "performance",
-        dependence: str = "gdp",
-        higher_is_better: bool = True,
-        baseline: str = "none",
-    ) -> Frontier:
-        """Build from dictionaries with keys method, weight, repeat and the two named columns."""
-        kinds = {"method": str, "weight": float, "repeat": int, performance: float, dependence: float}
-        runs = tuple(Run(*(kind(record[key]) for key, kind in kinds.items())) for record in records)
-        return cls(runs, higher_is_better=higher_is_better, baseline=baseline)
-
     @cached_property
     def methods(self) -> tuple[str, ...]:
         """Names of the methods, in order of appearance."""
@@ -190,10 +175,5 @@ def _mean(method: str, weight: float, runs: Sequence[Run]) -> Point:
     if len(runs) == 1:  # of a repeat's own frontier, of which a sweep has many
         return Point(method, weight, runs[0].performance, runs[0].dependence, math.nan, math.nan, 1)
     dependence, performance = _coordinates(runs)
-    performance_sd, dependence_sd = _spread(performance), _spread(dependence)
     means = float(performance.mean()), float(dependence.mean())
-    return Point(method, weight, *means, performance_sd, dependence_sd, len(runs))
-
-
-def _spread(values: np.ndarray) -> float:
-    return float(values.std(ddof=1)) if len(values) > 1 else math.nan
+    return Point(method, weight, *means, float(performance.std(ddof=1)), float(dependence.std(ddof=1)), len(runs))

@@ -142,7 +142,8 @@ def file_bytes(model: Any) -> bytes:
     check_is_fitted(model)
     parameters = model.get_params(deep=False)
     parts = {name: parameters.get(name, getattr(model, name, None)) for name in kind.models}
-    parts = {name: part for name, part in parts.items() if part is not None and not _is_function(part)}
+    functions = {name for name, part in parts.items() if callable(part) and not hasattr(part, "get_params")}
+    parts = {name: part for name, part in parts.items() if part is not None and name not in functions}
     if isinstance(model, ParityEstimator) and model.models_[0] is model.estimator:
         del parts["models_"]  # a model that was given is a parameter
     plain = {name: to_json(value) for name, value in parameters.items() if name not in parts}
@@ -186,17 +187,15 @@ def load(
         Names of classes and functions beyond the list of this library that the file may hold, such as those of your
         own estimators. They can run any code when the model is loaded and when it predicts.
     """
-    if penalty is not None and not isinstance(penalty, Penalty):
-        raise TypeError(f"penalty is {penalty!r}; pass an object such as the one that was trained with.")
-    if isinstance(trusted, str):
-        raise TypeError(f"trusted is {trusted!r}; pass a list of names.")
     given = {"estimator": estimator, "encoder": encoder, "penalty": penalty}
     with _opened(path) as archive:
         header = _header(archive)
         cls, kind = KINDS[header["kind"]]
         model, names = cls(), archive.namelist()
         parts = skops_parts(archive, frozenset(trusted)) if SCHEMA in names else {}
-        tensors = _tensors(archive.read(WEIGHTS)) if WEIGHTS in names else {}
+        weights = archive.read(WEIGHTS) if WEIGHTS in names else b""
+        require(int.from_bytes(weights[:8], "little") <= MOST_NAMES, "its weights have too many names")
+        tensors = safetensors.torch.load(weights) if weights else {}
         require(parts.keys() <= set(kind.models), "it holds models that its kind does not have")
         parameters = {name: part for name, part in parts.items() if not name.endswith("_")}
         parameters |= _parameters(header["parameters"], given)
@@ -241,19 +240,10 @@ def _opened(path: str | Path) -> Iterator[zipfile.ZipFile]:
 
 def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
     require(archive.getinfo(HEADER).file_size <= MOST_JSON, f"its {HEADER} is larger than {MOST_JSON} bytes")
-    header = json.loads(archive.read(HEADER), parse_constant=_refuse_constant)
+    header = json.loads(archive.read(HEADER), parse_constant=int)  # which raises on NaN and Infinity
     require(isinstance(header, dict) and header.keys() == {"kind", "versions", "parameters", "fitted"}, "not a model")
     require(header["kind"] in list(KINDS), f"this version knows no {header['kind']!r}")
     return dict(header)
-
-
-def _tensors(content: bytes) -> dict[str, Tensor]:
-    require(int.from_bytes(content[:8], "little") <= MOST_NAMES, "its weights have too many names")
-    return safetensors.torch.load(content)
-
-
-def _refuse_constant(text: str) -> None:
-    raise ValueError(f"it holds the number {text}.")
 
 
 # JSON
@@ -334,10 +324,6 @@ def _is_custom(value: Any) -> bool:
     return isinstance(value, dict) and ("custom" in value or any(map(_is_custom, value.values())))
 
 
-def _is_function(value: Any) -> bool:
-    return callable(value) and not hasattr(value, "get_params")
-
-
 def _parameters(written: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters of a constructor, with those that the user passed again."""
     parameters = {name: value for name, value in given.items() if value is not None}
@@ -388,7 +374,7 @@ def _complete_network(model: NetworkEstimator, tensors: dict[str, Tensor]) -> No
     model.encoder_ = _loaded(encoder, states["encoder"], "encoder", own=own)
     model.head_ = _loaded(head, states["head"], "head", own=True)
     penalty: Any = copy.deepcopy(getattr(model, "penalty_", model.penalty))
-    require(isinstance(penalty, Penalty), "it has no penalty")
+    require(isinstance(penalty, Penalty), f"its penalty is {penalty!r}")
     model.penalty_ = penalty
     set_state(model.penalty_, states["penalty"])
     if not isinstance(model.penalty_, NoPenalty):

@@ -16,6 +16,7 @@ from scipy.stats import norm
 from sklearn.base import clone, is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import check_scoring, log_loss, mean_squared_error
+from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import has_fit_parameter
 
 from frhsic import _arrays
@@ -26,7 +27,7 @@ from frhsic.frontier import Frontier, Run
 from frhsic.independence import IndependenceResult, gamma_test
 from frhsic.kernels import Gaussian, per_column_gaussians
 from frhsic.parity import ParityResult, gdp
-from frhsic.splits import rows_held_out, rows_of, scores_of
+from frhsic.splits import held_out_rows, rows_of, scores_of
 
 __all__ = ["LowGainWarning", "Rule", "Selection", "UnmetTargetWarning", "select_weight"]
 
@@ -42,7 +43,7 @@ TEST_ROWS = 2000
 Measure = Literal["gdp", "hsic", "gain", "p"]
 
 EXAMPLES = "0.02, 'gdp <= 0.02', 'hsic <= 0.001', 'gain >= 90%', 'p > 0.05'"
-_WRITTEN = re.compile(r"\s*([^\W\d]\w*)\s*(<=|>=|≤|≥|<|>|=)\s*([-+.\w]+)\s*(%?)\s*")
+_WRITTEN = re.compile(r"\s*(\w+)\s*(<=?|>=?|≤|≥|=)\s*([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(%?)\s*", re.IGNORECASE)
 _DIRECTIONS = {"gdp": "at most", "hsic": "at most", "gain": "at least", "p": "at least"}
 
 
@@ -115,7 +116,7 @@ class Rule:
 
     def __post_init__(self) -> None:
         if self.measure not in _DIRECTIONS:
-            raise ValueError(f"measure={self.measure!r}; pass one of {', '.join(_DIRECTIONS)}.")
+            raise ValueError(f"measure={self.measure!r} is not known.{did_you_mean(self.measure, _DIRECTIONS)}")
         most = 1 if self.measure in ("gain", "p") else math.inf
         if not 0 < self.limit <= most or self.limit == math.inf:
             raise ValueError(f"limit={self.limit!r}; pass a positive number{'' if most > 1 else ' of at most 1'}.")
@@ -138,17 +139,11 @@ class Rule:
             raise ValueError(f"rule={rule!r} is not understood; pass a Rule, or for example {EXAMPLES}.")
         name, sign, digits, per_cent = parts.groups()
         measure: Any = name.lower()
-        if measure not in _DIRECTIONS:
-            raise ValueError(f"rule={rule!r} limits {name!r}, which is not known.{did_you_mean(measure, _DIRECTIONS)}")
-        try:
-            limit = float(digits) / (100 if per_cent else 1)
-        except ValueError:
-            limit = math.nan
-        if math.isnan(limit) or (sign in "<=≤") != (_DIRECTIONS[measure] == "at most"):
-            raise ValueError(
-                f"rule={rule!r}: {measure} is {_DIRECTIONS[measure]} a number; pass for example {EXAMPLES}."
-            )
-        return cls(measure, limit)
+        parsed = cls(measure, float(digits) / (100 if per_cent else 1))
+        direction = _DIRECTIONS[measure]
+        if (sign in "<=≤") != (direction == "at most"):
+            raise ValueError(f"rule={rule!r}: {name} is {direction} a number; pass for example {EXAMPLES}.")
+        return parsed
 
     def choose(self, candidates: Sequence[Candidate]) -> tuple[list[bool], int]:
         """Return which candidates, in order of increasing weight, are admitted, and the index of the one to take."""
@@ -332,8 +327,16 @@ class Rows:
         return gamma_test(seen, values, kernel_z, kernel_s, epsilon=epsilon)
 
     def gain(self, model: Any, unpenalised: Any, constant: Any) -> float:
-        """Return the share of the unpenalised model's gain over a constant that a model keeps on these rows."""
-        return gain(*(proper_loss(one, self.X, self.y) for one in (model, unpenalised, constant)))
+        r"""Return the share of the unpenalised model's gain over a constant that a model keeps on these rows.
+
+        .. math:: \frac{\text{loss}(\text{constant}) - \text{loss}(\text{model})}
+            {\text{loss}(\text{constant}) - \text{loss}(\text{unpenalised})}
+
+        1 is the unpenalised model, 0 a constant; a model worse than a constant has a negative share. NaN if the
+        unpenalised model itself does not beat the constant.
+        """
+        own, best, worst = (proper_loss(one, self.X, self.y) for one in (model, unpenalised, constant))
+        return (worst - own) / (worst - best) if worst > best else math.nan
 
     def candidate(self, model: Any, rule: Rule, scorer: Any, unpenalised: Any, constant: Any) -> Candidate:
         """Measure one model."""
@@ -362,23 +365,6 @@ def proper_loss(model: Any, X: Any, y: Any) -> float:
     if is_classifier(model):
         return float(log_loss(y, model.predict_proba(X), labels=model.classes_))
     return float(mean_squared_error(y, model.predict(X)))
-
-
-def gain(loss: float, unpenalised: float, constant: float) -> float:
-    r"""Return the share of the unpenalised model's gain over a constant that a model keeps.
-
-    .. math:: \frac{\text{loss}(\text{constant}) - \text{loss}(\text{model})}
-        {\text{loss}(\text{constant}) - \text{loss}(\text{unpenalised})}
-
-    1 is the unpenalised model, 0 a constant; a model worse than a constant has a negative share. NaN if the unpenalised
-    model itself does not beat the constant.
-
-    Examples
-    --------
-    >>> gain(0.6, 0.5, 0.7)
-    0.5
-    """
-    return (constant - loss) / (constant - unpenalised) if constant > unpenalised else math.nan
 
 
 def select_weight(
@@ -457,7 +443,9 @@ def select_weight(
     (True, True)
     """
     _check_estimator(estimator)
-    rule, scorer, grid = Rule.of_text(rule), _scorer(scoring, estimator), _grid(weights)
+    rule, scorer, grid = Rule.of_text(rule), _scorer(scoring, estimator), sorted({0.0, *map(float, weights)})
+    if len(grid) < 2 or not all(0 <= weight < np.inf for weight in grid):
+        raise ValueError(f"weights={weights!r}; pass a list of finite numbers above 0, such as [1, 10, 100].")
     if sensitive_features is None:
         raise ValueError("sensitive_features is None: without it there is no dependence to choose by.")
     seed = _arrays.seed_of(random_state) % 2**32
@@ -524,19 +512,16 @@ def _scorer(scoring: str | Callable[..., float] | None, estimator: Any) -> Calla
     return lambda model, X, y: float(scorer(model, X, y))
 
 
-def _grid(weights: Sequence[float]) -> list[float]:
-    """Return the grid in increasing order, with 0 as the reference."""
-    grid = sorted({0.0, *map(float, weights)})
-    if len(grid) < 2 or not all(0 <= weight < np.inf for weight in grid):
-        raise ValueError(f"weights={weights!r}; pass a list of finite numbers above 0, such as [1, 10, 100].")
-    return grid
-
-
 def _parts(everything: tuple[Any, ...], validation: float | tuple[Any, ...], seed: int) -> tuple[tuple[Any, ...], Rows]:
     """Return (X, y, s, sample_weight, groups) of the rows to train on, and the rows to choose on."""
     groups = everything[4]
     if isinstance(validation, (int, float)):
-        both = rows_held_out(len(everything[1]), validation, name="validation", seed=seed, groups=groups)
+        n = len(everything[1])
+        both = (
+            train_test_split(np.arange(n), test_size=float(validation), random_state=seed)
+            if groups is None
+            else held_out_rows(n, validation, seed=seed, groups=groups)
+        )
         trained, (X, y, s, _, held_groups) = (
             tuple(None if part is None else rows_of(part, rows) for part in everything) for rows in both
         )

