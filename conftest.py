@@ -39,7 +39,7 @@ def few_epochs() -> Iterator[None]:
     from frhsic.training import Training
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NetworkEstimator, "_default_training", lambda self: Training(epochs=3))
+        patch.setattr(NetworkEstimator, "_default_training", Training(epochs=3))
         yield
 
 

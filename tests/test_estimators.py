@@ -28,7 +28,7 @@ from frhsic.estimators import (
     UnlabelledRowsWarning,
     fit_path,
 )
-from frhsic.estimators.network import AUTO_ROWS, Target
+from frhsic.estimators.network import AUTO_ROWS
 from frhsic.kernels import Gaussian
 from frhsic.parity import gdp_difference
 from frhsic.penalties import GDP, HSIC
@@ -332,7 +332,7 @@ STOPS = quick(early_stopping=True, patience=3)
 def test_a_fit_that_stops_early_is_a_fleet_with_its_rows_held_out():
     X, y, s = biased(300)
     model = FRHSICClassifier("frhsic", 3.0, **STOPS).fit(X, y, sensitive_features=s)
-    out = model._held_out(Target(y.astype(float), "binary", 1), None, 300, None)
+    out = model._held_out(y.astype(float), "binary", None, None)
     x, attribute = model.feature_encoding_(X), scaled(s)
     held_out = TrainingData.of(x[out], y[out], attribute[out])
     data = TrainingData.of(x[~out], y[~out], attribute[~out], held_out=held_out)
@@ -351,15 +351,15 @@ def test_rows_are_held_out_by_class_and_by_what_is_known_of_s_and_groups_are_hel
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], [700, 290, 4])
     rng.shuffle(y)
-    known, target = rng.uniform(size=len(y)) < 0.3, Target(y.astype(float), "multiclass", 3)
+    known, target = rng.uniform(size=len(y)) < 0.3, (y.astype(float), "multiclass")
     model = FRHSICClassifier(training=Training(early_stopping=True))
     model.random_seed_ = 3
-    rows = model._held_out(target, np.where(known, 0.0, np.nan)[:, None], len(y), None)
+    rows = model._held_out(*target, np.where(known, 0.0, np.nan)[:, None], None)
     for label, has in ((0, True), (0, False), (1, True), (1, False)):
         stratum = (y == label) & (known == has)
         assert abs(int(rows[stratum].sum()) - 0.1 * stratum.sum()) <= 0.5
     assert not rows[y == 2].any()
-    grouped = model._held_out(target, None, len(y), np.arange(len(y)) // 7)
+    grouped = model._held_out(*target, None, np.arange(len(y)) // 7)
     assert set(np.add.reduceat(grouped, np.arange(0, len(y), 7)).tolist()) == {0, 7}
 
 
@@ -369,7 +369,7 @@ def test_auto_stops_early_on_tables_of_middle_size_and_not_for_adversaries(penal
     model.random_seed_ = 0
     least, most = AUTO_ROWS
     for rows, stops in ((least - 1, False), (least, True), (most - 1, True), (most, False)):
-        held_out = model._held_out(Target(np.arange(rows) % 2.0, "binary", 1), None, rows, None)
+        held_out = model._held_out(np.arange(rows) % 2.0, "binary", None, None)
         assert (held_out is not None) == (stops and penalty == "hsic")
 
 
@@ -499,7 +499,7 @@ ERRORS: list[tuple[dict[str, Any], dict[str, Any], type[Exception], str]] = [
     ({}, {"y": Y40[:-1]}, ValueError, "inconsistent"),
     ({}, {"s": S40[:-1]}, ValueError, "lengths differ"),
     ({}, {"s": np.full(40, 3.0)}, ValueError, "in every row"),
-    ({}, {"s": np.full(40, np.nan)}, ValueError, "no row has all"),
+    ({}, {"s": np.full(40, np.nan)}, ValueError, "complete row"),
     ({}, {"s": np.where(np.arange(40) < 3, S40, np.nan)}, ValueError, "4 are needed"),
     ({}, {"s": np.array(["young", "old"] * 20)}, TypeError, "text, bands or categories"),
     ({}, {"X": np.full((40, 3), np.inf)}, ValueError, "infinity"),

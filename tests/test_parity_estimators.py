@@ -382,9 +382,3 @@ def test_without_attributes_nothing_is_constrained():
     assert model.predict_proba(X) == approx(LogisticRegression().fit(X, y).predict_proba(X))
     with pytest.raises(ValueError, match="without sensitive_features"):
         model.at("50%")
-
-
-@pytest.mark.parametrize("kind", [ParityClassifier, ParityRegressor])
-def test_an_attribute_by_position_is_told_its_name(kind):
-    with pytest.raises(TypeError, match=r"fit\(X, y, sensitive_features=...\)"):
-        kind().fit([[0.0], [1.0]], [0, 1], [20, 30])

@@ -14,7 +14,6 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from frhsic._arrays import require_same_rows
 from frhsic.estimators.conditional import MOST_LEVELS, BoostedMeans, SensitiveBasis, TreeTable, fold_of_rows, ranges
 from frhsic.estimators.inputs import checked_table, seed_of, sensitive_values, warn_without_attributes
 from frhsic.tables.columns import is_frame, to_pandas
@@ -316,9 +315,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         if not (0 <= self.amount <= 1 and 0 <= self.pool < 1):
             raise ValueError(f"amount={self.amount!r}, pool={self.pool!r}; pass 0 <= amount <= 1 and 0 <= pool < 1.")
-        given = (X, "X"), (sensitive_features, "sensitive_features")
-        require_same_rows(*given, (y, "y"), (sample_weight, "sample_weight"), (groups, "groups"))
-        frame = _frame(checked_table(self, X, first=True))
+        others = {"sensitive_features": sensitive_features, "y": y, "sample_weight": sample_weight, "groups": groups}
+        frame = _frame(checked_table(self, X, first=True, **others))
         weights = _check_sample_weight(sample_weight, frame, ensure_non_negative=True).astype(np.float64)
         self.random_seed_, self.sensitive_names_in_ = seed_of(self.random_state), np.array([], dtype=object)
         if sensitive_features is None:
@@ -369,12 +367,11 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The attributes that the estimator was fitted with.
         """
         check_is_fitted(self)
-        table = checked_table(self, X, first=False)
+        table = checked_table(self, X, first=False, sensitive_features=sensitive_features)
         if not len(self.sensitive_names_in_):
             return table
         if sensitive_features is None:
             raise ValueError("ParityCoupling needs sensitive_features to transform: Z depends on X and S.")
-        require_same_rows((X, "X"), (sensitive_features, "sensitive_features"))
         frame = _frame(table)
         s = _filled(sensitive_values(sensitive_features, len(frame), self.sensitive_names_in_)[0])
         identity = _identities(self._keys(frame, s))

@@ -11,9 +11,10 @@ from sklearn.utils.multiclass import type_of_target
 from torch import nn
 
 from frhsic.estimators.inputs import target_column
-from frhsic.estimators.network import NetworkEstimator, Target
+from frhsic.estimators.network import NetworkEstimator
 from frhsic.penalties import Penalty
 from frhsic.tables.columns import read_sensitive
+from frhsic.tables.encoding import Scaling, Unknown
 from frhsic.training import MLP, Training
 from frhsic.training.recipe import Task
 
@@ -58,6 +59,7 @@ class ParityEncoder(NetworkEstimator):
     """
 
     task_: Task
+    _default_training = Training(epochs="auto", schedule="cosine", early_stopping="auto")
 
     def __init__(
         self,
@@ -66,8 +68,8 @@ class ParityEncoder(NetworkEstimator):
         *,
         encoder: nn.Module | Callable[[int], nn.Module] | None = None,
         training: Training | None = None,
-        scaling: str = "robust",
-        handle_unknown: str = "ignore",
+        scaling: Scaling = "robust",
+        handle_unknown: Unknown = "ignore",
         device: str = "auto",
         random_state: Any = None,
     ) -> None:
@@ -82,41 +84,34 @@ class ParityEncoder(NetworkEstimator):
             random_state=random_state,
         )
 
-    def _default_training(self) -> Training:
-        return Training(epochs="auto", schedule="cosine", early_stopping="auto")
-
-    def _default_encoder(self, task: Task) -> MLP:
+    @property
+    def _default_encoder(self) -> MLP:  # type: ignore[override]  # read only
         # a score needs few directions; a reconstruction needs many
-        return MLP((128, 128), 50 if task == "reconstruction" else 16, "gelu")
+        return MLP((128, 128), 50 if self.task_ == "reconstruction" else 16, "gelu")
 
-    def _target(self, y: Any, classes: Any = None) -> Target:
+    def _target(self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any) -> tuple[np.ndarray, Task]:
         task = getattr(self, "task_", None)
         if task is not None and (y is None) != (task == "reconstruction"):
             raise ValueError(f"the first call was for {task}, this one has {'no y' if y is None else 'a y'}.")
         if y is None:
-            target = Target(None, "reconstruction", self.feature_encoding_.width)
-        else:
-            kind = task or type_of_target(target_column(self, y), input_name="y", raise_unknown=True)
-            if kind not in ("continuous", "regression", "binary", "multiclass"):
-                raise ValueError(f"y is {kind}; pass one column of labels or numbers, or None.")
-            target = self._numbers(y) if kind in ("continuous", "regression") else self._labels(y)
-        self.task_ = target.task
-        return target
+            self.task_ = "reconstruction"
+            return _reconstruction(x, s, weights), self.task_
+        kind = task or type_of_target(target_column(self, y), input_name="y", raise_unknown=True)
+        if kind not in ("continuous", "regression", "binary", "multiclass"):
+            raise ValueError(f"y is {kind}; pass one column of labels or numbers, or None.")
+        values, self.task_ = self._numbers(y) if kind in ("continuous", "regression") else self._labels(y)
+        return values, self.task_
 
-    def _completed(self, target: Target, x: np.ndarray, sensitive_features: Any, weights: Any) -> Target:
-        r"""Return the target of a reconstruction, :math:`(x - \hat E[x \mid s]) / \sigma` in place of x.
 
-        Where no attribute is known the conditional mean is the mean.
-        """
-        if target.task != "reconstruction":
-            return target
-        values = x - np.average(x, axis=0, weights=weights)
-        variance = float(np.average(values**2, axis=0, weights=weights).mean())
-        if sensitive_features is not None:
-            s = read_sensitive(sensitive_features, allow_missing=True).values
-            known = ~np.isnan(s).any(axis=1)
-            values[known] = residuals(x[known], s[known], None if weights is None else weights[known])
-        return Target(values / (np.sqrt(variance) or 1.0), "reconstruction", x.shape[1])
+def _reconstruction(x: np.ndarray, sensitive_features: Any, weights: np.ndarray | None) -> np.ndarray:
+    r"""Return :math:`(x - \hat E[x \mid s]) / \sigma`; where no attribute is known the mean is taken."""
+    values = x - np.average(x, axis=0, weights=weights)
+    variance = float(np.average(values**2, axis=0, weights=weights).mean())
+    if sensitive_features is not None:
+        s = read_sensitive(sensitive_features, allow_missing=True).values
+        known = ~np.isnan(s).any(axis=1)
+        values[known] = residuals(x[known], s[known], None if weights is None else weights[known])
+    return np.asarray(values / (np.sqrt(variance) or 1.0))
 
 
 def rank_hats(s: np.ndarray) -> np.ndarray:

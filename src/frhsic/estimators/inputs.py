@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,28 +22,13 @@ class MissingSensitiveFeaturesWarning(UserWarning):
     """
 
 
-Fit = TypeVar("Fit", bound=Callable[..., Any])
-
-
-def named_arguments(fit: Fit) -> Fit:
-    """Let ``fit(X, y, age)`` say how the attribute is passed; Python's own message only counts arguments."""
-
-    @wraps(fit)
-    def checked(self: Any, *given: Any, **named: Any) -> Any:
-        if len(given) > 2:
-            raise TypeError("fit takes X and y by position, the others by name: fit(X, y, sensitive_features=...).")
-        return fit(self, *given, **named)
-
-    return checked  # type: ignore[return-value]  # of the same signature
-
-
-def typed_table(estimator: Any, X: Any, *, first: bool) -> Any:
+def typed_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
     """Return a checked table whose columns have the types of the schema, which the first call learns.
 
     Text that holds dates becomes dates, also in a later table where one of them is missing. A model that was given to
     the estimator sees the table as it is.
     """
-    X = checked_table(estimator, X, first=first)
+    X = checked_table(estimator, X, first=first, **others)
     if first:
         vars(estimator).pop("schema_", None)  # of an earlier fit
     if not is_frame(X) or not (first or hasattr(estimator, "schema_")):
@@ -58,8 +41,12 @@ def typed_table(estimator: Any, X: Any, *, first: bool) -> Any:
     return X if getattr(estimator, "estimator", None) is not None else estimator.schema_(frame)
 
 
-def checked_table(estimator: Any, X: Any, *, first: bool) -> Any:
-    """Return a frame as it is and anything else as an array of numbers, after scikit-learn's checks of the columns."""
+def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
+    """Return a frame as it is and anything else as an array of numbers, after scikit-learn's checks of the columns.
+
+    The other arguments by name must have the index of X, as far as they have one.
+    """
+    _arrays.require_same_rows((X, "X"), *((values, name) for name, values in others.items()))
     if isinstance(X, np.ma.MaskedArray):
         X = np.where(np.ma.getmaskarray(X), np.nan, X.data.astype(np.float64))
     if is_frame(X):
@@ -109,7 +96,7 @@ def require_variation(s: np.ndarray, names: list[str]) -> None:
     for name, column in zip(names, s.T):
         values = np.unique(column[~np.isnan(column)])
         if len(values) < 2:
-            state = f"is {values[0]:g} in every row" if len(values) else "is missing in every row"
+            state = f"is {values[0]:g} in every row" if len(values) else "has no value in any complete row"
             raise ValueError(f"sensitive attribute {name!r} {state}, so nothing can depend on it. Leave it out.")
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -32,7 +31,6 @@ from torch.nn import functional
 from frhsic import _arrays
 from frhsic._warnings import warn
 from frhsic.estimators.inputs import (
-    named_arguments,
     require_variation,
     seed_of,
     sensitive_values,
@@ -42,7 +40,7 @@ from frhsic.estimators.inputs import (
     warn_without_attributes,
 )
 from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty, penalty_named
-from frhsic.tables.encoding import Number, Quantiles, TableEncoding
+from frhsic.tables.encoding import Number, Quantiles, Scaling, TableEncoding, Unknown
 from frhsic.training import MLP, Fleet, Member, Recipe, Training, TrainingData, train
 from frhsic.training.data import Purpose, seeded, stream_seed
 from frhsic.training.recipe import Task, output_width
@@ -64,30 +62,6 @@ class UnlabelledRowsWarning(UserWarning):
     """Some rows have NaN in `sensitive_features`: they train the task and skip the penalty."""
 
 
-@dataclass(frozen=True)
-class Target:
-    """A target as training takes it: values (n,) or (n, c), the task, and the outputs of the head."""
-
-    values: np.ndarray | None
-    task: Task
-    outputs: int
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Everything that training needs, apart from the weight of the penalty.
-
-    `through_bottleneck` says that the encoder ends in the bottleneck of an earlier call, because there are too few rows
-    for a new one.
-    """
-
-    data: TrainingData
-    recipe: Recipe
-    seed: int
-    penalized: bool
-    through_bottleneck: bool = False
-
-
 class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Constructor and training of the estimators, which document the parameters.
 
@@ -106,11 +80,15 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     }
 
     encoder_: nn.Module
+    head_: Any
     penalty_: Penalty
     sensitive_names_in_: np.ndarray
     classes_: np.ndarray
     best_epoch_: int | None
     validation_curve_: np.ndarray | None
+
+    _default_training: ClassVar[Training] = Training()
+    _default_encoder = MLP()
 
     def __init__(
         self,
@@ -119,8 +97,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         *,
         encoder: nn.Module | Callable[[int], nn.Module] | None = None,
         training: Training | None = None,
-        scaling: str = "range",
-        handle_unknown: str = "ignore",
+        scaling: Scaling = "range",
+        handle_unknown: Unknown = "ignore",
         device: str = "auto",
         random_state: Any = None,
     ) -> None:
@@ -133,7 +111,6 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.device = device
         self.random_state = random_state
 
-    @named_arguments
     def fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> Self:
@@ -158,9 +135,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         groups : array of shape (n,), optional
             Rows of one group, such as those of one person, are held out together for early stopping, or not at all.
         """
-        with self._restored_on_failure():
-            self._fit_one(self._start(X, y, sensitive_features, sample_weight, groups=groups))
-        return self
+        return self._fit(X, y, sensitive_features, sample_weight, groups=groups, whole=True)
 
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
@@ -169,15 +144,20 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         each call, so pass parts of many batches. It does not stop early and holds out no rows. The parameters are those
         of :meth:`fit`.
         """
-        return self._fit_part(X, y, sensitive_features, sample_weight)
+        return self._fit(X, y, sensitive_features, sample_weight)
 
-    def _fit_part(self, X: Any, y: Any, s: Any, sample_weight: Any, classes: Any = None) -> Self:
-        with self._restored_on_failure():
-            if self.__sklearn_is_fitted__():
-                problem = self._resume(X, y, s, sample_weight)
-            else:
-                problem = self._start(X, y, s, sample_weight, classes=classes, whole=False)
-            self._fit_one(problem)
+    def _fit(self, *rows: Any, groups: Any = None, classes: Any = None, whole: bool = False) -> Self:
+        """Fit anew, or for one epoch more; leave the estimator as it was before if that fails."""
+        before = dict(vars(self))
+        try:
+            for name in before:
+                if whole and name.endswith("_"):
+                    delattr(self, name)
+            self._adopt(*self._train(*rows, groups=groups, classes=classes, whole=whole), 0)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -203,129 +183,104 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _n_features_out(self) -> int:
         return int(self.representation_size_)
 
-    # What a subclass says of itself
-
     @abstractmethod
-    def _target(self, y: Any, classes: Any = None) -> Target:
+    def _target(self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any) -> tuple[np.ndarray, Task]:
         """Check y and turn it into what training takes; the first call learns its scale or its classes."""
 
-    def _completed(self, target: Target, x: np.ndarray, sensitive_features: Any, weights: Any) -> Target:
-        """Return the target, once the columns of x are known."""
-        return target
+    # Training
 
-    def _default_training(self) -> Training:
-        return Training()
-
-    def _default_encoder(self, task: Task) -> MLP:
-        return MLP()
-
-    # Setting up training
-
-    @contextmanager
-    def _restored_on_failure(self) -> Iterator[None]:
-        """Leave the estimator as it was before, if what is done here fails."""
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    def _learned(self) -> dict[str, Any]:
-        """Return the fitted attributes, by name."""
-        return {name: value for name, value in vars(self).items() if name.endswith("_") and not name.endswith("__")}
-
-    def _start(
-        self, X: Any, y: Any, s: Any, sample_weight: Any, *, groups: Any = None, classes: Any = None, whole: bool = True
-    ) -> Problem:
-        """Check all arguments and set up training from new initial weights, for one epoch or as long as it is asked."""
-        for name in self._learned():
-            delattr(self, name)
-        self.random_seed_, self.n_fits_ = seed_of(self.random_state), 0
-        data, target, penalized = self._rows(X, y, s, sample_weight, groups, classes, whole)
-        make = self.encoder_maker(target.task)
-        with seeded():
-            module = make(data.columns)
-        if not isinstance(module, nn.Module):
-            raise TypeError(f"encoder made {type(module).__name__}; it must make a torch.nn.Module.")
-        self.representation_size_ = output_width(module.to(data.x.dtype), data)
-        recipe = self._recipe(target.task, penalized, whole)
-        recipe = replace(recipe, encoder=make, head=lambda width, _: nn.Linear(width, target.outputs))
-        return Problem(data, recipe, self.random_seed_, penalized)
-
-    def _resume(self, X: Any, y: Any, s: Any, sample_weight: Any) -> Problem:
-        """Check all arguments and set up an epoch that continues from the last call, on its scales and classes.
-
-        The penalty keeps its state unless another one is asked for than in the last call.
-        """
-        data, target, penalized = self._rows(X, y, s, sample_weight, whole=False)
-        recipe, encoder, head, penalty = self._recipe(target.task, penalized), self.encoder_, self.head_, self.penalty_
-        asked: Any = recipe.penalty
-        few = recipe.floor(asked) > 0 and not enough_rows(data.rows, self.representation_size_)
-        through_bottleneck = penalized and few and self.has_bottleneck_
-        if self.has_bottleneck_ and not through_bottleneck:
-            encoder = next(encoder.children())
-        same = type(asked) is type(penalty) and asked.arguments() == penalty.arguments()
-        recipe = replace(
-            recipe,
-            penalty=penalty if same else asked,
-            encoder=lambda _: copy.deepcopy(encoder),
-            head=lambda *_: copy.deepcopy(head),
-        )
-        seed = int(np.random.SeedSequence([self.random_seed_, self.n_fits_]).generate_state(1)[0])  # other batches
-        return Problem(data, recipe, seed, penalized, through_bottleneck)
-
-    def encoder_maker(self, task: Task) -> Callable[[int], nn.Module]:
+    def encoder_maker(self) -> Callable[[int], nn.Module]:
         """Return the function of the number of columns that makes the encoder."""
-        encoder = self._default_encoder(task) if self.encoder is None else self.encoder
+        encoder = self._default_encoder if self.encoder is None else self.encoder
         return (lambda _: copy.deepcopy(encoder)) if isinstance(encoder, nn.Module) else encoder
 
-    def _recipe(self, task: Task, penalized: bool, whole: bool = False) -> Recipe:
-        """Return what is trained, apart from encoder and head."""
-        training = self.training or self._default_training()
+    def _train(
+        self,
+        X: Any,
+        y: Any,
+        s: Any,
+        sample_weight: Any,
+        *,
+        groups: Any = None,
+        classes: Any = None,
+        whole: bool = False,
+        path: Sequence[float] = (),
+    ) -> tuple[Fleet, bool]:
+        """Check all arguments and train one model for each weight of a path, by default for the penalty's own.
+
+        A first call starts from new initial weights. A later one goes on from the last, on its scales and classes, and
+        its penalty keeps its state unless another one is asked for. Also return whether the encoder ends in the
+        bottleneck of the last call, because there are too few rows for a new one.
+        """
+        first = not self.__sklearn_is_fitted__()
+        if first:
+            self.random_seed_, self.n_fits_ = seed_of(self.random_state), 0
+        data, task, penalized = self._rows(X, y, s, sample_weight, groups, classes, whole)
+        if first:
+            make, outputs = self.encoder_maker(), len(self.classes_) if task == "multiclass" else 1
+            with seeded():
+                module = make(data.columns)
+            if not isinstance(module, nn.Module):
+                raise TypeError(f"encoder made {type(module).__name__}; it must make a torch.nn.Module.")
+            self.representation_size_ = output_width(module.to(data.x.dtype), data)
+        training = self.training or self._default_training
         training = training if whole else replace(training, epochs=1, early_stopping=False)
         penalty = self.penalty
         if not isinstance(penalty, Penalty):
             penalty = penalty_named(penalty, self.representation_size_, head=task != "reconstruction")
         if penalized and penalty.condition == "positive" and task != "binary":
             raise ValueError(f"the penalty has condition='positive', which needs two classes; the task is {task}.")
-        recipe = Recipe(task, penalty.unprepared() if penalized else NoPenalty(), **vars(training))
-        return replace(recipe, weight_decay=recipe.decay(penalty), variance_floor=recipe.floor(penalty))
+        asked = penalty.unprepared() if penalized else NoPenalty()
+        recipe = Recipe(task, asked, **vars(training))
+        floor, through_bottleneck = recipe.floor(penalty), False
+        recipe = replace(recipe, weight_decay=recipe.decay(penalty), variance_floor=floor)
+        if first:
+            seed = self.random_seed_
+            # a part of the rows may lack the last classes
+            recipe = replace(recipe, encoder=make, head=lambda width, least: nn.Linear(width, max(least, outputs)))
+        else:
+            seed = int(np.random.SeedSequence([self.random_seed_, self.n_fits_]).generate_state(1)[0])  # other batches
+            few = floor > 0 and not enough_rows(data.rows, self.representation_size_)
+            through_bottleneck = penalized and few and self.has_bottleneck_
+            cut = self.has_bottleneck_ and not through_bottleneck
+            encoder, head = next(self.encoder_.children()) if cut else self.encoder_, self.head_
+            same = type(asked) is type(self.penalty_) and asked.arguments() == self.penalty_.arguments()
+            recipe = replace(
+                recipe,
+                penalty=self.penalty_ if same else asked,
+                encoder=lambda _: copy.deepcopy(encoder),
+                head=lambda *_: copy.deepcopy(head),
+            )
+        members = [Member(weight if penalized else 0.0, seed) for weight in path or [float(self.penalty_weight)]]
+        return train(data, members, recipe, device=self.device), through_bottleneck
 
     def _rows(
-        self, X: Any, y: Any, s: Any, sample_weight: Any, groups: Any = None, classes: Any = None, whole: bool = True
-    ) -> tuple[TrainingData, Target, bool]:
-        """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty."""
+        self, X: Any, y: Any, s: Any, sample_weight: Any, groups: Any, classes: Any, whole: bool
+    ) -> tuple[TrainingData, Task, bool]:
+        """Check parameters and rows; return the rows encoded, the task, and whether there is a penalty."""
         self._validate_params()
-        given = (X, "X"), (y, "y"), (s, "sensitive_features")
-        _arrays.require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
         first = not hasattr(self, "feature_encoding_")
-        X = typed_table(self, X, first=first)
-        x, target = self._encoded(X), self._target(y, classes)
-        if target.values is not None:
-            check_consistent_length(x, target.values)
+        others = {"y": y, "sensitive_features": s, "sample_weight": sample_weight, "groups": groups}
+        X = typed_table(self, X, first=first, **others)
+        if first:
+            self.feature_encoding_ = TableEncoding.fit(X, scaling=self.scaling)
+        x = self.feature_encoding_(X, self.handle_unknown)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
         attributes = self._attributes(s, len(x))
+        values, task = self._target(y, x, s, weights, classes)
+        check_consistent_length(x, values)
         if first:
-            warn_of_suspicions(self, X, target.values, attributes, list(getattr(self, "sensitive_names_in_", ())))
-        held_out = self._held_out(target, attributes, len(x), groups) if whole else None
-        target = self._completed(target, x, s, weights)
+            names = list(getattr(self, "sensitive_names_in_", ()))
+            warn_of_suspicions(self, X, None if y is None else values, attributes, names)
+        held_out = self._held_out(values, task, attributes, groups) if whole else None
         known = np.zeros((len(x), 1)) if attributes is None else attributes
 
         def chosen(rows: Any, others: TrainingData | None = None) -> TrainingData:
-            y, w = (None if values is None else values[rows] for values in (target.values, weights))
-            return TrainingData.of(x[rows], y, known[rows], sample_weight=w, held_out=others)
+            w = None if weights is None else weights[rows]
+            return TrainingData.of(x[rows], values[rows], known[rows], sample_weight=w, held_out=others)
 
         data = chosen(slice(None)) if held_out is None else chosen(~held_out, chosen(held_out))
-        return data, target, attributes is not None
-
-    def _encoded(self, X: Any) -> np.ndarray:
-        """Return a checked table encoded, float64 (n, width); the first call learns scales and levels."""
-        options: Any = {"scaling": self.scaling, "unseen": self.handle_unknown}
-        if not hasattr(self, "feature_encoding_"):
-            self.feature_encoding_ = TableEncoding.fit(X, scaling=options["scaling"])
-        return self.feature_encoding_(X, options["unseen"])
+        return data, task, attributes is not None
 
     def _attributes(self, values: Any, rows: int) -> np.ndarray | None:
         """Return the sensitive attributes scaled, (n, q), or None if there is no penalty to train with.
@@ -339,12 +294,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             if not off:
                 warn_without_attributes(self, "penalty_weight=0")
             return None
-        first = not hasattr(self, "sensitive_names_in_")
-        s, names = sensitive_values(values, rows, None if first else self.sensitive_names_in_)
+        s, names = sensitive_values(values, rows, getattr(self, "sensitive_names_in_", None))
         known = ~np.isnan(s).any(axis=1)
-        if not known.any():
-            raise ValueError(f"no row has all of sensitive_features ({', '.join(names)}): each holds NaN.")
-        if first:
+        if not hasattr(self, "sensitive_names_in_"):
             require_variation(s[known], names)
             scale = Number if self.scaling == "range" else Quantiles
             self.sensitive_encoding_ = TableEncoding(tuple(scale.fit(n, c) for n, c in zip(names, s[known].T)))
@@ -362,13 +314,13 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
         return scaled
 
-    def _held_out(self, target: Target, s: np.ndarray | None, n: int, groups: Any) -> np.ndarray | None:
+    def _held_out(self, y: np.ndarray, task: Task, s: np.ndarray | None, groups: Any) -> np.ndarray | None:
         """Return which rows are held out, (n,) booleans, or None if training does not stop early.
 
         They are a tenth of the rows of each class, and of the rows with and without S, or of the `groups`, which are
         not cut. The draw depends on the random state alone.
         """
-        wanted = (self.training or self._default_training()).early_stopping
+        n, wanted = len(y), (self.training or self._default_training).early_stopping
         if wanted == "auto":
             learning = isinstance(self.penalty, (Adversary, BinnedAdversary)) or self.penalty in ("adv", "laftr")
             wanted = AUTO_ROWS[0] <= n < AUTO_ROWS[1] and not learning
@@ -381,8 +333,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             held_out[next(split.split(known, groups=groups))[1]] = True
         elif groups is None:
             strata = known.astype(np.int64)
-            if target.values is not None and target.task in ("binary", "multiclass"):
-                strata += 2 * target.values.astype(np.int64)
+            if task in ("binary", "multiclass"):
+                strata += 2 * y.astype(np.int64)
             draw = np.random.default_rng(seed)
             for stratum in np.unique(strata):
                 rows = np.flatnonzero(strata == stratum)
@@ -391,39 +343,32 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             raise ValueError("early stopping needs rows with S on both sides: pass more rows, or turn it off.")
         return held_out
 
-    # Targets
-
-    def _labels(self, y: Any, classes: Any = None) -> Target:
+    def _labels(self, y: Any, classes: Any = None) -> tuple[np.ndarray, Task]:
         """Return labels as codes of `classes_`, which the first call learns from y or takes from `classes`."""
         column = target_column(self, y)
+        check_classification_targets(column)
         labels = unique_labels(column)
+        asked = labels if classes is None else unique_labels(classes)
         if not hasattr(self, "classes_"):
-            self.classes_ = labels if classes is None else unique_labels(classes)
+            self.classes_ = asked
         known = self.classes_
+        if classes is not None and not np.array_equal(known, asked):
+            raise ValueError(f"classes={list(classes)!r} differ from those of the first call, {list(known)!r}.")
         unseen = np.setdiff1d(labels, known)
         if len(unseen):
             raise ValueError(f"y has new labels, {unseen.tolist()!r}; name all in the first call: classes=[...].")
-        codes = np.searchsorted(known, column).astype(np.float64)
-        return Target(codes, "binary", 1) if len(known) <= 2 else Target(codes, "multiclass", len(known))
+        if len(known) < 2:
+            raise ValueError(f"y has one class only, {known.tolist()[0]!r}; two are needed.")
+        return np.searchsorted(known, column).astype(np.float64), "binary" if len(known) == 2 else "multiclass"
 
-    def _numbers(self, y: Any) -> Target:
+    def _numbers(self, y: Any) -> tuple[np.ndarray, Task]:
         """Return numbers standardized by the mean and the standard deviation of the first call."""
         values = _arrays.to_numpy(_arrays.vector(target_column(self, y).astype(np.float64), "y"))
         if not hasattr(self, "target_scale_"):
             self.target_mean_, self.target_scale_ = float(values.mean()), float(values.std()) or 1.0
-        return Target((values - self.target_mean_) / self.target_scale_, "regression", 1)
+        return (values - self.target_mean_) / self.target_scale_, "regression"
 
-    # Training and prediction
-
-    def _fit_one(self, problem: Problem) -> None:
-        weight = float(self.penalty_weight) if problem.penalized else 0.0
-        self._adopt(problem, self._trained(problem, [weight]), 0)
-
-    def _trained(self, problem: Problem, weights: Sequence[float]) -> Fleet:
-        members = [Member(weight, problem.seed) for weight in weights]
-        return train(problem.data, members, problem.recipe, device=self.device)
-
-    def _adopt(self, problem: Problem, fleet: Fleet, index: int) -> None:
+    def _adopt(self, fleet: Fleet, through_bottleneck: bool, index: int) -> None:
         """Take over one model, which was trained through a bottleneck or may have got one afterwards.
 
         The library's own encoder is kept in float64, in which it predicts.
@@ -431,7 +376,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         encoder, head = (module.cpu() for module in fleet.module(index))
         own = self.encoder is None or isinstance(self.encoder, MLP)
         self.encoder_, self.head_ = (module.double() if own else module for module in (encoder, head))
-        self.has_bottleneck_ = problem.through_bottleneck or fleet.cuts(index)
+        self.has_bottleneck_ = through_bottleneck or fleet.cuts(index)
         self.penalty_ = copy.deepcopy(fleet.penalty).cpu()
         state = {name: values[index].detach().clone().cpu() for name, values in fleet.penalty_state.items()}
         set_state(self.penalty_, state)
@@ -449,13 +394,13 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Return Z, or the head's raw output, of rows, float64: on the CPU, in blocks of one size."""
         check_is_fitted(self)
         X = typed_table(self, X, first=False)
-        own = self.encoder is None or isinstance(self.encoder, MLP)
         rows = BLOCK * max(1, CHUNK_BYTES // (8 * BLOCK * self.feature_encoding_.width))
         parts = []
         with torch.no_grad():
             for start in range(0, _num_samples(X), rows):
-                x = torch.from_numpy(self._encoded(_safe_indexing(X, slice(start, start + rows))))
-                for block in torch.split(x.to(torch.float64 if own else torch.float32), BLOCK):
+                part = _safe_indexing(X, slice(start, start + rows))
+                x = torch.from_numpy(self.feature_encoding_(part, self.handle_unknown))
+                for block in torch.split(x.to(self.head_.weight.dtype), BLOCK):
                     z = self.encoder_(functional.pad(block, (0, 0, 0, BLOCK - len(block))))
                     parts.append((self.head_(z) if with_head else z)[: len(block)].to(torch.float64))
         return _arrays.to_numpy(torch.cat(parts))
@@ -530,10 +475,7 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         classes : array, optional
             All labels. Needed in the first call if its rows lack some of them.
         """
-        known = getattr(self, "classes_", None)
-        if known is not None and classes is not None and not np.array_equal(known, unique_labels(classes)):
-            raise ValueError(f"classes={list(classes)!r} differ from those of the first call, {list(known)!r}.")
-        return self._fit_part(X, y, sensitive_features, sample_weight, classes)
+        return self._fit(X, y, sensitive_features, sample_weight, classes=classes)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the head's raw output: log-odds (n,) of the second class, or one column per class."""
@@ -553,12 +495,8 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         at = (scores > 0).astype(int) if len(self.classes_) == 2 else scores.argmax(axis=1)
         return np.asarray(self.classes_[at])
 
-    def _target(self, y: Any, classes: Any = None) -> Target:
-        check_classification_targets(target_column(self, y))
-        target = self._labels(y, classes)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y has one class only, {self.classes_.tolist()[0]!r}; a classifier needs two.")
-        return target
+    def _target(self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any) -> tuple[np.ndarray, Task]:
+        return self._labels(y, classes)
 
 
 class FRHSICRegressor(RegressorMixin, NetworkEstimator):
@@ -596,7 +534,7 @@ class FRHSICRegressor(RegressorMixin, NetworkEstimator):
         raw = self._evaluated(X, with_head=True)[:, 0]
         return np.asarray(self.target_mean_ + self.target_scale_ * raw)
 
-    def _target(self, y: Any, classes: Any = None) -> Target:
+    def _target(self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any) -> tuple[np.ndarray, Task]:
         return self._numbers(y)
 
 
@@ -651,12 +589,10 @@ def fit_path(
     if not path or sensitive_features is None:
         raise ValueError("pass at least one weight, and sensitive_features: without them every weight is the same.")
     lead = clone(estimator).set_params(penalty_weight=max(path))
-    problem = lead._start(X, y, sensitive_features, sample_weight, groups=groups)
-    fleet = lead._trained(problem, path)
+    fleet, _ = lead._train(X, y, sensitive_features, sample_weight, groups=groups, whole=True, path=path)
     models = []
     for i, weight in enumerate(path):
-        model = clone(estimator).set_params(penalty_weight=weight)
-        vars(model).update(lead._learned())
-        model._adopt(problem, fleet, i)
+        model = copy.copy(lead).set_params(penalty_weight=weight)
+        model._adopt(fleet, False, i)
         models.append(model)
     return models

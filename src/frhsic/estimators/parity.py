@@ -25,7 +25,6 @@ from frhsic import _arrays
 from frhsic._warnings import warn
 from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, fold_of_rows
 from frhsic.estimators.inputs import (
-    named_arguments,
     require_variation,
     seed_of,
     sensitive_values,
@@ -162,7 +161,6 @@ class ParityEstimator(BaseEstimator, ABC):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @named_arguments
     def fit(
         self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> Self:
@@ -190,9 +188,8 @@ class ParityEstimator(BaseEstimator, ABC):
     ) -> tuple[Sample, np.ndarray, np.ndarray] | None:
         """Fit; return the rows with η and m of models that have not seen them, or None without attributes."""
         self._check()
-        given = (X, "X"), (y, "y"), (sensitive_features, "sensitive_features")
-        _arrays.require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
-        X, labels = typed_table(self, X, first=True), target_column(self, y)
+        others = {"y": y, "sensitive_features": sensitive_features, "sample_weight": sample_weight, "groups": groups}
+        X, labels = typed_table(self, X, first=True, **others), target_column(self, y)
         check_consistent_length(X, labels)
         codes, n = self._codes(labels), len(labels)
         weights = None
@@ -392,8 +389,7 @@ class ParityEstimator(BaseEstimator, ABC):
     def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return the mean of the scores of the fold predictors."""
         check_is_fitted(self)
-        _arrays.require_same_rows((X, "X"), (sensitive_features, "sensitive_features"))
-        X = typed_table(self, X, first=False)
+        X = typed_table(self, X, first=False, sensitive_features=sensitive_features)
         if self.solution_ is None or self.choice_ is None:
             return self._eta(self.models_[0], X)
         s = None
