@@ -361,7 +361,7 @@ def _complete_network(model: NetworkEstimator, tensors: dict[str, Tensor]) -> No
         require(outputs == 1 and math.isfinite(model.target_mean_) and 0 < model.target_scale_ < math.inf, "no scale")
     # modules without memory: a file that asks for more weights than it holds is refused before they are made
     with seeded(), torch.device("meta" if own else "cpu"):
-        encoder = model.encoder_maker()(encoding.width)
+        encoder = model._encoder_maker()(encoding.width)
         require(isinstance(encoder, nn.Module), "encoder must make a torch.nn.Module")
         if model.has_bottleneck_:
             encoder = nn.Sequential(encoder, Bottleneck(size))

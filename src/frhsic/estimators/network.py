@@ -189,7 +189,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     # Training
 
-    def encoder_maker(self) -> Callable[[int], nn.Module]:
+    def _encoder_maker(self) -> Callable[[int], nn.Module]:
         """Return the function of the number of columns that makes the encoder."""
         encoder = self._default_encoder if self.encoder is None else self.encoder
         return (lambda _: copy.deepcopy(encoder)) if isinstance(encoder, nn.Module) else encoder
@@ -217,7 +217,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             self.random_seed_, self.n_fits_ = seed_of(self.random_state), 0
         data, task, penalized = self._rows(X, y, s, sample_weight, groups, classes, whole)
         if first:
-            make, outputs = self.encoder_maker(), len(self.classes_) if task == "multiclass" else 1
+            make, outputs = self._encoder_maker(), len(self.classes_) if task == "multiclass" else 1
             with seeded():
                 module = make(data.columns)
             if not isinstance(module, nn.Module):
