@@ -341,8 +341,7 @@ def test_the_summary_tells_gap_loss_and_those_who_are_foreseen():
     report = Report(after, before=before, tradeoff=tradeoff)
     for value in (tradeoff.before.gaps[0].value, tradeoff.after.gaps[0].value, tradeoff.after.performance, 0.55):
         assert figure(value) in summary(report)
-    counts = "Of 1,000 cases with “income”, 420 are foreseen instead of 620; of 1,000 without it, 300 are false alarms"
-    assert f"{counts} instead of 100." in summary(report)
+    assert re.search(r"of 1,000.*“income”, 420 .*\(620 .*, 300 .*\(100 ", summary(report), re.IGNORECASE)
     assert "foreseen" not in summary(replace(report, before=after))  # nothing changed
     turned = replace(tradeoff, before=tradeoff.after, after=tradeoff.before)
     assert "does not lower the gap of mean scores along age" in summary(replace(report, tradeoff=turned))

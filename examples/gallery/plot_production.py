@@ -18,7 +18,7 @@ from sklearn.frozen import FrozenEstimator
 from frhsic import ParityClassifier
 from frhsic.auditing import Context, Settings
 from frhsic.parity import gdp_curve
-from frhsic.report import trained_report
+from frhsic.report import text, trained_report
 
 n = 4000
 
@@ -67,7 +67,7 @@ report = trained_report(
     ),
     settings=Settings(max_rows=300, probe_rows=500, resamples=99),  # quick; the defaults use more rows
 )
-print(report.summary)
+print(text(report))
 
 # %%
 # The mean score along age, before and after. ``frhsic.report.write(report, "report.html")`` writes the document.

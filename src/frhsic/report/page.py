@@ -45,11 +45,7 @@ def render(report: Report | Audit) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=unbroken
     )
-    environment.filters |= {
-        name: getattr(formatting, name) for name in ("figure", "plain", "percent", "stated", "upper_figure")
-    }
-    environment.filters["count"] = lambda n: f"{n:,.0f}"
-    environment.filters["rows"] = lambda n: formatting.counted(n, "row")
+    environment.filters |= words.FORMS
     page = environment.from_string(_asset("report.html.j2")).render(
         report=report,
         audit=report.audit,
