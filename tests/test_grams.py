@@ -1,4 +1,4 @@
-"""HSIC of Gram matrices against its definition as sums over rows, and its identities."""
+"""HSIC of Gram matrices against its definition as sums over rows, its identities, and matrices as operators."""
 
 from __future__ import annotations
 
@@ -8,11 +8,22 @@ import pytest
 import torch
 from pytest import approx
 
-from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased, hsic_weighted
-from frhsic.kernels import Gaussian, Laplacian
+from frhsic.dependence import grams
+from frhsic.dependence.grams import (
+    centered,
+    gram_times,
+    hsic_biased,
+    hsic_unbiased,
+    hsic_weighted,
+    pivoted_cholesky,
+)
+from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear
+
+KERNELS = [Gaussian(0.7), Laplacian(1.3), InverseMultiquadric(0.5), Linear(), Linear() + Gaussian(2.0)]
+each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 
 
-def grams(n: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+def pair_of(n: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     g = torch.Generator().manual_seed(seed)
     z = torch.randn(n, 2, generator=g, dtype=torch.float64)
     s = z[:, :1] ** 2 + torch.randn(n, 1, generator=g, dtype=torch.float64) / 2
@@ -46,7 +57,7 @@ def over_distinct_quadruples(k: torch.Tensor, l: torch.Tensor) -> float:
 
 @pytest.mark.parametrize("n", [2, 5, 8])
 def test_biased_and_weighted_are_means_over_all_quadruples(n, dtype):
-    k, l = grams(n, dtype)
+    k, l = pair_of(n, dtype)
     uniform, w = torch.full((n,), 1 / n, dtype=dtype), some_weights(n, dtype)
     assert hsic_biased(k, l).item() == approx(by_definition(k, l, uniform), abs=0, rel=close(dtype))
     assert hsic_weighted(k, l, w).item() == approx(by_definition(k, l, w), abs=0, rel=close(dtype))
@@ -54,13 +65,13 @@ def test_biased_and_weighted_are_means_over_all_quadruples(n, dtype):
 
 @pytest.mark.parametrize("n", [4, 5, 7])
 def test_unbiased_is_the_mean_over_distinct_quadruples(n, dtype):
-    k, l = grams(n, dtype)
+    k, l = pair_of(n, dtype)
     tolerance = 1e-6 if dtype == torch.float32 else 1e-14
     assert hsic_unbiased(k, l).item() == approx(over_distinct_quadruples(k, l), abs=tolerance)
 
 
 def test_centering_is_multiplication_by_the_projection_on_both_sides(dtype):
-    k, _ = grams(9, dtype)
+    k, _ = pair_of(9, dtype)
     h = torch.eye(9, dtype=dtype) - 1 / 9
     torch.testing.assert_close(centered(k), h @ k @ h, rtol=0, atol=close(dtype))
 
@@ -86,12 +97,12 @@ def _statistic(request):
 
 
 def test_constants_added_to_kernels_do_not_matter(statistic):
-    k, l = grams(12)
+    k, l = pair_of(12)
     assert statistic(k - 1, l + 7).item() == approx(statistic(k, l).item(), abs=0, rel=1e-11)
 
 
 def test_batches_and_vmap_give_one_value_for_each_pair(statistic, dtype):
-    pairs = [grams(8, dtype, seed) for seed in range(6)]
+    pairs = [pair_of(8, dtype, seed) for seed in range(6)]
     k, l = (torch.stack(side).view(2, 3, 8, 8) for side in zip(*pairs))
     expected = torch.stack([statistic(*pair) for pair in pairs]).view(2, 3)
     torch.testing.assert_close(statistic(k, l), expected)
@@ -103,6 +114,51 @@ def test_batches_and_vmap_give_one_value_for_each_pair(statistic, dtype):
 
 def test_statistics_of_gram_matrices_are_differentiable(statistic):
     z = torch.randn(6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True)
-    _, l = grams(6)
+    _, l = pair_of(6)
     assert torch.autograd.gradcheck(lambda z: statistic(Gaussian(1.0)(z, z), l), (z,))
     assert torch.autograd.gradgradcheck(lambda z: statistic(Gaussian(1.0)(z, z), l), (z,))
+
+
+def rows(n, d, dtype=torch.float64, seed=0):
+    return torch.randn(n, d, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+@each_kernel
+def test_product_by_tiles_is_the_product(kernel, dtype, monkeypatch):
+    monkeypatch.setattr(grams, "TILE_ENTRIES", 100)  # tiles of 2 rows, and a last one of 1
+    x, y, b = rows(37, 3, dtype), rows(41, 3, dtype, 1), rows(41, 2, dtype, 2)
+    assert torch.allclose(gram_times(kernel, x, b, y=y), kernel(x, y) @ b, rtol=1e-5, atol=1e-5)
+    assert torch.allclose(gram_times(kernel.shifted, y, b), kernel.shifted(y, y) @ b, rtol=1e-5, atol=1e-5)
+
+
+@each_kernel
+def test_the_whole_factor_gives_the_matrix_back(kernel, dtype):
+    x = rows(40, 2, dtype)
+    factor, left = pivoted_cholesky(kernel, x, tolerance=0.0)
+    scale = float(kernel.diagonal(x).max())
+    assert torch.allclose(factor @ factor.T, kernel(x, x), atol=scale * (3e-5 if dtype is torch.float32 else 1e-12))
+    assert left <= (1e-5 if dtype is torch.float32 else 1e-13)
+
+
+@each_kernel
+def test_what_is_left_out_is_positive_and_its_trace_is_as_said(kernel):
+    x = rows(60, 2)
+    gram = kernel(x, x)
+    for rank in (1, 2, 5, 20):
+        factor, left = pivoted_cholesky(kernel, x, max_rank=rank)
+        remainder = gram - factor @ factor.T
+        assert factor.shape[1] <= rank
+        assert float(remainder.trace() / gram.trace()) == pytest.approx(left, abs=1e-13)
+        assert float(torch.linalg.eigvalsh(remainder)[0]) > -1e-12 * float(gram.trace())
+
+
+def test_the_tolerance_bounds_the_error_of_every_eigenvalue():
+    x = rows(300, 1)
+    kernel = Gaussian(1.0)
+    factor, left = pivoted_cholesky(kernel, x, tolerance=1e-6)
+    assert left <= 1e-6
+    assert factor.shape[1] < 20
+    full = torch.linalg.eigvalsh(kernel(x, x))
+    low = torch.linalg.eigvalsh(factor @ factor.T)
+    assert float((full - low).min()) > -1e-11
+    assert float((full - low).max()) <= left * 300 + 1e-11

@@ -1,4 +1,4 @@
-"""Exact HSIC by tiles: references that share no code with it, gradients, identities, closed forms, constants."""
+"""HSIC by tiles and by features: references that share no code with it, gradients, identities, closed forms."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import torch
 from pytest import approx
 
 from dependence_samples import gaussian_population
-from frhsic.dependence import grams, hsic, hsic_unbiased
-from frhsic.kernels import Gaussian, Kernel, Laplacian, PerColumn
+from frhsic.dependence import features, grams, hsic, hsic_features, hsic_unbiased
+from frhsic.dependence.features import draw_feature_maps
+from frhsic.kernels import Gaussian, Kernel, Laplacian, Linear, PerColumn
 from kernel_instances import KERNELS, reference_gram
 
 
@@ -66,33 +67,17 @@ SMALL = 140  # rows of three tiles of 48, 48 and 44
 CASES = [(SMALL, name) for name in KERNELS] + [(700, "gaussian"), (700, "linear + gaussian")]
 
 
-@pytest.fixture
-def tiles(n, monkeypatch):
+@pytest.mark.parametrize(("scale", "offset"), [(1.0, 0.0), (1.0, 1e3), (1e-3, 0.0)], ids=["plain", "offset", "flat"])
+@pytest.mark.parametrize(("n", "name"), CASES)
+def test_hsic_agrees_with_the_reference_on_the_same_rounded_inputs(n, name, scale, offset, dtype, monkeypatch):
     if n == SMALL:
         monkeypatch.setattr(grams, "CPU_TILE", 48)
-
-
-@pytest.mark.usefixtures("tiles")
-@pytest.mark.parametrize("offset", [0.0, 1e3])
-@pytest.mark.parametrize(("n", "name"), CASES)
-def test_hsic_agrees_with_the_reference_on_the_same_rounded_inputs(n, name, offset, dtype):
-    kernel = KERNELS[name]
-    z, s = rounded(n, dtype, offset=offset)
-    k, l = Reference(z, kernel), reference_of_s(n, dtype, 1.0)
-    tolerance = 1e-5 if dtype == torch.float32 else 1e-11
-    assert hsic(z, s, kernel, JOINT).item() == approx(k.hsic(l), abs=0, rel=tolerance)
-    assert hsic_unbiased(z, s, kernel, JOINT).item() == approx(k.unbiased(l), abs=0, rel=tolerance)
-
-
-@pytest.mark.usefixtures("tiles")
-@pytest.mark.parametrize(("n", "name"), CASES)
-def test_hsic_agrees_where_kernels_are_all_but_flat(n, name, dtype):
-    kernel = KERNELS[name]
-    z, s = rounded(n, dtype, scale=1e-3)
-    k, l = Reference(z, kernel), reference_of_s(n, dtype, 1e-3)
-    tolerance = 1e-4 if dtype == torch.float32 else 1e-7
-    assert hsic(z, s, kernel, FLAT).item() == approx(k.hsic(l), abs=0, rel=tolerance)
-    assert hsic_unbiased(z, s, kernel, FLAT).item() == approx(k.unbiased(l), abs=0, rel=tolerance)
+    kernel, flat = KERNELS[name], scale < 1
+    z, s = rounded(n, dtype, scale, offset)
+    k, l, kernel_s = Reference(z, kernel), reference_of_s(n, dtype, scale), FLAT if flat else JOINT
+    tolerance = (1e-4 if flat else 1e-5) if dtype == torch.float32 else 1e-7 if flat else 1e-11
+    assert hsic(z, s, kernel, kernel_s).item() == approx(k.hsic(l), abs=0, rel=tolerance)
+    assert hsic_unbiased(z, s, kernel, kernel_s).item() == approx(k.unbiased(l), abs=0, rel=tolerance)
 
 
 @pytest.fixture
@@ -207,16 +192,71 @@ def test_unbiased_hsic_of_gaussians_has_the_population_value_as_its_mean(rho, dt
     assert np.mean(biased) > np.mean(values)
 
 
-def outside_sample() -> tuple[np.ndarray, np.ndarray]:
-    i = np.arange(1, 21.0)
-    return np.sin(i), np.cos(1.3 * i) + np.sin(i) ** 2
-
-
 def test_ratios_are_those_of_hyppo():
     # hyppo 0.5.2, Hsic(compute_kernel="gaussian", gamma=0.5): bias=False and bias=True
-    x, y = outside_sample()
-    g = Gaussian(1.0)
-    unbiased = hsic_unbiased(x, y, g, g) / (hsic_unbiased(x, x, g, g) * hsic_unbiased(y, y, g, g)).sqrt()
-    biased = hsic(x, y, g, g) / (hsic(x, x, g, g) * hsic(y, y, g, g)).sqrt()
-    assert unbiased.item() == approx(-0.05724446369575431, abs=0, rel=1e-10)
-    assert biased.sqrt().item() == approx(0.1645246109513687, abs=0, rel=1e-10)
+    i, g = np.arange(1, 21.0), Gaussian(1.0)
+    x, y = np.sin(i), np.cos(1.3 * i) + np.sin(i) ** 2
+    unbiased, biased = ((f(x, y, g, g) / (f(x, x, g, g) * f(y, y, g, g)).sqrt()).item() for f in (hsic_unbiased, hsic))
+    assert unbiased == approx(-0.05724446369575431, abs=0, rel=1e-10)
+    assert math.sqrt(biased) == approx(0.1645246109513687, abs=0, rel=1e-10)
+
+
+# --- random features -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_products_of_features_have_the_kernel_as_their_mean(name):
+    kernel = KERNELS[name]
+    z, _ = rounded(5, torch.float64)
+    maps = draw_feature_maps(kernel, Linear(), 3, 1, features=40_000, blocks=500, random_state=1)
+    phi, _ = next(maps.chunks(z, z[:, :1]))
+    by_block = torch.einsum("ibf,jbf->bij", phi, phi)
+    error = by_block.std(0) / math.sqrt(len(by_block)) if len(by_block) > 1 else torch.zeros(5, 5)
+    assert ((by_block.mean(0) - kernel(z, z)).abs() <= 4 * error + 1e-9).all()
+    assert error.max() < 0.1
+
+
+def test_the_standard_error_is_the_spread_over_draws():
+    z, s = rounded(300, torch.float64)
+    exact = hsic(z, s, Gaussian(2.0), JOINT).item()
+    draws = [hsic_features(z, s, Gaussian(2.0), JOINT, features=256, random_state=i) for i in range(150)]
+    values = np.array([d.value for d in draws])
+    claimed = math.sqrt(np.mean([d.standard_error**2 for d in draws]))
+    assert claimed == approx(values.std(ddof=1), abs=0, rel=0.25)  # a standard deviation of 150 draws is known to 6 %
+    assert abs(values.mean() - exact) < 4 * values.std(ddof=1) / math.sqrt(150)
+
+
+def test_the_error_of_a_two_way_mean_counts_rows_columns_and_their_interaction():
+    g = torch.Generator().manual_seed(0)
+    a, b = torch.randn(3000, 8, 1, generator=g), 0.5 * torch.randn(3000, 1, 6, generator=g)
+    e = 2 * torch.randn(3000, 8, 6, generator=g)
+    squares = [features._standard_error(table) ** 2 for table in a + b + e]
+    assert np.mean(squares) == approx(1 / 8 + 0.25 / 6 + 4 / 48, abs=0, rel=0.07)  # never below 4/48: a little high
+    assert features._standard_error(torch.ones(8, 6)) == 0
+    one = torch.tensor([[1.0, 2.0, 6.0]])  # only one side is drawn: independent columns
+    assert features._standard_error(one) == features._standard_error(one.T) == approx(math.sqrt(7 / 3))
+    assert features._standard_error(one[:, :1]) == 0
+
+
+def test_two_rows_are_enough():
+    maps = draw_feature_maps(Linear(), Linear(), 1, 1)
+    x = torch.tensor([[0.0], [1.0]])
+    assert maps.estimate(maps.sums(x, 2 * x)).value == approx(1 / 4)  # the squared covariance
+
+
+def test_linear_kernels_need_no_draw_and_are_exact(dtype):
+    z, s = rounded(60, dtype)
+    estimate = hsic_features(z + 1000, s, Linear(), Linear())
+    assert estimate.value == approx(hsic(z + 1000, s, Linear(), Linear()).item(), abs=0, rel=1e-5)
+    assert estimate.standard_error == 0
+
+
+def test_sums_over_parts_add_to_those_of_the_whole(dtype):
+    z, s = rounded(9000, dtype)  # more than one chunk
+    maps = draw_feature_maps(Gaussian(1.0), JOINT, 3, 2, features=64, blocks=4, random_state=0)
+    whole = maps.estimate(maps.sums(z, s))
+    parts = maps.sums(z[7000:], s[7000:]) + maps.sums(z[:1], s[:1]) + maps.sums(z[1:7000], s[1:7000])
+    assert parts.n == 9000
+    joined = maps.estimate(parts)
+    assert joined.value == approx(whole.value, abs=0, rel=1e-11)
+    assert joined.standard_error == approx(whole.standard_error, abs=0, rel=1e-9)

@@ -11,7 +11,6 @@ import torch
 from pytest import approx
 from scipy.stats import norm
 
-from dependence_samples import KINDS
 from dependence_samples import sloped as sample
 from frhsic.parity import (
     correlation_ratio,
@@ -20,7 +19,6 @@ from frhsic.parity import (
     gdp_curve,
     gdp_difference,
     local_mean,
-    rank_gap,
     standardized_gdp,
 )
 from frhsic.parity.curve import _variance_without_effect
@@ -28,8 +26,6 @@ from frhsic.parity.gap import tail_share
 from frhsic.parity.local_means import Cells
 
 QUICK = {"resamples": 0}
-F = [0.1, 0.7, 0.4, 0.9, 0.2, 0.35]
-S = [1.0, 3.0, 3.0, 4.5, 0.5, 2.0]
 
 
 def zero_inflated(u):
@@ -251,8 +247,6 @@ def test_a_local_mean_is_that_of_the_rows_nearby():
     assert near.value == approx(f[inside].mean() - f.mean())
     everywhere = [local_mean(*sample(400, 500 + seed), 0.3) for seed in range(200)]
     assert at_least(0.95, [x.interval[0] <= (x.start + x.end) / 2 - 0.5 <= x.interval[1] for x in everywhere])
-    with pytest.raises(ValueError, match="at is -1"):
-        local_mean(f, s, -1.0)
 
 
 @pytest.mark.parametrize("slope", [0.0, 0.3, 2.0])
@@ -318,31 +312,10 @@ def test_rows_that_count_and_the_worst_of_several_attributes():
     values = [gdp(f, column, **QUICK).value for _, column in frame.items()]
     assert gdp_difference(None, f, sensitive_features=frame) == max(values)
     assert equal_opportunity_gdp(y, f, sensitive_features=frame) >= expected
-    with pytest.raises(ValueError, match="2 columns"):
-        gdp(f, frame)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_array_gives_the_same(kind):
-    f, s = sample(50, 20)
-    for measure in (gdp, standardized_gdp, correlation_ratio):
-        assert float(measure(KINDS[kind](f), KINDS[kind](s))) == float(measure(f, s))
-
-
-def test_what_cannot_be_standardized_or_drawn_is_refused():
-    with pytest.raises(ValueError, match="scores are constant"):
-        standardized_gdp([0.1] * 6, S)
-    with pytest.raises(ValueError, match="scores are constant"):
-        correlation_ratio([0.1] * 8, np.arange(8))
-    assert float(gdp([0.1] * 6, S)) == approx(0, abs=1e-15)
-    for measure in (gdp_curve, correlation_ratio, rank_gap):
-        with pytest.raises(ValueError, match="2 columns; pass one class"):
-            measure(np.ones((6, 2)), S)
-        for rows in ({"where": [0, 0, 0, 0, 0, 1]}, {"sample_weight": [1, 0, 0, 0, 0, 0]}):
-            with pytest.raises(ValueError, match="at least 2 rows"):
-                measure(F, S, **rows)
-    with pytest.raises(ValueError, match="bins is 1"):
-        gdp_curve(F, S, bins=1)
+def test_a_constant_score_has_no_gap():
+    assert float(gdp([0.1] * 6, np.arange(6))) == approx(0, abs=1e-15)
 
 
 @pytest.mark.slow

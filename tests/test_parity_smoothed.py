@@ -94,15 +94,12 @@ def test_a_small_bandwidth_is_binned_more_coarsely_and_stays_within_what_is_said
     assert np.abs(means - f.mean()).mean() == approx(exact.item(), abs=0, rel=0.02)
 
 
-def test_an_outlier_takes_one_node_and_a_hopeless_bandwidth_is_refused():
+def test_an_outlier_takes_one_node():
     f, s = sample(3000, 5)
     s[0] = 1e6
     assert float(smoothed_gdp(f, s, bandwidth=0.1, **QUICK)) == approx(
         float(smoothed_gdp(f[1:], s[1:], bandwidth=0.1, **QUICK)), abs=1e-3
     )
-    f, s = sample(20_000, 5)
-    with pytest.raises(ValueError, match="bandwidth=1e-05"):
-        smoothed_gdp(f, s, bandwidth=1e-5, **QUICK)
 
 
 def test_a_fleet_is_evaluated_in_one_call_and_under_vmap():

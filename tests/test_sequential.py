@@ -112,12 +112,3 @@ def test_a_saved_test_continues_where_it_stopped():
         half.update(f, s + f)
     assert half.history == whole.history
     assert half.n == whole.n
-
-
-def test_bad_input():
-    with pytest.raises(ValueError, match="s has 2 columns"):
-        SequentialTest().update([1.0, 2.0], [[1.0, 2.0], [2.0, 3.0]])
-    with pytest.raises(ValueError, match="scores has 2 columns; earlier batches had 1"):
-        SequentialTest().update([1.0, 2.0], [1.0, 2.0]).update([[1.0, 2.0], [2.0, 1.0]], [1.0, 2.0])
-    with pytest.raises(ValueError, match="lengths differ"):
-        SequentialTest().update([1.0, 2.0], [1.0])
