@@ -1,6 +1,7 @@
 """A study is one file: the one in the README is found, run, tabled, drawn and judged without touching another."""
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,9 +14,8 @@ from frhsic_paper.options import Options
 from frhsic_paper.page import write
 from frhsic_paper.protocol import CORRECTED, PUBLISHED
 from frhsic_paper.records import read
+from frhsic_paper.studies import STUDIES
 from frhsic_paper.study import named, run
-
-ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -23,7 +23,8 @@ def every_study(tmp_path, monkeypatch):
     """The studies of the package, and the toy study of the README in a file of its own."""
     folder = tmp_path / "more"
     folder.mkdir()
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     (folder / "coin.py").write_text(code, encoding="utf-8")
     monkeypatch.setattr(studies, "__path__", [*studies.__path__, str(folder)])
     yield studies.collected(studies.modules())
@@ -31,52 +32,53 @@ def every_study(tmp_path, monkeypatch):
 
 
 def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp_path):
-    assert every_study[-1].name == "coin"
-    assert [study.name for study in every_study[:-1]] == [study.name for study in studies.STUDIES]
+    assert [study.name for study in every_study] == [*(study.name for study in STUDIES), "coin"]
     (coin,) = named(every_study, ["coin"])
-    lines = []
+    lines, docs = [], tmp_path / "docs"
     options = Options(tmp_path / "out", watch=lines.append)
     run(coin, PUBLISHED, options)
     assert lines == ["coin is not in the paper: it has no published protocol"]
     run(coin, CORRECTED, options)
     records = read(tmp_path / "out" / "coin-corrected.parquet")
-    assert len(records) == 3 * 50
-    assert {r["n"] for r in records} == {10, 100, 1000}
+    assert (len(records), {r["n"] for r in records}) == (3 * 50, {10, 100, 1000})
     done = len(lines)
     run(coin, CORRECTED, options)
     assert len(lines) == done  # nothing is computed twice
-    paths = write(tmp_path / "out", tmp_path / "docs", every_study)
-    names = [path.relative_to(tmp_path / "docs").as_posix() for path in paths]
-    assert names[:3] == ["figures/coin-corrected.svg", "reproduction.md", "reproduction/claims.md"]
-    assert names[-1] == "reproduction/coin.md"
-    page = (tmp_path / "docs" / "reproduction" / "coin.md").read_text(encoding="utf-8")
-    assert page.startswith("# Tosses of a coin\n")
-    assert "Errors of the mean of 10, 100 and 1,000 tosses of a fair coin, 50 repeats." in page
-    assert "Command: `frhsic reproduce coin`." in page
-    assert re.search(r"\| `results/coin-corrected.parquet` \| 150 \| — \| — \| \S+", page)
-    assert "**✓ Holds.** Slope of the mean error" in page
-    assert "| slope −0.5 | not measured there | slope -0.5" in page
-    assert "![Error against tosses, corrected protocol. Bars are 95 % intervals](../figures/coin-corrected.svg)" in page
-    assert re.search(
-        r"\*\*Errors, corrected protocol\*\*\n\n\| tosses \| error ± SE \|\n.*\n\| 10 \| 0\.\d+ ± 0\.\d+ \|", page
-    )
-    index = (tmp_path / "docs" / "reproduction" / "claims.md").read_text(encoding="utf-8")
-    assert "[The mean settles at n^(−1/2).](coin.md#coin-rate)" in index
+    paths = [path.relative_to(docs).as_posix() for path in write(tmp_path / "out", docs, every_study)]
+    assert {"figures/coin-corrected.svg", "reproduction.md", "reproduction/claims.md"} < set(paths)
+    page, index = ((docs / "reproduction" / f"{name}.md").read_text(encoding="utf-8") for name in ("coin", "claims"))
+    for part in (
+        r"\A# Tosses of a coin\n",
+        r"`frhsic reproduce coin`",
+        r"\| `results/coin-corrected.parquet` \| 150 \|",
+        r"\*\*✓ Holds\.\*\*",
+        r"\| slope −0.5 \| not measured there \| slope -0.5",
+        r"!\[Error against tosses.*\]\(\.\./figures/coin-corrected\.svg\)",
+        r"\*\*Errors, corrected protocol\*\*\n\n\| tosses \| error ± SE \|\n.*\n\| 10 \| 0\.\d+ ± 0\.\d+ \|",
+    ):
+        assert re.search(part, page), part
+    assert "(coin.md#coin-rate)" in index
 
 
-def test_the_command_line_lists_every_study_that_can_be_run():
+def test_studies_are_known_by_name_and_the_command_lists_them():
+    with pytest.raises(ValueError, match="'convergense'"):
+        named(STUDIES, ["bound", "convergense"])
+    can_be_run = [study for study in STUDIES if study.train or study.measure]
+    assert named(STUDIES, ["all"]) == can_be_run == [study for study in STUDIES if not study.made_by]
     listed = CliRunner().invoke(app, ["reproduce"]).output.splitlines()
-    assert [line.split()[0] for line in listed] == [study.name for study in studies.STUDIES if not study.made_by]
+    assert [line.split()[0] for line in listed] == [study.name for study in can_be_run]
 
 
-def test_the_order_of_the_pages_names_studies_that_exist():
-    names = [study.name for study in studies.STUDIES]
+def test_the_command_is_found_without_importing_anything_heavy():
+    heavy = {"torch", "numpy", "pandas", "pyarrow", "sklearn", "joblib", "rich"}
+    code = f"import sys, frhsic_paper.command; sys.exit(bool({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_names_are_unique_and_each_study_has_a_module_of_its_name():
+    names = [study.name for study in STUDIES]
     assert len(names) == len(set(names))
     assert set(studies.PAGE) <= set(names)  # a study that is named nowhere comes last
-
-
-def test_every_study_has_a_module_of_its_name():
-    modules = {module.__name__.rpartition(".")[2]: module for module in studies.modules()}
-    for name, module in modules.items():
+    for module in studies.modules():
         if hasattr(module, "STUDY"):
-            assert module.STUDY.name == name.replace("_", "-")
+            assert module.STUDY.name == module.__name__.rpartition(".")[2].replace("_", "-")
