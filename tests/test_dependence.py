@@ -23,14 +23,16 @@ from frhsic.dependence import (
     kernel_hgr,
     mutual_information,
 )
-from frhsic.dependence.binned import (
+from frhsic.dependence.conditional import (
     bin_membership,
+    eipm_from_gram,
     equal_width_edges,
+    leave_one_out_weights,
     mean_difference_from_bins,
     pairwise_mmd_from_bins,
     quantile_edges,
+    smoothing_bandwidth,
 )
-from frhsic.dependence.conditional import eipm_from_gram, leave_one_out_weights, smoothing_bandwidth
 from frhsic.dependence.distance import distance_products, distance_rows
 from frhsic.kernels import Gaussian, Laplacian, Linear
 

@@ -15,7 +15,7 @@ from frhsic.dependence.features import draw_feature_maps
 from frhsic.distributed.frames import Roles, block_of, hashed
 from frhsic.distributed.running import Sample, hsic_number
 from frhsic.independence import gamma_test, hsic_interval
-from frhsic.independence.featured import feature_moments, feature_test
+from frhsic.independence.gamma import feature_moments, feature_test
 from frhsic.kernels import Gaussian, Linear
 from frhsic.parity import gdp, gdp_curve, standardized_gdp
 from frhsic.parity.curve import curve_of_sums

@@ -25,8 +25,13 @@ from frhsic.independence import (
     permutation,
     permutation_test,
 )
-from frhsic.independence.featured import feature_moments, feature_test
-from frhsic.independence.gamma import gram_pair, permutation_mean_variance, permutation_third_moment
+from frhsic.independence.gamma import (
+    feature_moments,
+    feature_test,
+    gram_pair,
+    permutation_mean_variance,
+    permutation_third_moment,
+)
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, gaussian_at_median
 
 

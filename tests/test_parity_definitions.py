@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean
-from frhsic.parity.gap import GapOptions, columns_of, tail_share
+from frhsic.parity.gap import GapOptions, RankGap, columns_of, tail_share
 from frhsic.parity.local_means import (
     Cells,
     Rows,
@@ -23,7 +23,6 @@ from frhsic.parity.local_means import (
     noise_like,
     rows_of,
 )
-from frhsic.parity.rank import _Ranks
 
 
 def approx(expected):
@@ -365,7 +364,7 @@ def test_the_correlation_ratio_and_its_interval_are_those_of_rows(weighted, valu
 def test_the_interval_of_ranks_counts_that_deciles_move(kind, monkeypatch):
     rows = design(kind, 120, 5)
     rows = Rows(np.round(rows.scores, 1), rows.s, rows.weights, rows.clusters)
-    ranks, options = _Ranks(rows), GapOptions(0.9, 49, 0)
+    ranks, options = RankGap(rows), GapOptions(0.9, 49, 0)
     score, w, (_, node, _, labels), n = rows.scores[:, 0], rows.weights, parts(rows), rows.weights.sum()
     rank = np.array([w[score <= x].sum() for x in score]) / n  # of the last of tied rows
     cuts = [min(x for x in score if w[score <= x].sum() >= k / 10 * n - 1e-9) for k in range(1, 10)]

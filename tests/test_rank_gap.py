@@ -9,8 +9,8 @@ import pytest
 from pytest import approx
 
 from frhsic.parity import gdp, rank_gap
+from frhsic.parity.gap import gap_of_each
 from frhsic.parity.local_means import skewed
-from frhsic.parity.rank import gap_of_each
 
 QUICK = {"resamples": 0}
 

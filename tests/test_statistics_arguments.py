@@ -16,7 +16,7 @@ from dependence_samples import KINDS
 from frhsic import dependence, independence, parity
 from frhsic.dependence.features import draw_feature_maps
 from frhsic.independence import SequentialTest
-from frhsic.independence.featured import feature_moments, feature_test
+from frhsic.independence.gamma import feature_moments, feature_test
 from frhsic.kernels import Gaussian, HalfDistance, Laplacian, Linear, PerColumn
 
 k = np.arange(40.0)

@@ -132,7 +132,7 @@ class ProbeSums:
         return cls(np.stack([part.T @ part for part in parts]))
 
     def __add__(self, other: ProbeSums) -> ProbeSums:
-        return ProbeSums(self.products + other.products) if isinstance(other, ProbeSums) else NotImplemented
+        return ProbeSums(self.products + other.products)
 
 
 def linear_probe_of_sums(sums: ProbeSums, columns: int, targets: Sequence[int], independent: int) -> Probe:

@@ -1,7 +1,6 @@
 """Measures of dependence between a representation and a sensitive attribute."""
 
-from frhsic.dependence.binned import binned_mmd
-from frhsic.dependence.conditional import eipm
+from frhsic.dependence.conditional import binned_mmd, eipm
 from frhsic.dependence.distance import distance_correlation, distance_covariance
 from frhsic.dependence.exact import hsic, hsic_unbiased
 from frhsic.dependence.features import Estimate, hsic_features

@@ -44,7 +44,7 @@ from frhsic.dependence.features import Estimate, FeatureMaps, draw_feature_maps
 from frhsic.dependence.grams import column_scales
 from frhsic.distributed.frames import Block, Roles, added, first_rows, over_partitions, require_columns
 from frhsic.independence.effects import Interval
-from frhsic.independence.featured import FeatureMoments, feature_moments, feature_test
+from frhsic.independence.gamma import FeatureMoments, feature_moments, feature_test
 from frhsic.kernels import Kernel
 from frhsic.parity.local_means import Cells, ScoreSums
 from frhsic.probes import ProbeSums, linear_probe_of_sums

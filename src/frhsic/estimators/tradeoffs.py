@@ -12,7 +12,7 @@ from scipy import stats
 
 from frhsic.estimators.solving import Block, Limit, Sample, by_attribute, share
 from frhsic.parity import ParityResult, gdp, rank_gap
-from frhsic.parity.rank import gap_of_each
+from frhsic.parity.gap import gap_of_each
 
 if TYPE_CHECKING:
     import pandas as pd

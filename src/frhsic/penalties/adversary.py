@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from frhsic import _arrays
-from frhsic.dependence.binned import bin_membership, quantile_edges
+from frhsic.dependence.conditional import bin_membership, quantile_edges
 from frhsic.penalties.base import Batch, Penalty
 
 LAYERS = (("weight_in", "bias_in"), ("weight_out", "bias_out"))

@@ -9,14 +9,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from frhsic import _arrays
-from frhsic.dependence.binned import (
+from frhsic.dependence.conditional import (
     bin_membership,
+    eipm_from_gram,
     equal_width_edges,
+    leave_one_out_weights,
     mean_difference_from_bins,
     pairwise_mmd_from_bins,
     quantile_edges,
 )
-from frhsic.dependence.conditional import eipm_from_gram, leave_one_out_weights
 from frhsic.dependence.distance import euclidean_distances, ratio
 from frhsic.kernels import Kernel
 from frhsic.parity.smoothed import Weighting, equispaced, gdp_value

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from frhsic.dependence.binned import quantile_edges
+from frhsic.dependence.conditional import quantile_edges
 from frhsic.kernels import Gaussian
 from frhsic.penalties import EIPM, GDP, HSIC, Adversary, BinnedAdversary, BinnedMMD, DistanceCovariance, Penalty
 from frhsic.penalties.base import Batch
