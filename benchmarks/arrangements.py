@@ -23,8 +23,9 @@ import numpy as np
 import pandas as pd
 
 from frhsic import FRHSICClassifier, ParityClassifier, save
+from frhsic.cli._terminal import Reading
 from frhsic.cli.predict import Served
-from frhsic.tables.files import ReadOptions
+from frhsic.tables.files import TableFile
 from frhsic.tables.training import ColumnRoles, read_training_table
 from frhsic.training import MLP, Training
 
@@ -59,7 +60,7 @@ def messy(seed: int, decimal: str, dates: str) -> pd.DataFrame:
 
 def models(path: Path, folder: Path, separator: str) -> list[Served]:
     """Return a closed form and a network of a table, saved and loaded."""
-    data = read_training_table(path, ColumnRoles("paid", ("age",), "ja"), options=ReadOptions(separator))
+    data = read_training_table(TableFile.open(path, separator), ColumnRoles("paid", ("age",), "ja"))
     small = {"encoder": MLP((16,), 4), "training": Training(epochs=3)}
     served = []
     for model in (ParityClassifier(cv=2, n_jobs=1, random_state=0), FRHSICClassifier(**small, random_state=0)):
@@ -73,7 +74,7 @@ def models(path: Path, folder: Path, separator: str) -> list[Served]:
 
 def written(served: Served, path: Path, separator: str) -> list[str]:
     """Return the lines of `frhsic predict --keep id` for the rows of a file."""
-    file = served.open(path, ReadOptions(separator if path.suffix == ".csv" else None))
+    file = served.open(path, Reading(separator if path.suffix == ".csv" else None))
     out = io.StringIO()
     for frame in file.pieces(["id", *served.columns]):
         frame[["id"]].join(served.outputs(frame, file)).to_csv(out, index=False, header=False)

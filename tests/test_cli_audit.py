@@ -115,7 +115,7 @@ def test_bad_groups_and_weights_exit_with_2_and_name_column_and_rows(tmp_path, c
         (["-s", "age", "--embedding", "y_*"], "no column 'y_*'"),
         (["-s", "age", "--embedding", "person", "--groups", "person"], "nothing is left to audit"),
         ([*SCORE, "--groups", "w", "--scheduler", "tcp://1:1"], "are not used with --scheduler"),
-        (["-s", "sex", "--score", "score"], "write its values as numbers"),
+        (["-s", "sex", "--score", "score"], "values as numbers"),
         ([*SCORE, "--target", "income"], "--positive VALUE"),
         (["-s", "empty", "--score", "score"], "has no value in any of the 240 rows"),
         (["-s", "age"], "say what to audit"),

@@ -29,6 +29,7 @@ from frhsic.report import Report, trained_report
 from frhsic.report.first_page import needed_lines
 from frhsic.report.model import explained
 from frhsic.report.words import summary, tradeoff_rows
+from frhsic.tables.files import TableFile
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")
@@ -77,7 +78,7 @@ def folder(tmp_path_factory):
 
 def prepared(path, target="approved", sensitive=("age",), **options):
     options.setdefault("features", ("skill", "rank", "job"))
-    return read_training_table(path, ColumnRoles(target, sensitive, **options))
+    return read_training_table(TableFile.open(path), ColumnRoles(target, sensitive, **options))
 
 
 @pytest.fixture(scope="module")
@@ -346,7 +347,7 @@ def test_bad_input_exits_with_2_and_one_message(folder, monkeypatch, tmp_path, a
         (["train", "--out", "nowhere/model"], "the folder 'nowhere' of the model is not there"),
         (["train", "--out", "people.csv"], "would overwrite the table"),
         (["train", "--out", "same.html", "--report", "same.html"], "would be the same file"),
-        (["train", "--out", "."], "which is a folder"),
+        (["train", "--out", "."], "a folder"),
         (["train", "--groups", "same"], "has one value in every row"),
         (["train", "--split-by", "job"], "whose order in time is not clear"),
         (["train", "--split-by", "wenn"], "Did you mean 'when'?"),

@@ -87,7 +87,7 @@ def test_how_dates_are_read_is_told(tmp_path):
     days = [f"{rng.integers(1, 13):02d}/{rng.integers(1, 13):02d}/2024" for _ in range(n)]
     frame = pd.DataFrame({"when": days, "age": rng.integers(20, 60, n), "x": rng.normal(size=n), "y": np.arange(n) % 2})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    data = read_training_table(tmp_path / "t.csv", ColumnRoles("y", ("age",)))
+    data = read_training_table(TableFile.open(tmp_path / "t.csv"), ColumnRoles("y", ("age",)))
     assert data.notes[0].startswith("'when' is read as a date: month, day, year; write it as")
     for form, notes in (
         ("%d/%m/%Y", ("'when' is read as a date: day, month, year.",)),
@@ -96,7 +96,7 @@ def test_how_dates_are_read_is_told(tmp_path):
     ):
         frame["when"] = pd.date_range("2024-01-20", periods=n).strftime(form)
         frame.to_csv(tmp_path / "t.csv", index=False)
-        assert read_training_table(tmp_path / "t.csv", ColumnRoles("y", ("age",))).notes == notes
+        assert read_training_table(TableFile.open(tmp_path / "t.csv"), ColumnRoles("y", ("age",))).notes == notes
 
 
 def test_every_mark_is_a_missing_number_and_a_decimal_sign_is_one_sign():
@@ -166,9 +166,8 @@ def write(frame: pd.DataFrame, path: Path, encoding: str = "utf-8") -> Path:
 def served(tmp_path_factory) -> Path:
     """A closed form and a network, trained on a messy file."""
     folder = tmp_path_factory.mktemp("served")
-    data = read_training_table(
-        write(messy(400), folder / "train.csv"), ColumnRoles("y", ("age",), features=tuple(FEATURES))
-    )
+    file = TableFile.open(write(messy(400), folder / "train.csv"))
+    data = read_training_table(file, ColumnRoles("y", ("age",), features=tuple(FEATURES)))
     closed = ParityClassifier(limit=0.05, cv=2, n_jobs=1, random_state=0)
     network = FRHSICClassifier(**quick(epochs=2))
     for name, model in (("closed", closed), ("network", network)):
@@ -250,7 +249,7 @@ def test_groups_and_codes_of_a_long_file_are_those_of_one_table(tmp_path, monkey
     frame = pd.DataFrame({"person": person, "code": code, "age": rng.integers(20, 60, n), "x": rng.normal(size=n)})
     frame = frame.assign(y=rng.integers(0, 2, n), person=np.where(np.arange(n) >= 300, "Z1", person))
     frame.to_csv(tmp_path / "t.csv", index=False)
-    data = read_training_table(tmp_path / "t.csv", ColumnRoles("y", ("age",), groups="person"))
+    data = read_training_table(TableFile.open(tmp_path / "t.csv"), ColumnRoles("y", ("age",), groups="person"))
     assert set(data.X["code"]) == {"007", "A12"}
     assert data.groups.tolist() == frame["person"].tolist()
     train, test = data.split(0.3, 0)

@@ -16,6 +16,7 @@ from frhsic import load
 from frhsic.cli import _terminal, app
 from frhsic.report import Report
 from frhsic.splits import held_out_rows
+from frhsic.tables.files import TableFile
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -116,7 +117,7 @@ def loans(n: int = 300) -> pd.DataFrame:
 
 
 def read(path, **roles) -> TrainingTable:
-    return read_training_table(path, ColumnRoles("repaid", ("age",), **roles))
+    return read_training_table(TableFile.open(path), ColumnRoles("repaid", ("age",), **roles))
 
 
 def test_a_table_is_split_by_its_columns_which_are_no_features(tmp_path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +19,21 @@ from frhsic.estimators import FRHSICClassifier, ParityClassifier, ParityRegresso
 from frhsic.parity import gdp
 from frhsic.tables import files
 from frhsic.tables.columns import BandedAttributeWarning, numbers, read_sensitive, read_target, to_pandas
-from frhsic.tables.files import ReadOptions, TableFile, read_rows
+from frhsic.tables.files import TableFile, read_rows
 from frhsic.tables.schema import Schema, SuspiciousColumnWarning, suspicions
-from frhsic.tables.training import ColumnRoles, read_training_table
+from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
 EXPECTED = pd.DataFrame({"age": [30, 40, 50], "job": ["cook", "clerk", "cook, chief"], "rate": [1.5, 0.25, -3.0]})
 
 
-def read_frame(path: Path, options: ReadOptions = ReadOptions()) -> pd.DataFrame:  # noqa: B008
-    file = TableFile.open(path, options)
+def read_frame(path: Path, **options: str) -> pd.DataFrame:
+    file = TableFile.open(path, **options)
     frame = pd.concat(file.pieces(file.names), ignore_index=True)
     return Schema.learn(frame, decimal=file.decimal)(frame)
+
+
+def trained(path: Path, target: str = "y", sensitive: Sequence[str] = ("age",), **roles: Any) -> TrainingTable:
+    return read_training_table(TableFile.open(path), ColumnRoles(target, sensitive, **roles))
 
 
 def people(n: int = 60) -> pd.DataFrame:
@@ -106,9 +112,9 @@ def test_what_is_said_goes_before_what_is_found_out(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a;b\n1,5;2,5\n")
     assert read_frame(path)["a"].tolist() == [1.5]
-    assert read_frame(path, ReadOptions(decimal="."))["a"].tolist() == ["1,5"]
+    assert read_frame(path, decimal=".")["a"].tolist() == ["1,5"]
     with pytest.raises(ValueError, match="Expected 1 columns, got 3"):
-        read_frame(path, ReadOptions(separator=","))
+        read_frame(path, separator=",")
 
 
 def test_latin_1_is_read_and_said_and_an_encoding_can_be_named(tmp_path):
@@ -117,10 +123,10 @@ def test_latin_1_is_read_and_said_and_an_encoding_can_be_named(tmp_path):
     assert read_frame(path).to_dict("list") == {"größe": [1], "x": ["ä"]}
     assert "Windows-1252" in TableFile.open(path).notes[0]
     path.write_bytes("größe,x\n1,ä\n".encode("utf-16"))
-    assert read_frame(path, ReadOptions(encoding="utf-16")).to_dict("list") == {"größe": [1], "x": ["ä"]}
+    assert read_frame(path, encoding="utf-16").to_dict("list") == {"größe": [1], "x": ["ä"]}
     for encoding in ("utf-8", "no such encoding"):
         with pytest.raises(ValueError, match="name the right one"):
-            read_frame(path, ReadOptions(encoding=encoding))
+            read_frame(path, encoding=encoding)
 
 
 def test_a_comma_that_splits_evenly_is_not_given_up(tmp_path):
@@ -189,8 +195,6 @@ def test_a_blank_after_each_separator_belongs_to_no_field(tmp_path):
 
 
 def test_a_pipe_is_refused(tmp_path):
-    import os
-
     os.mkfifo(tmp_path / "t.csv")
     with pytest.raises(ValueError, match="can be read only once"):
         TableFile.open(tmp_path / "t.csv")
@@ -209,7 +213,7 @@ def test_a_sample_is_uniform_keeps_rows_whole_and_counts_those_of_the_file(tmp_p
         assert rows.frame.index.is_monotonic_increasing
         assert rows.frame["x"].tolist() == list(map(str, rows.frame.index))
         counts[rows.frame.index] += 1
-    assert seen[-1] == n
+    assert f"{n:,} rows" in seen[-1]
     assert counts[::10].sum() == 0
     share = 1000 / 5400
     by_place = counts.reshape(20, 300).sum(axis=1)
@@ -395,12 +399,12 @@ def test_what_should_be_no_feature_is_left_out_or_named(tmp_path):
     frame = X.assign(row=range(400), who=[f"p{i}" for i in range(400)], none=np.nan, born=2020 - s["age"], y=y)
     frame = frame.assign(age=s["age"], grade=np.arange(400) % 3)
     frame.to_csv(tmp_path / "t.csv", index=False)
-    data = read_training_table(tmp_path / "t.csv", ColumnRoles("y", ("age",)))
+    data = trained(tmp_path / "t.csv")
     assert list(data.X) == ["x", "job", "hours", "born", "grade"]
     assert [note.split("'")[1] for note in data.notes] == ["none", "row"]
-    asked = read_training_table(tmp_path / "t.csv", ColumnRoles("y", ("age",), features=("x", "row", "who", "none")))
+    asked = trained(tmp_path / "t.csv", features=("x", "row", "who", "none"))
     assert list(asked.X) == ["x", "row", "who"]
-    grades = read_training_table(tmp_path / "t.csv", ColumnRoles("grade", ("age",), features=("x",)))
+    grades = trained(tmp_path / "t.csv", "grade", features=("x",))
     assert "3 different values and is predicted as a number" in grades.notes[0]
 
 
@@ -410,7 +414,7 @@ def test_rows_without_an_attribute_stay_to_train_and_are_not_measured(missing, t
     frame = X.assign(y=y, age=s["age"])
     frame.loc[::5, missing] = np.nan
     frame.to_csv(tmp_path / "t.csv", index=False)
-    data = read_training_table(tmp_path / "t.csv", ColumnRoles("y", ("age",)))
+    data = trained(tmp_path / "t.csv")
     lost = 0 if missing == "age" else 60
     assert (data.given, data.dropped, len(data.y)) == (300, lost, 300 - lost)
     train, test = data.split(0.2, 0)
@@ -426,7 +430,7 @@ def test_the_favourable_outcome_is_a_label_of_the_target(tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
 
     def favoured(**roles: Any) -> object:
-        return read_training_table(tmp_path / "t.csv", ColumnRoles("paid", ("age",), **roles)).favourable
+        return trained(tmp_path / "t.csv", "paid", **roles).favourable
 
     assert favoured() is None
     assert favoured(favourable="no") == "no"
@@ -435,12 +439,12 @@ def test_the_favourable_outcome_is_a_label_of_the_target(tmp_path):
     with pytest.raises(ValueError, match="favourable='maybe' is not a value of 'paid': 'no', 'yes'"):
         favoured(favourable="maybe")
     with pytest.raises(ValueError, match="is for a target of two classes"):
-        read_training_table(tmp_path / "t.csv", ColumnRoles("x", ("age",), favourable="1"))
+        trained(tmp_path / "t.csv", "x", favourable="1")
 
 
 def test_a_band_without_an_end_is_refused_and_numbers_as_text_are_no_bands():
-    everything = pd.Series(pd.arrays.IntervalArray([pd.Interval(-np.inf, np.inf), pd.Interval(0, 1)]), name="age")
-    with pytest.raises(ValueError, match="has no end; write a bound"):
+    everything = pd.Series(pd.arrays.IntervalArray([pd.Interval(-np.inf, np.inf)] * 2), name="age")
+    with pytest.raises(ValueError, match="infinite"):
         read_sensitive(everything)
     assert read_sensitive(pd.Series(["30", "40"], name="age")).values.tolist() == [[30.0], [40.0]]
 
@@ -483,18 +487,18 @@ def test_a_value_of_a_boolean_target_may_be_written_as_text(dtype):
 @pytest.mark.parametrize(
     ("roles", "message"),
     [
-        (ColumnRoles("member", ("age",), features=("x_*",)), "no column 'x_"),
-        (ColumnRoles("member", ("age",), features=("age", "job")), "is named as a feature"),
-        (ColumnRoles("member", ("age", "age")), "named twice"),
-        (ColumnRoles("member", ("age",), drop=("age",)), "to be dropped"),
-        (ColumnRoles("member", ("member",)), "both the target"),
-        (ColumnRoles("member", ("age",), drop=("hours", "job")), "no column is left"),
-        (ColumnRoles("job", ("age",)), "--positive VALUE"),
+        ({"features": ["x_*"]}, "no column 'x_"),
+        ({"features": ["age", "job"]}, "is named as a feature"),
+        ({"sensitive": ["age", "age"]}, "named twice"),
+        ({"drop": ["age"]}, "to be dropped"),
+        ({"sensitive": ["member"]}, "both the target"),
+        ({"drop": ["hours", "job"]}, "no column is left"),
+        ({"target": "job"}, "--positive VALUE"),
     ],
 )
-def test_roles_that_do_not_fit_the_table_are_refused(roles: ColumnRoles, message: str, tmp_path):
+def test_roles_that_do_not_fit_the_table_are_refused(roles: dict[str, Any], message: str, tmp_path):
     with pytest.raises(ValueError, match=message):
-        read_training_table(write(people(), tmp_path / "t.csv"), roles)
+        trained(write(people(), tmp_path / "t.csv"), **{"target": "member", **roles})
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,8 @@ def paired(*arrays: tuple[Any, str], device: torch.device | str | None = None) -
         listed = ", ".join(f"{name} has {n}" for name, n in lengths.items())
         raise ValueError(f"lengths differ: {listed} rows. Pass one row of each per observation, in the same order.")
     wide = torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
-    target = _common_device(tensors) if device is None else resolve_device(device)
+    first = next((t.device for t in tensors if t.device.type != "cpu"), tensors[0].device)
+    target = first if device is None else resolve_device(device)
     return tuple(t.to(device=target, dtype=wide) for t in tensors)
 
 
@@ -238,9 +239,9 @@ def generator(random_state: RandomState) -> torch.Generator:
 
 def numpy_generator(random_state: RandomState) -> np.random.Generator:
     """Return a NumPy generator: a given one, or a new one at :func:`seed_of` the state."""
-    return (
-        random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(seed_of(random_state))
-    )
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(seed_of(random_state))
 
 
 def to_numpy(x: Tensor) -> np.ndarray:
@@ -409,7 +410,3 @@ def _require_finite(tensor: Tensor, name: str, allow_missing: bool) -> None:
 def _is_default(index: Any) -> bool:
     """Return whether an index counts from 0, as that of a new or reset object does."""
     return bool(index.dtype.kind == "i" and (np.asarray(index) == np.arange(len(index))).all())
-
-
-def _common_device(tensors: Sequence[Tensor]) -> torch.device:
-    return next((t.device for t in tensors if t.device.type != "cpu"), tensors[0].device)

@@ -46,7 +46,7 @@ def require_writable(files: Mapping[str, Path], inputs: Mapping[str, Path] | Non
         except OSError as error:
             raise ValueError(f"the {kind} {str(path)!r} cannot be written: {error.strerror}.") from error
         finally:
-            _remove(trial)
+            trial.unlink(missing_ok=True)
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -65,9 +65,8 @@ def writing(path: Path) -> Iterator[TextIO]:
             yield text
             text.detach()  # which writes what it still holds
         os.replace(unfinished, target)
-        _sync_folder(target.parent)
     finally:
-        _remove(unfinished)
+        unfinished.unlink(missing_ok=True)
 
 
 def write_together(contents: Mapping[Path, bytes]) -> None:
@@ -87,8 +86,6 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
         for target in targets:
             placed.append(target)
             os.replace(unfinished[target], target)
-        for folder in {target.parent for target in targets}:
-            _sync_folder(folder)
     except BaseException:
         for target in placed:
             if unfinished[target].exists():  # it could not be placed
@@ -100,7 +97,8 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
                 target.unlink()
         raise
     finally:
-        _remove(*unfinished.values())
+        for path in unfinished.values():
+            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -125,10 +123,8 @@ def _target(path: Path, kind: str) -> Path:
         return Path(os.path.realpath(path))
     except OSError as error:  # a loop of links, or a file where a folder should be
         raise ValueError(f"the {kind} {str(path)!r} cannot be written: {error.strerror}.") from error
-    if stat.S_ISDIR(mode):
-        raise ValueError(f"the {kind} is to be written to {str(path)!r}, which is a folder; name a file in it.")
     if not stat.S_ISREG(mode):
-        raise ValueError(f"the {kind} is to be written to {str(path)!r}, a device or a pipe; name a file.")
+        raise ValueError(f"the {kind} is to be written to {str(path)!r}, a folder, device or pipe; name a file.")
     if not os.access(path, os.W_OK):
         raise ValueError(f"the {kind} {str(path)!r} cannot be written: the file is read-only.")
     return Path(os.path.realpath(path))
@@ -136,24 +132,3 @@ def _target(path: Path, kind: str) -> Path:
 
 def _beside(path: Path) -> Path:
     return path.with_name(f".{uuid.uuid4().hex}.part")
-
-
-def _remove(*paths: Path) -> None:
-    """Remove files that may be there, also if a signal comes in the middle of it."""
-    try:
-        for path in paths:
-            path.unlink(missing_ok=True)
-    except BaseException:
-        for path in paths:
-            path.unlink(missing_ok=True)
-        raise
-
-
-def _sync_folder(folder: Path) -> None:
-    """Force a rename to the disk, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, Context
 
+# Known names that a hint lists at most.
 SHOWN = 30
-"""Known names that a hint lists at most."""
 
 
 def figure(value: float | None) -> str:
@@ -162,22 +162,7 @@ def printable(text: str, most: int | None = None) -> str:
     return clean if most is None or len(clean) <= most else f"{clean[:most]}… ({len(clean):,} characters)"
 
 
-def printable_json(text: str) -> str:
-    r"""Return JSON that means the same, with control characters and broken ones escaped.
-
-    Examples
-    --------
-    >>> printable_json('{"a\x9b": 1}')
-    '{"a\\u009b": 1}'
-    """
-    return "".join(character if _is_shown(character) else f"\\u{ord(character):04x}" for character in text)
-
-
 def _is_shown(character: str) -> bool:
-    if character in "\n\t":
-        return True
-    return unicodedata.category(character) not in ("Cc", "Cs") and character not in _REORDERING
-
-
-_REORDERING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Marks that change the direction of the text after them."""
+    # LRE to PDF and LRI to PDI change the direction of the text after them
+    reordering = "\u202a" <= character <= "\u202e" or "\u2066" <= character <= "\u2069"
+    return character in "\n\t" or (unicodedata.category(character) not in ("Cc", "Cs") and not reordering)

@@ -170,23 +170,6 @@ def test_one_lock_at_a_time_and_what_a_kill_left_is_removed(tmp_path: Path):
     assert names(tmp_path) == {".mine.part"}
 
 
-def test_a_signal_while_unfinished_files_are_removed_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    unlink, calls = Path.unlink, []
-
-    def interrupted_once(path: Path, missing_ok: bool = False) -> None:
-        calls.append(path)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        unlink(path, missing_ok)
-
-    old = {tmp_path / name: b"old" for name in "ab"}
-    write_together(old)
-    monkeypatch.setattr(Path, "unlink", interrupted_once)
-    with pytest.raises(KeyboardInterrupt):
-        write_together(dict.fromkeys(old, b"new"))
-    assert names(tmp_path) == {"a", "b"}
-
-
 def test_where_the_system_has_no_locks_nothing_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "fcntl", None)
     with locked(tmp_path), locked(tmp_path):

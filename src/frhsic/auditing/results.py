@@ -75,7 +75,7 @@ class Document:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the document as JSON; a number that is not finite raises."""
-        return json.dumps(dataclasses.asdict(self), allow_nan=False, ensure_ascii=False, indent=indent)
+        return json.dumps(dataclasses.asdict(self), allow_nan=False, indent=indent)
 
     @classmethod
     def from_dict(cls, fields: Any) -> Self:

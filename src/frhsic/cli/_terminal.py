@@ -15,25 +15,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer import Argument, Option
 from typer.core import TyperGroup
 
-from frhsic.formatting import printable, printable_json
+from frhsic.formatting import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from frhsic.auditing import Context
-    from frhsic.tables.files import ReadOptions
 
-ABOVE = 1
-"""Exit code if a number is above its limit, and for nothing else."""
-BAD_INPUT = 2
-"""Exit code of every error."""
-INTERRUPTED = 130
+# Exit codes: 1 if a number is above its limit, and for nothing else; 2 for every error.
+ABOVE, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 LOGGED_AFTER = 10.0
-TERMINATED = 143
+DEFAULT_REPORT = Path("frhsic-report.html")
+# Characters of an error message at most.
 LONGEST = 2000
-"""Characters of an error message at most."""
 Watch = Callable[[str], None]
 
 _received: list[int] = []
@@ -53,20 +50,15 @@ class Commands(TyperGroup):
                 raise
             if os.environ.get("FRHSIC_TRACEBACK"):
                 traceback.print_exc()
-            said, code = _line(error), BAD_INPUT
+            text = " ".join(str(error).split())
+            expected = isinstance(error, (ValueError, TypeError, OSError)) and text
+            said, code = printable(text if expected else f"{type(error).__name__}: {text}", LONGEST), BAD_INPUT
             if _received:  # other libraries turn an interrupt into errors of their own
                 said, code = "interrupted.", 128 + _received[-1]
         command = " ".join(filter(None, ("frhsic", ctx.invoked_subcommand)))
         with contextlib.suppress(OSError):  # standard error may be closed as well
             echo(f"{command}: {said}", err=True)
         raise typer.Exit(code)
-
-
-def _line(error: Exception) -> str:
-    """Return an error as one line; one that no code here raises on purpose is named."""
-    expected = isinstance(error, (ValueError, TypeError, OSError))
-    text = " ".join(str(error).split())
-    return printable(text if expected and text else f"{type(error).__name__}: {text}", LONGEST)
 
 
 def on_signals() -> None:
@@ -89,11 +81,6 @@ def echo(text: str, *, err: bool = False) -> None:
     typer.echo(printable(text), err=err)
 
 
-def echo_json(text: str) -> None:
-    """Print JSON."""
-    typer.echo(printable_json(text))
-
-
 def console(*, stderr: bool = False) -> Console:
     """Return the console of standard output; a pipe or a file, which has no width, gets 160 columns."""
     from rich.console import Console
@@ -113,10 +100,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def show(
-    tables: Callable[[], Iterable[RenderableType]],
-    notes: Sequence[str],
-    files: Mapping[str, Path],
-    findings: Sequence[str] = (),
+    tables: Iterable[RenderableType], notes: Sequence[str], files: Mapping[str, Path], findings: Sequence[str] = ()
 ) -> None:
     """Print tables, notes and where files were written on a terminal.
 
@@ -132,7 +116,7 @@ def show(
         for line in (*findings, *(f"note: {note}" for note in notes)):
             echo(line, err=True)
         return
-    for table in tables():
+    for table in tables:
         terminal.print(table)
     for note in notes:
         terminal.print(Text(f"note: {note}", style="yellow"))
@@ -170,11 +154,6 @@ def progress() -> Iterator[Watch]:
         waiting.cancel()
 
 
-def row_counter(table: Path, watch: Watch) -> Callable[[int], None]:
-    """Return a function that shows how many rows of a table have been read."""
-    return lambda rows: watch(f"reading {table.name}: {rows:,} rows")
-
-
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """Compute on one thread: blocks are small, so that more threads gain little and cost much on busy cores."""
@@ -199,20 +178,19 @@ def exit_above(lines: Sequence[str]) -> None:
 # Options
 
 Positive = Annotated[
-    str | None,
-    typer.Option(help="Value of the target that counts as 1; any other is 0. Needed for text other than yes and no."),
+    str | None, Option(help="Value of the target that counts as 1; any other is 0. Needed for text but yes and no.")
 ]
 Favourable = Annotated[
     str | None,
-    typer.Option(
+    Option(
         help="Value of the target that is good for a person, such as repaid; Equal Opportunity is measured on its "
         "rows. The positive value if not given."
     ),
 ]
-Title = Annotated[str | None, typer.Option(help="Title of the report.")]
-MaxRows = Annotated[int, typer.Option(help="Rows that the costly statistics use at most.")]
-Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print summary, files and report as JSON.")]
+Title = Annotated[str | None, Option(help="Title of the report.")]
+MaxRows = Annotated[int, Option(help="Rows that the costly statistics use at most.")]
+Seed = Annotated[int, Option(help="Seed of every random draw.")]
+AsJson = Annotated[bool, Option("--json", help="Print summary, files and report as JSON.")]
 
 
 def positive_note(value: str, target: str) -> str:
@@ -225,15 +203,14 @@ class Columns:
     """A table to train on, and which of its columns are what."""
 
     table: Annotated[
-        Path, typer.Argument(help="CSV, TSV, Parquet or Arrow. Rows that lack the target are dropped and counted.")
+        Path, Argument(help="CSV, TSV, Parquet or Arrow. Rows that lack the target are dropped and counted.")
     ]
     target: Annotated[
-        str,
-        typer.Option("--target", "-t", help="Column to predict. Two values are classes, other numbers a regression."),
+        str, Option("--target", "-t", help="Column to predict. Two values are classes, other numbers a regression.")
     ]
     sensitive: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--sensitive",
             "-s",
             help="Numeric column that the prediction is not to depend on, or bands such as 30-39; may be repeated. It "
@@ -243,25 +220,23 @@ class Columns:
     positive: Positive = None
     features: Annotated[
         list[str] | None,
-        typer.Option(help='Columns to predict from, as names or a pattern such as "x_*"; all others if not given.'),
+        Option(help='Columns to predict from, as names or a pattern such as "x_*"; all others if not given.'),
     ] = None
     drop: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Columns to leave out; may be repeated. Identifiers are left out anyway, unless --features names them."
-        ),
+        Option(help="Columns to leave out; may be repeated. Identifiers are left out unless --features names them."),
     ] = None
     favourable: Favourable = None
     order: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--split-by",
             help="Column of dates or numbers: train on the earlier rows, report on the later; with --groups, on later "
             "rows of groups that were not trained on.",
         ),
     ] = None
     groups: Annotated[
-        str | None, typer.Option(help="Column of groups, such as persons: no group is split between the parts.")
+        str | None, Option(help="Column of groups, such as persons: no group is split between the parts.")
     ] = None
 
 
@@ -269,32 +244,13 @@ class Columns:
 class Reading:
     """How a text file is written."""
 
-    delimiter: Annotated[
-        str | None, typer.Option(help="Character between the fields of a text file; found out where it is clear.")
+    separator: Annotated[
+        str | None, Option("--delimiter", help="Character between the fields of a text file; found out if it is clear.")
     ] = None
-    decimal: Annotated[
-        str | None, typer.Option(help="Decimal sign of a text file, . or ,; found out where it is clear.")
-    ] = None
+    decimal: Annotated[str | None, Option(help="Decimal sign of a text file, . or ,; found out if it is clear.")] = None
     encoding: Annotated[
-        str | None, typer.Option(help="Encoding of a text file; UTF-8, or Windows-1252 where it is not, if not given.")
+        str | None, Option(help="Encoding of a text file; UTF-8, or Windows-1252 where it is not, if not given.")
     ] = None
-
-    @property
-    def options(self) -> ReadOptions:
-        """The options; a tab may be written as a backslash and t."""
-        from frhsic.tables.files import ReadOptions
-
-        return ReadOptions({"\\t": "\t"}.get(self.delimiter or "", self.delimiter), self.decimal, self.encoding)
-
-
-@dataclass(frozen=True)
-class Reporting:
-    """How a trained model is reported."""
-
-    test_share: Annotated[float, typer.Option(help="Share of the rows kept for the report alone.")] = 0.2
-    title: Title = None
-    max_rows: MaxRows = 2000
-    as_json: AsJson = False
 
 
 @dataclass(frozen=True)
@@ -302,14 +258,14 @@ class Stated:
     """What people state for the first page of a report."""
 
     threshold: Annotated[
-        float | None, typer.Option(help="Score from which on the decision is yes; 0.5 for scores between 0 and 1.")
+        float | None, Option(help="Score from which on the decision is yes; 0.5 for scores between 0 and 1.")
     ] = None
-    decision: Annotated[str, typer.Option(help="What is decided, such as 'whether a loan is granted'.")] = ""
-    people: Annotated[str, typer.Option(help="About whom, such as applicants.")] = ""
-    period: Annotated[str, typer.Option(help="Period of the data, such as 'January to June 2025'.")] = ""
-    author: Annotated[str, typer.Option(help="Who made the report.")] = ""
+    decision: Annotated[str, Option(help="What is decided, such as 'whether a loan is granted'.")] = ""
+    people: Annotated[str, Option(help="About whom, such as applicants.")] = ""
+    period: Annotated[str, Option(help="Period of the data, such as 'January to June 2025'.")] = ""
+    author: Annotated[str, Option(help="Who made the report.")] = ""
     pdf: Annotated[
-        Path | None, typer.Option(help="Where the report goes as PDF; needs Chromium, Chrome or Edge on the PATH.")
+        Path | None, Option(help="Where the report goes as PDF; needs Chromium, Chrome or Edge on the PATH.")
     ] = None
 
     @property
@@ -326,8 +282,8 @@ class Stated:
         """Return who decides what about whom, with the present time and the fingerprints of the files."""
         from frhsic.auditing import Context
 
-        stated = Context(decision=self.decision, people=self.people, period=self.period, author=self.author)
-        return stated.stamped(data=data, model=model)
+        context = Context(decision=self.decision, people=self.people, period=self.period, author=self.author)
+        return context.stamped(data=data, model=model)
 
 
 def with_fields(command: Callable[..., None]) -> Callable[..., None]:
@@ -336,10 +292,10 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     Examples
     --------
     >>> @with_fields
-    ... def count(reporting: Reporting, *, weight: float = 1.0) -> None:
-    ...     print(reporting.max_rows, weight)
-    >>> count(test_share=0.2, title=None, max_rows=7, as_json=False, weight=2.0)
-    7 2.0
+    ... def tell(reading: Reading, *, weight: float = 1.0) -> None:
+    ...     print(reading.decimal, weight)
+    >>> tell(separator=None, decimal=",", encoding=None, weight=2.0)
+    , 2.0
     """
     parameters = inspect.signature(command, eval_str=True).parameters.values()
     groups: dict[str, Any] = {one.name: one.annotation for one in parameters if is_dataclass(one.annotation)}

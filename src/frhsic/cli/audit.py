@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from frhsic._files import require_writable, write_together
 from frhsic.cli import _terminal
-from frhsic.cli._terminal import Watch
+from frhsic.cli._terminal import DEFAULT_REPORT, Watch
+from frhsic.cli.predict import Served
 from frhsic.formatting import figure
 
 if TYPE_CHECKING:
@@ -24,77 +26,70 @@ if TYPE_CHECKING:
 
     Explain = Callable[[Audit], tuple[Drivers, ...]]
 
-DEFAULT_OUT = Path("frhsic-report.html")
-
 
 @dataclass(frozen=True)
 class _Options:
     """What is audited, and how."""
 
-    table: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or Arrow. Only the columns that are named are read.")]
+    table: Annotated[Path, Argument(help="CSV, TSV, Parquet or Arrow. Only the columns that are named are read.")]
     sensitive: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--sensitive",
             "-s",
             help="Column of a continuous sensitive attribute; may be repeated, also for groups such as sex, within "
             "which the gap along the attribute is measured too.",
         ),
     ]
-    score: Annotated[
-        str | None, typer.Option(help="Column of scores: probabilities, logits, predictions or decisions.")
-    ] = None
+    score: Annotated[str | None, Option(help="Column of scores: probabilities, logits, predictions, decisions.")] = None
     embedding: Annotated[
         list[str] | None,
-        typer.Option(help='Columns of a representation, as names or a pattern such as "z_*"; may be repeated.'),
+        Option(help='Columns of a representation, as names or a pattern such as "z_*"; may be repeated.'),
     ] = None
     model: Annotated[
-        Path | None, typer.Option(help="A saved model; it is applied to the table, and its scores and Z are audited.")
+        Path | None, Option(help="A saved model; it is applied to the table, and its scores and Z are audited.")
     ] = None
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Column of the target, for equal opportunity.")
-    ] = None
+    target: Annotated[str | None, Option("--target", "-t", help="Column of the target, for equal opportunity.")] = None
     positive: _terminal.Positive = None
     favourable: _terminal.Favourable = None
     groups: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Column that says which rows belong together, such as persons with several rows: the intervals and "
             "the test of the gap, and with them --limit, count persons."
         ),
     ] = None
     row_weights: Annotated[
-        str | None, typer.Option(help="Column of weights of rows, zero or more, for the gap and its curve.")
+        str | None, Option(help="Column of weights of rows, zero or more, for the gap and its curve.")
     ] = None
     limit: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help='Limit on a number, such as gdp=0.05, "gdp=10% of base rate", or eo=0.05 among rows with the '
             "favourable outcome: the report says whether it is kept, and the exit code is 1 unless it is; may be "
             "repeated."
         ),
     ] = None
     at: Annotated[
-        list[float] | None,
-        typer.Option(help="Value of the attribute at which to contrast, such as 30; may be repeated."),
+        list[float] | None, Option(help="Value of the attribute at which to contrast, such as 30; may be repeated.")
     ] = None
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help=f"Where the report goes; {DEFAULT_OUT} if not given.")
+        Path | None, Option("--out", "-o", help=f"Where the report goes; {DEFAULT_REPORT} if not given.")
     ] = None
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the audit as JSON; a report is then written only with --out.")
+        bool, Option("--json", help="Print the audit as JSON; a report is then written only with --out.")
     ] = False
     against: Annotated[
         Path | None,
-        typer.Option(help="JSON of an earlier audit, written by --json: the report says what has changed since."),
+        Option(help="JSON of an earlier audit, written by --json: the report says what has changed since."),
     ] = None
     title: _terminal.Title = None
     max_rows: _terminal.MaxRows = 2000
-    confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95
+    confidence: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95
     seed: _terminal.Seed = 0
     scheduler: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Dask scheduler such as tcp://10.0.0.1:8786, or local: TABLE may then be a folder or a pattern such "
             'as "scores-*.parquet", and all its rows are audited without holding them in memory.'
         ),
@@ -145,7 +140,7 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
     """
     from frhsic.report import words
 
-    page = {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_OUT}
+    page = {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_REPORT}
     files = page | stated.files
     earlier = _checked(options, files)
     with _terminal.progress() as watch, _terminal.one_thread():
@@ -165,11 +160,11 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
             watch("writing the report")
             write_together({path: content(report, kind) for kind, path in files.items()})
     if options.as_json:
-        _terminal.echo_json(result.to_json(indent=1))
+        typer.echo(result.to_json(indent=1))
     else:
         changes = _changes(result, options.against)
         findings = [*(words.findings(result, attribute)[0] for attribute in result.attributes), *changes]
-        _terminal.show(lambda: _tables(result, changes), words.warnings(result), files, findings)
+        _terminal.show(_tables(result, changes), words.warnings(result), files, findings)
     _terminal.exit_above(words.alarms(result))
 
 
@@ -236,18 +231,15 @@ def _audited(
 
     served = None
     if options.model is None:
-        file = TableFile.open(options.table, reading.options)
+        file = TableFile.open(options.table, **vars(reading))
     else:
-        from frhsic.cli.predict import Served
-
         served = Served.load(options.model)
-        file = served.open(options.table, reading.options)
+        file = served.open(options.table, reading)
     parts = _parts(options, file.names, options.table.name)
     needed = [file.find(name) for name in (*options.sensitive, options.target, options.score) if name is not None]
     design = [file.find(name) for name in (options.groups, options.row_weights) if name is not None]
-    count = _terminal.row_counter(options.table, watch)
     columns = [*needed, *parts, *design, *(served.columns if served else ())]
-    rows = read_rows(file, columns, required=[*needed, *parts], seed=options.seed, watch=count)
+    rows = read_rows(file, columns, required=[*needed, *parts], seed=options.seed, watch=watch)
     frame, notes = rows.frame, [*file.notes, *rows.note("audited")]
     measured = list(dict.fromkeys([*needed, *parts, *filter(None, [options.row_weights])]))
     table = Schema.learn(frame[measured], decimal=file.decimal)(frame)
@@ -296,7 +288,7 @@ def _audited(
             return ()
         s = read_sensitive(table[[attribute.name for attribute in result.attributes]])
         part = frame[served.columns]
-        return drivers(lambda some, _: served.scores(some, file), part, s.values, s.names, Settings())
+        return drivers(lambda some, _: served.audited(some, file)[1], part, s.values, s.names, Settings())
 
     return result, explain
 

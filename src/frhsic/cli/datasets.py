@@ -36,7 +36,7 @@ def list_datasets(
     ]
     if as_json:
         for row in rows:
-            _terminal.echo_json(json.dumps(row))
+            typer.echo(json.dumps(row))
         return
     from rich.table import Table
 

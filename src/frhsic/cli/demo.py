@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from frhsic._files import require_writable
 from frhsic.cli import _terminal
@@ -23,9 +23,9 @@ LIMIT = "50%"
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the report goes.")] = training.DEFAULT_REPORT,
-    rows: Annotated[int, typer.Option(min=200, help="Rows to use.")] = ROWS,
-    limit: Annotated[str, typer.Option(help="Largest gap, as in `frhsic train`.")] = LIMIT,
+    out: Annotated[Path, Option("--out", "-o", help="Where the report goes.")] = _terminal.DEFAULT_REPORT,
+    rows: Annotated[int, Option(min=200, help="Rows to use.")] = ROWS,
+    limit: Annotated[str, Option(help="Largest gap, as in `frhsic train`.")] = LIMIT,
     seed: _terminal.Seed = 0,
     as_json: _terminal.AsJson = False,
 ) -> None:

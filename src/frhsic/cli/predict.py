@@ -8,17 +8,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 import frhsic
 from frhsic._files import require_writable, writing
 from frhsic.cli import _terminal
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
 
-    from frhsic.tables.files import ReadOptions, TableFile
+    from frhsic.tables.files import TableFile
     from frhsic.tables.schema import Schema
 
 DEFAULT_SCORES = Path("frhsic-scores.csv")
@@ -26,14 +25,12 @@ DEFAULT_SCORES = Path("frhsic-scores.csv")
 
 @_terminal.with_fields
 def predict(
-    model: Annotated[Path, typer.Argument(help="Model that `frhsic train` or `frhsic.save` wrote.")],
-    table: Annotated[
-        Path, typer.Argument(help="CSV, TSV, Parquet or Arrow with the columns that the model was fitted on.")
-    ],
+    model: Annotated[Path, Argument(help="Model that `frhsic train` or `frhsic.save` wrote.")],
+    table: Annotated[Path, Argument(help="CSV, TSV, Parquet or Arrow with the columns that the model was fitted on.")],
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", help="CSV file for the scores.")] = DEFAULT_SCORES,
+    out: Annotated[Path, Option("--out", "-o", help="CSV file for the scores.")] = DEFAULT_SCORES,
     keep: Annotated[
-        list[str] | None, typer.Option(help="Column of the table to copy, such as an identifier; may be repeated.")
+        list[str] | None, Option(help="Column of the table to copy, such as an identifier; may be repeated.")
     ] = None,
     reading: _terminal.Reading,
 ) -> None:
@@ -66,24 +63,22 @@ def predict(
     with _terminal.one_thread():
         require_writable({"scores": out}, {"table": table, "model": model})
         served = Served.load(model)
-        file = served.open(table, reading.options)
+        file = served.open(table, reading)
         kept = [file.find(name) for name in keep or ()]
         rows = 0
         with _terminal.progress() as watch, writing(out) as stream:
-            count = _terminal.row_counter(table, watch)
             for frame in file.pieces(list(dict.fromkeys([*served.columns, *kept]))):
                 if frame.empty:
                     continue
                 outputs = served.outputs(frame, file)
-                taken = [name for name in kept if name in outputs]
-                if taken:
+                if taken := [name for name in kept if name in outputs]:
                     raise ValueError(f"--keep {taken[0]}: a column of this name is written; rename it in {table.name}.")
                 frame[kept].join(outputs).to_csv(stream, index=False, header=rows == 0)
                 rows += len(frame)
-                count(rows)
+                watch(f"reading {table.name}: {rows:,} rows")
             if rows == 0:
                 raise ValueError(f"{table.name} has a header and no rows.")
-    _terminal.show(list, [*file.notes, *served.unseen_notes()], {"scores": out})
+    _terminal.show([], [*file.notes, *served.unseen_notes()], {"scores": out})
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,17 +114,17 @@ class Served:
         """All columns that a prediction needs."""
         return list(dict.fromkeys([*self.schema.names, *self.sensitive]))
 
-    def open(self, table: Path, options: ReadOptions) -> TableFile:
+    def open(self, table: Path, reading: _terminal.Reading) -> TableFile:
         """Open a file that has these columns; what is not known of it is as in the training file."""
         from frhsic.tables.files import TableFile
 
-        file = TableFile.open(table, options)
-        if not options.separator and self.schema.separator and not {*self.columns} <= {*file.names}:
-            options = replace(options, separator=self.schema.separator)
-            file = TableFile.open(table, options)
+        file = TableFile.open(table, **vars(reading))
+        if not reading.separator and self.schema.separator and not {*self.columns} <= {*file.names}:
+            reading = replace(reading, separator=self.schema.separator)
+            file = TableFile.open(table, **vars(reading))
         other = file.decimal not in (None, self.schema.decimal)
-        if other and not options.decimal and file.separator == self.schema.separator:
-            file = TableFile.open(table, replace(options, decimal=self.schema.decimal))
+        if other and not reading.decimal and file.separator == self.schema.separator:
+            file = TableFile.open(table, **vars(replace(reading, decimal=self.schema.decimal)))
         missing = [name for name in self.columns if name not in file.names]
         if missing:
             shown = ", ".join(map(repr, missing[:10])) + ", ..." * (len(missing) > 10)
@@ -152,8 +147,7 @@ class Served:
             column = known.get(name, ColumnType(name, "number"))
             values = column(rows[name], file.decimal or ".")
             if column.levels:  # bands are taken at the points that they had in training
-                kind = pd.CategoricalDtype(list(column.levels), ordered=column.ordered)
-                values = values.astype(kind)
+                values = values.astype(pd.CategoricalDtype(list(column.levels), ordered=column.ordered))
             attributes[name] = attribute(values, f"column {name!r}")[0]
         return self.schema(rows, file.decimal), pd.DataFrame(attributes, rows.index)
 
@@ -176,8 +170,8 @@ class Served:
         scores = pd.DataFrame(scores_of(model, X, s), rows.index, names)
         return scores.assign(predicted=pd.Series(predicted, rows.index, dtype=object))
 
-    def audited(self, rows: pd.DataFrame, file: TableFile) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Return Z and the score of rows, as far as the model has them."""
+    def audited(self, rows: pd.DataFrame, file: TableFile) -> tuple[Any, Any]:
+        """Return Z and the score of rows, None where the model has none."""
         import numpy as np
 
         from frhsic.splits import scores_of
@@ -191,12 +185,6 @@ class Served:
         X, s = self.inputs(rows, file)
         z = np.asarray(self.model.transform(X)) if hasattr(self.model, "transform") else None
         return z, scores_of(self.model, X, s).astype(np.float64) if hasattr(self.model, "predict") else None
-
-    def scores(self, rows: pd.DataFrame, file: TableFile) -> np.ndarray:
-        """Return the score of each row: of the second of two classes, or the predicted number."""
-        from frhsic.splits import scores_of
-
-        return scores_of(self.model, *self.inputs(rows, file)).astype(np.float64)
 
     def unseen_notes(self) -> list[str]:
         """Return a sentence for each column with levels that no training row has."""

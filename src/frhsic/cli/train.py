@@ -6,15 +6,16 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from frhsic._files import require_writable, write_together
 from frhsic.cli import _terminal
+from frhsic.cli._terminal import DEFAULT_REPORT
 from frhsic.formatting import capitalized, did_you_mean, figure, ranged
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from frhsic.tables.training import TrainingTable
 
 DEFAULT_MODEL = Path("frhsic-model.frhsic")
-DEFAULT_REPORT = Path("frhsic-report.html")
 
 
 @dataclass(frozen=True)
@@ -35,27 +35,24 @@ class Recipe:
 
     limit: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Largest gap: a number in the unit of --aim, a share of the gap without a limit such as 50%, 0 for "
             "the least gap, or none; NAME=LIMIT for one of several attributes, may be repeated. 50% if not given."
         ),
     ] = None
     aim: Annotated[
-        str,
-        typer.Option(help="What must not move with the attribute: score (its mean), rank (its order) or decision."),
+        str, Option(help="What must not move with the attribute: score (its mean), rank (its order) or decision.")
     ] = "score"
     condition: Annotated[
         str | None,
-        typer.Option(
-            help="positive: compare rows of the positive class (Equal Opportunity); both: rows of each class."
-        ),
+        Option(help="positive: compare rows of the positive class (Equal Opportunity); both: rows of each class."),
     ] = None
     uses_sensitive: Annotated[
-        bool, typer.Option("--uses-sensitive", help="Predictions may use the attributes, and then need them.")
+        bool, Option("--uses-sensitive", help="Predictions may use the attributes, and then need them.")
     ] = False
     confidence: Annotated[
         float | None,
-        typer.Option(help="Such as 0.95: the upper end of the interval meets the limit. The estimate if not given."),
+        Option(help="Such as 0.95: the upper end of the interval meets the limit. The estimate if not given."),
     ] = None
     seed: _terminal.Seed = 0
 
@@ -63,18 +60,10 @@ class Recipe:
         """Return the unfitted estimator."""
         from frhsic.estimators import ParityClassifier, ParityRegressor
 
-        kind = ParityRegressor if data.classes is None else ParityClassifier
-        condition: Any = self.condition
-        aim: Any = self.aim
-        return kind(
-            limit=limit_of(self.limit or ["50%"], [str(name) for name in data.s]),
-            aim=aim,
-            condition=condition,
-            uses_sensitive=self.uses_sensitive,
-            confidence=self.confidence,
-            n_jobs=1,
-            random_state=self.seed,
-        )
+        kind: Any = ParityRegressor if data.classes is None else ParityClassifier
+        limit = limit_of(self.limit or ["50%"], [str(name) for name in data.s])
+        chosen = {name: getattr(self, name) for name in ("aim", "condition", "uses_sensitive", "confidence")}
+        return kind(limit=limit, **chosen, n_jobs=1, random_state=self.seed)
 
 
 def limit_of(texts: Sequence[str], attributes: Sequence[str]) -> Limit:
@@ -111,15 +100,18 @@ def train(
     *,
     reading: _terminal.Reading,
     recipe: Recipe,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")] = DEFAULT_MODEL,
+    out: Annotated[Path, Option("--out", "-o", help="Where the model goes.")] = DEFAULT_MODEL,
     report: Annotated[
         Path | None,
-        typer.Option("--report", "-r", help=f"Where the report goes; {DEFAULT_REPORT} if not given, none with --json."),
+        Option("--report", "-r", help=f"Where the report goes; {DEFAULT_REPORT} if not given, none with --json."),
     ] = None,
-    reporting: _terminal.Reporting,
+    test_share: Annotated[float, Option(help="Share of the rows kept for the report alone.")] = 0.2,
+    title: _terminal.Title = None,
+    max_rows: _terminal.MaxRows = 2000,
+    as_json: _terminal.AsJson = False,
     require: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Limit that the audit of the rows held out must show to be kept, as --limit of `frhsic audit`, such "
             "as gdp=0.05; may be repeated."
         ),
@@ -162,28 +154,27 @@ def train(
         limits_of(require or ())
         if stated.threshold is not None and recipe.aim == "decision":
             raise ValueError("--aim decision chooses the threshold of its decisions itself; leave --threshold out.")
-        page = report if report is not None else (None if reporting.as_json else DEFAULT_REPORT)
-        files = {"model": out} | ({} if page is None else {"report": page}) | stated.files
+        page = {} if as_json and report is None else {"report": report or DEFAULT_REPORT}
+        files = {"model": out} | page | stated.files
         require_writable(files, {"table": columns.table})
         data = read(columns, reading, recipe.seed)
         if stated.threshold is not None and data.classes is not None and not 0 < stated.threshold < 1:
             raise ValueError(
                 f"--threshold is {stated.threshold:g}, and the scores are probabilities; pass a number between 0 and 1."
             )
-        settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
-        share, title, table = reporting.test_share, reporting.title, columns.table
-        model, result = fitted(data, recipe, share, settings, title, stated, table, require or ())
-        finish(model, result, files, as_json=reporting.as_json)
+        settings = Settings(max_rows=max_rows, seed=recipe.seed)
+        model, result = fitted(data, recipe, test_share, settings, title, stated, columns.table, require or ())
+        finish(model, result, files, as_json=as_json)
 
 
 def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> TrainingTable:
     """Read the columns of a table that are trained on, as the options name them."""
+    from frhsic.tables.files import TableFile
     from frhsic.tables.training import ColumnRoles, read_training_table
 
     roles = ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
     with _terminal.progress() as watch:
-        count = _terminal.row_counter(columns.table, watch)
-        table = read_training_table(columns.table, roles, seed=seed, watch=count, options=reading.options)
+        table = read_training_table(TableFile.open(columns.table, **vars(reading)), roles, seed=seed, watch=watch)
     if columns.positive is not None or table.classes is None or not isinstance(table.classes[1], str):
         return table
     return replace(table, notes=(*table.notes, _terminal.positive_note(table.classes[1], columns.target)))
@@ -202,12 +193,13 @@ def fitted(
     """Fit on a part of the rows and report on the others; return the model, which knows its file, and the report."""
     import pandas as pd
 
+    from frhsic.estimators import UnmetLimitWarning
     from frhsic.report import trained_report
 
     estimator = recipe.estimator(data)
     train, test = data.split(held_out, recipe.seed)
     groups = [None if data.groups is None else data.groups[rows] for rows in (train, test)]
-    with _noting() as notes, _terminal.progress() as watch:
+    with warnings.catch_warnings(record=True, action="always") as caught, _terminal.progress() as watch:
         watch(f"fitting on {len(train):,} rows")
         X, y, s = data.X.iloc[train], data.y[train], data.s.iloc[train]
         y = y if data.classes is None else (y == data.classes[1]).astype(int)
@@ -216,7 +208,9 @@ def fitted(
         model.classes_ = data.classes
     rest = data.s.drop(index=data.s.index[[*train, *test]])
     lacking, given = int(rest.isna().any(axis=1).sum()), data.given or len(data.y) + data.dropped
-    notes = [*dict.fromkeys([*data.notes, *notes]), _row_counts(data, given, len(train), len(test), lacking)]
+    # that a limit is not met is told at the end
+    warned = [str(one.message) for one in caught if not issubclass(one.category, UnmetLimitWarning)]
+    notes = [*dict.fromkeys([*data.notes, *warned]), _row_counts(data, given, len(train), len(test), lacking)]
     with _terminal.progress() as watch:
         report = trained_report(
             model,
@@ -261,17 +255,6 @@ def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking:
     return f"{text}; {given - train - test:,} were left out: {left_out}." if left_out else f"{text}."
 
 
-@contextmanager
-def _noting() -> Iterator[list[str]]:
-    """Collect warnings as notes for the report; that a limit is not met is told at the end."""
-    from frhsic.estimators import UnmetLimitWarning
-
-    notes: list[str] = []
-    with warnings.catch_warnings(record=True, action="always") as caught:
-        yield notes
-    notes += dict.fromkeys(str(one.message) for one in caught if not issubclass(one.category, UnmetLimitWarning))
-
-
 def finish(model: Any, report: Report, files: dict[str, Path], *, as_json: bool) -> None:
     """Write model and report, all of them or none; print what was found; exit with code 1 if a limit is not met."""
     from frhsic.persistence import file_bytes
@@ -289,16 +272,16 @@ def finish(model: Any, report: Report, files: dict[str, Path], *, as_json: bool)
     write_together(contents | {files[kind]: content(report, kind) for kind in ("report", "PDF") if kind in files})
     met, lines = report.tradeoff is not None and report.tradeoff.met, [summary(report), *needed_lines(report)]
     if as_json:
-        found = {
+        document = {
             "met": met,
             "summary": " ".join(lines),
             "notes": list(report.audit.context.remarks),
             "files": {kind: str(path) for kind, path in files.items()},
             "report": report.to_dict(),
         }
-        _terminal.echo_json(json.dumps(found, allow_nan=False, ensure_ascii=False, indent=1))
+        typer.echo(json.dumps(document, allow_nan=False, indent=1))
     else:
-        _terminal.show(lambda: tables(report), report.audit.context.remarks, files, lines)
+        _terminal.show(tables(report), report.audit.context.remarks, files, lines)
     _terminal.exit_above([*([] if met else [f"not met: {model.choice_}"]), *alarms(report.audit)])
 
 

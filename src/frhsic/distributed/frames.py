@@ -224,8 +224,7 @@ def block_of(part: pd.DataFrame, roles: Roles, number: int, first_row: int) -> t
     part = part.reset_index(drop=True)
 
     def column(name: str) -> np.ndarray:
-        remedy = "Pass positive=VALUE to say which value counts as 1." if name == roles.target else ""
-        return numbers(part[name], f"column {name!r} of partition {number}", remedy=remedy)
+        return numbers(part[name], f"column {name!r} of partition {number}")
 
     s = np.column_stack([column(name) for name in roles.s])
     z = part[list(roles.z)].to_numpy() if set(part.dtypes[list(roles.z)]) in FLOATS else None

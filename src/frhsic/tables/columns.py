@@ -18,10 +18,10 @@ from frhsic.formatting import did_you_mean
 
 Unit = Literal["number", "date", "duration"]
 
+# 0/1 columns that a column of text becomes at most: levels with fewer rows are grouped as "other".
 MOST_LEVELS = 64
-"""0/1 columns that a column of text becomes at most: levels with fewer rows are grouped as "other"."""
+# Cells of a text file that stand for a missing value.
 MARKS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "<NA>", "#N/A")
-"""Cells of a text file that stand for a missing value."""
 
 NUMBERS = ("integer", "floating", "mixed-integer-float")
 DURATIONS = ("time", "timedelta", "timedelta64")
@@ -160,7 +160,7 @@ def days(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Literal["date",
     return ((dates - pd.Timestamp(0, tz="UTC")) / day).to_numpy(dtype=np.float64), "date"
 
 
-def numbers(column: pd.Series[Any], name: str, *, remedy: str = "") -> np.ndarray:
+def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
     """Return a column as float64, with NaN for missing values; dates, infinite values and other text raise.
 
     Parameters
@@ -169,8 +169,6 @@ def numbers(column: pd.Series[Any], name: str, *, remedy: str = "") -> np.ndarra
         Values. Messages count rows by the index if it has whole numbers.
     name
         How messages call the column.
-    remedy
-        What to do about text, where there is something better than to write it as numbers.
 
     Examples
     --------
@@ -186,8 +184,8 @@ def numbers(column: pd.Series[Any], name: str, *, remedy: str = "") -> np.ndarra
         text = values.isna() & column.notna()
         if text.any():
             raise TypeError(
-                f"{name} is not numeric: {examples(column[text])}. "
-                + (remedy or "Write its values as numbers, or choose a numeric column.")
+                f"{name} is not numeric: {examples(column[text])}. Write its values as numbers (two groups as 0 and 1, "
+                "ordered levels as their rank), or choose a numeric column."
             )
         column = values
     result = np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -245,11 +243,6 @@ def quoted(names: Sequence[str]) -> str:
 
 
 # Sensitive attributes
-
-REMEDY = (
-    "A number is needed here: write its values as numbers (two groups as 0 and 1, ordered levels as their rank), or "
-    "choose a numeric column."
-)
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _CLOSED = re.compile(
@@ -322,8 +315,9 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
     [15.5, 24.5, 34.5]
     """
     if pd.api.types.is_numeric_dtype(column) or kind_of(column) != "category":
-        return numbers(column, name, remedy=REMEDY), None
-    levels = _levels(column)
+        return numbers(column, name), None
+    categorical = isinstance(column.dtype, pd.CategoricalDtype)
+    levels = list(column.cat.categories if categorical else column.dropna().unique())
     bands = {level: _band(level) for level in levels}
     if levels and all(bands.values()):
         points = _points({level: band for level, band in bands.items() if band})
@@ -331,11 +325,11 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
             text = column.map(points).to_numpy(dtype=np.float64)
             written = [f"{level} as {point:g}" for level, point in sorted(points.items(), key=lambda pair: pair[1])]
             return text, f"{name} holds bands, which are taken at their mid-points: {_shortened(written)}."
-    if isinstance(column.dtype, pd.CategoricalDtype) and column.cat.ordered:
+    if categorical and column.cat.ordered:
         codes = np.asarray(column.cat.codes, dtype=np.float64)
         ranks = _shortened([f"{level} as {i}" for i, level in enumerate(column.cat.categories)])
         return np.where(codes < 0, np.nan, codes), f"{name} holds ordered levels, which are taken as ranks: {ranks}."
-    return numbers(column.astype(object), name, remedy=REMEDY), None
+    return numbers(column.astype(object), name), None
 
 
 def _shortened(levels: list[str]) -> str:
@@ -366,12 +360,6 @@ def _banded(values: Any, name: str, default: str) -> pd.DataFrame | None:
     return None if plain else table
 
 
-def _levels(column: pd.Series[Any]) -> list[Any]:
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return list(column.cat.categories)
-    return list(column.dropna().unique())
-
-
 def _band(level: Any) -> tuple[float, float] | None:
     """Return both ends of a band, infinite where it is open, or None if it is none."""
     if isinstance(level, pd.Interval):
@@ -393,22 +381,20 @@ def _points(bands: dict[Any, tuple[float, float]]) -> dict[Any, float]:
     closed = [band for band in bands.values() if np.isfinite(band).all()]
     points = {}
     for level, (low, high) in bands.items():
-        bound = high if np.isinf(low) else low
-        if np.isinf(low) and np.isinf(high):
-            raise ValueError(f"the band {level!r} has no end; write a bound.")
-        if np.isinf([low, high]).any():
-            nearest = min(closed, key=lambda band: min(abs(band[0] - bound), abs(band[1] - bound)), default=(0.0, 0.0))
-            half = (nearest[1] - nearest[0]) / 2
-            points[level] = bound - half if np.isinf(low) else bound + half
-        else:
+        if np.isfinite([low, high]).all():
             points[level] = low / 2 + high / 2
+            continue
+        bound = high if np.isinf(low) else low
+        nearest = min(closed, key=lambda band: min(abs(band[0] - bound), abs(band[1] - bound)), default=(0.0, 0.0))
+        half = (nearest[1] - nearest[0]) / 2
+        points[level] = bound - half if np.isinf(low) else bound + half
     return points
 
 
 # Targets
 
+# Affirmative answers, and the negative one that goes with each.
 YES = {"ja": "nein", "yes": "no", "y": "n", "true": "false", "oui": "non", "sí": "no", "si": "no", "1": "0"}
-"""Affirmative answers, and the negative one that goes with each."""
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 

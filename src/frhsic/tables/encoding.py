@@ -13,11 +13,10 @@ import pandas as pd
 from frhsic import _arrays
 from frhsic.tables.columns import MOST_LEVELS, Unit, check_distinct, feature, identifies_rows, is_frame, to_pandas
 
+# Values of a column that its quantile scale remembers at even distances of rank; the tails add a few.
 MOST_KNOTS = 64
-"""Values of a column that its quantile scale remembers at even distances of rank; the tails add a few."""
-
+# Numbers beyond are taken as this one, so that no difference overflows.
 LARGEST = 1e150
-"""Numbers beyond are taken as this one, so that no difference overflows."""
 
 Scaling = Literal["quantile", "robust", "range"]
 Unknown = Literal["error", "ignore"]

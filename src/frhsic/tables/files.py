@@ -21,15 +21,13 @@ import pandas as pd
 from frhsic.formatting import did_you_mean, printable
 from frhsic.tables.columns import check_distinct, is_missing, quoted
 
-CELLS = 2_000_000
-"""Cells of a piece at most."""
-BLOCK_BYTES = 2**24
-"""Bytes of a text file that are parsed at once."""
+# Cells of a piece at most, and bytes of a text file that are parsed at once.
+CELLS, BLOCK_BYTES = 2_000_000, 2**24
+# Rows that are kept at most, and the memory that they may take; of a longer table, a uniform sample is kept.
 KEPT_ROWS, KEPT_BYTES = 1_000_000, 256 * 2**20
-"""Rows that are kept at most, and the memory that they may take; of a longer table, a uniform sample is kept."""
 SNIFFED_LINES = 50
+# Characters of a reader's error that a message repeats at most.
 LONGEST_ERROR = 300
-"""Characters of a reader's error that a message repeats at most."""
 
 FORMATS = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), "CSV"),
@@ -39,33 +37,6 @@ FORMATS = {
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": None, ".zip": None}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _POINT, _COMMA = re.compile(r"[-+]?\d*\.\d+"), re.compile(r"[-+]?\d+,\d+")
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How a text file is written, as far as it is known; what is None is found out from the file.
-
-    Attributes
-    ----------
-    separator : str, optional
-        Character between two fields. Left out, a comma (in .tsv and .txt files a tab), unless another of comma,
-        semicolon, tab and bar is the only one that splits the first lines into equally many fields.
-    decimal : str, optional
-        "." or ",". Left out, a comma where commas do not separate fields and the first lines have numbers with decimal
-        commas and none with points.
-    encoding : str, optional
-        Left out, UTF-8, or Windows-1252 (Latin-1) for a file that is not UTF-8.
-    """
-
-    separator: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
-            raise ValueError(f"the delimiter is {self.separator!r}; pass one character, such as ';'.")
-        if self.decimal not in (None, ".", ","):
-            raise ValueError(f"the decimal sign is {self.decimal!r}; pass '.' or ','.")
 
 
 @dataclass(frozen=True)
@@ -97,13 +68,36 @@ class TableFile:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def open(cls, path: Path, options: ReadOptions = ReadOptions()) -> TableFile:  # noqa: B008  # frozen
-        """Read the header of a file and check that two columns never have one name."""
-        file_format = _format(path)
+    def open(
+        cls, path: Path, separator: str | None = None, decimal: str | None = None, encoding: str | None = None
+    ) -> TableFile:
+        """Read the header of a file and check that two columns never have one name.
+
+        Parameters
+        ----------
+        path
+            CSV, TSV, Parquet or Arrow (IPC, Feather).
+        separator
+            Character between two fields of a text file; a tab may be written as a backslash and t. Left out, a comma
+            (in .tsv and .txt files a tab), unless another of comma, semicolon, tab and bar is the only one that splits
+            the first lines into equally many fields.
+        decimal
+            "." or ",". Left out, a comma where commas do not separate fields and the first lines have numbers with
+            decimal commas and none with points.
+        encoding
+            Left out, UTF-8, or Windows-1252 (Latin-1) for a file that is not UTF-8.
+        """
+        separator = "\t" if separator == "\\t" else separator
+        if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+            raise ValueError(f"the delimiter is {separator!r}; pass one character, such as ';'.")
+        if decimal not in (None, ".", ","):
+            raise ValueError(f"the decimal sign is {decimal!r}; pass '.' or ','.")
+        is_text = _format(path) == "CSV"
         with _readable(path):
             if path.stat().st_size == 0:
                 raise ValueError("it is empty and has not even a header")
-            file = _inspected(path, options) if file_format == "CSV" else cls(path, tuple(_typed(path)[0].names))
+            names = () if is_text else tuple(_typed(path)[0].names)
+            file = _inspected(path, separator, decimal, encoding) if is_text else cls(path, names)
         check_distinct(file.names, path.name)
         return file
 
@@ -187,7 +181,7 @@ def read_rows(
     *,
     required: Sequence[str] = (),
     seed: int = 0,
-    watch: Callable[[int], None] | None = None,
+    watch: Callable[[str], None] | None = None,
 ) -> Rows:
     """Read the rows of a file that have the required values; of a long file, a uniform sample is kept.
 
@@ -202,7 +196,7 @@ def read_rows(
     seed
         Seed of the sample.
     watch
-        Called with the number of rows read so far.
+        Called with a sentence on the number of rows read so far.
     """
     columns, required = list(dict.fromkeys(columns)), list(dict.fromkeys(required))
     keep, rng = max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * len(columns)))), np.random.default_rng(seed)
@@ -218,7 +212,7 @@ def read_rows(
         if sum(map(len, keys)) > 2 * keep:  # the rows with the smallest keys are a uniform sample
             parts, keys = _smallest(parts, keys, keep)
         if watch is not None:
-            watch(given)
+            watch(f"reading {file.path.name}: {given:,} rows")
     if given == 0:
         raise ValueError(f"{file.path.name} has a header and no rows.")
     for name in required:
@@ -244,8 +238,8 @@ def _format(path: Path) -> str:
     if not path.is_file():
         if path.exists() and not path.is_dir():
             raise ValueError(f"{path} is a pipe or a device, which can be read only once; write it to a file first.")
-        beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else None
-        hint = " Its folder is missing too." if beside is None else did_you_mean(path.name, beside)
+        folder = path.parent
+        hint = did_you_mean(path.name, (entry.name for entry in folder.iterdir())) if folder.is_dir() else ""
         raise FileNotFoundError(f"there is no file {path}.{hint}")
     *before, ending = ["", *(suffix.lower() for suffix in path.suffixes or ["nothing"])]
     if ending in COMPRESSED and FORMATS.get(before[-1]) == "CSV":
@@ -272,9 +266,9 @@ def _readable(path: Path) -> Iterator[None]:
 # Text
 
 
-def _inspected(path: Path, options: ReadOptions) -> TableFile:
-    """Find out how a text file is written."""
-    encoding = _encoding(path, options)
+def _inspected(path: Path, known_separator: str | None, known_decimal: str | None, known: str | None) -> TableFile:
+    """Find out how a text file is written, as far as separator, decimal sign and encoding are not known."""
+    encoding = _encoding(path, known)
     with _open_text(path, encoding) as file:
         lines = list(itertools.islice(file, SNIFFED_LINES))
     blank = len(list(itertools.takewhile(lambda line: not line.strip(), lines)))
@@ -282,10 +276,10 @@ def _inspected(path: Path, options: ReadOptions) -> TableFile:
         raise ValueError("it is empty and has not even a header")
     usual = "\t" if {suffix.lower() for suffix in path.suffixes} & {".tsv", ".txt"} else ","
     even = [candidate for candidate in SEPARATORS if _even(_rows(lines, candidate, spaced=True))]
-    separator = options.separator or (usual if usual in even or len(even) != 1 else even[0])
+    separator = known_separator or (usual if usual in even or len(even) != 1 else even[0])
     spaced = f"{separator} " in lines[blank]
     header, *rows = _rows(lines, separator, spaced=spaced)
-    decimal = options.decimal or _decimal(rows, separator)
+    decimal = known_decimal or _decimal(rows, separator)
     if separator == decimal:
         raise ValueError(f"{decimal!r} cannot separate its fields and be the decimal sign; say what separates them")
     names = [name.strip() for name in header]
@@ -293,9 +287,9 @@ def _inspected(path: Path, options: ReadOptions) -> TableFile:
         names.pop()
     notes = {
         f"{path.name} was read with {SEPARATORS.get(separator)} between fields.": separator
-        not in (usual, options.separator),
-        f"{path.name} was read with decimal commas.": options.decimal is None and decimal == ",",
-        f"{path.name} is not UTF-8; it was read as Windows-1252.": options.encoding is None and encoding != "utf-8-sig",
+        not in (usual, known_separator),
+        f"{path.name} was read with decimal commas.": known_decimal is None and decimal == ",",
+        f"{path.name} is not UTF-8; it was read as Windows-1252.": known is None and encoding != "utf-8-sig",
     }
     return TableFile(
         path,
@@ -310,9 +304,9 @@ def _inspected(path: Path, options: ReadOptions) -> TableFile:
     )
 
 
-def _encoding(path: Path, options: ReadOptions) -> str:
+def _encoding(path: Path, known: str | None) -> str:
     """Return the first encoding in which the whole file is text."""
-    for encoding in [options.encoding] if options.encoding else ["utf-8-sig", "cp1252", "latin-1"]:
+    for encoding in [known] if known else ["utf-8-sig", "cp1252", "latin-1"]:
         try:
             with _open_text(path, encoding) as file:
                 while text := file.read(2**20):
@@ -323,7 +317,7 @@ def _encoding(path: Path, options: ReadOptions) -> str:
         except LookupError:
             break
         return encoding
-    raise ValueError(f"it is not text in the encoding {options.encoding}; name the right one, such as cp1252")
+    raise ValueError(f"it is not text in the encoding {known}; name the right one, such as cp1252")
 
 
 def _rows(lines: list[str], separator: str, *, spaced: bool) -> list[list[str]]:

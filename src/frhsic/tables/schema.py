@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score
 
 from frhsic.tables.columns import (
     DURATIONS,
@@ -31,24 +31,23 @@ from frhsic.tables.columns import (
     quoted,
 )
 
+# What a column holds. The levels of "text" are known but not fixed; a "category" has the type of pandas.
 Kind = Literal["number", "boolean", "date", "duration", "text", "category", "identifier", "empty"]
-"""What a column holds. The levels of "text" are known but not fixed; a "category" has the type of pandas."""
-
+# Cells of a column of numbers or dates that stand for a missing value; in text, "none" may be a level.
 NUMBER_MARKS = (*MARKS, "na", "None", "none", "-", ".")
-"""Cells of a column of numbers or dates that stand for a missing value; in text, "none" may be a level."""
 TRUTH = {"true": 1.0, "false": 0.0}
 NUMBER = r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+# Digits that would be lost in a number: a column that has such a cell holds codes.
 CODE = r"^[-+]?(?:0\d|\d{16,}$)"
-"""Digits that would be lost in a number: a column that has such a cell holds codes."""
 LEVELLED = ("text", "category", "identifier")
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 _DATES = "%d.%m.%Y|%m/%d/%Y|%d/%m/%Y|%Y/%m/%d|%d-%m-%Y|%d.%m.%y|%m/%d/%y|%d/%m/%y|%d-%b-%Y|%Y.%m.%d"
 _NAMED_MONTHS = "%d %b %Y|%d %B %Y|%b %d, %Y|%B %d, %Y|%d. %B %Y"
+# How dates may be written, those with a month first before those with a day first.
 DATE_FORMS = (
     "ISO8601",
     *(date + time for date in f"{_DATES}|{_NAMED_MONTHS}".split("|") for time in ("", " %H:%M", " %H:%M:%S")),
 )
-"""How dates may be written, those with a month first before those with a day first."""
 
 
 @dataclass(frozen=True)
@@ -268,14 +267,12 @@ def _numeric(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
 
 # Columns that should not be among the features
 
-LEAST_ROWS = 50
-"""Rows below which nothing is suspected."""
+# Rows below which nothing is suspected, and those that are looked at, at even distances.
+LEAST_ROWS, MOST_ROWS = 50, 10_000
+# Rows that the rarer class needs, and each value of a column on average.
 LEAST_IN_CLASS = 10
-"""Rows that the rarer class needs, and each value of a column on average."""
-MOST_ROWS = 10_000
-"""Rows that are looked at, at even distances."""
+# Rank correlation with S, or share of the target's errors or of its variance that one column takes away.
 ALIKE = 0.99
-"""Rank correlation with S, or share of the target's errors or of its variance that one column takes away."""
 NAMED_ID = re.compile(r"(.*[^a-z])?(id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|No|Number)", re.IGNORECASE)
 
 
@@ -371,12 +368,8 @@ def _correlation(values: np.ndarray, other: np.ndarray) -> float:
     """Return the absolute rank correlation on the rows that have both; 0 for categories."""
     if values.dtype == object:
         return 0.0
-    both = ~np.isnan(values) & ~np.isnan(other)
-    if both.sum() < LEAST_ROWS:
-        return 0.0
-    a, b = (rankdata(x[both]) - (both.sum() + 1) / 2 for x in (values, other))
-    norm = float(np.sqrt((a @ a) * (b @ b)))
-    return abs(float(a @ b)) / norm if norm > 0 else 0.0
+    table = pd.DataFrame({"values": values, "other": other}).corr("spearman", min_periods=LEAST_ROWS).to_numpy()
+    return float(np.nan_to_num(abs(table[0, 1])))
 
 
 def _gives_away(values: np.ndarray, codes: np.ndarray, classes: int) -> bool:
@@ -390,9 +383,7 @@ def _gives_away(values: np.ndarray, codes: np.ndarray, classes: int) -> bool:
     if values.dtype == object or classes > 2:
         return False
     known = ~np.isnan(values)
-    ranks, positive = rankdata(values[known]), codes[known] == 1
-    n1, n0 = int(positive.sum()), int((~positive).sum())
-    if min(n1, n0) < LEAST_IN_CLASS:
+    positive = codes[known] == 1
+    if min(positive.sum(), (~positive).sum()) < LEAST_IN_CLASS:
         return False
-    area = (ranks[positive].sum() - n1 * (n1 + 1) / 2) / (n1 * n0)
-    return bool(abs(2 * area - 1) >= ALIKE)
+    return bool(abs(2 * roc_auc_score(positive, values[known]) - 1) >= ALIKE)

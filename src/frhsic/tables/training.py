@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,13 +22,13 @@ from frhsic.tables.columns import (
     quoted,
     read_target,
 )
-from frhsic.tables.files import ReadOptions, TableFile, read_rows
+from frhsic.tables.files import TableFile, read_rows
 from frhsic.tables.schema import Schema, date_forms, identifiers
 
+# Rows that an audit needs.
 LEAST_HELD_OUT = 20
-"""Rows that an audit needs."""
+# Different whole numbers of a target up to which it may have been meant as classes.
 FEW_NUMBERS = 10
-"""Different whole numbers of a target up to which it may have been meant as classes."""
 
 
 @dataclass(frozen=True)
@@ -143,12 +142,7 @@ class TrainingTable:
 
 
 def read_training_table(
-    path: Path,
-    roles: ColumnRoles,
-    *,
-    seed: int = 0,
-    watch: Callable[[int], None] | None = None,
-    options: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
+    file: TableFile, roles: ColumnRoles, *, seed: int = 0, watch: Callable[[str], None] | None = None
 ) -> TrainingTable:
     """Read a file and learn its schema. Rows without a target are dropped; of a long file, a uniform sample is kept.
 
@@ -157,17 +151,15 @@ def read_training_table(
 
     Parameters
     ----------
-    path
-        CSV, TSV, Parquet or Arrow (IPC, Feather).
+    file
+        The file.
     roles
         Which columns are what.
     seed, watch
-        As in :func:`frhsic.tables.read_rows`.
-    options
-        How a text file is written.
+        As in :func:`frhsic.tables.files.read_rows`.
     """
-    file = TableFile.open(path, options)
-    features = roles.find_features(file.names, path.name)
+    name = file.path.name
+    features = roles.find_features(file.names, name)
     target, sensitive = roles.target, list(roles.sensitive)
     columns = [target, *sensitive, *features, *roles.split_by]
     rows = read_rows(file, columns, required=[target, *roles.split_by], seed=seed, watch=watch)
@@ -175,12 +167,12 @@ def read_training_table(
     schema = Schema.learn(frame, decimal=file.decimal, separator=file.separator or "")
     table = schema(frame)
     notes = [*file.notes, *_dates(frame, schema), *rows.note("used")]
-    attributes = {name: attribute(table[name], f"sensitive attribute {name!r}") for name in sensitive}
-    s = pd.DataFrame({name: values for name, (values, _) in attributes.items()})
-    check_varies(s, f"every row of {path.name}; nothing can depend on it")
+    attributes = {one: attribute(table[one], f"sensitive attribute {one!r}") for one in sensitive}
+    s = pd.DataFrame({one: values for one, (values, _) in attributes.items()})
+    check_varies(s, f"every row of {name}; nothing can depend on it")
     kept, left_out = _usable(table, schema, features, roles.features or ())
     if not kept:
-        raise ValueError(f"no column is left to predict from in {path.name}: {' '.join(left_out)}")
+        raise ValueError(f"no column is left to predict from in {name}: {' '.join(left_out)}")
     codes, classes = read_target(table[target], roles.positive)
     notes += [
         *(note for _, note in attributes.values() if note),
@@ -192,7 +184,7 @@ def read_training_table(
         codes if classes is None else classes[codes.astype(np.int64)],
         s,
         classes,
-        path.name,
+        name,
         target,
         rows.dropped,
         tuple(notes),
