@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -337,12 +337,10 @@ class Inputs:
         )
         known = ~np.isnan(sensitive.values).any(axis=1)
         rows = rows.keep(known)
-        if rows.count < LEAST_ROWS:
-            have = f"{rows.count} of {n} have {' and '.join(sensitive.names)}"
-            raise ValueError(f"an audit needs at least {LEAST_ROWS} rows; {have}.")
-        for constant, column in zip(sensitive.names, rows.s.T):
-            if np.ptp(column) == 0:
-                raise ValueError(f"{constant} is constant in all {rows.count} rows, so nothing can depend on it.")
+        spans = {
+            attribute: float(np.ptp(column)) for attribute, column in zip(sensitive.names, rows.s.T) if len(column)
+        }
+        require_enough(rows.count, n, spans, sensitive.names)
         return cls(
             rows,
             sensitive.names,
@@ -355,6 +353,24 @@ class Inputs:
         )
 
 
+def require_enough(rows: int, given: int, spans: Mapping[str, float], columns: Sequence[str]) -> None:
+    """Raise if too few rows have a value in all columns, or if the range of an attribute has no width."""
+    if rows < LEAST_ROWS:
+        have = f"{rows} of {given} have a value in each of {', '.join(columns)}"
+        raise ValueError(f"an audit needs at least {LEAST_ROWS} rows; {have}.")
+    for name, span in spans.items():
+        if span == 0:
+            raise ValueError(f"{name} is constant in all {rows} rows, so nothing can depend on it.")
+
+
+def named_target(name: str, positive: object, favourable: object, y: np.ndarray, favoured: np.ndarray) -> Target:
+    """Return the names of a target and of its values."""
+    named = None if positive is None else label(positive)
+    if favourable is None:
+        return Target(name, named)
+    return Target(name, named, label(favourable), bool(y[favoured].mean() > y.mean()))
+
+
 def outcome(y: Any, n: int, positive: object, favourable: object) -> tuple[np.ndarray, np.ndarray | None, Target]:
     """Return a target as numbers, its favoured rows, or None if it does not say which these are, and its names."""
     name, column = _arrays.array_name(y, "y"), _column(y, "y", n)
@@ -365,11 +381,9 @@ def outcome(y: Any, n: int, positive: object, favourable: object) -> tuple[np.nd
         raise TypeError(f"y holds text ({shown}); pass positive=VALUE to say which value counts as 1.")
     else:
         codes = _numbers(y, "y", n)
-    named = None if positive is None else label(positive)
-    if favourable is None:
-        return codes, codes == 1 if set(np.unique(codes)) <= {0.0, 1.0} else None, Target(name, named)
-    favoured = _rows_with(column, favourable, name, "favourable")
-    return codes, favoured, Target(name, named, label(favourable), bool(codes[favoured].mean() > codes.mean()))
+    favoured = codes == 1 if favourable is None else _rows_with(column, favourable, name, "favourable")
+    known = favourable is not None or set(np.unique(codes)) <= {0.0, 1.0}
+    return codes, favoured if known else None, named_target(name, positive, favourable, codes, favoured)
 
 
 def _unordered(s: Any) -> dict[str, np.ndarray]:

@@ -297,7 +297,8 @@ def added(first: Any, second: Any) -> Any:
     if first is None or second is None:
         return second if first is None else first
     if isinstance(first, tuple):
-        return tuple(added(a, b) for a, b in zip(first, second, strict=True))
+        parts = [added(a, b) for a, b in zip(first, second, strict=True)]
+        return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
     return first + second
 
 

@@ -17,7 +17,6 @@ from scipy import stats
 
 from frhsic import _arrays
 from frhsic.auditing.measures import (
-    LEAST_ROWS,
     Settings,
     audit_kernels,
     gap_column,
@@ -36,10 +35,18 @@ from frhsic.auditing.results import (
     Number,
     Population,
     Subject,
-    Target,
     limits_of,
 )
-from frhsic.auditing.running import Inputs, audited, favoured_rows, finished, histogram_edges, with_threshold
+from frhsic.auditing.running import (
+    Inputs,
+    audited,
+    favoured_rows,
+    finished,
+    histogram_edges,
+    named_target,
+    require_enough,
+    with_threshold,
+)
 from frhsic.dependence.features import Estimate, FeatureMaps, draw_feature_maps
 from frhsic.dependence.grams import column_scales
 from frhsic.distributed.frames import Block, Roles, added, first_rows, over_partitions, require_columns
@@ -49,17 +56,20 @@ from frhsic.kernels import Kernel
 from frhsic.parity.local_means import Cells, ScoreSums
 from frhsic.probes import ProbeSums, linear_probe_of_sums
 from frhsic.splits import subsample
-from frhsic.tables.columns import common_name, label
+from frhsic.tables.columns import common_name
 
 FEATURES = 128
 SAMPLE_ROWS = 20_000
+# Distinct values of an attribute that are counted; if there are more, their ranks come from the sample.
 MOST_VALUES = 4096
-"""Distinct values of an attribute that are counted; if there are more, their ranks come from the sample."""
 LOOK = 20_000
+# Rows that partitions send for each row of the sample: those whose hash is small. Others need not be sent.
 CANDIDATES = 16
-"""Rows that partitions send for each row of the sample: those whose hash is small. Others need not be sent."""
-SLICE = 4096
-"""Rows of Z that are float64 at once."""
+SLICE = 4096  # rows of Z that are float64 at once
+
+
+# The sums of each attribute for each gap; None without scores.
+GapSums = tuple[tuple[ScoreSums, ...] | None, ...] | None
 
 
 def audit(
@@ -127,17 +137,13 @@ def audit(
     settings.tell("counting rows")
     starts = first_rows(frame, roles.columns[0])
     settings.tell(f"first pass over {starts[-1]:,} rows")
-    # over_partitions returns plain tuples of what a pass returns
-    first = First(*over_partitions(frame, roles, starts, first_pass, (sample_rows, starts[-1])))  # type: ignore[arg-type]
+    first = over_partitions(frame, roles, starts, first_pass, (sample_rows, starts[-1]))
     everyone = _checked(first, roles)
     block, about_target = everyone.block, None
     if target is not None and block.y is not None and block.favoured is not None and first.target is not None:
-        about_target = Target(target, None if positive is None else label(positive))
-        if favourable is not None:
-            high = bool(block.y[block.favoured].mean() > block.y.mean())
-            about_target = replace(about_target, favourable=label(favourable), favours_high=high)
-        elif not first.target.binary:
-            block = replace(block, favoured=None)
+        about_target = named_target(target, positive, favourable, block.y, block.favoured)
+        if favourable is None and not first.target.binary:
+            block, first = replace(block, favoured=None), first._replace(favoured=None)
     name = common_name(columns) if embedding else columns[0]
     inputs = Inputs(block, attributes, name, score or "score", about_target)
     dropped = first.given - everyone.rows
@@ -146,38 +152,45 @@ def audit(
     subject = _subject(sampled.subject, first, everyone.rows, threshold)
     plan = _plan(first, everyone, subject, settings)
     settings.tell(f"second pass over {starts[-1]:,} rows")
-    sums = Sums(*over_partitions(frame, roles, starts, second_pass, plan))  # type: ignore[arg-type]  # a plain tuple
-    every = [
-        _on_all_rows(_with_favoured(one, i, first, block, subject, settings), i, plan, sums, first, settings)
-        for i, one in enumerate(sampled.attributes)
-    ]
-    counts = replace(sampled.rows, given=first.given, dropped=dropped, used=everyone.rows, sample=block.count)
-    result = replace(sampled, subject=subject, rows=counts, attributes=tuple(every))
-    return finished(replace(result, settings=result.settings | {"features": FEATURES}), limits)
+    sums = over_partitions(frame, roles, starts, second_pass, plan)
+    every = [_on_all_rows(one, i, plan, sums, first, settings) for i, one in enumerate(sampled.attributes)]
+    counts = replace(sampled.rows, used=everyone.rows, sample=block.count)
+    how = sampled.settings | {"features": FEATURES}
+    return finished(replace(sampled, subject=subject, rows=counts, attributes=tuple(every), settings=how), limits)
 
 
 @dataclass(frozen=True, eq=False)
-class Values:
-    """Range of one attribute, whether all are whole numbers, and how often each value occurs: None if they are many."""
+class Column:
+    """Range of a column, sums of its numbers and of their squares, and whether all are whole, and all 0 or 1.
+
+    `counts` says how often each value occurs; None if they are many, or not counted.
+    """
 
     low: float
     high: float
+    total: float
+    squares: float
     whole: bool
+    binary: bool
     counts: pd.Series[int] | None = None
 
     @classmethod
-    def of(cls, s: np.ndarray) -> Values:
-        """Return the values of some rows."""
-        many = len(np.unique(s[:LOOK])) > MOST_VALUES
-        counts = None if many else pd.Series(s).value_counts(sort=False)
-        return cls(float(s.min()), float(s.max()), bool(np.array_equal(s, np.round(s))), _few(counts))
+    def of(cls, x: np.ndarray | None, *, counted: bool = False) -> Column | None:
+        """Return what is known of some rows; None if there are none."""
+        if x is None or not len(x):
+            return None
+        whole, binary = bool(np.array_equal(x, np.round(x))), bool(((x == 0) | (x == 1)).all())
+        few = counted and len(np.unique(x[:LOOK])) <= MOST_VALUES
+        counts = pd.Series(x).value_counts(sort=False) if few else None
+        return cls(float(x.min()), float(x.max()), float(x.sum()), float(x @ x), whole, binary, _few(counts))
 
-    def __add__(self, other: Values) -> Values:
+    def __add__(self, other: Column) -> Column:
         counts = None
         if self.counts is not None and other.counts is not None:
             counts = self.counts.add(other.counts, fill_value=0).astype(np.int64)
         low, high = min(self.low, other.low), max(self.high, other.high)
-        return Values(low, high, self.whole and other.whole, _few(counts))
+        total, squares = self.total + other.total, self.squares + other.squares
+        return Column(low, high, total, squares, self.whole and other.whole, self.binary and other.binary, _few(counts))
 
 
 def _few(counts: pd.Series[int] | None) -> pd.Series[int] | None:
@@ -189,7 +202,7 @@ class Sample:
     """Number of rows of one population, the values of each attribute, and a random sample of its rows."""
 
     rows: int
-    values: tuple[Values, ...]
+    values: tuple[Column, ...]
     block: Block
     most: int
 
@@ -203,7 +216,8 @@ class Sample:
             candidates = block.keep(block.key < np.uint64(int(share * 2**64)))
         candidates = candidates.first(most)
         candidates = replace(candidates, z=candidates.z.astype(np.float64))
-        return cls(block.count, tuple(Values.of(column) for column in block.s.T), candidates, most)
+        values = (Column.of(column, counted=True) for column in block.s.T)
+        return cls(block.count, tuple(filter(None, values)), candidates, most)
 
     def __add__(self, other: Sample) -> Sample:
         values = tuple(a + b for a, b in zip(self.values, other.values))
@@ -228,60 +242,20 @@ class Sample:
         return Cells.of(values, counts, self.rows) if len(values) > 1 else None
 
 
-@dataclass(frozen=True, eq=False)
-class Range:
-    """Range of some numbers, sums of them and of their squares, and whether all of them are 0 or 1."""
-
-    low: float
-    high: float
-    total: float
-    squares: float
-    binary: bool
-
-    @classmethod
-    def of(cls, values: np.ndarray | None) -> Range | None:
-        """Return what is known of the numbers; None if there are none."""
-        if values is None or not len(values):
-            return None
-        binary = bool(((values == 0) | (values == 1)).all())
-        return cls(float(values.min()), float(values.max()), float(values.sum()), float(values @ values), binary)
-
-    def __add__(self, other: Range) -> Range:
-        sums = self.total + other.total, self.squares + other.squares
-        return Range(min(self.low, other.low), max(self.high, other.high), *sums, self.binary and other.binary)
-
-
 class First(NamedTuple):
     """What the first pass learns: rows given, complete rows, favoured rows, scores and target; None without rows."""
 
     given: int
     everyone: Sample | None
     favoured: Sample | None
-    scores: Range | None
-    target: Range | None
+    scores: Column | None
+    target: Column | None
 
 
-def first_pass(given: int, block: Block, size: tuple[int, int]) -> tuple[object, ...]:
-    """Return what the rows of one partition tell, in the order of :class:`First`; size is that of :class:`Sample`."""
+def first_pass(given: int, block: Block, size: tuple[int, int]) -> First:
+    """Return what the rows of one partition tell; size is that of :class:`Sample`."""
     favoured = None if block.favoured is None else Sample.of(block.keep(block.favoured), *size)
-    return given, Sample.of(block, *size), favoured, Range.of(block.scores), Range.of(block.y)
-
-
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """A shift and a scale for each column."""
-
-    center: np.ndarray
-    scale: np.ndarray
-
-    @classmethod
-    def of(cls, rows: np.ndarray) -> Scaling:
-        """Return mean and standard deviation of a sample; 1 for a constant column."""
-        spread = rows.std(axis=0)
-        return cls(rows.mean(axis=0), np.where(spread > 0, spread, 1.0))
-
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        return np.asarray((rows - self.center) / self.scale)
+    return First(given, Sample.of(block, *size), favoured, Column.of(block.scores), Column.of(block.y))
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +266,7 @@ class GapPlan:
     columns: dict[str, tuple[float, tuple[float, float]]]
     threshold: float | None
 
-    def sums(self, block: Block) -> tuple[tuple[ScoreSums, ...] | None, ...]:
+    def sums(self, block: Block) -> GapSums:
         """Return the sums of some rows: for each attribute one for each gap."""
         if not block.count or block.scores is None:
             return tuple(None for _ in self.cells)
@@ -304,23 +278,18 @@ class GapPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class FeaturePlan:
-    """What HSIC of one attribute needs: random features, and how both variables are scaled before."""
-
-    maps: FeatureMaps
-    z: Scaling
-    s: Scaling
-
-
-@dataclass(frozen=True, eq=False)
 class Plan:
-    """What the second pass needs to know; None for what is not summed."""
+    """What the second pass needs to know; None for what is not summed.
+
+    `dependence` has for each attribute the random features of HSIC and the scales of Z under its kernel; `z` and `s`
+    have the means and standard deviations of the sample.
+    """
 
     everyone: GapPlan | None
     favoured: GapPlan | None
-    dependence: tuple[FeaturePlan | None, ...]
-    z: Scaling
-    s: Scaling
+    dependence: tuple[tuple[FeatureMaps, np.ndarray] | None, ...]
+    z: tuple[np.ndarray, np.ndarray]
+    s: tuple[np.ndarray, np.ndarray]
     ranks: tuple[tuple[np.ndarray, np.ndarray], ...]
     edges: tuple[np.ndarray, ...]
 
@@ -328,15 +297,15 @@ class Plan:
 class Sums(NamedTuple):
     """Sums over rows: gaps of all and of the favoured rows, and dependence, by attribute; probe; histograms."""
 
-    everyone: tuple[tuple[ScoreSums, ...] | None, ...] | None
-    favoured: tuple[tuple[ScoreSums, ...] | None, ...] | None
+    everyone: GapSums
+    favoured: GapSums
     dependence: tuple[FeatureMoments | None, ...]
     probe: ProbeSums | None
     histograms: tuple[np.ndarray, ...]
 
 
-def second_pass(_: int, block: Block, plan: Plan) -> tuple[object, ...]:
-    """Return the sums over the rows of one partition, in the order of :class:`Sums`."""
+def second_pass(_: int, block: Block, plan: Plan) -> Sums:
+    """Return the sums over the rows of one partition."""
     everyone = favoured = probe = None
     moments: list[FeatureMoments | None] = [None] * len(plan.dependence)
     if block.count:
@@ -344,35 +313,30 @@ def second_pass(_: int, block: Block, plan: Plan) -> tuple[object, ...]:
         if plan.favoured is not None and block.favoured is not None:
             favoured = plan.favoured.sums(block.keep(block.favoured))
         ranks = [np.interp(column, *known) for column, known in zip(block.s.T, plan.ranks)]
-        fold, targets = block.fold, np.column_stack([plan.s(block.s), *ranks, block.noise])
+        centred = block.s - plan.s[0]
+        fold, targets = block.fold, np.column_stack([centred / plan.s[1], *ranks, block.noise])
         for rows in (slice(start, start + SLICE) for start in range(0, block.count, SLICE)):
+            z = block.z[rows] - plan.z[0]  # a shift keeps more digits, and HSIC under a Gaussian does not notice it
             for i, one in enumerate(plan.dependence):
                 if one is not None:
-                    z, s = one.z(block.z[rows]), one.s(block.s[rows, i : i + 1])
-                    moments[i] = added(moments[i], feature_moments(one.maps, torch.from_numpy(z), torch.from_numpy(s)))
-            probe = added(probe, ProbeSums.of(plan.z(block.z[rows]), targets[rows], fold[rows]))
+                    pair = torch.from_numpy(z / one[1]), torch.from_numpy(centred[rows, i : i + 1])
+                    moments[i] = added(moments[i], feature_moments(one[0], *pair))
+            probe = added(probe, ProbeSums.of(z / plan.z[1], targets[rows], fold[rows]))
     histograms = tuple(np.histogram(column, bins=edges)[0] for column, edges in zip(block.s.T, plan.edges))
-    return everyone, favoured, tuple(moments), probe, histograms
+    return Sums(everyone, favoured, tuple(moments), probe, histograms)
 
 
 def _checked(first: First, roles: Roles) -> Sample:
     """Return the sample of all complete rows; raise if there are too few, or an attribute is constant."""
-    everyone = first.everyone
-    if everyone is None or everyone.rows < LEAST_ROWS:
-        complete = 0 if everyone is None else everyone.rows
-        raise ValueError(
-            f"an audit needs at least {LEAST_ROWS} rows; {complete} of {first.given} have a value in each of "
-            f"{', '.join(roles.columns)}."
-        )
-    for name, values in zip(roles.s, everyone.values):
-        if values.low == values.high:
-            raise ValueError(f"{name} is constant: all {everyone.rows} rows are equal, so nothing can depend on it.")
+    everyone, favoured = first.everyone, first.favoured
+    spans = {} if everyone is None else {name: one.high - one.low for name, one in zip(roles.s, everyone.values)}
+    require_enough(0 if everyone is None else everyone.rows, first.given, spans, roles.columns)
+    assert everyone is not None
     named = roles.positive if roles.favourable is None else roles.favourable
     if named is not None and (everyone.block.favoured is None or not everyone.block.favoured.any()):
-        count = 0 if first.favoured is None else first.favoured.rows
         raise ValueError(
-            f"{named!r} is the {roles.target} of {count} of {everyone.rows:,} rows and of none in the sample; check "
-            "its spelling, or raise sample_rows."
+            f"{named!r} is the {roles.target} of {0 if favoured is None else favoured.rows} of {everyone.rows:,} rows "
+            "and of none in the sample; check its spelling, or raise sample_rows."
         )
     return everyone
 
@@ -394,7 +358,7 @@ def _subject(sampled: Subject, first: First, rows: int, threshold: float | None)
 def _plan(first: First, everyone: Sample, subject: Subject, settings: Settings) -> Plan:
     block, target = everyone.block, first.target
 
-    def gaps(sample: Sample | None, y: Range | None) -> GapPlan | None:
+    def gaps(sample: Sample | None, y: Column | None) -> GapPlan | None:
         if sample is None or first.scores is None or sample.block.scores is None:
             return None
         binary, columns = None if y is None else y.binary, {}
@@ -411,14 +375,20 @@ def _plan(first: First, everyone: Sample, subject: Subject, settings: Settings) 
         everyone=gaps(everyone, target),
         favoured=gaps(first.favoured, None),
         dependence=tuple(_features(block, i, settings) for i in range(block.s.shape[1])),
-        z=Scaling.of(block.z),
-        s=Scaling.of(block.s),
+        z=_center_and_scale(block.z),
+        s=_center_and_scale(block.s),
         ranks=tuple(everyone.ranks(i) for i in range(block.s.shape[1])),
         edges=tuple(histogram_edges(one.low, one.high, one.whole) for one in everyone.values),
     )
 
 
-def _features(block: Block, i: int, settings: Settings) -> FeaturePlan | None:
+def _center_and_scale(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation of each column; 1 for a constant one."""
+    spread = rows.std(axis=0)
+    return rows.mean(axis=0), np.where(spread > 0, spread, 1.0)
+
+
+def _features(block: Block, i: int, settings: Settings) -> tuple[FeatureMaps, np.ndarray] | None:
     """Return the features of HSIC, with the kernels that the audit of the sample uses; None where it has none."""
     chosen = subsample(block.count, settings.max_rows, settings.generator(1))
     z, s = unit_columns(block.z[chosen]), block.s[chosen, i : i + 1]
@@ -427,40 +397,27 @@ def _features(block: Block, i: int, settings: Settings) -> FeaturePlan | None:
     except ValueError:
         return None
     maps = draw_feature_maps(kernel_z, kernel_s, z.shape[1], 1, features=FEATURES, random_state=settings.seed)
-    scale = np.ones(1) if block.z.shape[1] == 1 else column_scales(block.z[chosen])
-    # a shift keeps more digits, and HSIC under a Gaussian does not notice it
-    return FeaturePlan(
-        maps, Scaling(block.z.mean(axis=0), scale), Scaling(block.s[:, i : i + 1].mean(axis=0), np.ones(1))
-    )
-
-
-def _with_favoured(
-    attribute: AttributeAudit, i: int, first: First, block: Block, subject: Subject, settings: Settings
-) -> AttributeAudit:
-    """Return the audit with measures on a sample of the favoured rows alone, where the sample of all has too few."""
-    if attribute.positives is not None or first.favoured is None or block.favoured is None:
-        return attribute
-    rows = replace(first.favoured.block.along(i), threshold=subject.threshold)
-    return replace(attribute, positives=favoured_rows(rows, settings))
+    return maps, np.ones(1) if block.z.shape[1] == 1 else column_scales(block.z[chosen])
 
 
 def _on_all_rows(
     attribute: AttributeAudit, i: int, plan: Plan, sums: Sums, first: First, settings: Settings
 ) -> AttributeAudit:
     """Return the audit of an attribute with the numbers of all rows in place of those of the sample."""
-    everyone = first.everyone
+    everyone, favoured, positives = first.everyone, first.favoured, attribute.positives
     assert everyone is not None
     assert sums.probe is not None  # there are rows
     features, moments, own = plan.dependence[i], sums.dependence[i], attribute.all_rows.get("hsic")
-    numbers = []
-    if features is not None and moments is not None and own is not None:
-        numbers.append(hsic_number(own, features.maps, moments, settings))
     width = everyone.block.s.shape[1]  # targets are the attributes, their ranks, and noise
     result = linear_probe_of_sums(sums.probe, everyone.block.z.shape[1], [i, width + i], 2 * width)
-    numbers.append(Number("probe_linear", result.r2, result.rows, None, result.shuffled_r2))
-    positives = attribute.positives
-    if positives is not None and first.favoured is not None:
-        positives = _replaced(positives, first.favoured.rows, [], plan.favoured, sums.favoured, i, settings)
+    numbers = [Number("probe_linear", result.r2, result.rows, None, result.shuffled_r2)]
+    if features is not None and moments is not None and own is not None:
+        numbers.append(hsic_number(own, features[0], moments, settings))
+    if positives is None and favoured is not None:  # the sample of all rows has too few of them
+        rows = replace(favoured.block.along(i), threshold=None if plan.favoured is None else plan.favoured.threshold)
+        positives = favoured_rows(rows, settings)
+    if positives is not None and favoured is not None:
+        positives = _replaced(positives, favoured.rows, [], plan.favoured, sums.favoured, i, settings)
     values, counts = everyone.counted(i)
     known = everyone.values[i].counts is not None
     return replace(
@@ -477,13 +434,12 @@ def _replaced(
     rows: int,
     numbers: list[Number],
     plan: GapPlan | None,
-    sums: tuple[tuple[ScoreSums, ...] | None, ...] | None,
+    sums: GapSums,
     i: int,
     settings: Settings,
 ) -> Population:
     """Return a population of the sample with numbers, curves and count of all rows."""
-    curves, own = population.curves, None if sums is None else sums[i]
-    cells = None if plan is None else plan.cells[i]
+    own, cells, curves = None if sums is None else sums[i], None if plan is None else plan.cells[i], population.curves
     if plan is not None and own is not None and cells is not None:
         summed, curves = gaps_of_sums(dict(zip(plan.columns, own)), cells, settings)
         numbers = [*numbers, *summed]
