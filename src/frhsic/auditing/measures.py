@@ -31,16 +31,11 @@ from frhsic.probes import ProbeKind, probe
 from frhsic.splits import subsample
 
 LEAST_ROWS = 20
-SPARSE = 30
-"""Rows below which a group of a curve is not to be trusted."""
-RANK_ROWS = 50_000
-"""Rows of the rank gap at most, which looks at nine decisions."""
-COMMON = 0.1
-"""Resolution of the gap that is compared between audits, whatever their numbers of rows."""
-SHARE = 0.95
-"""Share of the variance of S in its feature space that the directions of the gap certificates keep."""
-OTHER_ROWS = 100
-"""Rows outside the subsample that the bandwidths of the population bound need at least."""
+SPARSE = 30  # rows below which a group of a curve is not to be trusted
+RANK_ROWS = 50_000  # rows of the rank gap at most, which looks at nine decisions
+COMMON = 0.1  # resolution of the gap that is compared between audits, whatever their numbers of rows
+SHARE = 0.95  # share of the variance of S in its feature space that the directions of the gap certificates keep
+OTHER_ROWS = 100  # rows outside the subsample that the bandwidths of the population bound need at least
 PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
 
 

@@ -26,20 +26,18 @@ from scipy.stats import kstwobign, norm
 from frhsic.formatting import did_you_mean, figure, stated
 from frhsic.independence.effects import Interval
 
-FORMAT = 7
-"""Version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes away."""
+FORMAT = 7  # version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes away
 PACKAGES = ("frhsic", "numpy", "scikit-learn", "torch")
-POINTS = 200
-"""Values at which the distribution of a variable is kept, at most."""
+POINTS = 200  # values at which the distribution of a variable is kept, at most
 
-RATIOS = ("decision_ratio",)
-"""Numbers whose limit is a least value."""
+RATIOS = ("decision_ratio",)  # numbers whose limit is a least value
 
 Setting = str | int | float | bool
 Verdict = Literal["kept", "not kept", "unclear"]
 
+# Gaps of means along an attribute: of the score, of decisions, of errors, and of the target less the score.
 GAPS = ("gdp", "decision_gdp", "error_gdp", "calibration_gdp")
-"""Gaps of means along an attribute: of the score, of decisions, of errors, and of the target less the score."""
+# Numbers with an interval, which decides whether a limit is kept.
 LIMITED = (
     *GAPS,
     *RATIOS,
@@ -50,12 +48,11 @@ LIMITED = (
     "hsic_effect",
     "distance_correlation",
 )
-"""Numbers with an interval, which decides whether a limit is kept."""
+# Names a number among the rows with the favourable outcome (Equal Opportunity): ``eo`` is GDP, ``eo.hsic`` HSIC.
 FAVOURABLE = "eo"
-"""Names a number among the rows with the favourable outcome (Equal Opportunity): ``eo`` is GDP, ``eo.hsic`` HSIC."""
 BASES = ("base rate", "gap")
+# Measures of performance and calibration that are compared, where both audits hold them.
 WATCHED = ("auc", "squared_error", "mean_error")
-"""Measures of performance and calibration that are compared, where both audits hold them."""
 
 Limits = str | Sequence[str] | Mapping[str, float | str]
 """Limits as people write them: ``"gdp=0.05"``, ``["gdp=10% of base rate", "eo=0.05"]`` or ``{"gdp": 0.05}``."""
@@ -660,16 +657,23 @@ def checked(audit: Audit, limits: Sequence[Limit], earlier: Audit | None = None)
 
 def _checked(audit: Audit, limit: Limit, attribute: str, earlier: Audit | None) -> LimitCheck:
     name = limit_name(limit.key, limit.among)
-    unchecked = f"the limit of {name} cannot be checked for {attribute}"
 
-    def numbers(one: Audit) -> Population | None:
-        return one[attribute].all_rows if limit.among == "all" else one[attribute].positives
+    def number_of(one: Audit | None) -> Number | None:
+        if one is None:
+            return None
+        population = one[attribute].all_rows if limit.among == "all" else one[attribute].positives
+        return None if population is None else population.get(limit.key)
 
-    population = numbers(audit)
-    number = None if population is None else population.get(limit.key)
+    number, reference, missing = number_of(audit), None, ""
+    if limit.base == "base rate":
+        reference = (earlier or audit).subject.base_rate
+        missing = "it is a share of the base rate, which is not above 0 here; pass a number"
+    elif limit.base == "gap":
+        reference, missing = number_of(earlier), "it is a share of the gap of an earlier audit, and there is none"
     if number is None or number.interval is None:
-        reason = "no rows with the favourable outcome" if population is None else "it was not computed"
-        raise ValueError(f"{unchecked}: {reason}.")
+        missing = "it was not computed, or too few rows have the favourable outcome"
+    if number is None or number.interval is None or (limit.base and (reference is None or reference.value <= 0)):
+        raise ValueError(f"the limit of {name} cannot be checked for {attribute}: {missing}.")
     most = largest_value(limit.key, audit.subject)
     if not limit.base and limit.value >= most:
         low, high = audit.subject.span or (0.0, 1.0)
@@ -677,16 +681,6 @@ def _checked(audit: Audit, limit: Limit, attribute: str, earlier: Audit | None) 
             f"the limit {name}={stated(limit.value)} limits nothing: {name} is at most {figure(most)} for scores from "
             f"{figure(low)} to {figure(high)}. As a number, {stated(limit.value)} % is {stated(limit.value / 100)}."
         )
-    reference = None
-    if limit.base == "base rate":
-        reference = (earlier or audit).subject.base_rate
-        if reference is None or reference.value <= 0:
-            raise ValueError(f"{unchecked}: it is a share of the base rate, which is not above 0 here; pass a number.")
-    elif limit.base == "gap":
-        known = None if earlier is None else numbers(earlier)
-        reference = None if known is None else known.get(limit.key)
-        if reference is None:
-            raise ValueError(f"{unchecked}: it is a share of the gap of an earlier audit, and there is none.")
     value = limit.value if reference is None else limit.value * reference.value
     share = limit.value if limit.base else None
     interval = number.interval

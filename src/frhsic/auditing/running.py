@@ -46,11 +46,9 @@ from frhsic.tables.columns import attribute, is_positive, label, read_sensitive,
 
 LEAST_POSITIVES = 50
 BINS = 40
-MOST_LEVELS = 12
-"""Levels of unordered groups at most."""
+MOST_LEVELS = 12  # levels of unordered groups at most
 LARGEST_LOGIT = 20.0
-SHOWN_ROWS = 5
-"""Rows without a value that a message names at most."""
+SHOWN_ROWS = 5  # rows without a value that a message names at most
 
 
 def audit(
@@ -310,8 +308,8 @@ class Inputs:
         cls, z: Any, s: Any, y: Any, scores: Any, *, positive: object, favourable: object, weights: Any, groups: Any
     ) -> Inputs:
         """Check all that an audit is given, and leave out the rows that lack an attribute."""
-        given = (z, "scores"), (s, "sensitive_features"), (y, "y"), (scores, "scores")
-        _arrays.require_same_rows(*given, (weights, "sample_weight"), (groups, "groups"))
+        rest = (y, "y"), (scores, "scores"), (weights, "sample_weight"), (groups, "groups")
+        _arrays.require_same_rows((z, "scores"), (s, "sensitive_features"), *rest)
         words = "representation" if len(getattr(z, "shape", ())) == 2 and z.shape[1] != 1 else "scores"
         values = _arrays.to_numpy(_arrays.matrix(z, words)).astype(np.float64)
         if scores is None:
@@ -320,20 +318,21 @@ class Inputs:
         unordered = _unordered(s)
         sensitive = read_sensitive(s.drop(columns=[*unordered]) if unordered else s, default="s", allow_missing=True)
         n = len(values)
-        if len(sensitive.values) != n:
-            raise ValueError(
-                f"lengths differ: {words} has {n} rows, sensitive_features has {len(sensitive.values)}. Pass one row "
-                "of each per observation, in the same order."
-            )
-        codes, favoured, target = (None, None, None) if y is None else outcome(y, n, positive, favourable)
+        for column, argument in ((sensitive.values, "sensitive_features"), *rest):
+            if column is not None and len(column) != n:
+                raise ValueError(
+                    f"lengths differ: {words} has {n} rows, {argument} has {len(column)}. Pass one row of each per "
+                    "observation, in the same order."
+                )
+        codes, favoured, target = (None, None, None) if y is None else outcome(y, positive, favourable)
         rows = Rows(
             values,
             sensitive.values,
-            None if scores is None else _numbers(scores, "scores", n),
+            None if scores is None else _numbers(scores, "scores"),
             codes,
             favoured,
-            None if weights is None else _weights(weights, n),
-            None if groups is None else _groups(groups, n),
+            None if weights is None else _weights(weights),
+            None if groups is None else _groups(groups),
         )
         known = ~np.isnan(sensitive.values).any(axis=1)
         rows = rows.keep(known)
@@ -371,16 +370,16 @@ def named_target(name: str, positive: object, favourable: object, y: np.ndarray,
     return Target(name, named, label(favourable), bool(y[favoured].mean() > y.mean()))
 
 
-def outcome(y: Any, n: int, positive: object, favourable: object) -> tuple[np.ndarray, np.ndarray | None, Target]:
+def outcome(y: Any, positive: object, favourable: object) -> tuple[np.ndarray, np.ndarray | None, Target]:
     """Return a target as numbers, its favoured rows, or None if it does not say which these are, and its names."""
-    name, column = _arrays.array_name(y, "y"), _column(y, "y", n)
+    name, column = _arrays.array_name(y, "y"), _column(y, "y")
     if positive is not None:
         codes = _rows_with(column, positive, name, "positive").astype(np.float64)
     elif column.dtype == object or isinstance(column.dtype, (pd.CategoricalDtype, pd.StringDtype)):
         shown = ", ".join(repr(value) for value in column.unique()[:3])
         raise TypeError(f"y holds text ({shown}); pass positive=VALUE to say which value counts as 1.")
     else:
-        codes = _numbers(y, "y", n)
+        codes = _numbers(y, "y")
     favoured = codes == 1 if favourable is None else _rows_with(column, favourable, name, "favourable")
     known = favourable is not None or set(np.unique(codes)) <= {0.0, 1.0}
     return codes, favoured if known else None, named_target(name, positive, favourable, codes, favoured)
@@ -438,31 +437,33 @@ def _one_score(values: np.ndarray) -> np.ndarray:
     return values[:, 1:]
 
 
-def _groups(groups: Any, n: int) -> np.ndarray:
+def _groups(groups: Any) -> np.ndarray:
     """Return the number of the group of each row."""
-    codes, distinct = pd.factorize(_column(groups, "groups", n).to_numpy(), sort=True)
+    codes, distinct = pd.factorize(_column(groups, "groups").to_numpy(), sort=True)
     if len(distinct) == 1:
-        raise ValueError(f"{_named(groups, 'groups')} has one value in all {n:,} rows; at least two groups are needed.")
+        raise ValueError(
+            f"{_named(groups, 'groups')} has one value in all {len(codes):,} rows; at least two groups are needed."
+        )
     return codes
 
 
-def _weights(weights: Any, n: int) -> np.ndarray:
-    values, words = _numbers(weights, "sample_weight", n), _named(weights, "sample_weight")
+def _weights(weights: Any) -> np.ndarray:
+    values, words = _numbers(weights, "sample_weight"), _named(weights, "sample_weight")
     if values.min() < 0:
-        row = row_number(_column(weights, "sample_weight", n), int((values < 0).argmax()))
+        row = row_number(_column(weights, "sample_weight"), int((values < 0).argmax()))
         raise ValueError(f"{words} is {plain(values[values < 0][0])} in row {row}; pass weights of zero or more.")
     if values.max() == 0:
-        raise ValueError(f"{words} is 0 in all {n:,} rows; no row would count.")
+        raise ValueError(f"{words} is 0 in all {len(values):,} rows; no row would count.")
     return values
 
 
-def _numbers(values: Any, argument: str, n: int) -> np.ndarray:
+def _numbers(values: Any, argument: str) -> np.ndarray:
     """Return one number for each row."""
-    _column(values, argument, n)
+    _column(values, argument)
     return _arrays.to_numpy(_arrays.vector(values, argument)).astype(np.float64)
 
 
-def _column(values: Any, argument: str, n: int) -> pd.Series[Any]:
+def _column(values: Any, argument: str) -> pd.Series[Any]:
     """Return one value for each row, with the index of a Series; raise if rows lack one, and name the first of them."""
     if hasattr(values, "to_pandas"):
         values = values.to_pandas()
@@ -474,14 +475,12 @@ def _column(values: Any, argument: str, n: int) -> pd.Series[Any]:
         if array.ndim != 1:
             raise ValueError(f"{argument} has shape {array.shape}; pass one value for each row.")
         column = pd.Series(array.astype(object) if array.dtype.kind in "US" else array)
-    if len(column) != n:
-        raise ValueError(f"lengths differ: {argument} has {len(column)} rows, the scores have {n}.")
     places = np.flatnonzero(column.isna())
     if len(places):
         first = ", ".join(str(row_number(column, int(place))) for place in places[:SHOWN_ROWS])
         more = ", ..." if len(places) > SHOWN_ROWS else ""
         raise ValueError(
-            f"{_named(values, argument)} lacks a value in {len(places):,} of {n:,} rows "
+            f"{_named(values, argument)} lacks a value in {len(places):,} of {len(column):,} rows "
             f"({'row' if len(places) == 1 else 'rows'} {first}{more}); fill it, or leave these rows out."
         )
     return column

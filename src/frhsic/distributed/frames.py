@@ -23,16 +23,12 @@ from frhsic.tables.columns import is_positive, numbers
 Keys = NDArray[np.uint64]
 T = TypeVar("T")
 
-FAN_IN = 8
-"""Results that one task adds up."""
+FAN_IN = 8  # results that one task adds up
 
-FLOATS = ({np.dtype(np.float32)}, {np.dtype(np.float64)})
-"""Types of columns that are one array when they are read."""
+FLOATS = ({np.dtype(np.float32)}, {np.dtype(np.float64)})  # types of columns that are one array when they are read
 
-TIMEOUT = 10
-"""Seconds to wait for a scheduler."""
-BLOCK_BYTES = 2**27
-"""Bytes that one partition of Parquet files holds at most, unless a row group has more."""
+TIMEOUT = 10  # seconds to wait for a scheduler
+BLOCK_BYTES = 2**27  # bytes that one partition of Parquet files holds at most, unless a row group has more
 PARQUET, TEXT = (".parquet", ".pq"), (".csv", ".tsv")
 
 

@@ -23,10 +23,9 @@ from frhsic.parity import gdp, gdp_curve
 from frhsic.splits import rows_of, scores_of, subsample
 from frhsic.tables.columns import feature
 
-FORMAT = 8
-"""Version of the JSON form of a :class:`Report`."""
+FORMAT = 8  # version of the JSON form of a :class:`Report`
+# Share of the variance of an attribute's ranks that a column explains alone if it is left out as its proxy.
 PROXY = 0.1
-"""Share of the variance of an attribute's ranks that a column explains alone if it is left out as its proxy."""
 MOST_ROWS = 2000
 MOST_COLUMNS = 40
 SHUFFLES = 3

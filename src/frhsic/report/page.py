@@ -25,8 +25,8 @@ from frhsic.report.first_page import QUALITY, people_of, questions, ratio_senten
 from frhsic.report.model import Report, TradeOff
 
 SCRIPTS = ("chart.js", "figures.js", "tables.js", "page.js")
+# Programs that can print a page, by the order in which they are looked for.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
-"""Programs that can print a page, by the order in which they are looked for."""
 SECONDS = 120
 
 
