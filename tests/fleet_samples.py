@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -24,8 +24,7 @@ from frhsic.penalties import (
     Penalty,
 )
 from frhsic.training import MLP, Fleet, Member, Recipe, TrainingData, train
-from frhsic.training.data import Purpose, stream, stream_seed
-from frhsic.training.state import batch_order
+from frhsic.training.data import Purpose, batch_order, stream, stream_seed
 
 ROWS, COLUMNS, WIDTH, BATCH = 150, 4, 5, 64  # batches of 64, 64 and 22: the last is partial
 
@@ -162,6 +161,21 @@ def gap(fleet: Fleet, index: int, other: dict[str, Tensor]) -> float:
     """Return the largest difference between a model's parameters and others of the same names."""
     assert set(other) == set(fleet.parameters)
     return max(float((fleet.parameters[name][index] - value).abs().max()) for name, value in other.items())
+
+
+def quick(**options: Any) -> Callable[..., Fleet]:
+    """Return `trained` for small binary fleets on a CPU."""
+    return partial(
+        trained, **{"task": "binary", "encoder": ENCODER, "epochs": 3, "batch_size": BATCH, "device": "cpu"} | options
+    )
+
+
+def held_out(data: TrainingData, rows: int) -> TrainingData:
+    """Hold out all rows but the first."""
+    first, later = (
+        TrainingData(data.x[:, at], data.y[:, at], data.s[:, at]) for at in (slice(rows), slice(rows, None))
+    )
+    return replace(first, held_out=later)
 
 
 def alone(fleet: Fleet) -> dict[str, Tensor]:

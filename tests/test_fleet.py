@@ -7,12 +7,11 @@ from functools import partial
 import pytest
 import torch
 
-from fleet_samples import BATCH, ENCODER, PENALTIES, by_hand, gap, sample, trained
+from fleet_samples import ENCODER, PENALTIES, by_hand, gap, quick, sample
 from frhsic.penalties import HSIC, NoPenalty
 from frhsic.training import Member, TrainingData, grid
 
-small = partial(trained, encoder=ENCODER, epochs=3, batch_size=BATCH, device="cpu")
-binary = partial(small, task="binary")
+binary = quick()
 
 
 @pytest.mark.parametrize("name", PENALTIES)
@@ -31,7 +30,7 @@ def test_in_every_layout_a_fleet_trains_each_model_as_an_ordinary_loop_with_adam
 )
 def test_every_task_trains_as_the_ordinary_loop_does(task, outputs):
     data, members = sample(task=task), grid([0.0, 3.0], [1, 2], [0, 1])
-    fleet = small(data, members, task=task, penalty=HSIC)
+    fleet = binary(data, members, task=task, penalty=HSIC)
     assert fleet.scores(data.x).shape == (4, data.rows, outputs)
     for index, member in enumerate(members):
         assert gap(fleet, index, by_hand(data, member, HSIC, task=task, outputs=outputs)) < 1e-5

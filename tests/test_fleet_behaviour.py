@@ -5,24 +5,22 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample, trained
+from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, quick, sample
 from frhsic.penalties import HSIC, BinnedMMD, Penalty
 from frhsic.penalties.base import Batch
 from frhsic.training import MLP, Member, Recipe, TrainingData, grid
 from frhsic.training.data import Purpose, stream_seed
-from frhsic.training.loop import Tick, Trainer
-from frhsic.training.model import Model, tried
+from frhsic.training.loop import Trainer
+from frhsic.training.model import Model, sharing, tried
 from frhsic.training.result import DivergenceWarning
-from frhsic.training.state import Layout
 
-binary = partial(trained, task="binary", encoder=ENCODER, epochs=3, batch_size=BATCH, device="cpu")
+binary = quick()
 
 
 class Explosive(Penalty):
@@ -89,7 +87,7 @@ def test_fleet_that_runs_out_of_memory_is_halved_until_it_fits(monkeypatch):
     epoch_of, tried = Trainer.epoch, []
 
     def short_of_memory(self, epoch):
-        tried.append(len(self.state.layout.members))
+        tried.append(len(self.state.members))
         if tried[-1] > 2:
             raise torch.OutOfMemoryError
         epoch_of(self, epoch)
@@ -166,16 +164,9 @@ def test_stream_of_a_member_is_fixed_for_all_time():
     assert stream_seed(42, 3, Purpose.ORDER, 7) == word
 
 
-@pytest.mark.parametrize(
-    ("sizes", "groups", "together"), [([9, 9, 9], 3, 9), ([4, 6], 5, 2), ([3, 2], 5, 1), ([7], 1, 7), ([1], 1, 1)]
-)
-def test_members_that_share_batches_are_laid_out_in_the_widest_even_groups(sizes, groups, together):
-    members = [Member(float(w), seed) for seed, size in enumerate(sizes) for w in range(size)]
-    layout = Layout.of(members)
-    assert (layout.groups, layout.together) == (groups, together)
-    for index, leader in enumerate(layout.leaders):
-        shared = members[index * together : (index + 1) * together]
-        assert {(m.seed, m.split) for m in shared} == {(leader.seed, leader.split)}
+@pytest.mark.parametrize(("sizes", "together"), [([9, 9, 9], 9), ([4, 6], 2), ([3, 2], 1), ([7], 7), ([1], 1)])
+def test_members_that_share_batches_are_laid_out_in_the_widest_even_groups(sizes, together):
+    assert sharing([Member(float(w), seed) for seed, size in enumerate(sizes) for w in range(size)]) == together
 
 
 def test_penalty_that_replaces_its_state_is_refused():
@@ -200,10 +191,11 @@ def test_only_state_that_adapts_is_kept_for_every_model():
 
 
 def test_watcher_hears_of_progress_and_of_the_end():
-    heard: list[Tick] = []
-    binary(sample(), grid([0.0, 1.0], [0, 1]), penalty=HSIC, progress=heard.append)
-    assert (heard[-1].epoch, heard[-1].epochs, heard[-1].models, heard[-1].seconds_left) == (3, 3, 4, 0)
-    assert all(a.epoch <= b.epoch for a, b in pairwise(heard))
+    heard: list[float] = []
+    binary(sample(), grid([0.0, 1.0], [0, 1]), encoder=with_dropout, penalty=HSIC, progress=heard.append)
+    done = [epoch / 12 for epoch in range(1, 13)]  # four models one by one, three epochs each
+    assert sorted(set(heard)) == pytest.approx(done)
+    assert sorted(heard) == heard
 
 
 X6, Y6 = torch.zeros(6, 2), torch.zeros(6)

@@ -94,12 +94,11 @@ def test_s_in_a_direction_without_variance_is_found_by_least_squares_before_and_
 
 def test_no_floor_no_penalty_or_few_rows_leave_all_as_it_is():
     data = sample()
-    assert trained(data, MEMBERS).bottleneck is None
-    assert trained(data, [Member(0.0)], FLOOR).bottleneck is None
-    few = TrainingData(data.x[:, :199], data.y[:, :199], data.s[:, :199])
-    assert trained(few, MEMBERS, FLOOR).bottleneck is None
-    enough = TrainingData(data.x[:, :200], data.y[:, :200], data.s[:, :200])
-    assert trained(enough, MEMBERS, FLOOR).bottleneck is not None
+    first = {n: TrainingData(data.x[:, :n], data.y[:, :n], data.s[:, :n]) for n in (199, 200)}
+    assert not trained(data, MEMBERS).cuts(0)
+    assert not trained(data, [Member(0.0)], FLOOR).cuts(0)
+    assert not trained(first[199], MEMBERS, FLOOR).cuts(0)
+    assert trained(first[200], MEMBERS, FLOOR).cuts(0)
 
 
 def test_a_constant_coordinate_stays_and_a_model_that_is_not_finite_is_left_alone():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,22 +13,16 @@ import torch
 from torch import nn
 
 from estimator_samples import biased
-from fleet_samples import BATCH, ENCODER, PENALTIES, gap, sample, trained
+from fleet_samples import PENALTIES, gap, held_out, quick, sample
 from frhsic.estimators import FRHSICClassifier
 from frhsic.penalties import HSIC
-from frhsic.training import Training, TrainingData, grid
+from frhsic.training import Training, grid
 from frhsic.training.result import DivergenceWarning
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
-binary = partial(trained, task="binary", encoder=ENCODER, epochs=3, batch_size=BATCH)
+binary = quick()
 MEMBERS = grid([0.0, 1.0, 5.0], [1, 2], [0, 1])
-
-
-def halved(data: TrainingData) -> TrainingData:
-    """Hold out the later rows."""
-    parts = [TrainingData(data.x[:, at], data.y[:, at], data.s[:, at]) for at in (slice(150), slice(150, None))]
-    return replace(parts[0], held_out=parts[1])
 
 
 THREE = ["frhsic", "head and gaussian", "adv"]
@@ -37,7 +31,7 @@ CASES = [
     *((name, sample(), some, {}) for name in PENALTIES for some in (MEMBERS, MEMBERS[2:3], MEMBERS[:3], MEMBERS[::3])),
     *((name, replace(sample(), labelled=61), MEMBERS, {}) for name in THREE),
     *(
-        (name, halved(sample(rows=260)), MEMBERS, LONG | {"schedule": s})
+        (name, held_out(sample(rows=260), 150), MEMBERS, LONG | {"schedule": s})
         for name in THREE
         for s in ("constant", "cosine")
     ),

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 import torch
 from torch import nn
 
-from fleet_samples import BATCH, ENCODER, PENALTIES, WIDTH, gap, held_out_objective, sample, trained
+from fleet_samples import ENCODER, PENALTIES, WIDTH, gap, held_out, held_out_objective, quick, sample
 from frhsic.penalties import HSIC, Penalty
 from frhsic.training import Member, TrainingData, grid
 from frhsic.training.result import DivergenceWarning
 
 MEMBERS = grid([0.0, 1.0, 20.0], [1, 2], [0, 1])
 ROWS = 70
-quick = {"task": "binary", "encoder": ENCODER, "batch_size": BATCH, "device": "cpu", "learning_rate": 0.05}
-binary = partial(trained, **quick)
+binary = quick(learning_rate=0.05)
 
 
-def with_held_out(rows: int = ROWS, dtype: torch.dtype = torch.float32, **options: object) -> TrainingData:
-    """Return the first rows of a sample for training, the rest held out."""
-    data = sample(dtype=dtype, **options)
-    parts = [TrainingData(data.x[:, at], data.y[:, at], data.s[:, at]) for at in (slice(rows), slice(rows, None))]
-    return replace(parts[0], held_out=parts[1])
+def with_held_out(dtype: torch.dtype = torch.float32) -> TrainingData:
+    return held_out(sample(dtype=dtype), ROWS)
 
 
 @pytest.mark.parametrize("name", ["head and gaussian", "frhsic", "adv"])

@@ -427,7 +427,7 @@ def gdp_certificate(
         "root": norm * math.sqrt(forms[form]),
         "trace_if_shuffled": along.count * spread / (n - 1),
     }
-    bound = kernel_z.bound / 2 if kernel_z.bounded and deployed is None else math.inf
+    bound = kernel_z.bound / 2 if deployed is None else math.inf
     trivial, because = norm**2 * min(spread, bound), "the variance of any head of this norm is no larger"
     bounded = norm**2 * forms["tight"]
     if f is not None:

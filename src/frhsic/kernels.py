@@ -3,7 +3,7 @@ r"""Kernels, their algebra, and the median bandwidth.
 A kernel is an immutable callable :math:`(x, y) \mapsto k(x, y)` on the rows of two matrices; its docstring states
 the formula. Each variable has its own kernel and its own bandwidth. Kernels add and multiply, with each other and
 with numbers, as in ``10 * Linear() + Gaussian(1.0)``. Each knows the properties that the theorems need: an upper bound
-of :math:`k(x, x)`, whether it is invariant to a common shift, and whether it is characteristic.
+of :math:`k(x, x)`, and whether it is invariant to a common shift.
 
 References
 ----------
@@ -13,11 +13,11 @@ Ni and Huo, *A Joint-Distribution Route to Fair Representations with Continuous 
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from operator import mul
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,8 @@ __all__ = [
 class Kernel(ABC):
     """A positive semi-definite kernel: callable, with properties that the theorems and the numerics need.
 
-    Kernels add and multiply, with each other and with non-negative numbers: ``10 * Linear() + Gaussian(1.0)``.
+    Kernels add and multiply, with each other and with non-negative numbers: ``10 * Linear() + Gaussian(1.0)``. A kernel
+    of your own implements the call and :meth:`diagonal`; properties claim nothing unless it says more.
     """
 
     @abstractmethod
@@ -50,62 +51,50 @@ class Kernel(ABC):
         """Return the matrix of k(x_i, y_j), of shape (..., n, m)."""
 
     @abstractmethod
+    def diagonal(self, x: Tensor) -> Tensor:
+        """Return k(x_i, x_i), of shape (..., n)."""
+
     def shifted(self, x: Tensor, y: Tensor) -> Tensor:
         """Return k(x_i, y_j) minus :attr:`offset`, computed without losing digits where k is nearly constant.
 
         HSIC does not change when a constant is added to a kernel. Summing k − 1 in place of k keeps the digits of its
         three terms, which nearly cancel.
         """
+        return self(x, y)
 
     @property
-    @abstractmethod
     def offset(self) -> float:
         """The constant that :meth:`shifted` subtracts: 1 for a radial kernel, 0 for the linear one.
 
         Offsets add and multiply as the kernels do.
         """
-
-    @abstractmethod
-    def diagonal(self, x: Tensor) -> Tensor:
-        """Return k(x_i, x_i), of shape (..., n)."""
+        return 0.0
 
     @property
-    @abstractmethod
     def bound(self) -> float:
         """The supremum of k(x, x): 1 for unit-diagonal kernels, infinity for unbounded ones."""
+        return math.inf
 
     @property
-    def bounded(self) -> bool:
-        """Whether k(x, x) is bounded."""
-        return math.isfinite(self.bound)
+    def shift_invariant(self) -> bool:
+        """Whether k(x + c, y + c) = k(x, y)."""
+        return False
+
+    @property
+    def centering_safe(self) -> bool:
+        """Whether HSIC stays the same when a constant is added to every row.
+
+        True for shift-invariant kernels, for the linear one (HKH removes its shift) and for their sums.
+        """
+        return self.shift_invariant
 
     @property
     def unit_diagonal(self) -> bool:
         """Whether k(x, x) = 1 for every x."""
         return self.shift_invariant and self.bound == 1
 
-    @property
-    @abstractmethod
-    def shift_invariant(self) -> bool:
-        """Whether k(x + c, y + c) = k(x, y)."""
-
-    @property
-    @abstractmethod
-    def centering_safe(self) -> bool:
-        """Whether HSIC stays the same when a constant is added to every row.
-
-        True for shift-invariant kernels, for the linear one (HKH removes its shift) and for their sums.
-        """
-
-    @property
-    @abstractmethod
-    def characteristic(self) -> bool:
-        """Whether the mean embedding separates probability laws on R^d."""
-
     def __add__(self, other: Kernel) -> Sum:
-        if not isinstance(other, Kernel):
-            raise _not_a_kernel(other)
-        return Sum(self, other)
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __mul__(self, other: Kernel | float) -> Product | Multiple:
         return Product(self, other) if isinstance(other, Kernel) else Multiple(other, self)
@@ -114,62 +103,70 @@ class Kernel(ABC):
         return Multiple(factor, self)
 
 
-@dataclass(frozen=True)
-class Sum(Kernel):
-    """Sum of two kernels on the same variable, k(x, y) = a(x, y) + b(x, y); characteristic if either is."""
+class _Combined(Kernel):
+    """Several kernels joined by + or ×, each on all columns or on one."""
 
-    a: Kernel
-    b: Kernel
+    _join: Callable[[Any, Any], Any]
+
+    @property
+    @abstractmethod
+    def _parts(self) -> tuple[Kernel, ...]:
+        """The kernels."""
+
+    def _each(self, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
+        """Yield each kernel with its columns of each of the matrices."""
+        return ((kernel, *rows) for kernel in self._parts)
+
+    def _joined(self, values: Iterable[Any]) -> Any:
+        return reduce(self._join, values)
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.a(x, y) + self.b(x, y)
-
-    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.a.shifted(x, y) + self.b.shifted(x, y)
+        gram: Tensor = self._joined(kernel(a, b) for kernel, a, b in self._each(x, y))
+        return gram
 
     def diagonal(self, x: Tensor) -> Tensor:
-        return self.a.diagonal(x) + self.b.diagonal(x)
+        values: Tensor = self._joined(kernel.diagonal(columns) for kernel, columns in self._each(x))
+        return values
 
     @property
     def offset(self) -> float:
-        return self.a.offset + self.b.offset
+        return float(self._joined(kernel.offset for kernel in self._parts))
 
     @property
     def bound(self) -> float:
-        return self.a.bound + self.b.bound
+        return float(self._joined(kernel.bound for kernel in self._parts))
 
     @property
     def shift_invariant(self) -> bool:
-        return self.a.shift_invariant and self.b.shift_invariant
+        return all(kernel.shift_invariant for kernel in self._parts)
+
+
+@dataclass(frozen=True)
+class Sum(_Combined):
+    """Sum of two kernels on the same variable, k(x, y) = a(x, y) + b(x, y); characteristic if either is."""
+
+    _join = staticmethod(operator.add)
+    a: Kernel
+    b: Kernel
+
+    @property
+    def _parts(self) -> tuple[Kernel, ...]:
+        return self.a, self.b
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.a.shifted(x, y) + self.b.shifted(x, y)
 
     @property
     def centering_safe(self) -> bool:
         return self.a.centering_safe and self.b.centering_safe
 
-    @property
-    def characteristic(self) -> bool:
-        return self.a.characteristic or self.b.characteristic
 
-
-class _Factors(Kernel):
-    """A product of kernels, each on all columns or on one."""
-
-    @property
-    @abstractmethod
-    def factors(self) -> tuple[Kernel, ...]:
-        """The kernels."""
-
-    @abstractmethod
-    def _each(self, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
-        """Yield each kernel with its columns of each of the matrices."""
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        product: Tensor = reduce(mul, (kernel(a, b) for kernel, a, b in self._each(x, y)))
-        return product
+class _Multiplied(_Combined):
+    _join = staticmethod(operator.mul)
 
     def shifted(self, x: Tensor, y: Tensor) -> Tensor:
         # ab - αβ = (a-α)(b-β) + β(a-α) + α(b-β), with α and β the offsets
-        (first, *rest), offset = self._each(x, y), self.factors[0].offset
+        (first, *rest), offset = self._each(x, y), self._parts[0].offset
         total: Tensor = first[0].shifted(*first[1:])
         for kernel, a, b in rest:
             other = kernel.shifted(a, b)
@@ -177,31 +174,9 @@ class _Factors(Kernel):
             offset *= kernel.offset
         return total
 
-    def diagonal(self, x: Tensor) -> Tensor:
-        product: Tensor = reduce(mul, (kernel.diagonal(columns) for kernel, columns in self._each(x)))
-        return product
-
-    @property
-    def offset(self) -> float:
-        return math.prod(kernel.offset for kernel in self.factors)
-
-    @property
-    def bound(self) -> float:
-        return reduce(_times, (kernel.bound for kernel in self.factors))
-
-    @property
-    def shift_invariant(self) -> bool:
-        return all(kernel.shift_invariant for kernel in self.factors)
-
-    centering_safe = shift_invariant
-
-    @property
-    def characteristic(self) -> bool:
-        return all(kernel.characteristic and kernel.shift_invariant for kernel in self.factors)
-
 
 @dataclass(frozen=True)
-class Product(_Factors):
+class Product(_Multiplied):
     """Product of two kernels on the same variable, k(x, y) = a(x, y) b(x, y).
 
     Characteristic if both factors are radial (the spectral density of their product is then positive everywhere); a
@@ -212,11 +187,35 @@ class Product(_Factors):
     b: Kernel
 
     @property
-    def factors(self) -> tuple[Kernel, ...]:
+    def _parts(self) -> tuple[Kernel, ...]:
         return self.a, self.b
 
+
+@dataclass(frozen=True)
+class PerColumn(_Multiplied):
+    r"""Product over columns, one kernel each: :math:`k(x, y) = \prod_c k_c(x_c, y_c)`.
+
+    The joint kernel on several sensitive attributes, each in its own unit and with its own bandwidth. Characteristic if
+    all factors are and are invariant to shifts (Szabo and Sriperumbudur, 2018, Theorem 4).
+
+    Examples
+    --------
+    >>> both = PerColumn((Gaussian(1.0), Gaussian(10.0)))
+    >>> both(torch.zeros(1, 2), torch.tensor([[1.0, 10.0]]))
+    tensor([[0.3679]])
+    """
+
+    kernels: tuple[Kernel, ...]
+
+    @property
+    def _parts(self) -> tuple[Kernel, ...]:
+        return self.kernels
+
     def _each(self, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
-        return ((kernel, *rows) for kernel in self.factors)
+        for x in rows:
+            if x.shape[-1] != len(self.kernels):
+                raise ValueError(f"{len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each.")
+        return zip(self.kernels, *(torch.split(x, 1, dim=-1) for x in rows))
 
 
 @dataclass(frozen=True)
@@ -227,7 +226,6 @@ class Multiple(Kernel):
 
     Examples
     --------
-    >>> from frhsic.kernels import Gaussian, Linear
     >>> 10 * Linear() + Gaussian(1.0)
     Sum(a=Multiple(factor=10.0, kernel=Linear()), b=Gaussian(bandwidth=1.0))
     """
@@ -236,13 +234,10 @@ class Multiple(Kernel):
     kernel: Kernel
 
     def __post_init__(self) -> None:
-        if isinstance(self.factor, (bool, str)) or not hasattr(self.factor, "__float__"):
-            raise _not_a_kernel(self.factor)
-        if not 0 <= float(self.factor) < math.inf:
-            raise ValueError(f"a kernel was multiplied by {float(self.factor)}; pass a finite number, zero or more.")
-        if self.factor:
-            _arrays.require_scale(float(self.factor), "the factor of a kernel")
-        object.__setattr__(self, "factor", float(self.factor))
+        factor = _number(self.factor, "the factor of a kernel")
+        if factor:
+            _arrays.require_scale(factor, "the factor of a kernel")
+        object.__setattr__(self, "factor", factor)
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         return self.factor * self.kernel(x, y)
@@ -259,7 +254,7 @@ class Multiple(Kernel):
 
     @property
     def bound(self) -> float:
-        return _times(self.factor, self.kernel.bound)
+        return self.factor * self.kernel.bound if self.factor else 0.0  # 0 times an unbounded kernel is 0, not NaN
 
     @property
     def shift_invariant(self) -> bool:
@@ -268,54 +263,6 @@ class Multiple(Kernel):
     @property
     def centering_safe(self) -> bool:
         return self.factor == 0 or self.kernel.centering_safe
-
-    @property
-    def characteristic(self) -> bool:
-        return self.factor > 0 and self.kernel.characteristic
-
-
-@dataclass(frozen=True)
-class PerColumn(_Factors):
-    r"""Product over columns, one kernel each: :math:`k(x, y) = \prod_c k_c(x_c, y_c)`.
-
-    The joint kernel on several sensitive attributes, each in its own unit and with its own bandwidth. Characteristic if
-    all factors are and are invariant to shifts (Szabo and Sriperumbudur, 2018, Theorem 4).
-
-    Examples
-    --------
-    >>> import torch
-    >>> from frhsic.kernels import Gaussian
-    >>> both = PerColumn((Gaussian(1.0), Gaussian(10.0)))
-    >>> both(torch.zeros(1, 2), torch.tensor([[1.0, 10.0]]))
-    tensor([[0.3679]])
-    """
-
-    kernels: tuple[Kernel, ...]
-
-    def __post_init__(self) -> None:
-        if not self.kernels:
-            raise ValueError("PerColumn needs at least one kernel.")
-
-    @property
-    def factors(self) -> tuple[Kernel, ...]:
-        return self.kernels
-
-    def _each(self, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
-        for x in rows:
-            if x.shape[-1] != len(self.kernels):
-                raise ValueError(f"{len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each.")
-        return zip(self.kernels, *(torch.split(x, 1, dim=-1) for x in rows))
-
-
-def _times(a: float, b: float) -> float:
-    return 0.0 if 0 in (a, b) else a * b  # 0 times an unbounded kernel is 0, not NaN
-
-
-def _not_a_kernel(other: object) -> TypeError:
-    return TypeError(
-        f"{type(other).__name__} is not a kernel; add or multiply kernels, such as Gaussian(1.0), or multiply one by a "
-        "number."
-    )
 
 
 def squared_distances(x: Tensor, y: Tensor) -> Tensor:
@@ -344,7 +291,7 @@ class _Radial(Kernel):
     """Kernel of the distance alone, with k(x, x) = 1; bounded and characteristic."""
 
     offset = bound = 1.0
-    shift_invariant = centering_safe = characteristic = True
+    shift_invariant = True
     bandwidth: float | Tensor
 
     def __post_init__(self) -> None:
@@ -353,9 +300,7 @@ class _Radial(Kernel):
             if value.ndim != 0:
                 raise ValueError(f"bandwidth has shape {tuple(value.shape)}; pass a number or a 0-d tensor.")
             return  # the value is not checked: it may be batched by vmap, or on a GPU
-        if isinstance(value, bool) or (not isinstance(value, (int, float)) and not hasattr(value, "__float__")):
-            raise TypeError(f"bandwidth is {type(value).__name__}; pass a positive number or a 0-d tensor.")
-        _arrays.require_scale(float(value), "bandwidth")
+        _arrays.require_scale(_number(value, "bandwidth"), "bandwidth")
 
     @abstractmethod
     def _log(self, x: Tensor, y: Tensor) -> Tensor:
@@ -423,15 +368,10 @@ class Linear(Kernel):
     tensor([[11.]])
     """
 
-    offset = 0.0
-    bound = math.inf
-    shift_invariant = characteristic = False
     centering_safe = True
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         return x @ y.mT
-
-    shifted = __call__
 
     def diagonal(self, x: Tensor) -> Tensor:
         return (x * x).sum(-1)
@@ -449,17 +389,11 @@ class HalfDistance(Kernel):
     tensor([[2., 0.]])
     """
 
-    offset = 0.0
-    bound = math.inf
-    shift_invariant = False
-    centering_safe = characteristic = True
+    centering_safe = True
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         half = self.diagonal(x)[..., :, None] / 2 + self.diagonal(y)[..., None, :] / 2
         return torch.sub(half, _distances(x, y), alpha=0.5)
-
-    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        return self(x, y)
 
     def diagonal(self, x: Tensor) -> Tensor:
         norms: Tensor = torch.linalg.vector_norm(x, dim=-1)
@@ -484,6 +418,12 @@ def _absolute_distances(x: Tensor, y: Tensor) -> Tensor:
 
 # Number of rows above which :func:`median_bandwidth` uses a subsample of this size.
 MEDIAN_ROWS = 2048
+
+
+def _number(value: Any, name: str) -> float:
+    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} is {type(value).__name__}; pass a number.")
+    return float(value)
 
 
 def median_bandwidth(x: Any, *, name: str = "x") -> float:

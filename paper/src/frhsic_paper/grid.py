@@ -19,7 +19,6 @@ from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import HSIC, BinnedMMD, DistanceCorrelation, Penalty, penalty_named
 from frhsic.penalties.adversary import _Adversarial
 from frhsic.training import MLP, Fleet, Member, Recipe, TrainingData, train
-from frhsic.training.loop import Tick
 from frhsic.training.recipe import Task
 from frhsic_paper import records
 from frhsic_paper.measures import measured
@@ -289,14 +288,14 @@ class Reporter:
 
     def __init__(self, log: Path | None, name: str) -> None:
         self.options, self.name = Options(Path(), log=log), name
-        self.next = time.monotonic() + self.SECONDS
+        self.started = self.last = time.monotonic()
 
-    def __call__(self, tick: Tick) -> None:
+    def __call__(self, done: float) -> None:
         """Write a line if one is due."""
-        if time.monotonic() >= self.next:
-            self.next = time.monotonic() + self.SECONDS
-            left = f"{tick.seconds_left:.0f} s left"
-            self.options.note(f"{self.name}: epoch {tick.epoch} of {tick.epochs}, {tick.models} models, {left}")
+        now = time.monotonic()
+        if now >= self.last + self.SECONDS:
+            self.last, left = now, (now - self.started) * (1 - done) / done
+            self.options.note(f"{self.name}: {done:.0%} trained, {left:.0f} s left")
 
 
 def run(grid: Grid, protocol: Protocol, options: Options, keep: Sequence[Keep] = ()) -> list[Record]:

@@ -1,4 +1,4 @@
-"""Training rows, the members of a fleet, and their random streams.
+"""Training rows, the members of a fleet, their random streams, and the batches that they see.
 
 Every stream is ``numpy.random.SeedSequence([seed, split, purpose, *more])`` with a fixed number for each purpose. The
 weight λ and the method do not enter. Adding one therefore changes no other model, and two methods trained on the same
@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -118,26 +119,22 @@ class TrainingData:
         >>> data.splits, data.rows, data.columns
         (1, 2, 2)
         """
-        known = _arrays.matrix(s, "s", allow_missing=True).to(dtype)
+        known = _arrays.matrix(s, "s", allow_missing=True)
         missing = known.isnan().any(1)
-        arrays = [(x, "x"), (known.nan_to_num(), "s"), (y, "y"), (sample_weight, "sample_weight")]
-        _arrays.paired(*((values, name) for values, name in arrays if values is not None))
-        several = getattr(y, "ndim", 1) == 2 and y.shape[1] > 1
-        target = None if y is None else (_arrays.matrix if several else _arrays.vector)(y, "y").to(dtype)
-        weights = None
-        if sample_weight is not None:
-            weights = _arrays.vector(sample_weight, "sample_weight").to(dtype)
+        given = {"x": x, "s": known.nan_to_num(), "y": y, "sample_weight": sample_weight}
+        given = {name: values for name, values in given.items() if values is not None}
+        tensors = dict(zip(given, _arrays.paired(*((values, name) for name, values in given.items()))))
+        tensors = {name: values.to(dtype) for name, values in tensors.items()}
+        if (weights := tensors.get("sample_weight")) is not None:
             if bool((weights < 0).any()) or not bool(weights.sum() > 0):
                 raise ValueError("sample_weight must be zero or more, and not zero everywhere.")
-            weights = weights / weights.mean()
-        rows, some = missing.int().argsort(stable=True)[None], bool(missing.any())
-
-        def split(values: Tensor) -> Tensor:
-            return values[rows] if some else values[None]
-
-        y, w = (None if values is None else split(values) for values in (target, weights))
-        labelled = int((~missing).sum()) if some else None
-        return cls(split(_arrays.matrix(x, "x").to(dtype)), y, split(known), w, held_out, labelled)
+            tensors["sample_weight"] = weights.squeeze(1) / weights.mean()
+        if y is not None:
+            tensors["y"] = tensors["y"].squeeze(1)
+        order = missing.int().argsort(stable=True) if bool(missing.any()) else slice(None)  # those with S first
+        splits = {name: values[order][None] for name, values in tensors.items()}
+        labelled = int((~missing).sum()) if bool(missing.any()) else None
+        return cls(splits["x"], splits.get("y"), splits["s"], splits.get("sample_weight"), held_out, labelled)
 
     @classmethod
     def stacked(cls, parts: Sequence[TrainingData]) -> TrainingData:
@@ -281,3 +278,98 @@ def seeded(seed: int | None = None, *, private: bool = True) -> Iterator[None]:
                 yield
         finally:
             torch.set_default_dtype(dtype)
+
+
+def batch_shapes(data: TrainingData, batch_size: int) -> list[tuple[int, int]]:
+    """Return for each batch of one pass its number of rows, and how many of them have S; the last holds the rest.
+
+    If S is known for some rows only, they are spread evenly: batches of one size differ by at most one in their number.
+
+    Examples
+    --------
+    >>> batch_shapes(TrainingData.of([1, 2, 3, 4, 5], None, [0, 1, 2, 3, 4]), 2)
+    [(2, 2), (2, 2), (1, 1)]
+    >>> nan = float("nan")
+    >>> batch_shapes(TrainingData.of([1, 2, 3, 4, 5], None, [0, nan, 2, nan, 4]), 2)
+    [(2, 1), (2, 1), (1, 1)]
+    """
+    ends = [*range(0, data.rows, batch_size), data.rows]
+    with_s = [(data.rows if data.labelled is None else data.labelled) * end // data.rows for end in ends]
+    return [(b - a, after - before) for (a, b), (before, after) in zip(pairwise(ends), pairwise(with_s))]
+
+
+def batch_order(seed: int, split: int, epoch: int, n: int, purpose: Purpose = Purpose.ORDER) -> Tensor:
+    """Return the order of the n rows in an epoch, a permutation that does not depend on earlier epochs.
+
+    Examples
+    --------
+    >>> sorted(batch_order(42, 0, 7, 5).tolist())
+    [0, 1, 2, 3, 4]
+    """
+    return torch.randperm(n, generator=stream(seed, split, purpose, epoch))
+
+
+class Batches:
+    """Batches of the rows of every group of a fleet.
+
+    The order of the rows of an epoch lies on the device, and a pointer there says which come next, so that every batch
+    of one shape is the same work and can be captured as a CUDA graph.
+
+    Parameters
+    ----------
+    data : TrainingData
+        The rows.
+    table : Tensor
+        The same rows on the device, as ``data.table()`` gives them.
+    keys : sequence of (int, int)
+        Seed and split of each group, which has the rows of its split.
+    batch_size : int
+        Rows of a batch.
+    purpose : Purpose
+        Random stream of the order.
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        table: Tensor,
+        keys: Sequence[tuple[int, int]],
+        batch_size: int,
+        purpose: Purpose = Purpose.ORDER,
+    ) -> None:
+        self.table, self.keys, self.purpose = table, keys, purpose  # table: (D·n, columns)
+        self.rows, self.labelled = data.rows, data.labelled
+        self.shapes = batch_shapes(data, batch_size)
+        self.order = torch.zeros(len(keys), self.rows, dtype=torch.int64, device=table.device)
+        self.start = torch.arange(self.shapes[0][0], device=table.device)
+        self.next = self.start.clone()  # places of the next batch in the order
+
+    def shuffle(self, epoch: int) -> None:
+        """Draw an epoch's order of the rows, one for each group, and go to its beginning."""
+        orders = {key: self._order(*key, epoch) + key[1] * self.rows for key in dict.fromkeys(self.keys)}
+        order = torch.stack([orders[key] for key in self.keys])
+        if self.order.is_cuda:
+            order = order.pin_memory()  # the copy below then waits for nothing
+        self.order.copy_(order, non_blocking=True)
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Go to the beginning of the order."""
+        self.next.copy_(self.start)
+
+    @torch.no_grad()
+    def take(self, size: int) -> Tensor:
+        """Return the next `size` rows of every group, (G, size, columns); those with S come first."""
+        at = self.order.index_select(1, self.next[:size])  # (G, m)
+        batch = self.table.index_select(0, at.flatten()).view(*at.shape, -1)  # (G, m, columns)
+        self.next.add_(size)
+        return batch
+
+    def _order(self, seed: int, split: int, epoch: int) -> Tensor:
+        order = batch_order(seed, split, epoch, self.rows, self.purpose)
+        if self.labelled is None:
+            return order
+        has_s = order < self.labelled
+        with_s = torch.split(order[has_s], [share for _, share in self.shapes])
+        without = torch.split(order[~has_s], [size - share for size, share in self.shapes])
+        return torch.cat([part for pair in zip(with_s, without) for part in pair])

@@ -16,7 +16,7 @@ appendix). Here it is numbered, and the code names its lines.
     8           θ ← Adam(θ, g)
     9   return h and f
 
-M models take each step at once: their parameters are stacked along a leading axis (:mod:`frhsic.training.state`).
+M models take each step at once: their parameters are stacked along a leading axis (:mod:`frhsic.training.model`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from threading import Lock
@@ -37,11 +37,10 @@ from torch import Tensor
 from torch.optim.adam import adam
 
 from frhsic import _arrays
-from frhsic.training.data import Member, Purpose, TrainingData, seeded, stream_seed
-from frhsic.training.model import Model, Trial, losses, tried
+from frhsic.training.data import Batches, Member, Purpose, TrainingData, batch_shapes, seeded, stream_seed
+from frhsic.training.model import Model, State, Trial, losses, pieces, sharing, tried
 from frhsic.training.recipe import Recipe
-from frhsic.training.result import Fleet, assembled, floored, warn_of_divergence
-from frhsic.training.state import Batches, Course, Layout, State, check_labelled, pieces
+from frhsic.training.result import Course, Fleet, assembled, floored, warn_of_divergence
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +53,8 @@ CPU_BUDGET = 64 * 2**20
 # Share of the free GPU memory that a fleet may take.
 CUDA_SHARE = 0.8
 
-# Least number of seconds between two ticks.
-EVERY = 0.5
+# Fewest rows with S in a whole batch: with fewer, an unbiased HSIC is not defined.
+LEAST_LABELLED = 4
 
 # Epochs that the host launches before it waits for a GPU.
 EPOCHS_AHEAD = 4
@@ -67,7 +66,7 @@ def train(
     recipe: Recipe,
     *,
     device: torch.device | str = "auto",
-    progress: Callable[[Tick], None] | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> Fleet:
     """Train the models of a fleet in lock-step, each on its own objective; see :class:`Recipe`.
 
@@ -87,7 +86,7 @@ def train(
     device : torch.device or str
         Device to train on. ``"auto"`` takes a GPU if there is one.
     progress : callable, optional
-        Called with a :class:`Tick` about twice a second.
+        Called every few epochs with the share of the training that is done, from 0 to 1.
 
     Returns
     -------
@@ -110,7 +109,7 @@ def train(
         trial = tried(first, recipe, data, epochs)
         at_once = models_at_once(place, trial.bytes)
         tables = [None if part is None else part.table().to(place) for part in (data, data.held_out)]
-        waiting, pace = deque(chunks(in_order, at_once)), Pace(progress, len(members), epochs)
+        waiting, finished = deque(chunks(in_order, at_once)), 0
         while waiting:
             chunk = waiting.popleft()
             try:
@@ -118,7 +117,8 @@ def train(
                 # modules such as dropout draw from the global generators while they are trained
                 draws = seeded(stream_seed(*seed, Purpose.TRAINING), private=False) if trial.draws else nullcontext()
                 with draws:
-                    courses.append(trainer.run(pace))
+                    courses.append(trainer.run(progress, finished, len(members)))
+                finished += len(chunk)
             except torch.OutOfMemoryError:
                 if len(chunk) == 1:
                     raise
@@ -141,8 +141,9 @@ def _check(data: TrainingData, members: Sequence[Member], recipe: Recipe) -> Non
     most = max(m.split for m in members)
     if most >= data.splits:
         raise ValueError(f"a member asks for split {most}, but the data hold {data.splits} (counted from 0).")
-    if recipe.penalty is not None:
-        check_labelled(data, recipe.batch_size)
+    size, labelled = batch_shapes(data, recipe.batch_size)[0]
+    if recipe.penalty is not None and labelled < min(size, LEAST_LABELLED):
+        raise ValueError(f"a batch of {size} has S for {labelled} rows; {LEAST_LABELLED} are needed: raise batch_size.")
 
 
 class Trainer:
@@ -160,19 +161,18 @@ class Trainer:
         device: torch.device,
         trial: Trial,
     ) -> None:
-        layout = Layout.of(members)
-        keys = [(leader.seed, leader.split) for leader in layout.leaders]
+        keys = [(leader.seed, leader.split) for leader in members[:: sharing(members)]]
         models = {key: Model.initial(recipe, data, *key) for key in dict.fromkeys(keys)}  # line 1
-        self.state = State.stacked(layout, [models[key] for key in keys], trial.shared, device)
+        self.state = State(members, [models[key] for key in keys], trial.shared, device)
         self.model = models[keys[0]].to(device)
         self.recipe, self.decay, self.epochs = recipe, recipe.decay(self.model.penalty), recipe.epochs_on(data.rows)
-        self.guarded = any(member.weight == 0 for member in members)
+        self.model.guarded = any(member.weight == 0 for member in members)
         table, held_out = tables
         assert table is not None
-        self.batches = Batches(data, table, layout, recipe.batch_size)
+        self.batches = Batches(data, table, keys, recipe.batch_size)
         self.held_out: Batches | None = None
         if data.held_out is not None and held_out is not None:
-            self.held_out = Batches(data.held_out, held_out, layout, recipe.batch_size, Purpose.HELD_OUT)
+            self.held_out = Batches(data.held_out, held_out, keys, recipe.batch_size, Purpose.HELD_OUT)
             self.held_out.shuffle(0)
         self.objective = torch.zeros_like(self.state.weight)  # (M,) summed over the held-out rows so far
         self.ones = torch.ones_like(self.state.weight)
@@ -182,8 +182,16 @@ class Trainer:
             self.step_size = torch.zeros((), device=device)  # a captured step reads it anew
         self._steps: dict[tuple[object, ...], Callable[[], object]] = {}
 
-    def run(self, pace: Pace) -> Course:
-        """Train for all epochs, or until no model is left running; return the models with their history."""
+    def run(self, progress: Callable[[float], object] | None, finished: int, of: int) -> Course:
+        """Train for all epochs, or until no model is left running; return the models with their history.
+
+        `progress` hears of the share of all models that is trained, `finished` of which were before these.
+        """
+
+        def report(epochs: int) -> None:
+            if progress is not None:
+                progress((finished + len(state.weight) * epochs / self.epochs) / of)
+
         state, objective = self.state, None if self.held_out is None else self.held_out_objective
         course = Course(state, self.epochs, self.recipe.patience, objective)
         every = EPOCHS_AHEAD if state.flat.is_cuda else 1
@@ -191,14 +199,12 @@ class Trainer:
             self.epoch(epoch)
             course.note(epoch, self.batches.rows)
             if (epoch + 1) % every == 0:
-                running = bool(course.running.any())  # waits for a GPU
-                pace.send(epoch + 1, len(state.weight))
-                if not running:
+                if not bool(course.running.any()):  # waits for a GPU
                     break
+                report(epoch + 1)
         if course.best:
             state.restore(course.best)
-        pace.send(self.epochs, len(state.weight))
-        pace.finished += len(state.weight)
+        report(self.epochs)
         return course
 
     def epoch(self, epoch: int) -> None:
@@ -220,9 +226,9 @@ class Trainer:
             self._steps[key] = self.captured(step, changed)
         self._steps[key]()
 
-    def _step(self, size: int, labelled: int | None, adapt_epoch: int | None) -> None:
+    def _step(self, size: int, labelled: int, adapt_epoch: int | None) -> None:
         state, batch = self.state, self.batches.take(size)
-        loss, task, penalty = losses(self.model, state, batch, adapt_epoch, self.guarded, labelled)  # lines 4 to 6
+        loss, task, penalty = losses(self.model, state, batch, adapt_epoch, labelled)  # lines 4 to 6
         (gradient,) = torch.autograd.grad(loss, state.flat, self.ones)  # line 7, (M, P)
         with torch.no_grad():
             self._update(gradient)  # line 8
@@ -240,9 +246,9 @@ class Trainer:
         return self.objective / self.held_out.rows
 
     @torch.no_grad()
-    def _measure(self, size: int, labelled: int | None) -> None:
+    def _measure(self, size: int, labelled: int) -> None:
         assert self.held_out is not None
-        loss, *_ = losses(self.model, self.state, self.held_out.take(size), None, self.guarded, labelled)
+        loss, *_ = losses(self.model, self.state, self.held_out.take(size), None, labelled)
         self.objective.add_(loss, alpha=size)
 
     def _update(self, gradient: Tensor) -> None:
@@ -292,10 +298,9 @@ def models_at_once(device: torch.device, bytes_per_model: int) -> int:
 def chunks(members: Sequence[Member], at_once: int) -> list[list[Member]]:
     """Cut members, sorted by (seed, split), into chunks of at most `at_once`; keep equal (seed, split) together."""
     cut: list[list[Member]] = [[]]
-    for _, sharing in groupby(members, lambda member: (member.seed, member.split)):
-        group = list(sharing)
-        pieces = -(-len(group) // at_once)
-        size = -(-len(group) // pieces)
+    for _, neighbours in groupby(members, lambda member: (member.seed, member.split)):
+        group = list(neighbours)
+        size = -(-len(group) // -(-len(group) // at_once))  # pieces of one size, at most one model apart
         for start in range(0, len(group), size):
             piece = group[start : start + size]
             if len(cut[-1]) + len(piece) > at_once:
@@ -348,30 +353,3 @@ class GraphCapture:
         finally:
             undo()
         return graph.replay
-
-
-@dataclass(frozen=True)
-class Tick:
-    """How far a training is."""
-
-    models: int
-    epoch: int  # counted evenly over the chunks of a fleet, so that it runs from 0 to `epochs`
-    epochs: int
-    seconds_left: float
-
-
-class Pace:
-    """Sends ticks to a watcher: at most one in half a second, and always the last."""
-
-    def __init__(self, watch: Callable[[Tick], None] | None, models: int, epochs: int) -> None:
-        self.watch, self.models, self.epochs = watch, models, epochs
-        self.started, self.sent = time.perf_counter(), -float("inf")
-        self.finished = 0  # models of finished chunks
-
-    def send(self, epoch: int, models: int) -> None:
-        """Send a tick if one is due, after some epochs of a chunk."""
-        done = (self.finished + models * epoch / self.epochs) / self.models
-        if self.watch is not None and (done == 1 or time.perf_counter() - self.sent >= EVERY):
-            self.sent = time.perf_counter()
-            left = (self.sent - self.started) * (1 - done) / done
-            self.watch(Tick(self.models, round(done * self.epochs), self.epochs, left))

@@ -1,8 +1,15 @@
-"""One model with its penalty, and the forward pass of many: task loss and penalty of a batch (lines 4 to 6)."""
+"""One model with its penalty, the stacked state of many, and their forward pass (lines 4 to 6).
+
+The tensors of M models lie along a leading axis. Members are laid out as (G, K): G groups of K members that share
+(seed, split), and therefore initial weights, batches and what the penalty fixed before training. A batch is gathered
+once per group, and what depends on the batch alone (the Gram matrix of S, for example) is computed once per group.
+"""
 
 from __future__ import annotations
 
 import copy
+import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -12,9 +19,11 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.func import functional_call, vmap
 
 from frhsic.penalties.base import Penalty
-from frhsic.training.data import Purpose, TrainingData, seeded, stream, stream_seed
+from frhsic.training.data import Member, Purpose, TrainingData, batch_shapes, seeded, stream, stream_seed
 from frhsic.training.recipe import Recipe, Task, require_rows, row_losses
-from frhsic.training.state import State, batch_shapes, is_trained
+
+# Pieces of the parameters that Adam's one kernel on a GPU gets; it takes 36 at once.
+PIECES = 32
 
 Stacked = dict[str, Tensor]
 
@@ -39,6 +48,7 @@ class Model(nn.Module):
         self.penalty = penalty
         self.task: Task = task
         self.widths = list(widths)  # columns of x, s, y and the sample weight in a row
+        self.guarded = False  # whether to keep a penalty of weight 0 out of the gradient, since 0 · NaN is NaN
 
     @classmethod
     def initial(cls, recipe: Recipe, data: TrainingData, seed: int, split: int) -> Model:
@@ -49,13 +59,10 @@ class Model(nn.Module):
             penalty.prepare(data.s[split, : data.labelled].cpu(), stream(seed, split, Purpose.PENALTY))
         return cls(encoder, head, penalty, recipe.task, data.widths).to(data.x.dtype).train()
 
-    def forward(
-        self, rows: Tensor, weight: Tensor, adapt_epoch: int | None, guarded: bool, labelled: int | None = None
-    ) -> Losses:
+    def forward(self, rows: Tensor, weight: Tensor, adapt_epoch: int | None, labelled: int) -> Losses:
         """Return loss, task loss and penalty of one batch; `adapt_epoch` is the epoch if the penalty adapts in it.
 
-        `guarded` keeps a penalty of weight 0 out of the gradient, since 0 · NaN is NaN. The penalty sees the first
-        `labelled` rows, or all.
+        The penalty sees the first `labelled` rows.
         """
         x, s, y, weights = torch.split(rows, self.widths, dim=1)
         y = y if self.task == "reconstruction" else y[:, 0]
@@ -65,11 +72,11 @@ class Model(nn.Module):
         task = (of_rows * weights[:, 0]).mean() if weights.shape[1] else of_rows.mean()
         if labelled == 0:
             return Losses(task, task, torch.zeros_like(task))
-        if labelled is not None:
+        if labelled < len(x):
             z, s, scores, y = z[:labelled], s[:labelled], scores[:labelled], y[:labelled]
         if adapt_epoch is not None:
             self.penalty.adapt(z.detach(), s, adapt_epoch)  # line 5
-        if not guarded:
+        if not self.guarded:
             penalty = self.penalty(z, s, scores=scores, y=y)
             return Losses(task + weight * penalty, task, penalty)  # line 6
         active = weight != 0
@@ -78,9 +85,126 @@ class Model(nn.Module):
         return Losses(task + torch.where(active, weight * penalty, 0), task, penalty)  # line 6
 
 
-def losses(
-    model: Model, state: State, rows: Tensor, adapt_epoch: int | None, guarded: bool, labelled: int | None = None
-) -> Losses:
+def sharing(members: Sequence[Member]) -> int:
+    """Return the largest K that cuts members, sorted by (seed, split), evenly into groups that share both.
+
+    Examples
+    --------
+    >>> sharing([Member(0.0, 1), Member(1.0, 1), Member(0.0, 2), Member(1.0, 2)])
+    2
+    """
+    return math.gcd(*Counter((member.seed, member.split) for member in members).values())
+
+
+class State:
+    """Every tensor that a step reads or changes. Sizes: M models, G groups, P trained parameters of a model.
+
+    Parameters
+    ----------
+    members : sequence of Member
+        The M members, sorted by (seed, split).
+    models : sequence of Model
+        The initial model of each group.
+    shared : set of str
+        Names of the state that :meth:`Penalty.adapt` does not change, which a group needs once.
+    device : torch.device
+        Where the tensors lie.
+    """
+
+    def __init__(
+        self, members: Sequence[Member], models: Sequence[Model], shared: frozenset[str], device: torch.device
+    ) -> None:
+        self.members, self.groups = tuple(members), len(models)
+        self.together = len(members) // len(models)
+        trained = {name: p for name, p in models[0].named_parameters() if is_trained(name, p)}
+        if not trained:
+            raise ValueError("neither encoder nor head has a parameter to train.")
+        states = [dict([*model.named_parameters(), *model.named_buffers()]) for model in models]
+        rest = [name for name in states[0] if name not in trained]
+
+        def per_group(name: str) -> Tensor:
+            return torch.stack([state[name].detach() for state in states])
+
+        def per_model(values: Tensor) -> Tensor:
+            return values.repeat_interleave(self.together, dim=0).to(device).contiguous()
+
+        self.shapes = {name: p.shape for name, p in trained.items()}
+        # (M, P) trained parameters, side by side; Adam's running means of the gradient and of its square
+        flat = per_model(torch.cat([per_group(name).flatten(1) for name in trained], dim=1))
+        self.first, self.second = torch.zeros_like(flat), torch.zeros_like(flat)
+        self.flat = flat.requires_grad_()
+        flat = flat.detach()
+        # (P,) 1 for weight matrices of the encoder, which decay, 0 for biases and the head
+        decays = [name.startswith("encoder.") and p.ndim > 1 for name, p in trained.items()]
+        self.decayed = torch.cat([torch.full((p.numel(),), float(d)) for d, p in zip(decays, trained.values())]).to(
+            flat
+        )
+        # (M, ...) other state of a model: buffers, penalty state that adapts
+        self.own = {name: per_model(per_group(name)) for name in rest if name not in shared}
+        # (G, ...) state that a group shares: what the penalty fixed before training
+        self.shared = {name: per_group(name).to(device) for name in rest if name in shared}
+        self.weight = torch.tensor([m.weight for m in members], dtype=flat.dtype, device=device)  # (M,) λ
+        # (pieces,) steps taken, a count for each piece of `flat`
+        self.steps = torch.zeros(len(pieces(flat)), dtype=torch.float32, device=device)
+        # (M,) False once an epoch ended with a loss or parameters that are not finite
+        self.alive = torch.ones(len(flat), dtype=torch.bool, device=device)
+        self.sums = flat.new_zeros(2, len(flat))  # task loss and penalty, summed over the rows of the epoch so far
+        self.settled = [tensor.detach().clone() for tensor in self.kept()]  # at the end of the last whole epoch
+
+    def parameters(self, *lead: int) -> dict[str, Tensor]:
+        """Return the trained parameters as views of `flat`, each (*lead, *shape); lead is (M,), (G, K), or nothing."""
+        columns = torch.split(self.flat.view(*lead, -1), [shape.numel() for shape in self.shapes.values()], dim=-1)
+        return {name: part.view((*lead, *shape)) for (name, shape), part in zip(self.shapes.items(), columns)}
+
+    def kept(self) -> list[Tensor]:
+        """Return the tensors that make up the models, each (M, ...)."""
+        return [self.flat, *self.own.values()]
+
+    def mutable(self) -> list[Tensor]:
+        """Return every tensor that a step changes."""
+        return [self.flat, self.first, self.second, self.steps, *self.own.values(), self.sums]
+
+    @torch.no_grad()
+    def settle(self) -> None:
+        """End an epoch: keep the new state of every model that is still finite.
+
+        A gradient that is not finite spoils Adam's means and with them the parameters for good, so a check at the end
+        of an epoch misses nothing and costs the steps nothing. A penalty of weight 0 does not count.
+        """
+        task, penalty = self.sums
+        finite = torch.isfinite(self.flat.sum(1) + task + torch.where(self.weight != 0, penalty, 0))
+        self.alive.logical_and_(finite)
+        self.keep(self.settled, self.alive)
+        self.restore(self.settled)
+        self.sums.zero_()
+
+    @torch.no_grad()
+    def keep(self, copies: Sequence[Tensor], where: Tensor) -> None:
+        """Copy the tensors of some models, given as booleans of shape (M,)."""
+        for tensor, copied in zip(self.kept(), copies):
+            copied.copy_(torch.where(where.view(-1, *[1] * (tensor.ndim - 1)), tensor, copied))
+
+    @torch.no_grad()
+    def restore(self, copies: Sequence[Tensor]) -> None:
+        """Give every model the tensors that were copied."""
+        for tensor, copied in zip(self.kept(), copies):
+            tensor.copy_(copied)
+
+
+def is_trained(name: str, parameter: nn.Parameter) -> bool:
+    """Return whether the training loop steps this parameter; the penalty steps its own."""
+    return parameter.requires_grad and not name.startswith("penalty.")
+
+
+def pieces(tensor: Tensor) -> list[Tensor]:
+    """Cut a tensor for Adam's kernel, which on a GPU gives each piece to a few threads only."""
+    if not tensor.is_cuda:
+        return [tensor]
+    length = 1024 * -(-tensor.numel() // (1024 * PIECES))  # whole multiples, so that pieces stay aligned
+    return list(torch.split(tensor.reshape(-1), length))
+
+
+def losses(model: Model, state: State, rows: Tensor, adapt_epoch: int | None, labelled: int) -> Losses:
     """Run the forward pass of every model on batches `rows` (G, m, columns); each result is (M,).
 
     Models are independent, so the gradient of the sum of their losses holds the gradient of each. That leaves one
@@ -88,12 +212,11 @@ def losses(
     """
 
     def one(trained: Stacked, own: Stacked, shared: Stacked, batch: Tensor, weight: Tensor) -> Losses:
-        arguments = (batch, weight, adapt_epoch, guarded, labelled)
-        result: Losses = functional_call(model, {**trained, **own, **shared}, arguments)
+        result: Losses = functional_call(model, {**trained, **own, **shared}, (batch, weight, adapt_epoch, labelled))
         return result
 
     own, shared, weight = state.own, state.shared, state.weight
-    g, k = state.layout.groups, state.layout.together
+    g, k = state.groups, state.together
     if g * k == 1:  # a fleet of one is the model itself
         result = one(state.parameters(), _viewed(own), _viewed(shared), rows[0], weight.view(()))
     elif g == 1:
@@ -138,7 +261,7 @@ def tried(model: Model, recipe: Recipe, data: TrainingData, epochs: int) -> Tria
         if scores.shape[1] != outputs and not wider:
             raise ValueError(f"the head gives {scores.shape[1]} outputs; task={copied.task!r} needs {outputs}.")
         shared = frozenset(f"penalty.{name}" for name in _unadapted(copied.penalty, z[:labelled], s[:labelled], epochs))
-        saved = _saved_bytes(lambda: copied(rows, torch.ones((), dtype=rows.dtype), None, False, labelled))
+        saved = _saved_bytes(lambda: copied(rows, torch.ones((), dtype=rows.dtype), None, labelled))
         trained = sum(p.numel() for name, p in copied.named_parameters() if is_trained(name, p))
         draws = not torch.equal(before, torch.get_rng_state())
         return Trial(draws, shared, 2 * saved + 8 * trained * rows.element_size())

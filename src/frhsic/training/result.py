@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +14,7 @@ from torch.func import functional_call
 from frhsic._warnings import warn
 from frhsic.penalties.base import Penalty
 from frhsic.training.data import Member, TrainingData
-from frhsic.training.model import Model
-from frhsic.training.state import Course, State
+from frhsic.training.model import Model, State
 
 # Bytes, about, of the widest layer in one piece of the predictions.
 CHUNK_BYTES = 256 * 2**20
@@ -97,18 +96,15 @@ class Bottleneck(nn.Module):
         return int(self.inward.any(0).sum())
 
 
-class _Pair(nn.Module):
+class _Network(nn.Module):
     """Representation and raw scores of rows, under the names that parameters have in a fleet."""
 
-    def __init__(self, encoder: nn.Module, head: nn.Module, bottleneck: nn.Module | None) -> None:
+    def __init__(self, encoder: nn.Module, head: nn.Module, bottleneck: nn.Module) -> None:
         super().__init__()
-        self.encoder = encoder
-        self.head = head
-        self.bottleneck = bottleneck
+        self.encoder, self.head, self.bottleneck = encoder, head, bottleneck
 
     def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        z = self.encoder(rows)
-        z = z if self.bottleneck is None else self.bottleneck(z)
+        z = self.bottleneck(self.encoder(rows))
         return z, self.head(z)
 
 
@@ -133,6 +129,10 @@ class Fleet:
     diverged : Tensor
         Epoch in which a model's loss or parameters became infinite or NaN, −1 if they never did, (M,). Such a model
         keeps the parameters that it had before that epoch.
+    network : nn.Module
+        Encoder, head and bottleneck, for the tensors of one model.
+    penalty : Penalty
+        The penalty, for the `penalty_state` of one model.
     seconds : float
         Wall-clock time of training.
     """
@@ -144,10 +144,8 @@ class Fleet:
     history: History
     epochs_done: Tensor
     diverged: Tensor
-    encoder: nn.Module
-    head: nn.Module
+    network: _Network
     penalty: Penalty
-    bottleneck: nn.Module | None = None
     seconds: float = 0.0
 
     def __len__(self) -> int:
@@ -179,17 +177,14 @@ class Fleet:
         If directions of Z were cut (:meth:`cuts`), the encoder is a sequence of two modules: the one that was trained,
         and the :class:`Bottleneck`.
         """
-        pair = copy.deepcopy(_Pair(self.encoder, self.head, self.bottleneck))
-        own = {name: values[index].detach().clone() for name, values in (self.parameters | self.buffers).items()}
-        pair.load_state_dict(own)
-        pair = pair.to(self.device).eval()
-        if pair.bottleneck is None or not self.cuts(index):
-            return pair.encoder, pair.head
-        return nn.Sequential(pair.encoder, pair.bottleneck), pair.head
+        network = copy.deepcopy(self.network)
+        network.load_state_dict({name: values[index] for name, values in (self.parameters | self.buffers).items()})
+        encoder, head = network.encoder, network.head
+        return nn.Sequential(encoder, network.bottleneck) if self.cuts(index) else encoder, head
 
     def cuts(self, index: int) -> bool:
         """Return whether directions of a model's Z were cut: it was penalized, and there were enough rows."""
-        return self.bottleneck is not None and self.members[index].weight > 0
+        return isinstance(self.network.bottleneck, Bottleneck) and self.members[index].weight > 0
 
     def select(self, indices: Sequence[int]) -> Fleet:
         """Return the fleet of some of the models, in the order given."""
@@ -214,16 +209,78 @@ class Fleet:
             shape = f"shape {tuple(x.shape)}" if hasattr(x, "shape") else type(x).__name__
             raise ValueError(f"x is {shape}; pass a tensor (n, d), or (D, n, d) with the rows of {most + 1} splits.")
         x = x.to(next(iter(self.parameters.values())))
-        model, stacked = _Pair(self.encoder, self.head, self.bottleneck).eval(), self.parameters | self.buffers
+        stacked = self.parameters | self.buffers
         width = max([x.shape[-1], *(values.shape[1] for values in self.parameters.values() if values.ndim > 1)])
         rows = max(1, CHUNK_BYTES // (4 * width * x.element_size()))
 
         def one(index: int, own: Tensor) -> Tensor:
             state = {name: values[index] for name, values in stacked.items()}
-            return torch.cat([functional_call(model, state, (part,))[output] for part in torch.split(own, rows)])
+            return torch.cat([functional_call(self.network, state, (part,))[output] for part in torch.split(own, rows)])
 
         with torch.no_grad():
             return torch.stack([one(i, x[m.split] if x.ndim == 3 else x) for i, m in enumerate(self.members)])
+
+
+class Course:
+    """The course of a training of models at once: what was measured, how far each model came, and its best state.
+
+    With held-out rows a model ends with the state of its best epoch on them. The criterion is the whole objective, task
+    loss + λ · penalty. It is measured at the end of each epoch, in batches of the training size, since a penalty
+    depends on it, with the penalty's state of that epoch: it does not adapt to held-out rows. An adversary that learns
+    during training is weak at first, so its early epochs look better than they are; stop such models by hand. Weight
+    decay is not in the criterion.
+
+    A model stops after `patience` epochs without improvement. It is trained on while others still improve, but that
+    changes nothing for it: what a model becomes does not depend on the fleet that it is in.
+
+    Parameters
+    ----------
+    state : State
+        State of the models.
+    epochs : int
+        Number of epochs.
+    patience : int
+        Epochs without improvement after which a model stops.
+    objective : callable or None
+        Returns task loss + λ · penalty of each model on the held-out rows, (M,); None without such rows.
+    """
+
+    def __init__(self, state: State, epochs: int, patience: int, objective: Callable[[], Tensor] | None) -> None:
+        self.state, self.patience, self.objective = state, patience, objective
+        flat = state.flat.detach()
+        self.curves = flat.new_full((epochs, 3, len(flat)), torch.nan)  # task loss, penalty, held-out objective
+        self.done = torch.zeros(len(flat), dtype=torch.int64, device=flat.device)  # (M,) whole epochs
+        self.diverged, self.best_epoch = torch.full_like(self.done, -1), torch.full_like(self.done, -1)
+        self.waited = torch.zeros_like(self.done)  # epochs since the best one
+        self.least = flat.new_full((len(flat),), torch.inf)
+        self.best = [] if objective is None else [tensor.detach().clone() for tensor in state.kept()]
+
+    @property
+    def running(self) -> Tensor:
+        """Whether each model is still trained, (M,)."""
+        return self.state.alive & (self.waited < self.patience)
+
+    @torch.no_grad()
+    def note(self, epoch: int, rows: int) -> None:
+        """End an epoch whose steps have been launched: write down its means, and keep the models that improved.
+
+        A model whose objective has never been finite counts as improved, so that it ends as without held-out rows.
+        """
+        before, means = self.running, self.state.sums / rows
+        self.state.settle()
+        finished = before & self.state.alive
+        self.diverged = torch.where(before & ~finished, epoch, self.diverged)
+        self.done += finished
+        self.curves[epoch, :2] = torch.where(finished, means, torch.nan)
+        if self.objective is None:
+            return
+        objective = self.objective()
+        self.curves[epoch, 2] = torch.where(finished, objective, torch.nan)
+        improved = finished & ((objective < self.least) | ~torch.isfinite(self.least))
+        self.least = torch.where(improved, objective, self.least)
+        self.best_epoch = torch.where(improved, epoch, self.best_epoch)
+        self.waited = torch.where(improved, 0, self.waited + 1)
+        self.state.keep(self.best, improved)
 
 
 def assembled(courses: Sequence[Course], order: Sequence[int], model: Model) -> Fleet:
@@ -237,7 +294,7 @@ def assembled(courses: Sequence[Course], order: Sequence[int], model: Model) -> 
         return {name: torch.cat([tensors[name].detach() for tensors in stacked])[at] for name in stacked[0]}
 
     def rest(state: State) -> dict[str, Tensor]:
-        together = state.layout.together
+        together = state.together
         return state.own | {name: values.repeat_interleave(together, dim=0) for name, values in state.shared.items()}
 
     def noted(name: str) -> Tensor:
@@ -247,7 +304,7 @@ def assembled(courses: Sequence[Course], order: Sequence[int], model: Model) -> 
     curves = torch.cat([course.curves.cpu() for course in courses], dim=2)[..., back]
     task, penalty, held_out = curves.permute(1, 2, 0)  # each (M, E)
     measured = courses[0].objective is not None
-    members = [member for state in states for member in state.layout.members]
+    members = [member for state in states for member in state.members]
     return Fleet(
         members=tuple(members[i] for i in back.tolist()),
         parameters=joined(lambda state: state.parameters(len(state.weight))),
@@ -256,8 +313,7 @@ def assembled(courses: Sequence[Course], order: Sequence[int], model: Model) -> 
         history=History(task, penalty, held_out if measured else None, noted("best_epoch") if measured else None),
         epochs_done=noted("done"),
         diverged=noted("diverged"),
-        encoder=model.encoder,
-        head=model.head,
+        network=_Network(model.encoder, model.head, nn.Identity()).eval(),
         penalty=model.penalty,
     )
 
@@ -281,31 +337,23 @@ def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
     >>> floored(fleet, data, 0.01).module(0)[0][1].rank < 50
     True
     """
-    if floor == 0 or all(member.weight == 0 for member in fleet.members):
-        return fleet
     d = fleet.transform(data.x[:, :2]).shape[2]
-    if not enough_rows(data.rows, d):
+    if floor == 0 or all(member.weight == 0 for member in fleet.members) or not enough_rows(data.rows, d):
         return fleet
-    mean, covariance = _moments(fleet, data.x, d)
-    eye = torch.eye(d, dtype=covariance.dtype, device=fleet.device)
-    whole = torch.tensor([member.weight == 0 for member in fleet.members], device=fleet.device)
-    whole = (whole | ~covariance.isfinite().all(2).all(1))[:, None, None]
-    covariance = torch.where(whole, eye, covariance)
-    variance = covariance.diagonal(dim1=1, dim2=2).clamp_min(0)
-    size = (variance + mean * mean).sqrt()
-    spread = torch.where(variance.sqrt() > CONSTANT * size, variance.sqrt(), 0)  # (M, d)
-    per_spread = torch.where(spread > 0, 1 / spread, 0)
-    variances, directions = torch.linalg.eigh(per_spread[:, :, None] * covariance * per_spread[:, None, :])
-    inward = per_spread[:, :, None] * directions * (variances >= floor)[:, None, :]
-    outward = directions.mT * spread[:, None, :]
+
+    def maps(index: int, member: Member) -> tuple[Tensor, ...]:
+        if member.weight > 0:
+            z = fleet.select([index]).transform(data.x)[0].double()
+            if bool(z.isfinite().all()):
+                return _principal(z, floor)
+        return torch.zeros(d), torch.eye(d), torch.eye(d)
+
     like = next(iter(fleet.parameters.values()))
-    cut = {
-        "mean": torch.where(whole[:, 0], 0, mean),
-        "inward": torch.where(whole, eye, inward),
-        "outward": torch.where(whole, eye, outward),
-    }
-    buffers = {f"bottleneck.{name}": values.to(like) for name, values in cut.items()}
-    return replace(fleet, bottleneck=Bottleneck(d).to(like), buffers=fleet.buffers | buffers)
+    parts = zip(*(maps(index, member) for index, member in enumerate(fleet.members)))
+    mean, inward, outward = (torch.stack([values.to(like) for values in part]) for part in parts)
+    cut = {"bottleneck.mean": mean, "bottleneck.inward": inward, "bottleneck.outward": outward}
+    network = _Network(fleet.network.encoder, fleet.network.head, Bottleneck(d).to(like)).eval()
+    return replace(fleet, network=network, buffers=fleet.buffers | cut)
 
 
 def enough_rows(rows: int, d: int) -> bool:
@@ -313,20 +361,15 @@ def enough_rows(rows: int, d: int) -> bool:
     return rows >= ROWS_PER_DIRECTION * d
 
 
-def _moments(fleet: Fleet, x: Tensor, d: int) -> tuple[Tensor, Tensor]:
-    """Return mean (M, d) and covariance (M, d, d) of z over the rows of each model's split, in float64.
-
-    Two passes over the rows keep all digits if the mean is far from zero. Only a piece of z is held at a time.
-    """
-    rows = max(1, CHUNK_BYTES // (8 * d * len(fleet)))
-
-    def pieces() -> Iterator[Tensor]:
-        for start in range(0, x.shape[1], rows):
-            yield fleet.transform(x[:, start : start + rows]).double()
-
-    mean = sum((z.sum(1) for z in pieces()), torch.zeros(())) / x.shape[1]
-    covariance = sum(((z - mean[:, None]).mT @ (z - mean[:, None]) for z in pieces()), torch.zeros(())) / x.shape[1]
-    return mean, covariance
+def _principal(z: Tensor, floor: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the mean of z (n, d), and the maps A and B of a :class:`Bottleneck`, (d, d) each."""
+    mean = z.mean(0)
+    covariance = torch.cov(z.mT, correction=0).reshape(z.shape[1], -1)  # of one column it is a scalar
+    variance = covariance.diagonal()
+    spread = torch.where(variance.sqrt() > CONSTANT * (variance + mean * mean).sqrt(), variance.sqrt(), 0)
+    per_spread = torch.where(spread > 0, 1 / spread, 0)
+    variances, directions = torch.linalg.eigh(per_spread[:, None] * covariance * per_spread)
+    return mean, per_spread[:, None] * directions * (variances >= floor), directions.mT * spread
 
 
 def warn_of_divergence(fleet: Fleet) -> None:
