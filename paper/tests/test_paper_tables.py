@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 from pytest import approx
+from scipy import stats
 
-from frhsic_paper.comparisons import holm, variants_table
+from frhsic_paper.comparisons import corrected_t, holm, variants_table
 from frhsic_paper.frontiers import chosen, frontier, is_error, matched, naup_by_repeat, shared_repeats
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, cached, printed, printed_sweeps
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS, PAPER_WEIGHTS, PUBLISHED
@@ -15,55 +16,37 @@ from frhsic_paper.studies.agreement import agreement, agreement_table, counts, d
 from frhsic_paper.studies.tradeoff import matched_table, metrics_table, pareto_summary
 from frhsic_paper.studies.transfer import head_deviations, heads_table
 from frhsic_paper.table import Column, Spread, Table
-from paper_records import sweep
+from paper_records import made, sweep
 
 
 def published_records(weights=None):
     """The published means as records of one repeat."""
     return [
-        {
-            "dataset": r["dataset"],
-            "method": r["method"],
-            "weight": r["weight"],
-            "repeat": 0,
-            "performance": r["performance"],
-            "gdp_logit_uniform": r["gdp"],
-        }
+        r | {"repeat": 0, "gdp_logit_uniform": r["gdp"]}
         for r in printed_sweeps()
         if weights is None or r["method"] == "none" or r["weight"] in weights
     ]
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
-def test_matched_rule_on_the_published_sweeps_gives_the_printed_table(dataset):
-    points = {p.method: p for p in matched(published_records(), dataset, PUBLISHED)}
-    rows = [r for r in printed("matched_performance") if r["dataset"] == dataset]
-    assert [r["method"] for r in rows] == ["none", *PRINTED_SIX]
+@pytest.mark.parametrize(
+    ("table", "weights", "methods"),
+    [("matched_performance", None, ("none", *PRINTED_SIX)), ("pareto_summary", PAPER_WEIGHTS, ("none", *METHODS))],
+)
+def test_matched_rule_on_the_published_sweeps_gives_the_printed_tables(table, weights, methods, dataset):
+    points = {p.method: p for p in matched(published_records(weights), dataset, PUBLISHED)}
+    rows = [r for r in printed(table) if r["dataset"] == dataset]
+    assert {r["method"] for r in rows} == set(methods)
     for row in rows:
         point = points[row["method"]]
         if row["performance"] is None:
-            assert point.performance is None
-            assert point.gdp is None
+            assert (point.performance, point.gdp) == (None, None)
         else:
             # printed with three decimals, Crime's error with four
             assert point.performance.mean == approx(row["performance"], abs=5.1e-4 if dataset != "crime" else 5.1e-5)
             assert point.gdp.mean == approx(row["gdp"], abs=5.1e-4)
-        if row["naup"] is not None:
+        if row.get("naup") is not None:
             assert point.naup == approx(row["naup"], abs=5.1e-4)
-
-
-@pytest.mark.parametrize("dataset", DATASETS)
-def test_matched_rule_on_nine_weights_gives_the_printed_pareto_summary(dataset):
-    points = {p.method: p for p in matched(published_records(PAPER_WEIGHTS), dataset, PUBLISHED)}
-    rows = [r for r in printed("pareto_summary") if r["dataset"] == dataset]
-    assert len(rows) == 8
-    for row in rows:
-        point = points[row["method"]]
-        if row["performance"] is None:
-            assert point.performance is None
-        else:
-            assert point.performance.mean == approx(row["performance"], abs=5.1e-4 if dataset != "crime" else 5.1e-5)
-            assert point.gdp.mean == approx(row["gdp"], abs=5.1e-4)
 
 
 def test_summary_table_has_a_row_for_each_method_and_a_dash_where_nothing_is_inside_the_band():
@@ -110,85 +93,43 @@ def test_another_draw_is_listed_and_not_counted():
     assert sum(not cell.within for cell in cells) == 64
 
 
-def splits(repeats=20, advantage=0.1, seed=0, methods=("frhsic", "frem", "hsic")):
+def splits(repeats=20, advantage=0.1):
     """A sweep of two weights with validation rows, in which `hsic` has lower GDP by `advantage`."""
-    rng = np.random.default_rng(seed)
-    records = []
+    rng, records = np.random.default_rng(0), []
     for repeat in range(repeats):
         shift = rng.normal(scale=0.005)
-
-        def record(method, weight, performance, gdp, repeat=repeat, shift=shift):
-            noise = rng.normal(scale=0.002, size=4)
-            return {
-                "dataset": "compas",
-                "method": method,
-                "weight": weight,
-                "repeat": repeat,
-                "diverged": False,
-                "performance": performance + shift + noise[0],
-                "validation_performance": performance + shift + noise[1],
-                "gdp_probability": abs(gdp + noise[2]),
-                "validation_gdp_probability": abs(gdp + noise[3]),
-                "probe_r2_linear": 0.1,
-                "probe_r2_cosines": 0.2,
-            }
-
-        records.append(record("none", 0.0, 0.80, 0.50))
-        for method in methods:
+        points = [("none", 0.0, 0.80, 0.50)]
+        for method in ("frhsic", "frem", "hsic"):
             better = advantage if method == "hsic" else 0.0
-            records.append(record(method, 1.0, 0.80, 0.40 - better))
-            records.append(record(method, 10.0, 0.60, 0.20 - better))
+            points += [(method, 1.0, 0.80, 0.40 - better), (method, 10.0, 0.60, 0.20 - better)]
+        for method, weight, performance, gdp in points:
+            noise = rng.normal(scale=0.002, size=4)
+            records.append({
+                "dataset": "compas", "method": method, "weight": weight, "repeat": repeat, "diverged": False,
+                "performance": performance + shift + noise[0], "validation_performance": performance + shift + noise[1],
+                "gdp_probability": abs(gdp + noise[2]), "validation_gdp_probability": abs(gdp + noise[3]),
+                "probe_r2_linear": 0.1, "probe_r2_cosines": 0.2,
+            })  # fmt: skip
     return records
 
 
+def on_validation(dataset, *rows):
+    """Records of one repeat from method, weight, performance and GDP on validation rows, and GDP on test rows."""
+    columns = ("method", "weight", "validation_performance", "validation_gdp_probability", "gdp_probability")
+    shared = {"dataset": dataset, "repeat": 0, "performance": 0.8}
+    return [shared | dict(zip(columns, row, strict=True)) for row in rows]
+
+
 def test_the_corrected_rule_chooses_on_validation_rows_and_reports_test_rows():
-    records = [
-        {
-            "method": "none",
-            "weight": 0.0,
-            "validation_performance": 0.8,
-            "validation_gdp_probability": 0.5,
-            "gdp_probability": 0.5,
-        },
-        # chosen: inside the band of .792 on validation rows, and the least GDP there
-        {
-            "method": "frem",
-            "weight": 1.0,
-            "validation_performance": 0.795,
-            "validation_gdp_probability": 0.3,
-            "gdp_probability": 0.9,
-        },
-        {
-            "method": "frem",
-            "weight": 2.0,
-            "validation_performance": 0.799,
-            "validation_gdp_probability": 0.4,
-            "gdp_probability": 0.1,
-        },
-        {
-            "method": "frem",
-            "weight": 3.0,
-            "validation_performance": 0.700,
-            "validation_gdp_probability": 0.0,
-            "gdp_probability": 0.0,
-        },
-        # nothing inside the band: the best performance
-        {
-            "method": "adv",
-            "weight": 1.0,
-            "validation_performance": 0.60,
-            "validation_gdp_probability": 0.1,
-            "gdp_probability": 0.2,
-        },
-        {
-            "method": "adv",
-            "weight": 2.0,
-            "validation_performance": 0.70,
-            "validation_gdp_probability": 0.3,
-            "gdp_probability": 0.4,
-        },
-    ]
-    records = [r | {"dataset": "compas", "repeat": 0, "performance": r["validation_performance"]} for r in records]
+    records = on_validation(
+        "compas",
+        ("none", 0.0, 0.8, 0.5, 0.5),
+        ("frem", 1.0, 0.795, 0.3, 0.9),  # chosen: inside the band of .792 on validation rows, and the least GDP there
+        ("frem", 2.0, 0.799, 0.4, 0.1),
+        ("frem", 3.0, 0.700, 0.0, 0.0),
+        ("adv", 1.0, 0.60, 0.1, 0.2),
+        ("adv", 2.0, 0.70, 0.3, 0.4),  # nothing inside the band: the best performance
+    )
     picks = chosen(records, "compas", "gdp_probability")
     assert [(r["weight"], inside) for r, inside in picks["frem"]] == [(1.0, True)]
     assert [(r["weight"], inside) for r, inside in picks["adv"]] == [(2.0, False)]
@@ -197,15 +138,9 @@ def test_the_corrected_rule_chooses_on_validation_rows_and_reports_test_rows():
 
 
 def test_an_error_is_matched_from_above():
-    records = [
-        {"method": "none", "weight": 0.0, "validation_performance": 1.0, "validation_gdp_probability": 0.5},
-        {"method": "frem", "weight": 1.0, "validation_performance": 1.009, "validation_gdp_probability": 0.3},
-        {"method": "frem", "weight": 2.0, "validation_performance": 1.011, "validation_gdp_probability": 0.1},
-    ]
-    records = [
-        r | {"dataset": "crime", "repeat": 0, "performance": 1.0, "gdp_probability": r["validation_gdp_probability"]}
-        for r in records
-    ]
+    records = on_validation(
+        "crime", ("none", 0.0, 1.0, 0.5, 0.5), ("frem", 1.0, 1.009, 0.3, 0.3), ("frem", 2.0, 1.011, 0.1, 0.1)
+    )
     ((record, inside),) = chosen(records, "crime", "gdp_probability")["frem"]
     assert (record["weight"], inside) == (1.0, True)
 
@@ -217,17 +152,11 @@ def test_a_model_that_diverged_is_left_out():
 
 
 def test_only_repeats_that_every_method_has_are_compared():
-    records = [
-        {"dataset": "adult", "method": m, "repeat": r}
-        for m, repeats in (("none", 3), ("hsic", 2))
-        for r in range(repeats)
+    kept = [
+        *made(dataset="adult", method=("none", "hsic"), repeat=range(2)),
+        *made(dataset="crime", method="hsic", repeat=4),
     ]
-    records += [{"dataset": "crime", "method": "hsic", "repeat": 4}]
-    kept = [(r["dataset"], r["method"], r["repeat"]) for r in shared_repeats(records)]
-    assert kept == [
-        *(("adult", m, r) for m in ("none", "hsic") for r in range(2)),
-        ("crime", "hsic", 4),
-    ]
+    assert shared_repeats([*kept, {"dataset": "adult", "method": "none", "repeat": 2}]) == kept
 
 
 def test_holm_adjusts_by_rank_and_never_decreases():
@@ -254,53 +183,25 @@ def test_variants_carry_standard_errors_over_splits():
 
 def test_deviation_over_heads_of_the_paper_s_files_is_the_derived_one():
     names = {"Linear": "linear", "MLP": "mlp", "RandomForest": "forest", "SVM": "svm"}
-    records = [
-        {
-            "dataset": r["dataset"],
-            "method": r["method"],
-            "weight": r["weight"],
-            "repeat": 0,
-            "head": names[r["head"]],
-            "gdp": r["gdp"],
-        }
-        for r in cached("transfer_lambda10")
-    ]
+    records = [r | {"repeat": 0, "head": names[r["head"]], "performance": 0.5} for r in cached("transfer_lambda10")]
     # standard deviations (ddof 0) of the cached GDP over four heads
     for method, value in (("frhsic", 0.2751903), ("frem", 0.2151128), ("reg-gdp", 0.0201106), ("none", 0.4256649)):
         weight = next(r["weight"] for r in records if r["dataset"] == "adult" and r["method"] == method)
         assert np.mean([*head_deviations(records, "adult", method, weight).values()]) == approx(value, abs=1e-6)
     assert head_deviations(records[:3], "adult", "frhsic", 10.0) == {}  # three of four heads are no table row
-    assert len(heads_table([r | {"performance": 0.5} for r in records], PUBLISHED).rows) == 15
+    assert len(heads_table(records, PUBLISHED).rows) == 15
 
 
 def test_printed_cells_stand_beside_ours_for_both_variants():
-    records = [
-        {
-            "dataset": "adult",
-            "method": m,
-            "weight": w,
-            "repeat": 0,
-            "performance": 0.8,
-            "gdp_probability": 0.1,
-            "eo_gdp_probability": 0.2,
-        }
-        for m, w in (("none", 0.0), ("DP", 0.1), ("EO", 0.1))
-    ]
-    table = equal_opportunity.gdp_table(records, CORRECTED)
-    row = next(r for r in table.rows if r[2] == "EO")
+    records = made(
+        dataset="adult", method=("none", "DP", "EO"), weight=lambda r: 0.0 if r["method"] == "none" else 0.1, repeat=0,
+        performance=0.8, gdp_probability=0.1, eo_gdp_probability=0.2,
+    )  # fmt: skip
+    row = next(r for r in equal_opportunity.gdp_table(records, CORRECTED).rows if r[2] == "EO")
     assert row[3:5] == (0.849, 0.406)
     assert row[6].mean == 0.2
-    records = [
-        {
-            "dataset": "adult",
-            "method": "Sum",
-            "weight": 50.0,
-            "repeat": 0,
-            "performance": 0.8,
-            "gdp_logit_uniform": 0.1,
-            "gdp_logit_uniform_2": 0.3,
-        }
-    ]
+    gaps = {"performance": 0.8, "gdp_logit_uniform": 0.1, "gdp_logit_uniform_2": 0.3}
+    records = made(dataset="adult", method="Sum", weight=50.0, repeat=0, **gaps)
     row = next(r for r in multi_attribute.gdp_table(records, PUBLISHED).rows if r[0] == "Sum")
     assert row[2:5] == (0.849, 0.678, 0.759)
     assert [float(c) for c in row[5:]] == [0.8, 0.1, 0.3]
@@ -314,7 +215,7 @@ def test_matched_table_marks_the_least_gdp_of_each_dataset():
 
 
 def test_a_ragged_table_is_refused():
-    with pytest.raises(ValueError, match="2 cells; the table has 1 columns"):
+    with pytest.raises(ValueError, match="2 cells"):
         Table((Column("a"),), ((1, 2),))
 
 
@@ -338,7 +239,7 @@ def test_the_task_comes_from_the_records_and_otherwise_from_the_list_of_datasets
 
 
 def test_the_synthetic_tables_hold_the_contraction():
-    records = sweep("synthetic", "corrected", ("synthetic",), ("frhsic", "hsic"), (0.1, 5.0), 3)
+    records = sweep("corrected", ("synthetic",), ("frhsic", "hsic"), (0.1, 5.0), 3)
     tables = (
         synthetic.path_table(records, CORRECTED),
         ablation_kernel.kernel_table(records, CORRECTED),
@@ -349,3 +250,77 @@ def test_the_synthetic_tables_hold_the_contraction():
         (row,) = (row for row in table.rows if "t = 1/2" in str(row[1]))
         cells = dict(zip((column.name for column in table.columns), row))
         assert (float(cells["accuracy"]), float(cells["GDP"])) == approx((accuracy, gdp / 2))
+
+
+# --- the test for splits that share rows
+
+
+def test_the_corrected_error_is_its_definition():
+    d = [0.02, -0.01, 0.05, 0.03, 0.00]
+    variance = sum((x - sum(d) / 5) ** 2 for x in d) / 4
+    test = corrected_t(d, 0.25)
+    assert test.mean == approx(0.018)
+    assert test.error == approx(math.sqrt((1 / 5 + 0.25) * variance))
+    assert test.pvalue == approx(2 * stats.t.sf(test.mean / test.error, 4))
+    assert (test.low + test.high) / 2 == approx(test.mean)
+    assert (test.high > 0 > test.low) == (test.pvalue > 0.05)
+
+
+def test_without_shared_rows_it_is_the_paired_t_test():
+    d = np.random.default_rng(0).normal(0.1, 1, 12)
+    test, known = corrected_t(d, 0.0), stats.ttest_1samp(d, 0)
+    interval = known.confidence_interval(0.95)
+    assert (test.pvalue, test.low, test.high) == approx((known.pvalue, interval.low, interval.high))
+
+
+def test_sign_and_scale_of_the_differences():
+    d = np.random.default_rng(1).normal(0.3, 1, 8)
+    test, mirrored = corrected_t(d, 0.3), corrected_t(-7 * d, 0.3)
+    assert mirrored.pvalue == approx(test.pvalue)
+    assert mirrored.error == approx(7 * test.error)
+
+
+@pytest.mark.parametrize(
+    ("d", "pvalue"), [([0.4], 1.0), ([0.0, 0.0, 0.0], 1.0), ([0.25, 0.25, 0.25], 0.0)], ids=["one", "equal", "constant"]
+)
+def test_limits(d, pvalue):
+    assert corrected_t(d, 0.25).pvalue == pvalue
+
+
+def test_a_negative_share_is_refused():
+    with pytest.raises(ValueError, match="rows"):
+        corrected_t([0.1, 0.2], -1.0)
+
+
+def equal_methods(datasets: int, seed: int, n: int = 200, splits: int = 20) -> tuple[int, int]:
+    """Compare two classifiers that are equal in law; return how often each of two tests rejects at 5 %.
+
+    Each predicts by one of two exchangeable features. Splits as in the sweep: 65 % train, 20 % test.
+    """
+    generator = np.random.default_rng(seed)
+    test, train = round(0.2 * n), round(0.65 * n)
+    corrected = plain = 0
+    for _ in range(datasets):
+        y = generator.choice([-1.0, 1.0], n)
+        x = generator.normal(size=(n, 2)) + 0.5 * y[:, None]
+        orders = generator.permuted(np.tile(np.arange(n), (splits, 1)), axis=1)
+        fitted, tested = orders[:, :train], orders[:, -test:]
+        side = np.sign((x[fitted] * y[fitted][..., None]).mean(1, keepdims=True))
+        right = np.sign((x[tested] - x[fitted].mean(1, keepdims=True)) * side) == y[tested][..., None]
+        d = right[..., 0].mean(1) - right[..., 1].mean(1)
+        corrected += corrected_t(d, test / train).pvalue < 0.05
+        plain += stats.wilcoxon(d).pvalue < 0.05
+    return corrected, plain
+
+
+def test_two_equal_methods_are_told_apart_no_more_often_than_the_level():
+    corrected, plain = equal_methods(400, seed=0)
+    assert corrected <= stats.binom.ppf(0.999, 400, 0.05)
+    assert plain > 4 * stats.binom.ppf(0.999, 400, 0.05)  # what a test that takes splits for independent does
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [60, 200, 1000])
+def test_the_level_in_many_tables(n):
+    corrected, _ = equal_methods(4000, seed=n, n=n)
+    assert corrected <= stats.binom.ppf(0.999, 4000, 0.05)
