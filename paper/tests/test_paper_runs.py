@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
+from joblib import parallel_config
 from pytest import approx
 from typer.testing import CliRunner
 
@@ -17,6 +21,7 @@ from frhsic_paper.grid import Grid, Splits, by_name, run
 from frhsic_paper.models import Key, Model, chosen_on_validation, store_all
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import CORRECTED, PROTOCOLS, PUBLISHED
+from frhsic_paper.side_by_side import tasks, train_side_by_side
 from frhsic_paper.steps import Training
 from frhsic_paper.studies import STUDIES
 from frhsic_paper.study import named
@@ -32,7 +37,7 @@ def stand_ins(monkeypatch):
     monkeypatch.setattr("frhsic_paper.grid.load_dataset", toy_dataset)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def one_thread():
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -47,6 +52,7 @@ def small(name, protocol):
 GRID = Grid("small", ("a", "b"), by_name("frhsic", "reg-gdp"), (0.1, 1.0), 2, Splits(), epochs=1, source=small)
 
 ALL_KEPT = (measure_information, store_all)
+COMMAND = ["reproduce", "bound", "--dataset", "crime", "--epochs", "1", "--device", "cpu"]
 
 
 def on_cpu(folder, **others):
@@ -61,30 +67,40 @@ def without_times(found):
     return [{key: value for key, value in record.items() if key != "seconds"} for record in found]
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The grid, run from end to end with its models; tests copy what they change."""
+    options = on_cpu(tmp_path_factory.mktemp("whole"))
+    run(GRID, PUBLISHED, options, ALL_KEPT)
+    return options
+
+
+@pytest.fixture
+def copied(whole, tmp_path):
+    return replace(whole, out=Path(shutil.copytree(whole.out, tmp_path / "copy")))
+
+
 class KilledError(Exception):
     pass
 
 
 def killer(after):
-    told = []
+    left = iter(range(after - 1))
 
     def watch(text):
-        told.append(text)
-        if len(told) == after:
+        if next(left, None) is None:
             raise KilledError
 
     return watch
 
 
 @pytest.mark.parametrize("after", [1, 4])
-def test_a_run_that_was_killed_and_started_again_gives_the_same_records(tmp_path, after):
-    whole, cut = on_cpu(tmp_path / "whole"), on_cpu(tmp_path / "cut")
-    expected = run(GRID, PUBLISHED, whole, ALL_KEPT)
+def test_a_run_that_was_killed_and_started_again_gives_the_same_records(tmp_path, whole, after):
+    cut = on_cpu(tmp_path)
     with pytest.raises(KilledError):
         run(GRID, PUBLISHED, replace(cut, watch=killer(after)), ALL_KEPT)
     (cut.out / f".{'0' * 32}.part").write_bytes(b"PAR1 half of a file")  # a write that was cut off
-    found = run(GRID, PUBLISHED, cut, ALL_KEPT)
-    assert without_times(found) == without_times(expected)
+    assert without_times(run(GRID, PUBLISHED, cut, ALL_KEPT)) == without_times(records_of(whole))
     assert without_times(records_of(cut)) == without_times(records_of(whole))
     assert records_of(cut, "mutual-information") == records_of(whole, "mutual-information")
     both = [models.load(options.model_file("small", PUBLISHED)) for options in (whole, cut)]
@@ -93,20 +109,17 @@ def test_a_run_that_was_killed_and_started_again_gives_the_same_records(tmp_path
         assert all(torch.equal(value, both[1][key][name]) for name, value in state.items())
 
 
-def test_a_unit_of_which_some_records_are_lost_is_trained_anew(tmp_path):
-    options = on_cpu(tmp_path)
-    expected = run(GRID, PUBLISHED, options)
-    records.write(options.file("small", PUBLISHED), [r for i, r in enumerate(expected) if i != 3])
-    found = run(GRID, PUBLISHED, options)
-    by_model = {Key.of(r): r for r in without_times(found)}
+def test_a_unit_of_which_some_records_are_lost_is_trained_anew(copied):
+    expected = records_of(copied)
+    records.write(copied.file("small", PUBLISHED), [r for i, r in enumerate(expected) if i != 3])
+    by_model = {Key.of(r): r for r in without_times(run(GRID, PUBLISHED, copied))}
     assert [by_model[Key.of(r)] for r in expected] == without_times(expected)
 
 
 @pytest.mark.slow
-def test_processes_give_the_records_of_one(tmp_path):
-    expected = run(GRID, PUBLISHED, on_cpu(tmp_path / "one"))
-    found = run(GRID, PUBLISHED, on_cpu(tmp_path / "two", workers=2))
-    assert without_times(found) == without_times(expected)
+def test_processes_give_the_records_of_one(tmp_path, whole):
+    found = run(GRID, PUBLISHED, on_cpu(tmp_path, workers=2))
+    assert without_times(found) == without_times(records_of(whole))
 
 
 def test_records_say_how_they_were_trained_and_those_of_other_terms_are_trained_again(tmp_path):
@@ -125,11 +138,10 @@ def test_records_say_how_they_were_trained_and_those_of_other_terms_are_trained_
     assert next(r["weight_decay"] for r in again if r["method"] == "frhsic") == 0.001
 
 
-def test_records_say_task_epochs_device_and_versions(tmp_path):
-    found = run(replace(GRID, datasets=("a",), repeats=1), PUBLISHED, on_cpu(tmp_path))
+def test_records_say_task_epochs_device_and_versions(whole):
     shared = {"part": "models", "task": "binary", "epochs": 1, "device": "cpu", "torch": torch.__version__}
-    assert all(record | shared == record for record in found)
-    assert all(len(record["depends_on"]) == 12 and record["frhsic"] for record in found)
+    assert all(record | shared == record for record in records_of(whole))
+    assert all(len(record["depends_on"]) == 12 and record["frhsic"] for record in records_of(whole))
 
 
 CHANGES = {
@@ -151,29 +163,23 @@ def test_a_unit_is_stale_once_what_it_depends_on_differs(change):
     assert replace(GRID, repeats=1).depends_on("a", "frhsic", PUBLISHED) == before.depends_on
 
 
-def test_a_finished_file_is_left_alone_also_by_a_run_of_fewer_repeats(tmp_path):
-    options = on_cpu(tmp_path)
-    run(GRID, PUBLISHED, options)
-    before = options.file("small", PUBLISHED).read_bytes()
-    told = []
-    found = run(GRID, PUBLISHED, replace(options, repeats=1, watch=told.append))
-    assert options.file("small", PUBLISHED).read_bytes() == before
+def test_a_finished_file_is_left_alone_also_by_a_run_of_fewer_repeats(copied):
+    before, told = copied.file("small", PUBLISHED).read_bytes(), []
+    assert len(run(GRID, PUBLISHED, replace(copied, repeats=1, watch=told.append))) == 20
+    assert copied.file("small", PUBLISHED).read_bytes() == before
     assert told == []
-    assert len(found) == 20
 
 
 def interrupting(after, monkeypatch):
     """Let the training of a fleet be interrupted once some fleets are trained."""
-    trained = []
+    original, left = grids.train, iter(range(after))
 
     def train(*arguments, **named):
         fleet = original(*arguments, **named)
-        trained.append(fleet)
-        if len(trained) > after:
+        if next(left, None) is None:
             raise KeyboardInterrupt
         return fleet
 
-    original = grids.train
     monkeypatch.setattr("frhsic_paper.grid.train", train)
 
 
@@ -189,8 +195,7 @@ def test_an_interrupted_fleet_leaves_no_record(tmp_path, monkeypatch):
 
 def test_the_command_exits_with_130_when_interrupted(tmp_path, monkeypatch):
     interrupting(0, monkeypatch)
-    command = ["reproduce", "bound", "--dataset", "crime", "--epochs", "1", "--out", str(tmp_path), "--workers", "1"]
-    shown = CliRunner().invoke(app, command)
+    shown = CliRunner().invoke(app, [*COMMAND, "--out", str(tmp_path), "--workers", "1"])
     assert shown.exit_code == 130
     assert "interrupted" in shown.output
     assert not list(tmp_path.rglob("*.parquet"))
@@ -216,15 +221,10 @@ def test_stored_models_give_the_scores_of_the_fleet(tmp_path):
 
 def record(weight, performance, gdp, *, regression=False, repeat=0, method="frhsic", diverged=False):
     return {
-        "dataset": "d",
-        "method": method,
-        "weight": weight,
-        "repeat": repeat,
-        "diverged": diverged,
-        "task": "regression" if regression else "binary",
-        "validation_performance": performance,
+        "dataset": "d", "method": method, "weight": weight, "repeat": repeat, "diverged": diverged,
+        "task": "regression" if regression else "binary", "validation_performance": performance,
         "validation_gdp_probability": gdp,
-    }
+    }  # fmt: skip
 
 
 def test_the_chosen_model_has_the_lowest_gdp_within_one_per_cent_of_the_baseline(tmp_path):
@@ -242,21 +242,18 @@ def test_the_chosen_model_has_the_lowest_gdp_within_one_per_cent_of_the_baseline
 
 
 def test_of_a_regression_the_performance_is_an_error(tmp_path):
-    sweep = tmp_path / "sweep.parquet"
-    records.write(sweep, [record(0.0, 0.0200, 0.5, method="none", regression=True)])
-    found = [
-        record(w, e, g, regression=True) for w, e, g in ((0.1, 0.0195, 0.3), (1.0, 0.0202, 0.2), (9.0, 0.0203, 0.1))
-    ]
+    sweep, error = tmp_path / "sweep.parquet", partial(record, regression=True)
+    records.write(sweep, [error(0.0, 0.0200, 0.5, method="none")])
+    found = [error(0.1, 0.0195, 0.3), error(1.0, 0.0202, 0.2), error(9.0, 0.0203, 0.1)]
     assert chosen_on_validation(found, sweep, repeats=1) == [1]
-    diverged = record(0.5, 0.019, 0.0, regression=True, diverged=True)
+    diverged = error(0.5, 0.019, 0.0, diverged=True)
     assert chosen_on_validation([found[2], diverged], sweep, repeats=1) == [0]
 
 
 def test_models_of_a_unit_take_the_place_of_those_it_had(tmp_path):
     path = tmp_path / "m.safetensors"
-    first, second = Key("d", "m", 0.1, 0), Key("d", "m", 1.0, 0)
-    other = Key("d", "other", 0.1, 0)
-    models.store(path, "d", "m", {first: {"a": torch.zeros(2)}})
+    second, other = Key("d", "m", 1.0, 0), Key("d", "other", 0.1, 0)
+    models.store(path, "d", "m", {Key("d", "m", 0.1, 0): {"a": torch.zeros(2)}})
     models.store(path, "d", "other", {other: {"a": torch.ones(2)}})
     models.store(path, "d", "m", {second: {"a": torch.full((2,), 2.0)}})
     assert {key: state["a"].tolist() for key, state in models.load(path).items()} == {other: [1, 1], second: [2, 2]}
@@ -349,7 +346,6 @@ def test_the_sweep_measures_mutual_information_of_every_model_of_its_first_repea
 
 def test_every_study_has_a_step_and_the_grids_of_a_file_are_different_parts():
     assert all(s.train or s.measure or s.made_by for s in STUDIES)
-    assert len({s.name for s in STUDIES}) == len(STUDIES)
     steps = {id(step): step for s in STUDIES for step in s.train if isinstance(step, Training)}
     parts = [(grid.study, grid.part) for grid in (step.grid(CORRECTED) for step in steps.values())]
     assert len(parts) == len(set(parts))
@@ -357,8 +353,7 @@ def test_every_study_has_a_step_and_the_grids_of_a_file_are_different_parts():
 
 def test_the_command_runs_a_study_once_and_then_finds_it_done(tmp_path, monkeypatch):
     monkeypatch.setattr("frhsic_paper.studies.STUDIES", (with_one_method("bound"),))
-    command = ["reproduce", "bound", "--dataset", "crime", "--epochs", "1", "--out", str(tmp_path), "--device", "cpu"]
-    command += ["--workers", "1", "--protocol", "both"]
+    command = [*COMMAND, "--out", str(tmp_path), "--workers", "1", "--protocol", "both"]
     first = CliRunner().invoke(app, command)
     assert first.exit_code == 0, first.output
     assert "published bound crime frhsic: 2 models" in first.output
@@ -373,11 +368,10 @@ def test_the_command_runs_a_study_once_and_then_finds_it_done(tmp_path, monkeypa
 def test_the_command_gives_the_same_records_on_a_cluster_that_loses_a_worker(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("frhsic_paper.studies.STUDIES", (with_one_method("bound"),))
-    command = ["reproduce", "bound", "--dataset", "crime", "--epochs", "2", "--device", "cpu"]  # corrected protocol
     found = {}
     with dying_worker() as address:
         for name, more in (("here", ["--workers", "1"]), ("there", ["--scheduler", address])):
-            shown = CliRunner().invoke(app, [*command, *more, "--out", str(tmp_path / name)])
+            shown = CliRunner().invoke(app, [*COMMAND, "--epochs", "2", *more, "--out", str(tmp_path / name)])
             assert shown.exit_code == 0, shown.output
             files = sorted((tmp_path / name / "quick").glob("*.parquet"))
             found[name] = {file.name: records.read(file) for file in files}
@@ -389,3 +383,28 @@ def test_the_command_gives_the_same_records_on_a_cluster_that_loses_a_worker(tmp
                 for key in one
                 if "seconds" not in key
             ), name
+
+
+# --- studies that are trained at the same time
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+def test_every_grid_is_a_part_of_one_task_and_running_times_of_none(protocol):
+    runs = [study for study in named(STUDIES, ["all"]) if study.published or not protocol.printed]
+    wanted = {id(step) for study in runs for step in study.train if isinstance(step, Training)}
+    given = Counter(id(study(name).train[step]) for _, name, steps in tasks(runs, [protocol]) for step in steps)
+    assert given == Counter(wanted)
+    assert "runtime" not in {name for _, name, _ in tasks(STUDIES, [protocol])}
+
+
+def test_studies_trained_at_a_time_have_the_records_of_those_trained_in_turn(tmp_path, monkeypatch):
+    monkeypatch.setattr("frhsic_paper.grid.load_dataset", partial(toy_dataset, n=1500))
+    studies = named(STUDIES, ["weight-selection", "bound"])
+    together, in_turn = (Options(tmp_path / name, "cpu", ("crime",), epochs=1, repeats=1) for name in ("a", "b"))
+    with parallel_config("threading"):  # processes take seconds to start
+        train_side_by_side(studies, [CORRECTED], together, processes=2)
+    for one in studies:
+        run_study(one, CORRECTED, in_turn, "train")
+        a, b = ([*map(records.content, records_of(options, one.name, CORRECTED))] for options in (together, in_turn))
+        assert a == b
+        assert a

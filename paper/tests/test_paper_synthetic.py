@@ -68,12 +68,12 @@ def test_hsic_of_a_gaussian_sample_is_near_the_truth(dtype):
 
 
 def test_distance_correlation_has_the_limits_of_the_theorem():
-    def of(r: float) -> float:
-        return gaussian_pair(1, correlation=r).distance_correlation
-
-    assert of(1e-4) / 1e-4 == pytest.approx(0.89066, abs=2e-4)  # Székely et al. (2007), Theorem 7 (iii)
-    assert of(1 - 1e-12) == pytest.approx(1.0, abs=1e-5)
-    assert of(-0.4) == of(0.4) <= 0.4
+    small, near_one, negative, positive = (
+        gaussian_pair(1, correlation=r).distance_correlation for r in (1e-4, 1 - 1e-12, -0.4, 0.4)
+    )
+    assert small / 1e-4 == pytest.approx(0.89066, abs=2e-4)  # Székely et al. (2007), Theorem 7 (iii)
+    assert near_one == pytest.approx(1.0, abs=1e-5)
+    assert negative == positive <= 0.4
 
 
 def test_the_mean_gap_of_the_gaussian_pair_is_seen_in_a_sample():
@@ -116,10 +116,7 @@ def test_independence_has_every_answer_zero():
     assert pair.eipm() == pytest.approx(0, abs=1e-7)
 
 
-GENERATORS = (gaussian_pair, synthetic_task)
-
-
-@pytest.mark.parametrize("generator", GENERATORS)
+@pytest.mark.parametrize("generator", [gaussian_pair, synthetic_task])
 def test_a_seed_gives_the_same_sample_and_another_seed_another(generator, dtype):
     first, again, other = (generator(30, random_state=seed, dtype=dtype) for seed in (1, 1, 2))
     assert torch.equal(first.s, again.s)
@@ -127,17 +124,13 @@ def test_a_seed_gives_the_same_sample_and_another_seed_another(generator, dtype)
     assert first.s.dtype == dtype
 
 
-@pytest.mark.parametrize("generator", GENERATORS)
-def test_a_sample_has_at_least_one_row(generator):
-    with pytest.raises(ValueError, match="needs at least 1 rows"):
-        generator(0)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: gaussian_pair(0), "at least 1 rows"),
+        (lambda: synthetic_task(0), "at least 1 rows"),
         (lambda: gaussian_pair(5, correlation=1.0), "strictly between"),
-        (lambda: gaussian_pair(5).hsic(0.0), "bandwidth_z is 0.0"),
+        (lambda: gaussian_pair(5).hsic(0.0), "bandwidth_z"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(call, message):
