@@ -1,4 +1,4 @@
-"""Probes: they recover what is there and nothing else, and say what chance gives."""
+"""Probes recover what is there and nothing else and say what chance gives; the calibration error is without bias."""
 
 import math
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
+from frhsic.calibration import calibration_error
 from frhsic.probes import ProbeSums, cross_fitted_scores, held_out_r2, linear_probe_of_sums, probe
 
 
@@ -29,8 +30,6 @@ def test_a_probe_recovers_what_is_there_and_nothing_else():
     assert probe(z[:400], square[:400], "trees").r2 > 0.8
     assert probe(z, noise, "linear").r2 < 0.01
     assert probe(z[:400], noise[:400], "trees").r2 < 0.05
-    with pytest.raises(ValueError, match="constant"):
-        probe(z, np.ones(1500), "linear")
 
 
 def test_a_probe_recovers_the_order_of_a_skewed_attribute():
@@ -83,8 +82,40 @@ def test_scores_of_a_head_take_fewer_groups_than_folds():
     assert np.corrcoef(scores, y)[0, 1] > 0.99
 
 
-def test_sums_of_a_constant_attribute_are_refused():
-    x = np.linspace(-1, 1, 50)
-    sums = ProbeSums.of(x[:, None], np.column_stack([np.zeros(50), x]), np.arange(50) % 5)
-    with pytest.raises(ValueError, match="s is constant: there is nothing to recover"):
-        linear_probe_of_sums(sums, 1, [0], 1)
+def test_a_constant_attribute_is_refused():
+    x, constant = np.linspace(-1, 1, 50), np.zeros(50)
+    sums = ProbeSums.of(x[:, None], np.column_stack([constant, x]), np.arange(50) % 5)
+    for call in (lambda: probe(x[:, None], constant, "linear"), lambda: linear_probe_of_sums(sums, 1, [0], 1)):
+        with pytest.raises(ValueError, match="constant"):
+            call()
+
+
+def calibration_by_pairs(scores, y, bins):
+    total = 0.0
+    for b in np.unique(bins):
+        r = (y - scores)[bins == b]
+        n = len(r)
+        if n > 1:
+            total += n * sum(r[i] * r[j] for i in range(n) for j in range(n) if i != j) / (n * (n - 1))
+    return float(np.sqrt(max(0.0, total / len(y))))
+
+
+def test_the_calibration_error_is_the_mean_product_of_residuals_over_pairs_of_a_bin():
+    scores = np.array([0.1, 0.1, 0.1, 0.6, 0.6, 0.9, 0.9, 0.9])
+    y = np.array([1, 0, 1, 0, 0, 1, 1, 0])
+    expected = calibration_by_pairs(scores, y, scores)
+    assert expected > 0
+    assert calibration_error(scores, y) == pytest.approx(expected, rel=1e-12)
+    order = np.random.default_rng(0).permutation(8)
+    assert calibration_error(scores[order], y[order]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_squared_calibration_error_is_without_bias():
+    """Scores that are .1 too high everywhere: the mean of the squares, unclipped, is .01, also with few rows."""
+    rng = np.random.default_rng(0)
+    squares = []
+    for _ in range(600):
+        p = rng.uniform(0.1, 0.6, size=300)
+        squares.append(calibration_error(p + 0.1, rng.random(300) < p) ** 2)
+    error = np.std(squares) / np.sqrt(len(squares))
+    assert abs(np.mean(squares) - 0.01) < 4 * error + 2e-4  # clipping at 0 adds a little
