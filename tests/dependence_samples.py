@@ -64,6 +64,11 @@ def within(values: list[float]) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1) / len(values) ** 0.5)
 
 
+def at_least(share: float, hits: Any) -> bool:
+    """Whether hits are at least as frequent as a share, up to three standard errors."""
+    return bool(np.mean(hits) >= share - 3 * (share * (1 - share) / len(hits)) ** 0.5)
+
+
 def ksg_by_definition(z, s, k, inside):
     """Count neighbours one by one; `inside` compares a distance with the radius."""
     n = len(z)

@@ -1,8 +1,7 @@
-"""Generalized demographic parity: truths, invariance, level, coverage, weights, clusters and bad input."""
-
-from __future__ import annotations
+"""GDP, the rank gap and the curve: truths, invariance, level, coverage, weights, clusters and limits."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,19 +10,13 @@ import torch
 from pytest import approx
 from scipy.stats import norm
 
+from dependence_samples import at_least
 from dependence_samples import sloped as sample
-from frhsic.parity import (
-    correlation_ratio,
-    equal_opportunity_gdp,
-    gdp,
-    gdp_curve,
-    gdp_difference,
-    local_mean,
-    standardized_gdp,
-)
+from frhsic import parity
+from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean, rank_gap, smoothed_gdp, standardized_gdp
 from frhsic.parity.curve import _variance_without_effect
-from frhsic.parity.gap import tail_share
-from frhsic.parity.local_means import Cells
+from frhsic.parity.gap import gap_of_each, tail_share
+from frhsic.parity.local_means import Cells, skewed
 
 QUICK = {"resamples": 0}
 
@@ -192,22 +185,24 @@ def test_a_fixed_coarse_resolution_misses_what_oscillates_and_the_default_finds_
 
 def test_the_seed_reproduces_the_result():
     f, s = sample(100, 15)
-    first = gdp(f, s, random_state=None, resamples=50)
-    assert gdp(f, s, random_state=first.seed, resamples=50) == first
-    one, two = gdp(f, s, random_state=1, resamples=50), gdp(f, s, random_state=2, resamples=50)
-    assert one.value == two.value
-    assert one.interval != two.interval
+    for measure in (partial(gdp, resamples=50), partial(smoothed_gdp, bandwidth=0.1)):
+        first = measure(f, s, random_state=None)
+        assert measure(f, s, random_state=first.seed) == first
+        other = measure(f, s, random_state=first.seed + 1)
+        assert other.value == first.value
+        assert other.interval != first.interval
     drawn = gdp(f, s, random_state=torch.Generator().manual_seed(3), resamples=50)
     assert drawn == gdp(f, s, random_state=drawn.seed, resamples=50)
     assert all(math.isnan(v) for v in (*gdp(f, s, **QUICK).interval, gdp(f, s, **QUICK).pvalue))
 
 
-def test_classes_are_measured_one_by_one_and_the_largest_is_reported():
+@pytest.mark.parametrize("measure", [gdp, partial(smoothed_gdp, bandwidth=0.1)])
+def test_classes_are_measured_one_by_one_and_the_largest_is_reported(measure):
     rng = np.random.default_rng(160)
     f, s = sample(300, 16)
     scores = np.stack([rng.random(300), f, 0.5 * f], axis=1)
-    result = gdp(scores, s)
-    alone = [gdp(column, s) for column in scores.T]
+    result = measure(scores, s)
+    alone = [measure(column, s) for column in scores.T]
     assert result.per_column == approx([r.value for r in alone], rel=1e-12)
     assert result.value == result.per_column[1]
     low, high = result.interval  # simultaneous, hence wider
@@ -254,11 +249,6 @@ def test_the_correlation_ratio_has_its_truth_inside_its_interval(slope):
     truth = slope**2 / 12 / (slope**2 / 12 + 0.09)
     results = [correlation_ratio(*sample(400, 700 + seed, slope)) for seed in range(200)]
     assert at_least(0.95, [r.interval[0] <= truth <= r.interval[1] for r in results])
-
-
-def at_least(share, hits):
-    """Whether hits are at least as frequent as a share, up to three standard errors."""
-    return np.mean(hits) >= share - 3 * math.sqrt(share * (1 - share) / len(hits))
 
 
 @pytest.mark.parametrize(
@@ -310,12 +300,14 @@ def test_rows_that_count_and_the_worst_of_several_attributes():
     assert float(gdp(f, s, where=y, **QUICK)) == expected
     frame = pd.DataFrame({"age": s, "hours": np.arange(200.0)})
     values = [gdp(f, column, **QUICK).value for _, column in frame.items()]
-    assert gdp_difference(None, f, sensitive_features=frame) == max(values)
-    assert equal_opportunity_gdp(y, f, sensitive_features=frame) >= expected
+    assert parity.gdp_difference(None, f, sensitive_features=frame) == max(values)
+    assert parity.equal_opportunity_gdp(y, f, sensitive_features=frame) >= expected
 
 
 def test_a_constant_score_has_no_gap():
     assert float(gdp([0.1] * 6, np.arange(6))) == approx(0, abs=1e-15)
+    result = rank_gap(np.full(50, 0.3), np.arange(50.0), resamples=20)
+    assert (result.value, result.interval) == (0.0, (0.0, 0.0))
 
 
 @pytest.mark.slow
@@ -450,3 +442,111 @@ def test_scores_in_single_precision_are_measured_in_double():
     double = tuple(x.astype(np.float64) for x in single)
     for measure in (gdp, standardized_gdp, correlation_ratio):
         assert measure(*single) == measure(*double)
+
+
+# --- ranks -----------------------------------------------------------------------------------------------------
+
+
+def rank_gap_by_definition(f, s):
+    """Mean over nine deciles of the share-weighted distance of each level's rate from the overall rate."""
+    gaps = []
+    for k in range(1, 10):
+        q = min(value for value in f if (f <= value).sum() * 10 >= k * len(f))
+        above = f > q
+        gaps.append(sum((s == v).mean() * abs(above[s == v].mean() - above.mean()) for v in np.unique(s)))
+    return np.mean(gaps)
+
+
+@pytest.mark.parametrize("values", [2, 3, 5])
+def test_the_rank_gap_is_its_definition_where_signs_are_certain(values):
+    s = np.repeat(np.arange(values), 60)
+    f = np.round(np.tile(np.linspace(0, 1, 60), values), 1) + s  # ten scores in each level, levels overlap in one
+    assert float(rank_gap(f, s, **QUICK)) == approx(rank_gap_by_definition(f, s), rel=0.02)
+
+
+def test_the_rank_gap_is_the_mean_gap_of_decisions_at_the_deciles():
+    rng = np.random.default_rng(1)
+    s = rng.integers(4, size=200)
+    f = np.round(s + 2 * rng.standard_normal(200))
+    cuts = np.sort(f)[[math.ceil(k * 200 / 10) - 1 for k in range(1, 10)]]
+    each = [gdp(f > q, s, **QUICK).value if (f > q).any() else 0.0 for q in cuts]
+    result = rank_gap(f, s, **QUICK)
+    assert len(set(cuts)) < 9  # deciles that coincide count as often as they occur
+    assert result.per_column == approx(each, rel=1e-12)
+    assert float(result) == approx(np.mean(each), rel=1e-12)
+
+
+def test_the_rank_gap_of_the_attribute_itself_has_its_closed_form():
+    """Five equal levels: two deciles each at the shares .2, .4, .6, .8 gaps 2 p (1 - p); one at the top."""
+    s = np.repeat(np.arange(5.0), 100)
+    assert float(rank_gap(s, s, **QUICK)) == approx(2 * 2 * (0.16 + 0.24 + 0.24 + 0.16) / 9, rel=1e-3)
+
+
+def test_increasing_maps_of_the_score_do_not_change_its_rank_gap():
+    rng = np.random.default_rng(2)
+    s, f = rng.standard_normal((2, 300))
+    f = np.round(f + s, 1)
+    weights, people = rng.random(300), rng.integers(100, size=300)
+    options = {"sample_weight": weights, "groups": people, "resamples": 30}
+    first = rank_gap(f, s, **options)
+    for mapped in (np.exp(f), f**3, 0.5 + 1e-3 * f):
+        assert rank_gap(mapped, s, **options) == first
+
+
+def test_repeated_rows_are_weights_of_the_rank_gap():
+    rng = np.random.default_rng(3)
+    s = rng.integers(3, size=120).astype(float)
+    f = s + rng.standard_normal(120)
+    counts = rng.integers(1, 3, size=120)
+    twice = rank_gap(np.repeat(f, counts), np.repeat(s, counts), groups=np.repeat(np.arange(120), counts), **QUICK)
+    assert float(rank_gap(f, s, sample_weight=counts, **QUICK)) == approx(float(twice), abs=0.01)
+
+
+def test_the_rank_gap_keeps_its_level_and_covers_zero_where_the_score_is_independent():
+    draws = [np.random.default_rng([seed, 4]).standard_normal((2, 100)) for seed in range(40)]
+    results = [rank_gap(f, s, resamples=99, random_state=seed) for seed, (f, s) in enumerate(draws)]
+    assert at_least(0.95, [r.pvalue > 0.05 for r in results])
+    assert at_least(0.95, [r.interval[0] == 0 for r in results])
+
+
+def test_the_interval_of_the_rank_gap_covers_and_its_standard_error_is_that_of_samples():
+    """Three equal levels, the score is their number plus normal noise; the truth is that of a million rows."""
+
+    def leveled(n, seed):
+        rng = np.random.default_rng([seed, 5])
+        s = rng.integers(3, size=n).astype(float)
+        return s + rng.standard_normal(n), s
+
+    f, s = leveled(10**6, 0)
+    rates = np.array([[(f[s == v] > q).mean() for v in range(3)] for q in np.quantile(f, np.arange(1, 10) / 10)])
+    truth = np.abs(rates - rates.mean(axis=1, keepdims=True)).mean()
+    results = [rank_gap(*leveled(400, 1 + seed), resamples=50) for seed in range(100)]
+    assert at_least(0.95, [r.interval[0] <= truth <= r.interval[1] for r in results])
+    errors, values = [r.standard_error for r in results], [r.value for r in results]
+    assert np.mean(errors) == approx(np.std(values), rel=0.25)
+
+
+@pytest.mark.parametrize("design", ["rows", "weights", "clusters"])
+@pytest.mark.parametrize("ranks", [False, True])
+def test_columns_that_share_their_smoother_are_those_measured_alone(ranks, design):
+    rng = np.random.default_rng(8)
+    s = rng.normal(size=300)
+    scores = np.stack([s * slope + rng.exponential(size=300) for slope in (0, 0.1, 1)], axis=1)
+    weights = rng.uniform(0.5, 1.5, 300) if design == "weights" else None
+    people = np.arange(300) // 2 if design == "clusters" else None
+    alone = rank_gap if ranks else gdp
+    together = gap_of_each(scores, s, ranks=ranks, sample_weight=weights, groups=people, resamples=49)
+    for column, result in zip(scores.T, together):
+        one = alone(column, s, sample_weight=weights, groups=people, resamples=49)
+        assert result.value == approx(one.value, rel=1e-9)
+        assert result.interval == approx(one.interval, rel=1e-9)
+        assert result.standard_error == approx(one.standard_error, rel=1e-9)
+        assert np.isnan(result.pvalue)
+
+
+def test_noise_has_the_first_three_moments_of_the_scores():
+    skewness = np.array([-1.0, 0.0, 0.4, 1.0])
+    x, weights = np.polynomial.hermite_e.hermegauss(20)  # exact for polynomials of a normal number
+    drawn = skewed(np.tile(x, (4, 1)), skewness)
+    moments = [drawn**k @ weights / weights.sum() for k in (1, 2, 3)]
+    np.testing.assert_allclose(moments, [np.zeros(4), np.ones(4), skewness], atol=1e-12)
