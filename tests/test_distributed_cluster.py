@@ -106,7 +106,7 @@ def test_text_files_are_read(ending, separator, tmp_path):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--model", "m.frhsic"], "--model is not applied on a cluster; write its scores by frhsic predict"),
+        (["--model", "m.frhsic"], "are not used with --scheduler"),
         (["--score", "p", "--delimiter", ";"], "are not used with --scheduler"),
         (["--embedding", "age"], "nothing is left to audit"),
     ],

@@ -42,17 +42,12 @@ def matrix(x: Any, name: str, *, device: torch.device | str | None = None, allow
     torch.Size([3, 1])
     """
     tensor = _tensor(x, name)
-    if tensor.ndim == 0:
-        raise ValueError(f"{name} is a single number; pass one row per observation.")
     if tensor.ndim == 1:
         tensor = tensor[:, None]
-    if tensor.ndim != 2:
+    if tensor.ndim != 2 or 0 in tensor.shape:
         raise ValueError(
-            f"{name} has shape {tuple(tensor.shape)}; pass one row per observation and one column per feature "
-            f"(reshape to two dimensions)."
+            f"{name} has shape {tuple(tensor.shape)}; pass one row per observation and one column per feature."
         )
-    if tensor.shape[0] == 0 or tensor.shape[1] == 0:
-        raise ValueError(f"{name} is empty: its shape is {tuple(tensor.shape)}.")
     _require_finite(tensor, name, allow_missing)
     if not allow_missing:  # raw columns are scaled before anything is computed from them
         tensor = _in_range(tensor, name)
@@ -265,12 +260,10 @@ def column_names(x: Any, default: str, columns: int) -> list[str]:
 
 
 def _tensor(x: Any, name: str) -> Tensor:
-    if x is None:
-        raise TypeError(f"{name} is None; pass an array with one row per observation.")
     if isinstance(x, Tensor):
         return _floating(x, name)
-    if isinstance(x, (str, bytes)):
-        raise TypeError(f"{name} is text, not an array; pass the column's values.")
+    if x is None or isinstance(x, (str, bytes)):
+        raise TypeError(f"{name} is {x!r}; pass an array with one row per observation.")
     values = _numeric(x, name)
     # pandas and polars give read-only memory, which torch must not share, and it admits no negative strides, which a
     # reversed array of one row keeps even in C order; a 0-d array stays 0-d
@@ -373,14 +366,8 @@ def _in_range(tensor: Tensor, name: str) -> Tensor:
 
 
 def _floating(tensor: Tensor, name: str) -> Tensor:
-    if tensor.device.type == "meta":
-        raise TypeError(f"{name} is a tensor on the device meta, which holds no values; pass one that does.")
-    if tensor.layout != torch.strided or tensor.is_nested:
-        raise TypeError(
-            f"{name} is a sparse or nested tensor ({tensor.layout}); pass a dense one, such as x.to_dense()."
-        )
-    if tensor.is_quantized:
-        raise TypeError(f"{name} is quantized ({tensor.dtype}); pass {name}.dequantize().")
+    if tensor.device.type == "meta" or tensor.layout != torch.strided or tensor.is_nested or tensor.is_quantized:
+        raise TypeError(f"{name} is a sparse, nested or quantized tensor, or on the device meta; pass a dense one.")
     if tensor.dtype in (torch.float32, torch.float64):
         return tensor
     if tensor.dtype in (torch.float16, torch.bfloat16):
@@ -395,16 +382,13 @@ def _require_finite(tensor: Tensor, name: str, allow_missing: bool) -> None:
     if values.numel() and bool(torch.stack(values.aminmax()).isfinite().all()):
         return  # in most cases, and without a temporary matrix
     bad = torch.isinf(values) if allow_missing else ~torch.isfinite(values)
-    if not bool(bad.any()):
-        return
-    row, column = (int(i) for i in bad.nonzero()[0])
-    kind = "NaN" if bool(torch.isnan(values[row, column])) else "infinite"
-    place = f"row {row}" if tensor.shape[1] == 1 else f"row {row}, column {column}"
-    kinds = "infinite" if allow_missing else "NaN or infinite"
-    raise ValueError(
-        f"{name} holds {int(bad.sum())} values that are {kinds}; the first is {kind}, at {place}. "
-        "Drop those rows or impute them."
-    )
+    if bool(bad.any()):
+        row, column = (int(i) for i in bad.nonzero()[0])
+        kinds = "infinite" if allow_missing else "NaN or infinite"
+        raise ValueError(
+            f"{name} holds {int(bad.sum())} values that are {kinds}; the first is in row {row}, column {column}. Drop "
+            "those rows or impute them."
+        )
 
 
 def _is_default(index: Any) -> bool:

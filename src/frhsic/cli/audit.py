@@ -301,14 +301,11 @@ def _scheduled(
     from frhsic.distributed.frames import file_columns, read_files, table_files
     from frhsic.tables.columns import expand
 
-    if options.model is not None:
-        raise ValueError("--model is not applied on a cluster; write its scores by frhsic predict, and pass --score.")
-    if reading != type(reading)():
-        raise ValueError("--delimiter, --decimal and --encoding are not used with --scheduler; write Parquet.")
-    if options.groups is not None or options.row_weights is not None:
+    unused = [options.model, options.groups, options.row_weights, *vars(reading).values()]
+    if any(value is not None for value in unused):
         raise ValueError(
-            "--groups and --row-weights are not used with --scheduler, whose audit takes rows as independent and "
-            "equal. Write all rows of some of the groups into one file, and audit it without --scheduler."
+            "--model, --groups, --row-weights, --delimiter, --decimal and --encoding are not used with --scheduler: it "
+            "reads scores from Parquet and takes rows as independent and equal. Audit a file without --scheduler."
         )
     assert options.scheduler is not None
     paths = table_files(str(options.table))
