@@ -318,7 +318,8 @@ def sample_rows(family: str) -> tuple[Rows, np.ndarray]:
         y = rng.normal(size=n)
     means = expanded(family, means, rng.uniform(size=n))
     rows = Rows(family, base, means, y, weights, width=np.array(0.3))
-    return rows, rows.start() + 0.2 * rng.normal(size=len(rows.start()))
+    start = rows.parameters()[0]
+    return rows, start + 0.2 * rng.normal(size=len(start))
 
 
 def difference(function, at: np.ndarray) -> np.ndarray:

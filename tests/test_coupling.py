@@ -16,7 +16,7 @@ from frhsic.estimators.conditional import BoostedMeans
 from frhsic.estimators.coupling import DensityRatio, JointBasis, embedded, exchanged, permutation
 from frhsic.estimators.coupling import released as coupled
 
-QUICK = BoostedMeans(n_estimators=30, num_leaves=7, learning_rate=0.2, n_jobs=1)
+QUICK = BoostedMeans(30, n_jobs=1)
 
 JOINT = np.array([[0.16, 0.02, 0.02], [0.06, 0.10, 0.04], [0.02, 0.08, 0.20], [0.06, 0.10, 0.14]])
 """P(x, s) of four values of x and three levels of s."""

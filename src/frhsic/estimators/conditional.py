@@ -143,35 +143,34 @@ class TreeTable(TransformerMixin, BaseEstimator):
             ]
         return self
 
-    def transform(self, X: Any) -> Any:
+    def codes(self, X: Any) -> np.ndarray:
+        """Return the table as numbers: categories by their codes, which a booster does not write to its file."""
         check_is_fitted(self)
         if self.levels_ is None:
             return np.asarray(X, dtype=np.float64)
-        frame = to_pandas(X)
-        if all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes):
-            return frame.to_numpy(dtype=np.float64, na_value=np.nan)
-        columns = {f"x{j}": self._column(frame.iloc[:, j], levels) for j, levels in enumerate(self.levels_)}
-        if any(levels is not None for levels in self.levels_):
-            return pd.DataFrame(columns, index=frame.index)
-        return np.column_stack(list(columns.values()))  # which LightGBM reads faster
+        columns = (column for _, column in to_pandas(X).items())
+        return np.column_stack([self._numbers(column, levels) for column, levels in zip(columns, self.levels_)])
 
     @staticmethod
-    def _column(column: pd.Series[Any], levels: np.ndarray | None) -> Any:
-        if levels is not None:
-            codes, values = pd.factorize(column)
-            text = pd.Index([str(value) for value in values], dtype=object)
-            position = np.append(pd.Index(levels.astype(object)).get_indexer(text), -1)  # -1: missing
-            return pd.Categorical.from_codes(position[codes], categories=pd.RangeIndex(len(levels)))
+    def _numbers(column: pd.Series[Any], levels: np.ndarray | None) -> np.ndarray:
         name = f"column {column.name!r} of X"
-        return days(column, name)[0] if kind_of(column) == "date" else numbers(column, name)
+        if levels is None:
+            return days(column, name)[0] if kind_of(column) == "date" else numbers(column, name)
+        codes, values = pd.factorize(column)
+        text = pd.Index([str(value) for value in values], dtype=object)
+        position = np.append(pd.Index(levels.astype(object)).get_indexer(text), -1)[codes]
+        return np.where(position < 0, np.nan, position)
 
-    def codes(self, X: Any) -> np.ndarray:
-        """Return the table as numbers: categories by their codes, which a booster does not write to its file."""
-        x = self.transform(X)
-        if not isinstance(x, pd.DataFrame):
-            return np.asarray(x)
-        columns = (x[name].cat.codes.mask(lambda c: c < 0) if x[name].dtype == "category" else x[name] for name in x)
-        return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
+    def transform(self, X: Any) -> Any:
+        """Return the table with columns of categories, which LightGBM tells from numbers."""
+        codes = self.codes(X)
+        if not self.categorical:
+            return codes
+        frame = pd.DataFrame(codes).add_prefix("x")
+        for j, levels in enumerate(self.levels_ or ()):
+            if levels is not None:
+                frame[f"x{j}"] = pd.Categorical(codes[:, j], categories=range(len(levels)))
+        return frame
 
     @property
     def categorical(self) -> list[int]:
@@ -298,24 +297,16 @@ class BoostedTrees(BaseEstimator):
 class BoostedMeans(RegressorMixin, BaseEstimator):
     """The default model of all :math:`m_k` at once: a LightGBM for each k, which share the binned table.
 
-    Parameters
-    ----------
-    n_estimators, num_leaves, learning_rate, n_jobs
-        As in LightGBM. The trees are smaller and fewer than its defaults: most of what tells S is simple.
+    The trees are smaller and fewer than the defaults of LightGBM: most of what tells S is simple.
     """
 
-    def __init__(
-        self, *, n_estimators: int = 40, num_leaves: int = 15, learning_rate: float = 0.15, n_jobs: int | None = None
-    ) -> None:
+    def __init__(self, n_estimators: int = 40, *, n_jobs: int | None = None) -> None:
         self.n_estimators = n_estimators
-        self.num_leaves = num_leaves
-        self.learning_rate = learning_rate
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
         self.table_ = TreeTable().fit(X)
-        settings = {"objective": "regression", "num_leaves": self.num_leaves, "learning_rate": self.learning_rate}
-        settings |= {"num_threads": self.n_jobs or 1, "verbose": -1}
+        settings = {"num_leaves": 15, "learning_rate": 0.15, "num_threads": self.n_jobs or 1, "verbose": -1}
         x, categorical = self.table_.codes(X), self.table_.categorical
         rows = lightgbm.Dataset(x, y[:, 0], weight=sample_weight, params=settings, categorical_feature=categorical)
         self.boosters_ = []
@@ -379,12 +370,8 @@ def fold_of_rows(n: int, cv: int, labels: np.ndarray | None, groups: np.ndarray 
     >>> fold_of_rows(4, 2, None, np.array(["a", "a", "b", "b"]), 0).tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
     True
     """
-    seed %= 2**32
-    shuffled = {"shuffle": True, "random_state": seed}
-    if groups is not None:
-        splitter = GroupKFold(cv, **shuffled) if labels is None else StratifiedGroupKFold(cv, **shuffled)
-    else:
-        splitter = KFold(cv, **shuffled) if labels is None else StratifiedKFold(cv, **shuffled)
+    kinds: Any = ((StratifiedGroupKFold, GroupKFold), (StratifiedKFold, KFold))
+    splitter = kinds[groups is None][labels is None](cv, shuffle=True, random_state=seed % 2**32)
     fold = np.empty(n, dtype=np.int64)
     for j, (_, held_out) in enumerate(splitter.split(np.zeros(n), labels, groups)):
         fold[held_out] = j

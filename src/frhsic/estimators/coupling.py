@@ -452,10 +452,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _means(self, frame: pd.DataFrame, fold: np.ndarray) -> np.ndarray:
         """Return m, each row by the model that was fitted without its fold."""
-        m = np.zeros((len(frame), len(self.models_[0].predict(frame.iloc[:1]).ravel())))
-        for f in np.unique(fold):
-            m[fold == f] = self.models_[f].predict(frame[fold == f]).reshape(-1, m.shape[1])
-        return m
+        parts = [self.models_[f].predict(frame[fold == f]) for f in np.unique(fold)]
+        m = np.concatenate([np.reshape(part, (len(part), -1)) for part in parts])
+        return np.asarray(m[np.argsort(np.argsort(fold, kind="stable"))])
 
 
 def _filled(s: np.ndarray) -> np.ndarray:

@@ -85,7 +85,7 @@ def distilled(
     >>> model.model.predict(X).shape
     (500,)
     """
-    y, names = np.asarray(y), list(read_sensitive(sensitive_features, allow_missing=True).names)
+    y = np.asarray(y)
     if predictor.uses_sensitive or (is_classifier(predictor) and len(np.unique(y)) > 2):
         raise ValueError("a predictor that uses S, or that has more than two classes, cannot be distilled.")
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -101,23 +101,20 @@ def distilled(
     teacher = clone(predictor)
     fitted = teacher._fit(*rows_of(part > 1))
     assert fitted is not None
-    limits = {name: teacher.frontier_.absolute(name, one) for name, one in by_attribute(predictor.limit, names).items()}
+    assert teacher.frontier_ is not None
+    asked = by_attribute(predictor.limit, fitted[0].names)
+    limits = {name: teacher.frontier_.absolute(name, one) for name, one in asked.items()}
     own = float(getattr(teacher, "threshold_", 0.0))
     student, threshold = _imitation(teacher, estimator, check[0], *fitted)
-    gaps, aims = _gaps(teacher, student, threshold, check), _gaps(teacher, teacher, own, check)
-    ratios = [gaps[name].value / aims[name].value for name in names if limits[name] and aims[name].value > 0]
+    gaps, aims = (_measured(teacher, *model, check)[1] for model in ((student, threshold), (teacher, own)))
+    ratios = [gaps[name].value / aims[name].value for name in limits if limits[name] and aims[name].value > 0]
     excess = min(max([1.0, *ratios]), MOST_EXCESS)
     if excess > 1:
         teacher._choose({name: None if limit is None else limit / excess for name, limit in limits.items()})
         student, threshold = _imitation(teacher, estimator, check[0], *fitted)
-    return Distilled(
-        student,
-        threshold,
-        _performance(teacher, student, measure),
-        _performance(teacher, teacher, measure),
-        _gaps(teacher, student, threshold, measure),
-        _gaps(teacher, teacher, own, measure),
-    )
+    performance, gaps = _measured(teacher, student, threshold, measure)
+    teacher_performance, teacher_gaps = _measured(teacher, teacher, own, measure)
+    return Distilled(student, threshold, performance, teacher_performance, gaps, teacher_gaps)
 
 
 def _imitation(
@@ -151,24 +148,19 @@ def _scores(model: Any, X: Any) -> np.ndarray:
     return np.asarray(model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else model.predict(X))
 
 
-def _gaps(teacher: ParityEstimator, model: Any, threshold: float, rows: tuple[Any, ...]) -> dict[str, ParityResult]:
-    """Return the gap along each attribute that the teacher limits, the largest over its conditions."""
+def _measured(
+    teacher: ParityEstimator, model: Any, threshold: float, rows: tuple[Any, ...]
+) -> tuple[dict[str, float], dict[str, ParityResult]]:
+    """Return performance, and the gap along each attribute that the teacher limits, the largest over its conditions."""
     X, y, sensitive_features, weights, groups = rows
     scores, attributes = _scores(model, X), read_sensitive(sensitive_features, allow_missing=True)
+    if is_classifier(teacher):
+        y = y == teacher.classes_[1]
+        loss = log_loss(y, np.clip(scores, 1e-6, 1 - 1e-6), sample_weight=weights)
+        performance = {"log_loss": float(loss), "auc": float(roc_auc_score(y, scores, sample_weight=weights))}
+    else:
+        performance = {"squared_error": float(mean_squared_error(y, scores, sample_weight=weights))}
     scores = scores > threshold if teacher.aim == "decision" else scores
-    codes = y == teacher.classes_[1] if is_classifier(teacher) else y
     assert teacher.solution_ is not None
-    gaps = gaps_along(teacher.aim, teacher.solution_.blocks, scores, codes, attributes.values, weights, groups)
-    return {name: max(each, key=float) for name, each in zip(attributes.names, gaps)}
-
-
-def _performance(teacher: ParityEstimator, model: Any, rows: tuple[Any, ...]) -> dict[str, float]:
-    X, y, _, weights, _ = rows
-    scores = _scores(model, X)
-    if not is_classifier(teacher):
-        return {"squared_error": float(mean_squared_error(y, scores, sample_weight=weights))}
-    labels, clipped = y == teacher.classes_[1], np.clip(scores, 1e-6, 1 - 1e-6)
-    return {
-        "log_loss": float(log_loss(labels, clipped, sample_weight=weights)),
-        "auc": float(roc_auc_score(labels, scores, sample_weight=weights)),
-    }
+    gaps = gaps_along(teacher.aim, teacher.solution_.blocks, scores, y, attributes.values, weights, groups)
+    return performance, {name: max(each, key=float) for name, each in zip(attributes.names, gaps)}

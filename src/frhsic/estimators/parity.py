@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import accuracy_score, recall_score, roc_auc_score
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
@@ -56,12 +56,9 @@ class LeakingEstimatorWarning(UserWarning):
 def cross_fitted(
     fold: np.ndarray, fit: Callable[[np.ndarray], Any], predict: Callable[[Any, np.ndarray], np.ndarray]
 ) -> tuple[list[Any], np.ndarray]:
-    """Return what `fit` makes of the rows outside of each fold, and what `predict` makes of that in the fold.
-
-    `fit` takes the rows as booleans, (n,), and `predict` as their positions.
-    """
+    """Return what `fit` makes of the rows outside of each fold, and what `predict` makes of that in the fold."""
     held_out = [np.flatnonzero(fold == j) for j in range(fold.max() + 1)]
-    models = [fit(fold != j) for j in range(len(held_out))]
+    models = [fit(np.flatnonzero(fold != j)) for j in range(len(held_out))]
     parts = [predict(model, rows) for model, rows in zip(models, held_out)]
     return models, np.concatenate(parts)[np.argsort(np.concatenate(held_out))]
 
@@ -88,36 +85,6 @@ def is_given(estimator: Any) -> bool:
     """Return whether a model is used as it is: frozen, a function, or an object that only predicts."""
     fits = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
     return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
-
-
-def require_columns(model: Any, X: Any) -> None:
-    """Raise if a frame lacks columns that a model was fitted on, and name them; LightGBM would only count them."""
-    names = getattr(model, "feature_names_in_", ()) if is_frame(X) else ()
-    if lacking := [str(name) for name in names if name not in X.columns]:
-        raise ValueError(f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass them, too.")
-
-
-def warn_if_leaking(frozen: Any, sample: Sample, losses: Callable[[Any, np.ndarray], np.ndarray]) -> None:
-    """Warn if a frozen model is better on a fold than its clone that was fitted on the others, beyond chance.
-
-    `losses` returns the losses of a model on some rows.
-    """
-    model = frozen.estimator if isinstance(frozen, FrozenEstimator) else None
-    if model is None or is_given(model):
-        return
-    train, held_out = np.flatnonzero(sample.fold != 0), np.flatnonzero(sample.fold == 0)
-    try:
-        X = _safe_indexing(sample.X, train)
-        again = fit_with_weights(clone(model), X, sample.labels[train], sample.at(train)[0])
-        gain = losses(again, held_out) - losses(frozen, held_out)
-    except (TypeError, ValueError):  # a model that cannot be fitted on these rows was not fitted on them
-        return
-    if gain.mean() > LEAK_ERRORS * gain.std() / np.sqrt(len(gain)):
-        warn(
-            f"the frozen {type(model).__name__} predicts these rows better than its clone that was fitted without "
-            "them: it seems to have been trained on them. Fit on other rows, or pass it without FrozenEstimator.",
-            LeakingEstimatorWarning,
-        )
 
 
 class ParityEstimator(BaseEstimator, ABC):
@@ -192,14 +159,13 @@ class ParityEstimator(BaseEstimator, ABC):
         X, labels = typed_table(self, X, first=True, **others), target_column(self, y)
         check_consistent_length(X, labels)
         codes, n = self._codes(labels), len(labels)
-        weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, np.zeros((n, 1)), ensure_non_negative=True)
+            sample_weight = _check_sample_weight(sample_weight, codes, ensure_non_negative=True)
         seed = self.random_seed_ = seed_of(self.random_state)
         if sensitive_features is None:
             if self.limit is not None:
                 warn_without_attributes(self, "limit=None")
-            self.models_, self.attribute_models_ = [self._model_of_y(X, labels, weights)], []
+            self.models_, self.attribute_models_ = [self._model_of_y(X, labels, sample_weight)], []
             self.solution_ = self.frontier_ = self.choice_ = None
             return None
         s, names = sensitive_values(sensitive_features, n)
@@ -207,17 +173,14 @@ class ParityEstimator(BaseEstimator, ABC):
         self.sensitive_names_in_ = np.array(names, dtype=object)
         warn_of_suspicions(self, X, codes, None if self.uses_sensitive else s, names)
         groups = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
-        strata = codes if is_classifier(self) else None
-        fold = fold_of_rows(n, self._folds(codes, groups), strata, groups, seed)
-        sample = Sample(self._with_sensitive(X, s), codes, labels, s, tuple(names), weights, groups, fold)
-        blocks = tuple(
-            Block.fit(sample, attribute, condition)
-            for attribute, condition in product(range(len(names)), CONDITIONS[self.condition])
-        )
+        numeric = not is_classifier(self)
+        fold = fold_of_rows(n, self._folds(codes, groups), None if numeric else codes, groups, seed)
+        table = self._with_sensitive(X, s)
+        sample = Sample(table, codes, labels, s, tuple(names), sample_weight, groups, fold, seed, numeric)
+        blocks = tuple(Block.fit(sample, *pair) for pair in product(range(len(names)), CONDITIONS[self.condition]))
         self.models_, eta = self._models_of_y(sample)
         self.attribute_models_, means = self._models_of_s(sample, blocks, eta)
-        numbers, family = not is_classifier(self), self._family()
-        solution = Solution.fit(family, sample, blocks, eta, means, self.limit, numbers=numbers, seed=seed)
+        solution = Solution.fit(self._family(), sample, blocks, eta, means, self.limit)
         scores = [solution.out_of_fold(at, fold, eta, means) for at in range(len(SHARES))]
         performance = [self._performance(sample, one, solution.decides) for one in scores]
         path = np.stack([one > 0 for one in scores] if solution.decides else scores, axis=1).astype(np.float64)
@@ -271,18 +234,19 @@ class ParityEstimator(BaseEstimator, ABC):
         suited, kind = (is_classifier, "classifier") if is_classifier(self) else (is_regressor, "regressor")
         if self.estimator is not None and not is_given(self.estimator) and not suited(self.estimator):
             raise ValueError(f"estimator is {type(self.estimator).__name__}, which is no {kind}.")
+        if not is_classifier(self) and (self.aim == "decision" or self.condition is not None):
+            raise ValueError("a regressor takes aim='score' or 'rank' and no condition; decisions need classes.")
 
     def _family(self) -> Family:
         """Return the form of the predictor; if ranks or decisions may use S, the law of η given S tells the optimum."""
-        classes = getattr(self, "classes_", ())
         one = len(self.sensitive_names_in_) == 1 and self.condition is None
         if self.uses_sensitive and self.aim != "score" and one:
             return "clipped" if self.aim == "rank" else "clipped decision"
-        if len(classes) > 2:
-            return "classes"
-        families: dict[str, Family] = {"score": "binary", "rank": "rank", "decision": "decision"}
-        of_numbers: dict[str, Family] = {"score": "numbers", "rank": "rank of numbers"}
-        return (families if is_classifier(self) else of_numbers)[self.aim]
+        if not is_classifier(self):
+            return "numbers" if self.aim == "score" else "rank of numbers"
+        if self.aim != "score":
+            return self.aim
+        return "classes" if len(self.classes_) > 2 else "binary"
 
     def _folds(self, codes: np.ndarray, groups: np.ndarray | None) -> int:
         """Return the number of folds, at most as many as the rarest class has rows or as there are groups."""
@@ -305,42 +269,61 @@ class ParityEstimator(BaseEstimator, ABC):
     def _models_of_y(self, sample: Sample) -> tuple[list[Any], np.ndarray]:
         """Return the model of y of each fold, or the given one, and η of each row by a model that has not seen it."""
 
-        def eta(model: Any, rows: np.ndarray) -> np.ndarray:
-            return self._eta(model, _safe_indexing(sample.X, rows))
-
-        def fit(train: np.ndarray) -> Any:
-            rows = np.flatnonzero(train)
+        def fit(rows: np.ndarray) -> Any:
             return self._model_of_y(_safe_indexing(sample.X, rows), sample.labels[rows], sample.at(rows)[0])
 
+        def predict(model: Any, rows: np.ndarray) -> np.ndarray:
+            return self._eta(model, _safe_indexing(sample.X, rows))
+
         if not is_given(self.estimator):
-            return cross_fitted(sample.fold, fit, eta)
-        require_columns(self.estimator, sample.X)
-        warn_if_leaking(self.estimator, sample, lambda model, rows: self._losses(eta(model, rows), sample.y[rows]))
-        return [self.estimator], self._eta(self.estimator, sample.X)
+            return cross_fitted(sample.fold, fit, predict)
+        names = getattr(self.estimator, "feature_names_in_", ()) if is_frame(sample.X) else ()
+        if lacking := [str(name) for name in names if name not in sample.X.columns]:  # LightGBM would only count them
+            raise ValueError(f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass them, too.")
+        eta = self._eta(self.estimator, sample.X)
+        self._warn_if_leaking(sample, eta)
+        return [self.estimator], eta
+
+    def _warn_if_leaking(self, sample: Sample, eta: np.ndarray) -> None:
+        """Warn if a frozen model is better on a fold than its clone that was fitted on the others, beyond chance."""
+        model = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else None
+        if model is None or is_given(model):
+            return
+        train, held_out = np.flatnonzero(sample.fold != 0), np.flatnonzero(sample.fold == 0)
+        try:
+            X, X_held_out = _safe_indexing(sample.X, train), _safe_indexing(sample.X, held_out)
+            again = fit_with_weights(clone(model), X, sample.labels[train], sample.at(train)[0])
+            pair = self._eta(again, X_held_out), eta[held_out]
+        except (TypeError, ValueError):  # a model that cannot be fitted on these rows was not fitted on them
+            return
+        gain = np.subtract(*(self._losses(each, sample.y[held_out]) for each in pair))
+        if gain.mean() > LEAK_ERRORS * gain.std() / np.sqrt(len(gain)):
+            warn(
+                f"the frozen {type(model).__name__} predicts these rows better than its clone that was fitted without "
+                "them: it seems to have been trained on them. Fit on other rows, or pass it without FrozenEstimator.",
+                LeakingEstimatorWarning,
+            )
 
     def _models_of_s(
         self, sample: Sample, blocks: tuple[Block, ...], eta: np.ndarray
     ) -> tuple[list[list[Any]], np.ndarray]:
         """Return the models of m of each fold, one for each attribute, and m of each row by those without it."""
-        targets, clips = [block.targets(sample.s, sample.y) for block in blocks], self._family().startswith("clipped")
 
-        def fit(train: np.ndarray) -> list[Any]:
-            models: list[Any] = []
-            for attribute in range(sample.s.shape[1]) if clips or not self.uses_sensitive else ():
-                rows = np.flatnonzero(train & ~np.isnan(sample.s[:, attribute]))
-                weights = sample.at(rows)[0]
-                if clips:
-                    models.append(ConditionalLaw().fit(eta[rows], sample.s[rows, attribute], weights))
-                    continue
-                own = np.column_stack([t for t, block in zip(targets, blocks) if block.attribute == attribute])[rows]
-                model = self._attribute_model(own.shape[1])
-                models.append(fit_with_weights(model, _safe_indexing(sample.X, rows), own, weights))
-            return models
+        def fit_one(attribute: int, train: np.ndarray) -> Any:
+            rows = train[~np.isnan(sample.s[train, attribute])]
+            weights, s, y = sample.at(rows)[0], sample.s[rows], sample.y[rows]
+            if clips:
+                return ConditionalLaw().fit(eta[rows], s[:, attribute], weights)
+            targets = np.column_stack([block.targets(s, y) for block in blocks if block.attribute == attribute])
+            model = self._attribute_model(targets.shape[1])
+            return fit_with_weights(model, _safe_indexing(sample.X, rows), targets, weights)
 
         def predict(models: list[Any], rows: np.ndarray) -> np.ndarray:
             return self._means(models, blocks, _safe_indexing(sample.X, rows), sample.s[rows], eta[rows])
 
-        return cross_fitted(sample.fold, fit, predict)
+        clips = self._family().startswith("clipped")
+        modelled = range(len(sample.names)) if clips or not self.uses_sensitive else ()
+        return cross_fitted(sample.fold, lambda rows: [fit_one(attribute, rows) for attribute in modelled], predict)
 
     def _attribute_model(self, outputs: int) -> Any:
         if self.attribute_estimator is None:
@@ -350,12 +333,11 @@ class ParityEstimator(BaseEstimator, ABC):
 
     def _choose(self, limit: Limit) -> None:
         assert self.frontier_ is not None
-        self.choice_ = self.frontier_.choose(limit, self.confidence is not None)
-        if self.choice_.indistinct:
-            warn(str(self.choice_), IndistinctGapWarning)
-        strictest = all(not one for one in by_attribute(limit, self.frontier_.gaps).values())
-        if not self.choice_.met and not strictest:
-            warn(str(self.choice_), UnmetLimitWarning)
+        choice = self.choice_ = self.frontier_.choose(limit, self.confidence is not None)
+        if choice.indistinct:
+            warn(str(choice), IndistinctGapWarning)
+        if not choice.met and any(by_attribute(limit, self.frontier_.gaps).values()):  # 0 asks for the least gap
+            warn(str(choice), UnmetLimitWarning)
 
     # Predicting
 
@@ -365,8 +347,7 @@ class ParityEstimator(BaseEstimator, ABC):
             return X
         if not is_frame(X):
             return np.column_stack([X, s])
-        frame = to_pandas(X)
-        return frame.assign(**{f"sensitive {name}": s[:, j] for j, name in enumerate(self.sensitive_names_in_)})
+        return to_pandas(X).assign(**{f"sensitive {name}": s[:, j] for j, name in enumerate(self.sensitive_names_in_)})
 
     def _means(
         self, models: list[Any], blocks: tuple[Block, ...], X: Any, s: np.ndarray | None, eta: np.ndarray
@@ -491,12 +472,10 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
 
     def _eta(self, model: Any, X: Any) -> np.ndarray:
         """Return probabilities: of the second of two classes, (n,), or of each class, (n, C)."""
-        if hasattr(model, "predict_proba"):
-            p = np.asarray(model.predict_proba(X), dtype=np.float64)
-        elif hasattr(model, "decision_function"):
-            p = expit(np.asarray(model.decision_function(X), dtype=np.float64))
-        else:
-            p = np.asarray((model.predict if hasattr(model, "predict") else model)(X), dtype=np.float64)
+        methods = "predict_proba", "decision_function", "predict"
+        method = next((name for name in methods if hasattr(model, name)), "__call__")
+        p = np.asarray(getattr(model, method)(X), dtype=np.float64)
+        p = expit(p) if method == "decision_function" else p
         if p.ndim == 2 and hasattr(model, "classes_") and p.shape[1] != len(self.classes_):
             every = np.zeros((len(p), len(self.classes_)))  # a fold without a rare class
             every[:, np.searchsorted(self.classes_, model.classes_)] = p
@@ -517,14 +496,12 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         y, weights = sample.y, sample.mass
         values = {} if decides else _mean_and_error("log_loss", self._losses(scores, y), weights)
         if scores.ndim == 2:
-            right = scores.argmax(axis=1) == y
-            return values | {"accuracy": float(np.average(right, weights=weights))}
+            return values | {"accuracy": accuracy_score(y, scores.argmax(axis=1), sample_weight=weights)}
         taken = scores > (0.0 if decides else 0.5)
-        hits = [float(np.average(taken[y == c] == c, weights=weights[y == c])) for c in (0, 1)]
         return values | {
             "auc": float(roc_auc_score(y, scores, sample_weight=weights)),
-            "accuracy": float(np.average(taken == y, weights=weights)),
-            "balanced_accuracy": float(np.mean(hits)),
+            "accuracy": float(accuracy_score(y, taken, sample_weight=weights)),
+            "balanced_accuracy": float(recall_score(y, taken, average="macro", sample_weight=weights)),
         }
 
 
@@ -558,11 +535,6 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return predictions, (n,)."""
         return self._scores(X, sensitive_features)
-
-    def _check(self) -> None:
-        super()._check()
-        if self.aim == "decision" or self.condition is not None:
-            raise ValueError("a regressor takes aim='score' or 'rank' and no condition; decisions need classes.")
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
         return _arrays.to_numpy(_arrays.vector(np.asarray(y, dtype=np.float64), "y"))

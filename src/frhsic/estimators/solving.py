@@ -17,7 +17,7 @@ functions, and a and b recalibrate :math:`\eta`.
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Self
@@ -67,13 +67,10 @@ def share(text: str) -> float:
     >>> share("50%")
     0.5
     """
-    try:
-        value = float(text.removesuffix("%")) / 100
-    except ValueError:
-        value = math.nan
-    if not text.endswith("%") or not 0 <= value <= 1:
+    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)%", text)
+    if match is None or float(match[1]) > 100:
         raise ValueError(f"limit is {text!r}; pass a number, a share of the unconstrained gap such as '50%', or None.")
-    return value
+    return float(match[1]) / 100
 
 
 def by_attribute(limit: Limit, names: Iterable[str]) -> dict[str, float | str | None]:
@@ -109,6 +106,8 @@ class Sample:
     weights: np.ndarray | None
     groups: np.ndarray | None
     fold: np.ndarray
+    seed: int
+    numeric: bool
 
     @property
     def mass(self) -> np.ndarray:
@@ -176,21 +175,19 @@ class Rows:
         """Return loss, outputs and gradient at some parameters."""
         return _FAMILIES[self.family](self, parameters)
 
-    def start(self) -> np.ndarray:
-        """Return the parameters of η itself."""
-        if self.family == "classes":
-            classes = self.base.shape[1]
-            return np.concatenate([[1.0], np.zeros(classes * (1 + self.means.shape[1]))])
-        first = [0.0] if self.family == "decision" else [0.0, 1.0]
-        return np.concatenate([first, np.zeros(self.means.shape[1])])
+    def parameters(self) -> tuple[np.ndarray, np.ndarray, int]:
+        """Return those of η itself, a scale for each, and how many of them recalibrate η before those along m follow.
 
-    def units(self) -> np.ndarray:
-        """Return a scale for each parameter, so that all steps have similar effects."""
-        spread = np.maximum(self.means.std(axis=0), 1e-3)
-        if self.family == "classes":
-            return np.concatenate([[1.0], np.ones(self.base.shape[1]), np.repeat(1 / spread, self.base.shape[1])])
-        first = [1.0] if self.family == "decision" else [1.0, 1 / max(float(self.base.std()), 1e-3)]
-        return np.concatenate([first, 1 / spread])
+        The scales give all steps similar effects.
+        """
+        classes = 1 if self.base.ndim == 1 else self.base.shape[1]
+        first, scales = [0.0, 1.0], [1.0, 1 / max(float(self.base.std()), 1e-3)]
+        if self.family == "decision":
+            first, scales = [0.0], [1.0]
+        elif self.family == "classes":
+            first, scales = [1.0, *[0.0] * classes], [1.0] * (1 + classes)
+        along = np.repeat(1 / np.maximum(self.means.std(axis=0), 1e-3), classes)
+        return np.append(first, np.zeros(len(along))), np.append(scales, along), len(first)
 
     def softened(self, parameters: np.ndarray) -> Rows:
         """Return the rows with the width over which indicators of a rank are softened."""
@@ -268,20 +265,11 @@ class Solution:
 
     @classmethod
     def fit(
-        cls,
-        family: Family,
-        sample: Sample,
-        blocks: tuple[Block, ...],
-        eta: np.ndarray,
-        means: np.ndarray,
-        limit: Limit,
-        *,
-        numbers: bool,
-        seed: int,
+        cls, family: Family, sample: Sample, blocks: tuple[Block, ...], eta: np.ndarray, means: np.ndarray, limit: Limit
     ) -> Self:
-        """Find the coefficients of every trade-off without each fold; `numbers` says that y are no classes."""
+        """Find the coefficients of every trade-off without each fold."""
         weights, center, scale, threshold, cost = sample.mass, 0.0, 1.0, 0.5, sample.mass
-        if numbers:
+        if sample.numeric:
             center = float(np.average(sample.y, weights=weights))
             scale = float(np.sqrt(np.average((sample.y - center) ** 2, weights=weights))) or 1.0
         if family.endswith("decision"):
@@ -293,7 +281,7 @@ class Solution:
         base, columns = solution.inputs(eta, means)
         y = (sample.y - center) / scale if family != "classes" else np.eye(eta.shape[1])[sample.y.astype(int)]
         scales = solution._gap_units(sample, eta, limit)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(sample.seed)
         most, iterations = (MOST_ROWS // 3, 30) if family.startswith("rank") else (MOST_ROWS, 60)
         parameters = []
         for j in range(sample.fold.max() + 1):
@@ -337,7 +325,7 @@ class Solution:
     def at(self, position: float) -> np.ndarray:
         """Return the coefficients of each fold, (J, P), at a place between two trade-offs."""
         below = min(int(position), len(self.parameters) - 2)
-        low, high = self.parameters[below], self.parameters[below + 1]
+        low, high = self.parameters[below : below + 2]
         return np.asarray(low + (position - below) * (high - low))
 
     def inputs(self, eta: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -355,10 +343,9 @@ class Solution:
 
     def out_of_fold(self, position: float, fold: np.ndarray, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
         """Return the score of each row by the predictor of its own fold, which has not seen it."""
-        scores, parameters = np.empty(eta.shape), self.at(position)
-        for j, own in enumerate(parameters):
-            rows = fold == j
-            scores[rows] = self.scores(own, eta[rows], means[rows])
+        scores = np.empty(eta.shape)
+        for j, own in enumerate(self.at(position)):
+            scores[fold == j] = self.scores(own, eta[fold == j], means[fold == j])
         return scores
 
 
@@ -366,7 +353,7 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
     """Return the parameters for each trade-off, (G, P): η recalibrated, then each started from the one before."""
     if rows.family.startswith("clipped"):
         return _clipped(rows)
-    units, start = rows.units(), rows.start()
+    start, units, own = rows.parameters()
     rows = rows.softened(start)
     loss, initial, _ = rows.evaluate(start)
     gaps = [max(curve.gap(initial, 0.0)[0], 1e-12) for curve in rows.curves]
@@ -390,7 +377,6 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
         return np.asarray(minimize(objective, current, method="L-BFGS-B", options=options, **problem).x)
 
     # without constraint c is 0: where η is wrong, moving along m lowers the loss and can raise the gap of the model
-    own = len(start) - rows.means.shape[1] * (1 if rows.base.ndim == 1 else rows.base.shape[1])
     calibrated = solved(start / units, 0.0, [(-np.inf, np.inf) if i < own else (0.0, 0.0) for i in range(len(start))])
     free = solved(calibrated, 0.0)
     # a model of y without error has no loss to measure by, so a tenth of the variance of y counts at least

@@ -130,14 +130,13 @@ class TradeOffs:
         """Return one row for each trade-off."""
         import pandas as pd
 
-        columns: dict[str, Any] = dict(self.performance)
-        for name, gaps in self.gaps.items():
-            columns |= {
-                f"gap_{name}": [gap.value for gap in gaps],
-                f"gap_{name}_low": [gap.low for gap in gaps],
-                f"gap_{name}_high": [gap.high for gap in gaps],
-            }
-        return pd.DataFrame(columns)
+        ends = {"": "value", "_low": "low", "_high": "high"}
+        gaps = {
+            f"gap_{name}{end}": [getattr(gap, field) for gap in gaps]
+            for name, gaps in self.gaps.items()
+            for end, field in ends.items()
+        }
+        return pd.DataFrame({**self.performance, **gaps})
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw performance against the largest gap: AUC for the aim "rank", accuracy for "decision", else the loss."""
@@ -170,9 +169,7 @@ class TradeOffs:
 
     def absolute(self, name: str, limit: float | str | None) -> float | None:
         """Return a limit as a number."""
-        if not isinstance(limit, str):
-            return limit
-        return share(limit) * self.gaps[name][0].value
+        return share(limit) * self.gaps[name][0].value if isinstance(limit, str) else limit
 
     def _excess(self, name: str, limit: float | str, by_upper_end: bool) -> np.ndarray:
         measured = np.array([gap.high if by_upper_end else gap.value for gap in self.gaps[name]])
@@ -239,15 +236,15 @@ def measured(
         return [aimed_gap(aim, path[rows, at], s[rows], weights, groups, **options) for at in range(path.shape[1])]
 
     gaps: dict[str, tuple[Gap, ...]] = {}
-    pvalues: dict[str, float] = {}
     for block in blocks:
         name, s, kept = sample.names[block.attribute], sample.s[:, block.attribute], block.rows(sample.s, sample.y)
         parts = [kept & (sample.fold == j) for j in range(sample.fold.max() + 1)]
         folds = [gaps_of(part, s, RESAMPLES) for part in parts if len(np.unique(s[part])) > 1]
         each = [Gap.mean(own, whole, confidence) for own, whole in zip(zip(*folds), gaps_of(kept, s, 0))]
         gaps[name] = tuple(max(pair, key=lambda gap: gap.high) for pair in zip(gaps.get(name, each), each))
-        test = aimed_gap(aim, path[kept, 0], s[kept], *sample.at(kept), resamples=TEST_RESAMPLES)
-        pvalues[name] = min(pvalues.get(name, 1.0), test.pvalue)
+    rows = sample.y, sample.s, sample.weights, sample.groups
+    tests = gaps_along(aim, blocks, path[:, 0], *rows, resamples=TEST_RESAMPLES)
+    pvalues = {name: min(test.pvalue for test in each) for name, each in zip(sample.names, tests)}
     columns = {key: np.array([one[key] for one in performance]) for key in performance[0]}
     return TradeOffs(aim, columns, gaps, pvalues, confidence)
 
