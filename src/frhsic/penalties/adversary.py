@@ -31,14 +31,10 @@ class _Adversarial(Penalty):
         super().__init__()
         _arrays.require_integer(z_dim, "z_dim", 1)
         _arrays.require_integer(hidden, "hidden", 1)
-        self.z_dim = z_dim
-        self.hidden = hidden
         _arrays.require_positive(learning_rate, "learning_rate")
-        self.learning_rate = learning_rate
-        self.register_buffer("steps", None)
-        for name in NAMES:
-            for buffer in (name, f"{name}_first", f"{name}_second"):
-                self.register_buffer(buffer, None)
+        self.z_dim, self.hidden, self.learning_rate = z_dim, hidden, learning_rate
+        for buffer in ("steps", *(name + moment for name in NAMES for moment in ("", "_first", "_second"))):
+            self.register_buffer(buffer, None)
 
     @abstractmethod
     def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:

@@ -30,15 +30,12 @@ import torch
 from torch import Tensor, nn
 
 from frhsic import _arrays
-from frhsic.dependence.grams import hsic_biased, hsic_unbiased, hsic_weighted
+from frhsic.dependence.grams import hsic_biased, hsic_weighted
 from frhsic.kernels import Gaussian, Kernel, squared_distances
 from frhsic.penalties.closed_forms import whitened
 
 # Rows that must be independent of S: all (Demographic Parity), or those with y = 1 (Equal Opportunity).
 Condition = Literal["all", "positive"]
-
-# V-statistic (never negative, any row weights) or U-statistic (no row weights, at least four rows).
-Statistic = Literal["biased", "unbiased"]
 
 # Units of z, see :class:`ScaledPenalty`.
 ScaleZ = Literal["normalized", "standardized", "whitened", "published"]
@@ -77,13 +74,11 @@ class Batch:
             return torch.full((self.rows,), 1 / self.rows, dtype=self.z.dtype, device=self.z.device)
         return self.row_weight / self.row_weight.sum().clamp_min(torch.finfo(self.row_weight.dtype).tiny)
 
-    def hsic(self, l: Tensor, k: Tensor, statistic: Statistic) -> Tensor:
-        """Return the HSIC of two Gram matrices, or of two matrices of distances, over the rows of the batch.
+    def hsic(self, l: Tensor, k: Tensor) -> Tensor:
+        """Return the biased HSIC of two Gram matrices, or of two matrices of distances, over the rows of the batch.
 
         The first is centered, which is cheaper if it has no gradient: pass that of s there.
         """
-        if statistic == "unbiased":
-            return hsic_unbiased(l, k)
         return hsic_biased(l, k) if self.row_weight is None else hsic_weighted(l, k, self.shares)
 
 
@@ -236,29 +231,17 @@ class Penalty(nn.Module, ABC):
     def _checked(self, z: Tensor, s: Tensor, scores: Tensor | None, y: Tensor | None) -> Batch:
         """Check shapes, but no values: those may be batched by vmap, or on a GPU that must not be waited for."""
         _require_tensor(z, "z")
-        if z.ndim != 2:
-            raise ValueError(
-                f"z has shape {tuple(z.shape)}; a penalty takes one batch, one row per observation: (m, d)."
-            )
-        if not z.is_floating_point():
-            raise TypeError(f"z has dtype {z.dtype}; pass the floating-point output of an encoder.")
+        if z.ndim != 2 or not z.is_floating_point():
+            raise ValueError(f"z is {z.dtype} of shape {tuple(z.shape)}; pass the output of an encoder, floats (m, d).")
         m = z.shape[0]
         s = columns(s, "s", m).to(z)
         if self.n_attributes is not None and s.shape[1] != self.n_attributes:
-            raise ValueError(
-                f"s has {s.shape[1]} columns, but prepare saw {self.n_attributes}; pass the same attributes."
-            )
-        return Batch(
-            z=z,
-            s=s,
-            scores=None if scores is None else columns(scores, "scores", m).to(z),
-            row_weight=None if y is None else (columns(y, "y", m, width=1)[:, 0] == 1).to(z),
-        )
+            raise ValueError(f"s has {s.shape[1]} columns, prepare saw {self.n_attributes}; pass the same attributes.")
+        f = None if scores is None else columns(scores, "scores", m).to(z)
+        return Batch(z, s, f, None if y is None else (columns(y, "y", m, width=1)[:, 0] == 1).to(z))
 
     def _not_prepared(self, missing: str) -> RuntimeError:
-        return RuntimeError(
-            f"{type(self).__name__} has no {missing} yet; call prepare(s_train, generator) before the first batch."
-        )
+        return RuntimeError(f"{type(self).__name__} has no {missing}; call prepare(s_train, generator) first.")
 
 
 class NoPenalty(Penalty):
@@ -270,7 +253,7 @@ class NoPenalty(Penalty):
     tensor(0.)
     """
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # without a condition
         super().__init__()
 
     def _value(self, batch: Batch) -> Tensor:

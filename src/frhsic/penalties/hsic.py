@@ -165,8 +165,7 @@ class HSIC(ScaledPenalty):
         super()._prepare(s, generator)
         if isinstance(self.scale_s, str):
             parts = [s] if self.attributes == "isotropic" else torch.split(s, 1, dim=1)
-            scale = _published_scale if self.scale_s == "published" else _median_scale
-            self.scale_s_now = torch.stack([scale(part).to(s) for part in parts])
+            self.scale_s_now = torch.stack([_unit(part, self.scale_s).to(s) for part in parts])
             return
         if len(self.scale_s) not in (1, s.shape[1]):
             raise ValueError(f"scale_s has {len(self.scale_s)} numbers, s {s.shape[1]} columns; pass one for each.")
@@ -178,7 +177,7 @@ class HSIC(ScaledPenalty):
         if batch.row_weight is None and all(isinstance(kernel, (Linear, Gaussian)) for _, kernel, _ in terms):
             l = centered(l)
             return _sum((factor, _inner(kernel, x, l)) for factor, kernel, x in terms) / batch.rows**2
-        return batch.hsic(l, _sum((factor, kernel(x, x)) for factor, kernel, x in terms), "biased")
+        return batch.hsic(l, _sum((factor, kernel(x, x)) for factor, kernel, x in terms))
 
     def _weighted_kernels(self, batch: Batch) -> list[tuple[float, Kernel, Tensor]]:
         """Return the terms of K, each a factor, a kernel, and the rows that it sees: scores, or z in its unit."""
@@ -195,18 +194,14 @@ class HSIC(ScaledPenalty):
 
     def _gram_s(self, s: Tensor) -> Tensor:
         """Return L. HSIC is linear in L, so the sum over attributes is the HSIC of the sum of their matrices."""
-        s = self._s_in_units(s)
+        if self.scale_s_now is None:
+            raise self._not_prepared("scale of s")
+        s = s / self.scale_s_now.to(s)
         if self.attributes == "isotropic":
             return self.kernel_s(s, s)
         if self.attributes == "joint":
             return PerColumn((self.kernel_s,) * s.shape[1])(s, s)
-        grams = [self.kernel_s(column, column) for column in torch.split(s, 1, dim=1)]
-        return grams[0] if len(grams) == 1 else torch.stack(grams).sum(0)
-
-    def _s_in_units(self, s: Tensor) -> Tensor:
-        if self.scale_s_now is None:
-            raise self._not_prepared("scale of s")
-        return s / self.scale_s_now.to(s)
+        return torch.stack([self.kernel_s(column, column) for column in torch.split(s, 1, dim=1)]).sum(0)
 
 
 def _terms(kernel: Kernel, factor: float = 1.0) -> tuple[tuple[float, Kernel], ...]:
@@ -232,17 +227,13 @@ def _checked_scale_s(scale: ScaleS | float | tuple[float, ...]) -> str | tuple[f
         one_of("scale_s", scale, get_args(ScaleS))
         return scale
     numbers = scale if isinstance(scale, tuple) else (scale,)
-    if not numbers:
-        raise ValueError("scale_s is empty; pass a number, or one per attribute.")
     for number in numbers:
         _arrays.require_positive(number, "scale_s")
     return tuple(map(float, numbers))
 
 
-def _published_scale(s: Tensor) -> Tensor:
-    return median_distance(s[:PUBLISHED_ROWS]) + SLACK
-
-
-def _median_scale(s: Tensor) -> Tensor:
+def _unit(s: Tensor, scale: str) -> Tensor:
+    if scale == "published":
+        return median_distance(s[:PUBLISHED_ROWS]) + SLACK
     kernel, _ = default_gaussian(s, name="s_train")  # the bandwidth that tests and audits use, for zero-inflated s too
     return torch.tensor(kernel.bandwidth, dtype=torch.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import torch
@@ -19,13 +20,16 @@ from frhsic.dependence.conditional import (
     quantile_edges,
 )
 from frhsic.dependence.distance import euclidean_distances, ratio
+from frhsic.dependence.grams import hsic_unbiased
 from frhsic.kernels import Kernel
 from frhsic.parity.smoothed import Weighting, equispaced, gdp_value
-from frhsic.penalties.base import Batch, Condition, Penalty, ScaledPenalty, ScaleZ, Statistic, one_of, zero
+from frhsic.penalties.base import Batch, Condition, Penalty, ScaledPenalty, ScaleZ, one_of, zero
 
 Kind = Literal["pairwise", "mean-difference"]
 Edges = Literal["equal-width", "quantile"]
 
+# V-statistic (never negative, any row weights) or U-statistic (no row weights, at least four rows).
+Statistic = Literal["biased", "unbiased"]
 
 # Number of bandwidths by which rows of weight 0 are moved away, so that the smoother gives them weight 0.
 FAR = 1e4
@@ -244,11 +248,12 @@ class DistanceCovariance(Penalty):
     def _value(self, batch: Batch) -> Tensor:
         if batch.rows < (4 if self.statistic == "unbiased" else 2):
             return zero(batch.z)
-        return self._from_distances(euclidean_distances(batch.s), euclidean_distances(batch.z), batch)
+        covariance = hsic_unbiased if self.statistic == "unbiased" else batch.hsic
+        return self._from_distances(euclidean_distances(batch.s), euclidean_distances(batch.z), covariance)
 
-    def _from_distances(self, a: Tensor, b: Tensor, batch: Batch) -> Tensor:
+    def _from_distances(self, a: Tensor, b: Tensor, covariance: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         """Return the penalty, from the distances of s and of z."""
-        return batch.hsic(a, b, self.statistic)
+        return covariance(a, b)
 
 
 class DistanceCorrelation(DistanceCovariance):
@@ -278,8 +283,8 @@ class DistanceCorrelation(DistanceCovariance):
     tensor(1...)
     """
 
-    def _from_distances(self, a: Tensor, b: Tensor, batch: Batch) -> Tensor:
-        return ratio(*(batch.hsic(x, y, self.statistic) for x, y in ((a, b), (a, a), (b, b))))
+    def _from_distances(self, a: Tensor, b: Tensor, covariance: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        return ratio(covariance(a, b), covariance(a, a), covariance(b, b))
 
 
 class GDP(Penalty):

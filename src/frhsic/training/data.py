@@ -84,7 +84,7 @@ class TrainingData:
         Weights of the rows in the task loss, (D, n), with mean 1 in each split. The penalty does not use them.
     held_out : TrainingData or None
         Other rows of the same D splits and columns. No model is trained on them. Each keeps the weights of the epoch
-        with the least task loss + λ · penalty on them; see :class:`~frhsic.training.state.Course`.
+        with the least task loss + λ · penalty on them; see :class:`~frhsic.training.result.Course`.
     labelled : int or None
         Number of rows of each split for which S is known, if it is not known for all; these come first. The other rows
         train the task and skip the penalty, whatever `s` holds for them. With several attributes a row is labelled if
