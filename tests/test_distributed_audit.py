@@ -21,7 +21,7 @@ from frhsic.parity import gdp, gdp_curve, standardized_gdp
 from frhsic.parity.curve import curve_of_sums
 from frhsic.parity.gap import ColumnGap, GapOptions, largest_gap
 from frhsic.parity.local_means import Cells, Smoother
-from frhsic.probes import ProbeSums, linear_head, linear_probe_of_sums
+from frhsic.probes import linear_head, linear_probe_of_sums, probe_sums
 from frhsic.report import render
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -149,8 +149,8 @@ def test_the_linear_probe_from_sums_is_ridge_regression_on_the_same_folds(monkey
     z, fold = rng.normal(size=(2000, 4)), rng.integers(5, size=2000)
     s = z @ [1.0, 0.5, 0.0, 0.0] + rng.normal(size=2000)
     t = (s - s.mean()) / s.std()
-    sums = ProbeSums.of(z[:700], np.column_stack([t, t])[:700], fold[:700])
-    sums += ProbeSums.of(z[700:], np.column_stack([t, t])[700:], fold[700:])
+    sums = probe_sums(z[:700], np.column_stack([t, t])[:700], fold[:700])
+    sums += probe_sums(z[700:], np.column_stack([t, t])[700:], fold[700:])
 
     def exact():
         predicted = cross_val_predict(linear_head(binary=False), z, t, cv=PredefinedSplit(fold))

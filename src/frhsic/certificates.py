@@ -106,11 +106,9 @@ class Certificate:
     @property
     def tightness(self) -> float | None:
         """The bound divided by the bounded quantity: 1 is exact, None if the quantity is not known."""
-        if self.bounded is None:
-            return None
         if self.bounded == 0:
             return 1.0 if self.value == 0 else math.inf
-        return self.value / self.bounded
+        return None if self.bounded is None else self.value / self.bounded
 
     @property
     def vacuous(self) -> bool:
@@ -214,17 +212,10 @@ class SensitiveDirections:
         """The number m of directions."""
         return int(self.eigenvalues.shape[0])
 
-    def coordinates(self, scores: Tensor) -> Tensor:
-        r"""Return :math:`\hat e_j^\top \delta` for centred scores :math:`\delta`, of shape (m,)."""
-        return self.vectors.T @ (scores - scores.mean())
-
-    def squared_gap(self, scores: Tensor) -> float:
-        r"""Mean squared gap of the scores along the directions, :math:`\|P_m \delta\|^2 / n`."""
-        return float((self.coordinates(scores) ** 2).sum()) / self.vectors.shape[0]
-
-    def absolute_gap(self, scores: Tensor) -> float:
-        r"""Mean absolute gap of the scores along the directions, :math:`\|P_m \delta\|_1 / n`."""
-        return float((self.vectors @ self.coordinates(scores)).abs().mean())
+    def gaps(self, scores: Tensor) -> tuple[float, float]:
+        r"""Return gaps of scores along the directions, :math:`\|P_m \delta\|^2 / n`, :math:`\|P_m \delta\|_1 / n`."""
+        coordinates = self.vectors.T @ (scores - scores.mean())
+        return float((coordinates**2).sum()) / len(scores), float((self.vectors @ coordinates).abs().mean())
 
 
 def leading_directions(kernel: Kernel, s: Tensor, rule: DirectionRule) -> SensitiveDirections:
@@ -321,7 +312,7 @@ class GapCertificate(Certificate):
 
     def gap(self, scores: Any) -> float:
         """Return the mean squared gap of any scores on the same rows, along the same directions."""
-        return self.directions.squared_gap(_scores(scores, self.directions.vectors))
+        return self.directions.gaps(_scores(scores, self.directions.vectors))[0]
 
 
 def gdp_certificate(
@@ -431,11 +422,10 @@ def gdp_certificate(
     trivial, because = norm**2 * min(spread, bound), "the variance of any head of this norm is no larger"
     bounded = norm**2 * forms["tight"]
     if f is not None:
-        bounded = along.squared_gap(f)
-        variance = float(f.var(correction=0))
+        (bounded, absolute), variance = along.gaps(f), float(f.var(correction=0))
         details |= {
             "head_gap": bounded,
-            "head_absolute_gap": along.absolute_gap(f),
+            "head_absolute_gap": absolute,
             "scores_variance": variance,
             "unresolved": 1 - bounded / variance if variance > 0 else 0.0,
         }

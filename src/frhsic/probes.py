@@ -113,29 +113,20 @@ def _model(kind: ProbeKind, seed: int) -> Any:
     return lightgbm.LGBMRegressor(n_estimators=TREES, random_state=seed, n_jobs=1, verbose=-1)
 
 
-@dataclass(frozen=True, eq=False)
-class ProbeSums:
-    """Products of columns over the rows of each fold; ``+`` joins parts of the data.
+def probe_sums(z: np.ndarray, targets: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    """Return the products of columns over the rows of each fold, which add up over parts of the data.
 
-    `products` has shape (folds, 1 + columns, 1 + columns): the columns of Z, then the targets, after a column of ones.
-    Pass columns near mean 0 and spread 1, or the sums lose digits.
+    They have the shape (folds, 1 + columns, 1 + columns): the columns of Z, then the targets, after a column of ones.
+    `fold` has the number of the fold of each row, below :data:`FOLDS`. Pass columns near mean 0 and spread 1, or the
+    sums lose digits.
     """
-
-    products: np.ndarray
-
-    @classmethod
-    def of(cls, z: np.ndarray, targets: np.ndarray, fold: np.ndarray) -> ProbeSums:
-        """Return the sums over some rows; `fold` has the number of the fold of each, below :data:`FOLDS`."""
-        rows = np.column_stack([np.ones(len(z)), z, targets])
-        order = np.argsort(fold, kind="stable")
-        parts = np.split(rows[order], np.cumsum(np.bincount(fold, minlength=FOLDS))[:-1])
-        return cls(np.stack([part.T @ part for part in parts]))
-
-    def __add__(self, other: ProbeSums) -> ProbeSums:
-        return ProbeSums(self.products + other.products)
+    rows = np.column_stack([np.ones(len(z)), z, targets])
+    order = np.argsort(fold, kind="stable")
+    parts = np.split(rows[order], np.cumsum(np.bincount(fold, minlength=FOLDS))[:-1])
+    return np.stack([part.T @ part for part in parts])
 
 
-def linear_probe_of_sums(sums: ProbeSums, columns: int, targets: Sequence[int], independent: int) -> Probe:
+def linear_probe_of_sums(sums: np.ndarray, columns: int, targets: Sequence[int], independent: int) -> Probe:
     """:func:`probe` of kind ``"linear"`` from sums over rows in :data:`FOLDS` folds.
 
     The ridge is chosen by the error on the other folds of the training rows in turn; leave-one-out errors, by which
@@ -144,7 +135,7 @@ def linear_probe_of_sums(sums: ProbeSums, columns: int, targets: Sequence[int], 
     Parameters
     ----------
     sums
-        Sums over all rows.
+        :func:`probe_sums` of all rows.
     columns
         Number of columns of Z.
     targets
@@ -155,16 +146,14 @@ def linear_probe_of_sums(sums: ProbeSums, columns: int, targets: Sequence[int], 
     Examples
     --------
     >>> x = np.linspace(-1, 1, 100)
-    >>> sums = ProbeSums.of(x[:, None], np.column_stack([3 * x, np.cos(99 * x)]), np.arange(100) % 5)
+    >>> sums = probe_sums(x[:, None], np.column_stack([3 * x, np.cos(99 * x)]), np.arange(100) % 5)
     >>> round(linear_probe_of_sums(sums, 1, [0], 1).r2, 3)
     1.0
     """
-    kept = [*range(1 + columns)]
-    counts = sums.products[:, 0, 0]
-    r2 = []
+    counts, r2 = sums[:, 0, 0], []
     for index in (*targets, independent):
-        at = [*kept, 1 + columns + index]
-        products = sums.products[:, at][:, :, at]
+        at = [*range(1 + columns), 1 + columns + index]
+        products = sums[:, at][:, :, at]
         whole = products.sum(axis=0)
         spread = whole[-1, -1] - whole[0, -1] ** 2 / whole[0, 0]
         if not spread > 0:

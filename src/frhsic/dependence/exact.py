@@ -321,13 +321,15 @@ def pair_sums(k: Gram, l: Gram, *, third: bool = False) -> PairSums:
     if on_gpu is not None:
         joint, k_rows, l_rows, k_squares, l_squares = on_gpu.sums_with_squares((k.offset, l.offset))
         return PairSums(joint, GramSums(k_rows, k.diagonal(), k_squares), GramSums(l_rows, l.diagonal(), l_squares))
-    ones = torch.cat([k.x.new_ones(k.n, 1), _signs(k) if third and k.n > CUBE_ROWS else k.x.new_zeros(k.n, 0)], dim=1)
-    if l.factor is not None:
-        k_sums, joint = _sums_beside_factor(k, l.factor, ones)
-        return PairSums(joint, k_sums, _sums_of_factor(l, l.factor))
     if k.factor is not None:
-        l_sums, joint = _sums_beside_factor(l, k.factor, ones)
-        return PairSums(joint, _sums_of_factor(k, k.factor), l_sums)
+        joint, l_sums, k_sums = pair_sums(l, k, third=third)
+        return PairSums(joint, k_sums, l_sums)
+    ones = torch.cat([k.x.new_ones(k.n, 1), _signs(k) if third and k.n > CUBE_ROWS else k.x.new_zeros(k.n, 0)], dim=1)
+    if l.factor is not None:  # Σ K_ij (FFᵀ)_ij is the sum of fᵀKf over the columns f of the factor F
+        product, squares = _product_and_squares(k, torch.cat([ones, l.factor], dim=1))
+        products, with_factor = torch.split(product, [ones.shape[1], l.factor.shape[1]], dim=1)
+        joint = (with_factor * l.factor).sum()
+        return PairSums(joint, _gram_sums(k, products, squares), _sums_of_factor(l, l.factor))
 
     def start() -> tuple[Tensor, ...]:
         return k.x.new_zeros(3), torch.zeros_like(ones), torch.zeros_like(ones)
@@ -351,13 +353,6 @@ def _gram_sums(gram: Gram, products: Tensor, squares: Tensor) -> GramSums:
 
 def _sums_of_factor(gram: Gram, factor: Tensor) -> GramSums:
     return GramSums(factor @ factor.sum(0), gram.diagonal(), (factor.mT @ factor).square().sum())
-
-
-def _sums_beside_factor(gram: Gram, factor: Tensor, ones: Tensor) -> tuple[GramSums, Tensor]:
-    r"""Return the sums of K, and :math:`\sum_{ij} K_{ij} (FF^\top)_{ij} = \sum_c f_c^\top K f_c`."""
-    product, squares = _product_and_squares(gram, torch.cat([ones, factor], dim=1))
-    products, with_factor = torch.split(product, [ones.shape[1], factor.shape[1]], dim=1)
-    return _gram_sums(gram, products, squares), (with_factor * factor).sum()
 
 
 def weighted_sums(k: Gram, l: Gram, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -54,7 +54,7 @@ from frhsic.independence.effects import Interval
 from frhsic.independence.gamma import FeatureMoments, feature_moments, feature_test
 from frhsic.kernels import Kernel
 from frhsic.parity.local_means import Cells, ScoreSums
-from frhsic.probes import ProbeSums, linear_probe_of_sums
+from frhsic.probes import linear_probe_of_sums, probe_sums
 from frhsic.splits import subsample
 from frhsic.tables.columns import common_name
 
@@ -300,7 +300,7 @@ class Sums(NamedTuple):
     everyone: GapSums
     favoured: GapSums
     dependence: tuple[FeatureMoments | None, ...]
-    probe: ProbeSums | None
+    probe: np.ndarray | None
     histograms: tuple[np.ndarray, ...]
 
 
@@ -321,7 +321,7 @@ def second_pass(_: int, block: Block, plan: Plan) -> Sums:
                 if one is not None:
                     pair = torch.from_numpy(z / one[1]), torch.from_numpy(centred[rows, i : i + 1])
                     moments[i] = added(moments[i], feature_moments(one[0], *pair))
-            probe = added(probe, ProbeSums.of(z / plan.z[1], targets[rows], fold[rows]))
+            probe = added(probe, probe_sums(z / plan.z[1], targets[rows], fold[rows]))
     histograms = tuple(np.histogram(column, bins=edges)[0] for column, edges in zip(block.s.T, plan.edges))
     return Sums(everyone, favoured, tuple(moments), probe, histograms)
 

@@ -226,7 +226,8 @@ def equivalence_test(
     _arrays.require_fraction(level, "level")
     pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, third=True)
     value, law = _hsic_law(pair)
-    threshold = law.lower_quantile(level, epsilon)
+    shape, scale, start = law.parameters(epsilon)
+    threshold = start + scale * float(gammaincinv(shape, level))
     return EquivalenceResult(
         statistic=value,
         pvalue=law.below(value, epsilon),
@@ -247,25 +248,20 @@ class _Law:
     third: float
     slope: float
 
-    def _standard(self, value: float, at: float) -> tuple[float, float]:
-        shape, scale, start = self._parameters(at)
-        return shape, max(value - start, 0.0) / scale
-
-    def _parameters(self, at: float) -> tuple[float, float, float]:
+    def parameters(self, at: float) -> tuple[float, float, float]:
+        """Return shape, scale and start of the law if the population value is `at`."""
         deviation = math.sqrt(self.variance + self.slope * at)
         return pearson_parameters(at, deviation, (self.third + 1.5 * self.slope**2 * at) / deviation**3)
 
     def below(self, value: float, at: float) -> float:
         """Return the probability of an estimate at most `value` if the population value is `at`."""
-        return float(gammainc(*self._standard(value, at)))
+        shape, scale, start = self.parameters(at)
+        return float(gammainc(shape, max(value - start, 0.0) / scale))
 
     def above(self, value: float, at: float) -> float:
         """Return the probability of an estimate of `value` or more if the population value is `at`."""
-        return float(gammaincc(*self._standard(value, at)))
-
-    def lower_quantile(self, level: float, at: float) -> float:
-        shape, scale, start = self._parameters(at)
-        return start + scale * float(gammaincinv(shape, level))
+        shape, scale, start = self.parameters(at)
+        return float(gammaincc(shape, max(value - start, 0.0) / scale))
 
     def smallest(self, value: float, level: float) -> float:
         """Return the population value from 0 to `value` above which `value` is not in the upper tail."""

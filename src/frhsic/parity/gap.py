@@ -389,7 +389,8 @@ class ColumnGap:
         return self.drawn["null"] / self.scale
 
     def _noise(self, at: Array, resamples: int, seed: int) -> Array:
-        return noise_like(self.sums, at, self.smoother.normals(self.sums, resamples, seed, self.number))
+        size = len(at) if self.sums.clusters is None else self.sums.clusters[0].shape[1]
+        return noise_like(self.sums, at, np.random.default_rng((seed, self.number)).standard_normal((size, resamples)))
 
     def precise_mean(self) -> Array:
         """Return, at every node, the mean that weights rows by the inverse of the spread near them."""

@@ -465,15 +465,6 @@ class Smoother:
         self.windows = [(b / a, max(min(1 / (3.5 * a), len(counts)), 1)) for a, b in zip(widths, [1.0, *widths])]
         self.own = [(1 / total)[:, None] for total in self.totals]
         self.cross = [np.zeros((len(counts), 1))] * len(widths)
-        self.drawn: dict[tuple[int, ...], Array] = {}
-
-    def normals(self, sums: Sums, resamples: int, *seed: int) -> Array:
-        """Return normal numbers for the nodes, or for the clusters, of shape (nodes, resamples); drawn once."""
-        size = len(self.counts) if sums.clusters is None else sums.clusters[0].shape[1]
-        key = (size, resamples, *seed)
-        if key not in self.drawn:
-            self.drawn[key] = np.random.default_rng(seed).standard_normal((size, resamples))
-        return self.drawn[key]
 
     def with_clusters(self, sums: Sums) -> Smoother:
         """Return a copy whose errors and left-out rows count rows that a cluster has at several nodes as dependent."""

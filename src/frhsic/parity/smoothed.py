@@ -111,7 +111,8 @@ def evaluation_points(s: Any, bandwidth: float, weighting: Weighting = "populati
     >>> evaluation_points([1.0, 1.0, 3.0, 1.0], 0.2)
     (tensor([1., 3.], dtype=torch.float64), tensor([0.7500, 0.2500], dtype=torch.float64))
     """
-    _check(weighting)
+    if weighting not in get_args(Weighting):
+        raise ValueError(f"weighting is {weighting!r}; pass 'population' or 'uniform'.")
     values = _arrays.vector(s, "s").detach()
     if weighting == "uniform":
         grid = equispaced(values, GRID_POINTS)
@@ -234,7 +235,6 @@ def smoothed_gdp(
     >>> round(float(result), 4)
     0.15
     """
-    _check(weighting)
     _arrays.require_fraction(confidence, "confidence")
     _arrays.require_integer(bootstrap, "bootstrap", 0)
     _arrays.require_integer(permutations, "permutations", 0)
@@ -262,11 +262,10 @@ class _Gaps:
 
     def __init__(self, f: Array, s: Array, bandwidth: float, weighting: Weighting) -> None:
         self.f, self.nodes, self.population = f, nodes_of(s, bandwidth), weighting == "population"
-        points = self.nodes.values if self.population else equispaced(torch.from_numpy(s), GRID_POINTS).numpy()
+        points, self.weights = (x.numpy() for x in evaluation_points(s, bandwidth, weighting))
         squares = ((points[:, None] - self.nodes.values) / bandwidth) ** 2
         kernel = np.exp((squares.min(axis=1, keepdims=True) - squares) / 2)
         self.average = kernel / (kernel @ self.nodes.counts)[:, None]  # of sums over nodes, (points, nodes)
-        self.weights = self.nodes.counts / len(s) if self.population else np.full(len(points), 1 / len(points))
         self.signed = self.average @ (self.nodes.shares @ f)  # (points, columns)
         self.values = self.weights @ np.abs(self.signed)
         self.slack = 100 * float(np.finfo(np.float64).eps * np.abs(f).max())
@@ -307,11 +306,6 @@ class _Gaps:
         most, least = (self.weights @ np.where(near, side * size, linear) + moved for side in (1, -1))
         value = float(self.values[column])
         return max(0.0, value - float(np.quantile(most, 1 - tail))), value - float(np.quantile(least, tail))
-
-
-def _check(weighting: str) -> None:
-    if weighting not in get_args(Weighting):
-        raise ValueError(f"weighting is {weighting!r}; pass 'population' or 'uniform'.")
 
 
 class Nodes(NamedTuple):
