@@ -41,14 +41,13 @@ def test_every_head_s_gap_is_in_probabilities_and_a_probe_recovers_the_attribute
 
 
 def test_where_nothing_of_the_attribute_is_left_no_head_finds_it():
-    z, y, s = known()
+    z, _, s = known()
     result = transfer(lambda rows: rows[:, 1:], z, z[:, 1] > 0, sensitive_features=s, heads=["linear", "boosting"])
     for head in result.heads:
         assert head.low < head.expected_under_independence
         assert head.gdp < 3 * head.expected_under_independence
     assert result.probes[0].linear_r2 < 0.05
     assert abs(result.probes[0].mutual_information) < 0.15
-    assert y.size == 600
 
 
 def test_a_head_s_gap_is_that_of_its_own_probabilities_on_the_test_rows():

