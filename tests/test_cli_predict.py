@@ -47,6 +47,14 @@ def place(tmp_path_factory):
     return folder
 
 
+def predicted(model, table, *options):
+    """Return what is written for the rows of a table."""
+    out = table.with_suffix(".scores")
+    result = run(app, ["predict", str(model), str(table), "-o", str(out), *options])
+    assert result.exit_code == 0, result.output
+    return pd.read_csv(out)
+
+
 def features(place):
     return pd.read_csv(place / "new.csv")[["hours", "job", "owner", "size"]]
 
@@ -66,21 +74,15 @@ def test_scores_are_those_of_the_model_in_the_order_of_the_rows(place, tmp_path,
     assert [path.name for path in tmp_path.iterdir()] == ["scores.csv"]
 
 
-def test_numbers_several_classes_and_representations_are_written_too(place, tmp_path):
-    frames = {}
-    for name in ("numbers", "jobs", "encoder"):
-        out = tmp_path / f"{name}.csv"
-        result = run(app, ["predict", str(place / name), str(place / "new.csv"), "-o", str(out)])
-        assert result.exit_code == 0, result.output
-        frames[name] = pd.read_csv(out)
+def test_numbers_several_classes_and_representations_are_written_too(place):
+    numbers, jobs, z = (predicted(place / name, place / "new.csv") for name in ("numbers", "jobs", "encoder"))
     X = features(place)
-    assert np.allclose(frames["numbers"]["predicted"], load(place / "numbers").predict(X), rtol=1e-5)
-    jobs = frames["jobs"]
+    assert np.allclose(numbers["predicted"], load(place / "numbers").predict(X), rtol=1e-5)
     assert list(jobs) == ["score_clerk", "score_cook", "score_nurse", "predicted"]
     assert np.allclose(jobs.iloc[:, :3].sum(axis=1), 1)
     assert jobs["predicted"].tolist() == load(place / "jobs").predict(X).tolist()
-    assert np.allclose(frames["encoder"], load(place / "encoder").transform(X), atol=1e-5)
-    assert list(frames["encoder"])[:2] == ["z_0", "z_1"]
+    assert np.allclose(z, load(place / "encoder").transform(X), atol=1e-5)
+    assert list(z)[:2] == ["z_0", "z_1"]
 
 
 def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatch):
@@ -90,10 +92,7 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
     (tmp_path / "taken.csv").write_text("hours,job,owner,size,score\n1,cook,True,1,2\n")
     new = str(place / "new.csv")
     for arguments, message in (
-        (
-            [str(place / "model"), "few.csv"],
-            "lacks 2 of the columns that model needs: 'job', 'size'",
-        ),
+        ([str(place / "model"), "few.csv"], "lacks 2 of the columns that model needs: 'job', 'size'"),
         ([str(place / "model"), "none.csv"], "has a header and no rows"),
         ([str(place / "model"), new, "--keep", "idd"], "'idd'"),
         ([str(place / "model"), "taken.csv", "--keep", "score"], "--keep score: a column of this name is written"),
@@ -135,10 +134,8 @@ def test_a_closed_form_is_served_with_its_labels_and_its_threshold(name, tmp_pat
         model.fit(X, labels, sensitive_features=age)
     save(model, tmp_path / "model")
     X.head(9).assign(age=age).to_csv(tmp_path / "new.csv", index=False)
-    result = run(app, ["predict", str(tmp_path / "model"), str(tmp_path / "new.csv"), "-o", str(tmp_path / "scores")])
-    assert result.exit_code == 0, result.output
+    scores = predicted(tmp_path / "model", tmp_path / "new.csv")
     given = {"sensitive_features": age.head(9)} if needed else {}
-    scores = pd.read_csv(tmp_path / "scores")
     assert np.allclose(scores["score"], model.predict_proba(X.head(9), **given)[:, 1], atol=1e-12)
     assert scores["predicted"].tolist() == model.predict(X.head(9), **given).tolist()
     X.head(9).to_csv(tmp_path / "new.csv", index=False)
@@ -156,10 +153,8 @@ def test_a_frozen_lightgbm_with_categories_is_served_and_audited(tmp_path):
     model.fit(X[100:], paid[100:], sensitive_features=age[100:])
     save(model, tmp_path / "model")
     X.assign(age=age).to_csv(tmp_path / "new.csv", index=False)
-    out, expected = tmp_path / "scores.csv", model.predict_proba(X)[:, 1]
-    result = run(app, ["predict", str(tmp_path / "model"), str(tmp_path / "new.csv"), "-o", str(out)])
-    assert (result.exit_code, result.stderr) == (0, "")
-    np.testing.assert_allclose(pd.read_csv(out)["score"], expected, rtol=1e-9)
+    expected = model.predict_proba(X)[:, 1]
+    np.testing.assert_allclose(predicted(tmp_path / "model", tmp_path / "new.csv")["score"], expected, rtol=1e-9)
     asked = ["audit", str(tmp_path / "new.csv"), "-s", "age", "--model", str(tmp_path / "model"), "--max-rows", "100"]
     result = run(app, [*asked, "--json"])
     assert result.exit_code == 0, result.output
@@ -177,13 +172,8 @@ def test_a_model_of_bands_that_uses_them_reads_each_row_as_in_training(tmp_path)
     asked = ["train", str(tmp_path / "all.csv"), "-t", "paid", "-s", "age", "--uses-sensitive", "--limit", "none"]
     result = run(app, [*asked, "--max-rows", "100", "--json", "-o", str(tmp_path / "model")])
     assert result.exit_code == 0, result.output
-    scores = {}
-    for name in ("all", "old"):
-        out = tmp_path / f"{name}-scores.csv"
-        result = run(app, ["predict", str(tmp_path / "model"), str(tmp_path / f"{name}.csv"), "-o", str(out)])
-        assert result.exit_code == 0, result.output
-        scores[name] = pd.read_csv(out)["score"].to_numpy()
-    np.testing.assert_allclose(scores["old"], scores["all"][age == "50+"][:3], rtol=1e-12)
+    whole, old = (predicted(tmp_path / "model", tmp_path / name)["score"] for name in ("all.csv", "old.csv"))
+    np.testing.assert_allclose(old, whole[age == "50+"][:3], rtol=1e-12)
 
 
 def test_predictions_have_the_labels_of_the_training_table_and_the_stated_threshold(tmp_path):
@@ -195,9 +185,7 @@ def test_predictions_have_the_labels_of_the_training_table_and_the_stated_thresh
     asked += ["--max-rows", "100", "--json", "-o", str(tmp_path / "model"), "--threshold", "0.3"]
     result = run(app, asked)
     assert result.exit_code == 0, result.output
-    result = run(app, ["predict", str(tmp_path / "model"), str(tmp_path / "all.csv"), "-o", str(tmp_path / "scores")])
-    assert result.exit_code == 0, result.output
-    scores = pd.read_csv(tmp_path / "scores")
+    scores = predicted(tmp_path / "model", tmp_path / "all.csv")
     assert scores["predicted"].tolist() == np.where(scores["score"] > 0.3, "ja", "nein").tolist()
     assert scores["score"].between(0.3, 0.5).any()  # decided otherwise by one half
     assert scores["score"][paid == "ja"].mean() > scores["score"][paid == "nein"].mean()

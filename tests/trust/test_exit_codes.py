@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import os
 import signal
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -21,46 +17,16 @@ from trust_samples import ASKED, ESCAPES, one_line_and_2, table
 pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")
 
 
-def cut(data: bytes) -> bytes:
-    return data[: len(data) * 2 // 3]
-
-
-def damaged(folder: Path, name: str) -> Path:
-    path = folder / name
-    text = table(500).to_csv(index=False).encode()
-    if name.endswith(".gz"):
-        path.write_bytes(cut(gzip.compress(text)))
-    elif name.endswith(".bz2"):
-        path.write_bytes(cut(bz2.compress(text)))
-    elif name.endswith(".xz"):
-        path.write_bytes(cut(lzma.compress(text)))
-    elif name.endswith(".zip"):
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("a.csv", text)
-        path.write_bytes(cut(path.read_bytes()))
-    elif name.endswith(".zst"):
-        path.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(range(256)))
-    elif name.endswith(".parquet"):
-        table(500).to_parquet(path)
-        path.write_bytes(cut(path.read_bytes()))
-    elif name.endswith(".feather"):
-        table(500).to_feather(path)
-        path.write_bytes(cut(path.read_bytes()))
-    elif name == "nul.csv":
-        path.write_bytes(bytes(16_384))
-    elif name == "torn.csv":
-        path.write_bytes("age,score\n1,2\nä,1\n".encode()[:-4])
-    else:
-        path.write_bytes(b"")
-    return path
-
-
-@pytest.mark.parametrize("name", [
-    "a.csv.gz", "a.csv.bz2", "a.csv.xz", "a.csv.zip", "a.csv.zst", "a.parquet", "a.feather", "nul.csv", "torn.csv",
-    "empty.csv",
-])  # fmt: skip
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.parquet", "a.feather", "torn.csv", "empty.csv"])
 def test_a_damaged_table_is_one_line_and_2(name: str, tmp_path: Path):
-    assert name in one_line_and_2(["audit", str(damaged(tmp_path, name)), *ASKED])
+    path, frame = tmp_path / name, table(500)
+    writers = {".gz": frame.to_csv, ".parquet": frame.to_parquet, ".feather": frame.to_feather}
+    if path.suffix in writers:
+        writers[path.suffix](path)
+        path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
+    else:
+        path.write_bytes("age,score\n1,2\nä,1\n".encode()[:-4] if name == "torn.csv" else b"")
+    assert name in one_line_and_2(["audit", str(path), *ASKED])
 
 
 @pytest.fixture(scope="module")
