@@ -1,4 +1,4 @@
-"""The audit: its numbers are those of the library, its plain form loses nothing."""
+"""The audit: its inputs, its numbers, which are those of the library, its plain form, its limits and changes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 from scipy import stats
 from sklearn.metrics import log_loss
+from typer.testing import CliRunner
 
 import report_samples as samples
-from frhsic.auditing import Audit, Context, LimitCheck, Settings, audit
+from frhsic.auditing import Audit, Context, LimitCheck, Number, Settings, audit, drift, since
 from frhsic.auditing.measures import Rows, base_rate, between_levels, changes, mean_and_error, qualities
+from frhsic.auditing.results import Law, checked, limits_of
+from frhsic.auditing.running import Inputs, outcome
 from frhsic.certificates import VarianceShare, gdp_certificate
+from frhsic.cli import app
 from frhsic.dependence import hsic, hsic_unbiased
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
 from frhsic.independence.effects import Interval
@@ -26,10 +31,12 @@ from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean, rank_ga
 from frhsic.probes import cross_fitted_scores
 from frhsic.report import render, words
 from frhsic.splits import subsample
+from frhsic.tables import files
 
-pytestmark = pytest.mark.usefixtures("few_trees")
+pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 
 QUICK = Settings(resamples=60, max_rows=400, probe_rows=200)
+SMALL = Settings(resamples=60, max_rows=100, probe_rows=100)
 
 
 def table(n: int = 700, d: int = 1, strength: float = 1.0, seed: int = 0) -> tuple[np.ndarray, pd.Series, pd.Series]:
@@ -380,7 +387,379 @@ def test_mean_scores_of_equal_groups_are_seldom_said_to_differ():
     assert alarms <= stats.binom.ppf(0.999, 100, 0.05)
 
 
-@pytest.mark.parametrize(("limit", "verdict"), [(0.3, "kept"), (0.95, "not kept"), (0.75, "unclear")])
-def test_a_ratio_has_a_least_value(limit: float, verdict: str):
-    check = LimitCheck("age", "decision_ratio", "all", limit, 0.8, Interval(0.7, 0.9, 0.95, "band"))
+# what an audit is given ----------------------------------------------------------------------------------------------
+
+
+def people(n: int = 400, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    age = np.round(rng.uniform(20, 70, n))
+    risk = 1 / (1 + np.exp(-(0.05 * (45 - age) + rng.normal(size=n))))
+    return pd.DataFrame(
+        {"age": age, "risk": risk, "late": (rng.random(n) < risk).astype(int), "x": rng.normal(size=n)}
+    ).assign(outcome=lambda frame: np.where(frame["late"] == 1, "late", "repaid"))
+
+
+def gap(result: Audit, attribute: str = "age") -> float:
+    return result[attribute].all_rows["gdp"].value
+
+
+def taken(z: Any, scores: Any = None, s: Any = None, y: Any = None) -> np.ndarray:
+    """What an audit takes z for."""
+    names: dict[str, Any] = dict.fromkeys(["positive", "favourable", "weights", "groups"])
+    return Inputs.of(z, people()["age"] if s is None else s, y, scores, **names).rows.z
+
+
+def test_two_probabilities_mean_that_of_the_second_class():
+    data = people()
+    both = np.column_stack([1 - data["risk"], data["risk"]])
+    expected = gdp(data["risk"], data["age"], resamples=0).value
+    result = audit(both.astype(np.float32), data["age"], settings=SMALL)
+    assert (result.subject.dimensions, result.subject.name) == (1, "score")
+    assert gap(result) == pytest.approx(expected, rel=1e-5)
+    np.testing.assert_allclose(taken(pd.DataFrame(both, columns=["repaid", "late"])), data[["risk"]])
+
+
+def test_probabilities_of_more_classes_are_refused_and_other_columns_are_a_representation():
+    data = people()
+    three = np.column_stack([1 - data["risk"], data["risk"] / 3, 2 * data["risk"] / 3])
+    with pytest.raises(ValueError, match=r"3 columns between 0 and 1 whose rows sum to 1.*Pass the column of one"):
+        audit(three, data["age"], settings=SMALL)
+    assert taken(three[:, 1:]).shape == (400, 2)
+    assert taken(three, scores=data["risk"]).shape == (400, 3)
+    assert taken(np.column_stack([data["risk"], data["x"]])).shape == (400, 2)
+
+
+def test_a_text_target_is_taken_with_its_positive_value():
+    data = people()
+    for y in (data["outcome"], data["outcome"].astype("category"), data["outcome"].to_numpy(), list(data["outcome"])):
+        codes, favoured, target = outcome(y, "late", None)
+        assert target.positive == "late"
+        np.testing.assert_array_equal(codes, data["late"])
+        np.testing.assert_array_equal(favoured, data["late"] == 1)
+
+
+@pytest.mark.parametrize(
+    ("target", "positive", "favourable"),
+    [("late", None, 0), ("late", None, "0"), ("outcome", "late", "repaid"), ("outcome", "repaid", None)],
+)
+def test_equal_opportunity_is_measured_on_the_favourable_outcome(target: str, positive: Any, favourable: Any):
+    data = people()
+    np.testing.assert_array_equal(outcome(data[target], positive, favourable)[1], data["late"] == 0)
+
+
+def test_rows_without_an_attribute_are_left_out_counted_and_compared():
+    data = people()
+    age = data["age"].where(data.index % 4 > 0)
+    result = audit(data["risk"], age, data["late"], context=Context(dropped=7), settings=SMALL)
+    known = data[age.notna()]
+    assert (result.rows.given, result.rows.dropped, result.rows.used) == (407, 107, 300)
+    assert gap(result) == pytest.approx(gdp(known["risk"], known["age"], resamples=0).value, rel=1e-12)
+    assert result["age"].positives.rows == int(known["late"].sum())
+    with pytest.raises(ValueError, match="an audit needs at least 20 rows; 10 of 400 have"):
+        audit(data["risk"], age.where(data.index % 40 == 1), settings=SMALL)
+
+
+def test_swapped_scores_and_attribute_are_warned_of():
+    data = people()
+    for swapped in (data["age"], 1000 * data["x"]):
+        with pytest.warns(UserWarning, match="swapped"):
+            remarks = audit(swapped, data["risk"], settings=SMALL).context.remarks
+        assert len(remarks) == 1
+    with pytest.warns(UserWarning, match="swapped"):
+        taken(data["age"], s=data["risk"], y=data["late"])
+
+
+def test_scores_beyond_0_and_1_are_not_taken_for_an_attribute():
+    data = people()
+    income, share = 1000 * data["x"], data["risk"]
+    for z, s, y in (
+        (share, data["x"].abs(), None),
+        (income, share, 900 * data["x"]),  # predictions of a number
+        (income, data["late"], None),  # an attribute of two values
+        (data["x"], share, data["late"]),  # logits
+        (data[["age", "x"]], share, None),
+    ):
+        taken(z, s=s, y=y)  # a warning is an error
+
+
+def test_the_names_of_groups_change_nothing():
+    data = people()
+    number = np.arange(400) // 4
+    named = pd.Series(number, name="person")
+    mixed = [label if label % 2 else f"a{label}" for label in number.tolist()]  # numbers and text
+    results = [
+        audit(data["risk"], data["age"], groups=groups, settings=SMALL)
+        for groups in (number, torch.from_numpy(number), named, named.map("{:03d}".format), named.astype("category"))
+    ]
+    assert all(result == results[0] for result in results)
+    assert results[0].rows.groups == 100
+    assert gap(audit(data["risk"], data["age"], groups=mixed, settings=SMALL)) == gap(results[0])
+
+
+def test_bands_are_audited_and_remarked():
+    data = people()
+    bands = (data["age"] // 10 * 10).astype(int).map(lambda low: f"{low}-{low + 9}").rename("age")
+    result = audit(data["risk"], bands, settings=SMALL)
+    expected = gdp(data["risk"], data["age"] // 10 * 10, resamples=0).value
+    assert gap(result) == pytest.approx(expected, rel=1e-12)
+    assert "'age' holds bands" in result.context.remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"z": np.r_[np.nan, np.ones(399)]}, ValueError, "scores holds 1 values that are NaN"),
+        ({"z": np.full((400, 2), np.inf)}, ValueError, "representation holds 800 values"),
+        ({"z": np.array(["a"] * 400, dtype=object)}, TypeError, r"scores holds text, bands or categories \(object\)"),
+        ({"z": None}, TypeError, "scores is None"),
+        ({"z": np.arange(399.0)}, ValueError, "scores has 399 rows, sensitive_features has 400"),
+        ({"s": np.array([["a", 1.0]] * 400, dtype=object)}, TypeError, "sensitive_features holds text"),
+        ({"s": None}, TypeError, "sensitive_features is None"),
+        ({"s": pd.DataFrame(np.ones((400, 2)), columns=["a", "a"])}, ValueError, "more than one column named a"),
+        ({"y": np.arange(5)}, ValueError, "y has 5"),
+        ({"y": np.r_[np.nan, np.ones(399)]}, ValueError, r"y lacks a value in 1 of 400 rows \(row 1\)"),
+        ({"groups": np.arange(5)}, ValueError, "groups has 5"),
+        ({"groups": np.ones((400, 2))}, ValueError, r"groups has shape \(400, 2\)"),
+        ({"groups": np.r_[np.nan, np.ones(399)]}, ValueError, r"groups lacks a value in 1 of 400 rows \(row 1\)"),
+        ({"groups": [None] * 7 + ["a"] * 393}, ValueError, r"in 7 of 400 rows \(rows 1, 2, 3, 4, 5, \.\.\.\)"),
+        ({"y": np.zeros((400, 2))}, ValueError, r"y has shape \(400, 2\)"),
+        ({"y": np.arange(400) % 2, "favourable": 2}, ValueError, "favourable=2 is not a value of y: '0', '1'"),
+        ({"y": ["late"] * 400}, TypeError, r"y holds text \('late'\); pass positive=VALUE"),
+        ({"groups": pd.Series(["a"] * 400, name="id")}, ValueError, r"'id' \(groups\) has one value in all 400"),
+        ({"sample_weight": np.r_[1, -0.5, np.ones(398)]}, ValueError, "sample_weight is −0.5 in row 2; pass weights"),
+        ({"sample_weight": np.r_[np.nan, np.ones(399)]}, ValueError, "sample_weight lacks a value in 1 of 400"),
+        ({"sample_weight": np.zeros(400)}, ValueError, "sample_weight is 0 in all 400"),
+    ],
+)
+def test_messages_use_the_words_of_the_caller(change: dict[str, Any], error: type[Exception], message: str):
+    data = people()
+    with pytest.raises(error, match=message):
+        audit(**({"z": data["risk"], "s": data["age"], "settings": SMALL} | change))
+    with pytest.raises(ValueError, match="an audit needs at least 20 rows; 5 of 5 have"):
+        audit(data["risk"].head(), data["age"].head(), settings=SMALL)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda y: y.to_frame(),
+        lambda y: pl.Series(y.to_numpy()),
+        lambda y: torch.tensor(y.to_numpy()),
+        lambda y: y.to_numpy()[:, None],
+        lambda y: y.tolist(),
+    ],
+    ids=["frame", "polars", "tensor", "one column", "list"],
+)
+def test_every_kind_of_target_is_taken(kind: Any):
+    data = people()
+    np.testing.assert_array_equal(outcome(kind(data["late"]), None, None)[0], data["late"])
+
+
+def test_counts_of_an_audit_of_a_sample_are_those_of_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "KEPT_ROWS", 1000)
+    monkeypatch.setattr(files, "CELLS", 1500)
+    data = people(6000)
+    data.loc[data.index % 10 == 0, "risk"] = np.nan
+    data.to_csv(tmp_path / "long.csv", index=False, sep="\t")
+    asked = ["audit", str(tmp_path / "long.csv"), "-s", "age", "--score", "risk", "--target", "outcome"]
+    asked += ["--positive", "late", "--favourable", "repaid", "--max-rows", "100", "--json"]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 0, result.output
+    audited = Audit.from_json(result.stdout)
+    assert (audited.rows.given, audited.rows.dropped, audited.rows.used) == (6000, 600, 1000)
+    said = " ".join(words.warnings(audited))
+    assert "600 of 6,000 rows (10 %) were left out because a value is missing." in said
+    assert "long.csv was read with tabs between fields." in said
+    assert "The table has 6,000 rows; 1,000 of them, drawn at random, were audited." in said
+
+
+# limits ------------------------------------------------------------------------------------------------------------
+
+
+def loans(n: int = 600, seed: int = 1, *, age: float = 45.0, slope: float = 0.2, skill: float = 1.0) -> tuple[Any, ...]:
+    """Chances of being late that follow age, and outcomes that follow them, or with skill 0 a coin."""
+    random = np.random.default_rng(seed)
+    years = np.round(random.uniform(age - 25, age + 25, n))
+    chance = np.clip(0.3 + slope * (years - 45) / 100 + 0.1 * random.standard_normal(n), 0.01, 0.99)
+    late = random.random(n) < skill * chance + (1 - skill) * chance.mean()
+    return chance, years, late.astype(int)
+
+
+@pytest.fixture(scope="module")
+def may() -> Audit:
+    return audit(*loans(), limit=["gdp=0.2", "gdp=1% of base rate"], settings=SMALL)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gpd=0.1", "no interval to decide. Did you mean 'gdp'"),
+        ("gdp", "pass NAME=NUMBER or a share"),
+        ("gdp=high", "pass NAME=NUMBER or a share"),
+        ("gdp=0", "pass a number above 0"),
+        ("probe_trees=0.1", "has no interval to decide"),
+        ("gdp=5%", "says of what: 5% of base rate, .* 5 % is 0.05"),
+        ("gdp=5% of score", "says of what"),
+        ("hsic=10% of base rate", "Only gdp and eo"),
+        ("gdp=0.1 of gap", "a percentage"),
+        ("gdp=5", "gdp=5 limits nothing: gdp is at most 0.500 .* 5 % is 0.05"),
+        ("rank_gap=0.5", "limits nothing"),
+        ("hsic_effect=1", "limits nothing: hsic_effect is at most 1"),
+        ("gdp=50% of gap", "there is none"),
+    ],
+)
+def test_limits_that_cannot_be_read_or_checked_or_limit_nothing_are_refused(may: Audit, text: str, message: str):
+    with pytest.raises(ValueError, match=message):
+        checked(may, limits_of(text))
+
+
+@pytest.mark.parametrize(
+    ("key", "limit", "low", "high", "verdict"),
+    [
+        ("gdp", 0.05, 0.01, 0.05, "kept"),
+        ("gdp", 0.05, 0.04, 0.06, "unclear"),
+        ("gdp", 0.05, 0.0501, 0.06, "not kept"),
+        ("decision_ratio", 0.3, 0.7, 0.9, "kept"),  # a ratio has a least value
+        ("decision_ratio", 0.75, 0.7, 0.9, "unclear"),
+        ("decision_ratio", 0.95, 0.7, 0.9, "not kept"),
+    ],
+)
+def test_the_interval_decides_whether_a_limit_is_kept(key: str, limit: float, low: float, high: float, verdict: str):
+    check = LimitCheck("age", key, "all", limit, (low + high) / 2, Interval(low, high, 0.95, ""))
     assert check.verdict == verdict
+
+
+def test_a_share_of_the_base_rate_counts_the_error_of_both():
+    """The ends of g - c r by Zou and Donner: kept where the upper end is below 0."""
+    reference = Number("base_rate", 0.3, 100, Interval(0.2, 0.42, 0.95, ""))
+    for gap, verdict in ((0.02, "kept"), (0.05, "unclear"), (0.09, "not kept")):
+        interval = Interval(gap - 0.01, gap + 0.01, 0.95, "")
+        check = LimitCheck("age", "gdp", "all", 0.15 * 0.3, gap, interval, 0.15, "base rate", reference)
+        low, high = (gap - 0.045 + sign * math.hypot(0.01, 0.15 * reach) for sign, reach in ((-1, 0.12), (1, 0.1)))
+        assert check.verdict == verdict == ("kept" if high <= 0 else "not kept" if low > 0 else "unclear")
+
+
+def test_kept_is_said_by_mistake_no_more_often_than_stated():
+    """A rate of 0.03 in 600 rows, the gap known: the true gap is 20.5 % of the rate, the limit 20 %."""
+    random, kept, draws = np.random.default_rng(0), 0, 1000
+    gap = 0.205 * 0.03
+    for count in random.binomial(600, 0.03, draws):
+        rate = base_rate(np.repeat([0.0, 1.0], [600 - count, count]), 0.95)
+        sure = Interval(gap, gap, 0.95, "")
+        check = LimitCheck("s", "gdp", "all", 0.2 * rate.value, gap, sure, 0.2, "base rate", rate)
+        kept += check.verdict == "kept"
+    assert kept <= stats.binom.ppf(0.999, draws, 0.025)
+
+
+def test_limits_are_those_of_the_numbers_among_all_and_among_the_favoured(may: Audit):
+    wide, narrow = may.limits
+    number, rate = may["s"].all_rows["gdp"], loans()[2].mean()
+    assert (wide.limit, wide.verdict, wide.interval) == (0.2, "kept", number.interval)
+    assert (narrow.limit, narrow.verdict) == (pytest.approx(0.01 * rate, rel=1e-12), "not kept")
+    chance, age, late = loans()
+    result = audit(chance, age, late, favourable=0, limit=["eo=0.4", "eo.rank_gap=0.01"], settings=SMALL)
+    apart = audit(chance[late == 0], age[late == 0], settings=SMALL)["s"].all_rows["gdp"]
+    assert result.limits[0].value == pytest.approx(apart.value, rel=1e-12)
+    assert [check.verdict for check in result.limits] == ["kept", "not kept"]
+    score = audit(chance, age, limit="gdp=10% of base rate", settings=SMALL)  # without a target, of the mean score
+    assert score.limits[0].reference.value == pytest.approx(chance.mean())
+    with pytest.raises(ValueError, match="not above 0 here"):
+        audit(chance - 2, age, limit="gdp=10% of base rate", settings=SMALL)
+
+
+def test_a_gap_that_is_not_to_be_trusted_is_limited_by_its_bound():
+    """Twelve waves in 300 rows: the estimate misses them, and the interval of the audit reaches up to the bound."""
+    random = np.random.default_rng(0)
+    for seed in range(20):
+        u = random.random(300)
+        numbers = audit(np.sin(2 * np.pi * 40 * u), u, settings=replace(SMALL, seed=seed))["s"].all_rows
+        if not numbers["gdp"].trusted:
+            assert numbers["gdp"].interval.high >= numbers["gdp"].settings["bound"]
+            return
+    pytest.fail("no gap was called untrusted")
+
+
+# changes --------------------------------------------------------------------------------------------------------
+
+
+def changed(after: Audit, before: Audit) -> set[str]:
+    return {change.key for change in drift(after, before) if change.changed}
+
+
+@pytest.mark.parametrize(
+    ("change", "moved"),
+    [
+        ({}, set()),
+        ({"age": 58.0, "slope": 0.0}, {"attribute"}),
+        ({"slope": 1.2}, {"gdp", "score"}),
+        ({"skill": 0.0}, {"auc"}),
+    ],
+)
+def test_what_has_moved_is_named(may: Audit, change: dict[str, float], moved: set[str]):
+    steep = audit(*loans(2000, slope=0.8), settings=SMALL) if "skill" in change else may
+    extra = {"slope": 0.8} if "skill" in change else {}
+    june = audit(*loans(2000, 2, **extra, **change), settings=SMALL)
+    assert moved <= changed(june, steep) <= moved | {"score", "gdp"} | ({"auc"} if "slope" in change else set())
+
+
+def test_the_same_rows_are_refused(may: Audit):
+    with pytest.raises(ValueError, match="the same rows"):
+        drift(may, may)
+    other = audit(*loans(seed=9), settings=SMALL)
+    named = [replace(one, context=Context(origin={"data": "a"})) for one in (may, other)]
+    with pytest.raises(ValueError, match="the same rows"):
+        drift(*named)
+    other = replace(may, attributes=(replace(may["s"], name="hours"),))
+    with pytest.raises(ValueError, match="the earlier audit is of hours"):
+        drift(may, other)
+
+
+@pytest.mark.slow
+def test_changes_are_found_by_mistake_no_more_often_than_the_level():
+    """Tables of the same population and different size: any alarm in at most 5 % of them, by one family-wise level."""
+    alarms, pairs = 0, 100
+    for seed in range(pairs):
+        small, large = (audit(*loans(n, 100 + seed + n), settings=SMALL) for n in (250, 2500))
+        alarms += bool(changed(large, small))
+    assert alarms <= stats.binom.ppf(0.999, pairs, 0.05)
+
+
+def test_a_difference_joins_the_ends_that_face_each_other_and_is_adjusted(may: Audit):
+    def with_gap(value: float, error: float, low: float, high: float, seed: int) -> Audit:
+        gap = Number("gdp_common", value, 100, Interval(low, high, 0.95, ""), standard_error=error)
+        attribute = replace(may["s"], all_rows=replace(may["s"].all_rows, numbers=(gap,)))
+        law = Law((0.0, float(seed)), (0.5, 1.0), 1.0, 100, True)
+        return replace(may, attributes=(attribute,), subject=replace(may.subject, law=law), quality=())
+
+    z = 1.959964
+    before, after = with_gap(0.02, 0.04, 0.0, 0.02 + z * 0.06, 1), with_gap(0.22, 0.03, 0.22 - z * 0.08, 0.28, 1)
+    after = replace(after, subject=replace(after.subject, law=replace(after.subject.law, mean=2.0)))
+    changes = {change.key: change for change in drift(after, before)}
+    gap = changes["gdp"]
+    raw = 2 * stats.norm.sf(0.2 / math.hypot(0.08, 0.06))
+    assert gap.pvalue == min(change.pvalue for change in changes.values()) == pytest.approx(len(changes) * raw)
+    assert gap.interval.low == pytest.approx(0.2 - z * 0.1)
+    assert gap.interval.high == pytest.approx(0.2 + z * math.hypot(0.06 / z, 0.04), rel=1e-3)  # an end was cut off at 0
+
+
+@pytest.mark.parametrize("values", [30, 5000])
+def test_distributions_are_compared_by_kolmogorov_and_smirnov(values: int):
+    """With all values kept the distance is the statistic itself; with some of them it is never larger."""
+    random = np.random.default_rng(0)
+    x, y = random.integers(0, values, 3000), random.integers(0, values, 2000) + values // 20
+    laws = [Law.of(*np.unique(part, return_counts=True), len(part)) for part in (x, y)]
+    exact = stats.ks_2samp(x, y).statistic
+    at = np.union1d(laws[0].values, laws[1].values)
+    (low, high), (other_low, other_high) = (law.bounds(at) for law in laws)
+    distance = max((low - other_high).max(), (other_low - high).max())
+    assert distance <= exact + 1e-12
+    assert distance == pytest.approx(exact, abs=1e-12 if values == 30 else 0.012)
+
+
+def test_limits_keep_the_base_of_the_earlier_audit(may: Audit):
+    june = audit(*loans(seed=3), settings=SMALL)
+    both = since(june, may, ["gdp=10% of base rate", "gdp=300% of gap"])
+    assert both.limits[0].reference == may.subject.base_rate
+    assert both.limits[1].limit == pytest.approx(3 * may["s"].all_rows["gdp"].value)
+    assert both.drift == drift(june, may)
+    assert Audit.from_json(both.to_json()) == both

@@ -197,14 +197,6 @@ def gaps_of_sums(sums: dict[str, ScoreSums], cells: Cells, settings: Settings) -
     return [*numbers, *decision_ratio(curves)], curves
 
 
-def gap_alone(rows: Rows, settings: Settings) -> Population:
-    """Return the gap of the mean score along an attribute, and its curve."""
-    if rows.count < LEAST_ROWS or np.ptp(rows.s) == 0:
-        return Population(rows.count, ())
-    numbers, curves = gaps_of(rows, settings)
-    return Population(rows.count, (numbers[0],), curves)
-
-
 def between_levels(rows: Rows, levels: int, settings: Settings) -> Curve:
     """Return the mean score of unordered groups, numbered from 0, with a band for all of them at once."""
     assert rows.scores is not None

@@ -607,14 +607,12 @@ class Limit:
             raise ValueError(f"a limit names {name!r}, which has no interval to decide.{did_you_mean(name, names)}")
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"the limit of {name} is {stated(value)}; pass a number above 0, such as 0.05.")
-        if percent and (base not in BASES or key != "gdp"):
+        if (percent or base) and not (percent and base in BASES and key == "gdp"):
             raise ValueError(
-                f"the limit is {text!r}. Only gdp and eo can be a percentage, and it has to say of what: "
+                f"the limit is {text!r}. Only gdp and eo can be a share, which is a percentage and says of what: "
                 f"{stated(value)}% of base rate, or {stated(value)}% of gap (of an earlier audit). As a number, "
                 f"{stated(value)} % is {stated(value / 100)}."
             )
-        if base and not percent:
-            raise ValueError(f"the limit is {text!r}; only a percentage, such as 10%, is a share of something.")
         return cls(key, round(value / 100, 15) if percent else value, "favourable" if favoured else "all", base or "")
 
 

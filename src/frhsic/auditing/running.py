@@ -20,7 +20,7 @@ from frhsic.auditing.measures import (
     between_levels,
     certificates,
     dependence,
-    gap_alone,
+    gaps_of,
     measure,
     qualities,
 )
@@ -33,6 +33,7 @@ from frhsic.auditing.results import (
     Limit,
     Limits,
     Population,
+    Quality,
     RowCounts,
     Subject,
     Target,
@@ -169,6 +170,12 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
     own, joint = rows.independent(settings.generator(8)), None
     if several:
         joint = Population(rows.count, tuple(dependence(own, settings.about("all together"), probed=False)))
+    groups: tuple[GroupAudit, ...] = ()
+    quality: tuple[Quality, ...] = ()
+    if f is not None:
+        groups = tuple(_group(rows, *group, names, settings) for group in inputs.unordered.items())
+        if rows.y is not None:
+            quality = tuple(qualities(f, rows.y, subject.threshold, rows.weights, rows.groups))
     dropped = inputs.lost + context.dropped
     return Audit(
         subject=subject,
@@ -182,12 +189,8 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
         ),
         attributes=tuple(attributes),
         joint=joint,
-        groups=()
-        if f is None
-        else tuple(_group(rows, group, labels, names, settings) for group, labels in inputs.unordered.items()),
-        quality=()
-        if f is None or rows.y is None
-        else tuple(qualities(f, rows.y, subject.threshold, rows.weights, rows.groups)),
+        groups=groups,
+        quality=quality,
         settings={name: value for name, value in vars(settings).items() if name not in ("at", "watch")},
         context=replace(
             context,
@@ -243,8 +246,12 @@ def _group(rows: Rows, name: str, labels: np.ndarray, attributes: Sequence[str],
     settings.tell("groups")
     between = between_levels(replace(bare, s=codes[:, None].astype(np.float64)), len(levels), settings)
     parts = [bare.keep(codes == i) for i in range(len(levels))]
-    within = _adjusted([gap_alone(part.along(i), settings) for i in range(len(attributes)) for part in parts])
-    each = {s: tuple(within[i * len(parts) : (i + 1) * len(parts)]) for i, s in enumerate(attributes)}
+    gaps = []
+    for part in (part.along(i) for i in range(len(attributes)) for part in parts):
+        numbers, curves = gaps_of(part, settings) if part.count >= LEAST_ROWS and np.ptp(part.s) > 0 else ([], {})
+        gaps.append(Population(part.count, tuple(numbers[:1]), curves))
+    within = iter(_adjusted(gaps))
+    each = {s: tuple(next(within) for _ in parts) for s in attributes}
     return GroupAudit(name, tuple(levels.tolist()), between, each)
 
 

@@ -211,12 +211,6 @@ def block_of(part: pd.DataFrame, roles: Roles, number: int, first_row: int) -> t
 
     `number` is that of the partition, for messages; `first_row` is the number of its first row in the frame.
     """
-    missing = [name for name in roles.columns if name not in part.columns]
-    if missing:
-        raise ValueError(
-            f"partition {number} has no column {missing[0]!r}; its columns are {', '.join(map(str, part.columns))}. "
-            "Give all partitions the same columns."
-        )
     part = part.reset_index(drop=True)
 
     def column(name: str) -> np.ndarray:

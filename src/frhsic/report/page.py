@@ -27,6 +27,8 @@ from frhsic.report.model import Report, TradeOff
 SCRIPTS = ("chart.js", "figures.js", "tables.js", "page.js")
 # Programs that can print a page, by the order in which they are looked for.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+FLAGS = ["--headless=new", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+FLAGS += ["--no-pdf-header-footer", "--virtual-time-budget=10000"]
 SECONDS = 120
 
 
@@ -85,10 +87,9 @@ def content(report: Report | Audit, kind: str) -> bytes:
 
 def find_browser() -> str:
     """Return the path of a browser that can print; raise if there is none."""
-    for name in BROWSERS:
-        path = shutil.which(name)
-        if path is not None:
-            return path
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is not None:
+        return path
     raise ValueError(
         f"a PDF is printed by a browser, and none of {', '.join(BROWSERS)} is on the PATH. Install one (on Debian: "
         "apt-get install chromium), or print the HTML report from a browser of your own."
@@ -100,17 +101,7 @@ def _printed(report: Report | Audit) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         page, document = Path(folder, "report.html"), Path(folder, "report.pdf")
         page.write_text(render(report), encoding="utf-8")
-        command = [
-            browser,
-            "--headless=new",
-            "--disable-gpu",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--no-pdf-header-footer",
-            "--virtual-time-budget=10000",
-            f"--user-data-dir={Path(folder, 'profile')}",
-            f"--print-to-pdf={document}",
-        ]
+        command = [browser, *FLAGS, f"--user-data-dir={Path(folder, 'profile')}", f"--print-to-pdf={document}"]
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             command.append("--no-sandbox")  # Chromium refuses to run as root with its sandbox
         try:
