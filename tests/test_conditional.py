@@ -1,7 +1,5 @@
 """The test of conditional independence: its statistic by the definition, limits, level, power, ties and bad input."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -12,41 +10,29 @@ from frhsic.independence import conditional, conditional_test, permutation_test
 from frhsic.kernels import Gaussian, Linear
 
 
-def test_the_ridge_has_the_least_leave_one_out_error():
-    """Kernel ridge regression fitted anew without each row chooses the same ridge."""
-    draw = torch.Generator().manual_seed(1)
+def test_the_ridge_has_the_least_leave_one_out_error_and_products_of_residuals_are_those_of_the_regression():
+    """Kernel ridge regression fitted anew without each row chooses the same ridge.
+
+    Expected products of residuals are M diag(v) M' off its diagonal, M the matrix that takes features to residuals and
+    v the noise of each row.
+    """
     y = torch.linspace(0, 1, 8, dtype=torch.float64)[:, None]
-    x = torch.randn(8, 1, generator=draw).double()
+    x = torch.randn(8, 1, generator=torch.Generator().manual_seed(1)).double()
     x = x - x.mean()
     k, eye = Gaussian(0.4)(y, y), torch.eye(8, dtype=torch.float64)
-    top = torch.linalg.eigvalsh(k)[-1]
+    top, rests = torch.linalg.eigvalsh(k)[-1], [[j for j in range(8) if j != i] for i in range(8)]
     errors = {}
     for ridge in conditional.RIDGES:
-        rests = [[j for j in range(8) if j != i] for i in range(8)]
         fits = [k[i, a] @ torch.linalg.solve((k + ridge * top * eye)[a][:, a], x[a]) for i, a in enumerate(rests)]
         errors[ridge] = float((x - torch.stack(fits)).square().sum())
     basis = conditional._basis(y, 0.4)
     assert [conditional._left_out_error(x, basis, r) for r in errors] == approx(list(errors.values()), rel=1e-4)
     regressed, _, _ = conditional._regressed(x, Linear(), "z", [basis], y)
-    ridge = min(errors, key=errors.get)
-    residual = x - k @ torch.linalg.solve(k + ridge * top * eye, x)
-    assert regressed.residual[:, 0].abs().numpy() == approx(residual[:, 0].abs().numpy(), rel=1e-4)
-
-
-def test_expected_products_of_residuals_are_those_of_the_regression():
-    """M diag(v) M' off its diagonal, M the matrix that takes features to residuals and v the noise of each row."""
-    draw = torch.Generator().manual_seed(2)
-    y, x = torch.rand(12, 1, generator=draw).double(), torch.randn(12, 1, generator=draw).double()
-    basis = conditional._basis(y, 0.4)
-    x = x - x.mean()
-    regressed, _, _ = conditional._regressed(x, Linear(), "z", [basis], y)
-    ridge = min(conditional.RIDGES, key=lambda r: conditional._left_out_error(x, basis, r))
-    k, eye = Gaussian(0.4)(y, y), torch.eye(12, dtype=torch.float64)
-    m = eye - k @ torch.linalg.inv(k + ridge * torch.linalg.eigvalsh(k)[-1] * eye)
+    m = eye - k @ torch.linalg.inv(k + min(errors, key=errors.get) * top * eye)
+    assert regressed.residual[:, 0].abs().numpy() == approx((m @ x)[:, 0].abs().numpy(), rel=1e-4)
     noise = regressed.residual.square().sum(dim=1) / m.diagonal()
     expected, value = m @ torch.diag(noise) @ m.mT, regressed.left @ regressed.right.mT
-    off = ~torch.eye(12, dtype=bool)
-    assert value[off].numpy() == approx(expected[off].numpy(), rel=1e-4, abs=1e-8)
+    assert value[eye == 0].numpy() == approx(expected[eye == 0].numpy(), rel=1e-4, abs=1e-8)
 
 
 def test_what_is_left_along_y_is_a_sum_over_neighbours():
@@ -126,7 +112,7 @@ def test_a_kernel_that_sees_nothing_finds_nothing():
     assert (result.statistic, result.effect_size, result.effect_size_null, result.pvalue) == (0, 0, 0, 1)
 
 
-def samples(kind: str, n: int, seed: int) -> tuple[np.ndarray, ...]:
+def samples(kind, n, seed):
     rng = np.random.default_rng([seed, n])
     y, e, d = rng.normal(size=(3, n))
     match kind:
@@ -149,10 +135,8 @@ def samples(kind: str, n: int, seed: int) -> tuple[np.ndarray, ...]:
     "kind", ["skewed", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("linear", "decisions", "zeros"))]
 )
 def test_dependence_through_y_alone_is_rejected_about_as_often_as_the_level(kind):
-    rejected = [
-        conditional_test(*samples(kind, 120, seed), resamples=99, random_state=seed).rejected for seed in range(30)
-    ]
-    assert sum(rejected) <= 6  # 1.5 expected; P(more than 6) = .001
+    tests = [conditional_test(*samples(kind, 120, seed), resamples=99, random_state=seed) for seed in range(30)]
+    assert sum(test.rejected for test in tests) <= 6  # 1.5 expected; P(more than 6) = .001
     z, s, _ = samples(kind, 120, 0)
     assert permutation_test(z, s, resamples=99, random_state=0).rejected  # not independent without y
 
@@ -170,9 +154,8 @@ def test_jumps_of_the_conditional_means_are_not_taken_for_dependence():
 
 @pytest.mark.parametrize("kind", ["direct", "signed"])
 def test_direct_dependence_is_found(kind):
-    assert all(
-        conditional_test(*samples(kind, 300, seed), resamples=99, random_state=seed).pvalue <= 0.05 for seed in range(4)
-    )
+    for seed in range(4):
+        assert conditional_test(*samples(kind, 300, seed), resamples=99, random_state=seed).pvalue <= 0.05
 
 
 @pytest.mark.parametrize("kind", ["linear", "direct"])

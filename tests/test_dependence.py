@@ -1,7 +1,5 @@
 """EIPM, bins, distances, kernel HGR and mutual information: definitions, population values, identities and limits."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 
@@ -13,32 +11,13 @@ from pytest import approx
 
 from dependence_samples import gaussian_pair, ksg_by_definition, waves, within
 from frhsic import dependence
-from frhsic.dependence import (
-    binned_mmd,
-    distance_correlation,
-    distance_covariance,
-    eipm,
-    grams,
-    hgr,
-    kernel_hgr,
-    mutual_information,
-)
-from frhsic.dependence.conditional import (
-    bin_membership,
-    eipm_from_gram,
-    equal_width_edges,
-    leave_one_out_weights,
-    mean_difference_from_bins,
-    pairwise_mmd_from_bins,
-    quantile_edges,
-    smoothing_bandwidth,
-)
+from frhsic.dependence import binned_mmd, conditional, distance_correlation, eipm, kernel_hgr, mutual_information
 from frhsic.dependence.distance import distance_products, distance_rows
 from frhsic.kernels import Gaussian, Laplacian, Linear
 
 ONE = Gaussian(1.0)
 KERNELS = [Gaussian(0.8), Laplacian(1.5), Linear(), Linear() + Gaussian(0.5)]
-DISTANCES = [distance_covariance, distance_correlation]
+DISTANCES = [dependence.distance_covariance, distance_correlation]
 S = torch.tensor([0.3, 0.1, 2.0, 1.0, 1.5, 4.0, 1.0, 3.2], dtype=torch.float64)
 EDGES = [1.0, 2.0, 3.9]  # one value of S on an edge, one bin of a single row
 
@@ -116,7 +95,7 @@ def binned(z, s, kernel):
 
 
 DEFINITIONS = [
-    (distance_covariance, lambda z, s: v_squared(z, s) ** 0.5, {}),
+    (dependence.distance_covariance, lambda z, s: v_squared(z, s) ** 0.5, {}),
     (distance_correlation, lambda z, s: (v_squared(z, s) / (v_squared(z, z) * v_squared(s, s)) ** 0.5) ** 0.5, {}),
     *((eipm, eipm_by_definition, {"kernel_z": k, "bandwidth": 0.7}) for k in KERNELS),
     *((binned, binned_by_definition, {"kernel": k}) for k in KERNELS[:3]),
@@ -144,15 +123,17 @@ def test_the_core_of_eipm_counts_anchors_and_rows_as_it_is_told():
         away = w - (1 / 6 if marginal is None else u)
         terms = [max(float(row @ z @ z.T @ row), floor) ** 0.5 for row in away]
         options = {"floor": floor, "marginal": marginal}
-        assert eipm_from_gram(z @ z.T, w, **options).item() == approx(sum(terms) / 4)
-        assert eipm_from_gram(z @ z.T, w, counts=counts, **options).item() == approx((terms[1] + 3 * terms[3]) / 4)
-    assert eipm_from_gram(z @ z.T, w, counts=0 * counts).item() == 0
+        assert conditional.eipm_from_gram(z @ z.T, w, **options).item() == approx(sum(terms) / 4)
+        counted = conditional.eipm_from_gram(z @ z.T, w, counts=counts, **options).item()
+        assert counted == approx((terms[1] + 3 * terms[3]) / 4)
+    assert conditional.eipm_from_gram(z @ z.T, w, counts=0 * counts).item() == 0
 
 
 def test_mean_differences_are_their_definition_with_bins_of_each_batch(dtype):
     z = torch.randn(2, 8, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     edges = torch.tensor([EDGES, [1.1, 1.2, 2.5]], dtype=torch.float64)
-    values = mean_difference_from_bins(z.to(dtype), torch.vmap(bin_membership)(torch.stack([S, S]), edges).to(dtype))
+    members = torch.vmap(conditional.bin_membership)(torch.stack([S, S]), edges)
+    values = conditional.mean_difference_from_bins(z.to(dtype), members.to(dtype))
     assert values.dtype == dtype
     for value, rows, cuts in zip(values, z, edges.tolist()):
         bins = bins_by_definition(S.tolist(), cuts)
@@ -162,7 +143,7 @@ def test_mean_differences_are_their_definition_with_bins_of_each_batch(dtype):
 
 @pytest.mark.parametrize("name", ["eipm", "binned_mmd", "distance_covariance", "distance_correlation"])
 def test_gradients_in_z_are_those_of_finite_differences_across_tiles(name, monkeypatch):
-    monkeypatch.setattr(grams, "CPU_TILE", 4)
+    monkeypatch.setattr("frhsic.dependence.grams.CPU_TILE", 4)
     z, s = gaussian_pair(9, 0.5, 5, columns=2)
     options = {"kernel_z": ONE} if "distance" not in name else {}
     options |= {"bins": 3} if name == "binned_mmd" else {}
@@ -267,12 +248,12 @@ def test_distances_of_many_rows_of_one_column_take_no_pairs_and_meet_the_populat
     numerator = rho * math.asin(rho) + math.sqrt(1 - rho**2) - rho * math.asin(rho / 2) - math.sqrt(4 - rho**2) + 1
     denominator = 1 + math.pi / 3 - math.sqrt(3)
     parts = [gaussian_pair(20_000, rho, seed) for seed in range(10)]
-    mean, error = mean_over(10, lambda seed: distance_covariance(*parts[seed]) ** 2)
+    mean, error = mean_over(10, lambda seed: dependence.distance_covariance(*parts[seed]) ** 2)
     assert mean == approx(4 * numerator / math.pi, abs=4 * error + 1e-4)
     ratio, ratio_error = mean_over(10, lambda seed: distance_correlation(*parts[seed]) ** 2)
     assert ratio == approx(numerator / denominator, abs=4 * ratio_error + 1e-4)
     z, s = (torch.cat(x) for x in zip(*parts))
-    assert distance_covariance(z, s).item() ** 2 == approx(mean, abs=4 * error)
+    assert dependence.distance_covariance(z, s).item() ** 2 == approx(mean, abs=4 * error)
 
 
 def test_values_of_other_packages():
@@ -289,7 +270,7 @@ def test_values_of_other_packages():
 
 def test_weights_of_eipm_leave_the_anchor_out_and_sum_to_one_even_far_from_all(dtype):
     s = torch.tensor([0.0, 0.1, 0.2, 1e4], dtype=dtype)
-    w = leave_one_out_weights(s, 0.05)
+    w = conditional.leave_one_out_weights(s, 0.05)
     assert torch.equal(w.diagonal(), torch.zeros(4, dtype=dtype))
     assert w.sum(1).tolist() == approx([1.0] * 4, rel=1e-6)
     assert w[3].tolist() == approx([0, 0, 1, 0])  # the nearest
@@ -297,8 +278,9 @@ def test_weights_of_eipm_leave_the_anchor_out_and_sum_to_one_even_far_from_all(d
 
 def test_the_bandwidth_of_eipm_shrinks_as_scott_says():
     s = torch.tensor([0.0, 2.0] * 16)
-    assert smoothing_bandwidth(s).tolist() == approx([32**-0.2])
-    assert smoothing_bandwidth(torch.stack([s, 3 * s], 1)).tolist() == approx([32 ** (-1 / 6), 3 * 32 ** (-1 / 6)])
+    assert conditional.smoothing_bandwidth(s).tolist() == approx([32**-0.2])
+    both = conditional.smoothing_bandwidth(torch.stack([s, 3 * s], 1))
+    assert both.tolist() == approx([32 ** (-1 / 6), 3 * 32 ** (-1 / 6)])
 
 
 def test_anchors_are_drawn_by_the_random_state_and_all_of_them_are_all():
@@ -316,29 +298,29 @@ def test_an_offset_does_not_matter_to_bins(dtype):
 
 def test_edges_are_those_of_numpy(dtype):
     s = torch.randn(101, generator=torch.Generator().manual_seed(0), dtype=dtype)
-    levels, rel = np.arange(1, 10) / 10, 1e-5 if dtype == torch.float32 else 1e-12
-    assert quantile_edges(s).tolist() == approx(np.quantile(s.numpy().astype(float), levels).tolist(), rel=rel)
+    rel, deciles = 1e-5 if dtype == torch.float32 else 1e-12, np.quantile(s.double().numpy(), np.arange(1, 10) / 10)
+    assert conditional.quantile_edges(s).tolist() == approx(deciles.tolist(), rel=rel)
     widths = np.linspace(float(s.min()), float(s.max()), 11)[1:-1]
-    assert equal_width_edges(s).tolist() == approx(widths.tolist(), rel=rel)
-    assert quantile_edges(s, 4).dtype == equal_width_edges(s, 4).dtype == dtype
+    assert conditional.equal_width_edges(s).tolist() == approx(widths.tolist(), rel=rel)
+    assert conditional.quantile_edges(s, 4).dtype == conditional.equal_width_edges(s, 4).dtype == dtype
 
 
 def test_a_value_on_an_edge_belongs_above_it_in_single_precision_too():
     s = torch.tensor([0.1, 0.2, 0.7, 0.7])  # 0.7 is rounded down
     assert binned_mmd(torch.tensor([0.0, 0.0, 2.0, 2.0]), s, Linear(), edges=[0.7]).item() == 4
-    assert bin_membership(s, torch.tensor([0.15, 0.7])).shape == (4, 3)
+    assert conditional.bin_membership(s, torch.tensor([0.15, 0.7])).shape == (4, 3)
     sums = torch.tensor([[[8.0, 2.0], [2.0, 4.0]], [[1.0, 0.0], [0.0, 9.0]]])
-    alone = [pairwise_mmd_from_bins(each, torch.tensor([2.0, 2.0])).item() for each in sums]
-    assert pairwise_mmd_from_bins(sums, torch.full((2, 2), 2.0)).tolist() == alone == [2.0, 2.5]
+    alone = [conditional.pairwise_mmd_from_bins(each, torch.tensor([2.0, 2.0])).item() for each in sums]
+    assert conditional.pairwise_mmd_from_bins(sums, torch.full((2, 2), 2.0)).tolist() == alone == [2.0, 2.5]
 
 
 def test_bins_that_are_empty_or_too_small_count_as_nothing():
     z, _ = gaussian_pair(60, 0.0, 3)
     s = torch.tensor([0.0] * 50 + [1.0] * 10)
     assert binned_mmd(z, s, ONE, bins=10).item() == approx(binned_mmd(z, s, ONE, edges=[0.5]).item(), rel=1e-12)
-    z, m = z[:3], bin_membership(torch.tensor([0.0, 1.0, 2.0]), torch.tensor([0.5, 1.5])).double()
-    assert mean_difference_from_bins(z, m).item() == 0
-    assert pairwise_mmd_from_bins(m.T @ z @ z.T @ m, m.sum(0)).item() == 0
+    z, m = z[:3], conditional.bin_membership(torch.tensor([0.0, 1.0, 2.0]), torch.tensor([0.5, 1.5])).double()
+    assert conditional.mean_difference_from_bins(z, m).item() == 0
+    assert conditional.pairwise_mmd_from_bins(m.T @ z @ z.T @ m, m.sum(0)).item() == 0
 
 
 @pytest.mark.parametrize("n", [2, 5, 100])
@@ -393,10 +375,10 @@ def test_conjugate_gradients_on_tiles_agree_with_the_factored_matrix(kernel_s, m
     z, s = gaussian_pair(300, 0.5, 5, columns=3)
     options = {"ridge_z": 0.01, "ridge_s": 0.005, "tolerance": 1e-7}
     exact = kernel_hgr(z, s, Gaussian(1.5), kernel_s, **options).item()
-    monkeypatch.setattr(hgr, "DENSE_ROWS", 10)
-    monkeypatch.setattr(hgr, "PRECONDITIONER_RANK", 20)
+    monkeypatch.setattr("frhsic.dependence.hgr.DENSE_ROWS", 10)
+    monkeypatch.setattr("frhsic.dependence.hgr.PRECONDITIONER_RANK", 20)
     assert kernel_hgr(z, s, Gaussian(1.5), kernel_s, **options).item() ** 2 == approx(exact**2, abs=1e-7)
-    monkeypatch.setattr(hgr, "MAX_ITERATIONS", 2)
+    monkeypatch.setattr("frhsic.dependence.hgr.MAX_ITERATIONS", 2)
     with pytest.raises(ValueError, match="conjugate gradients"):
         kernel_hgr(z, s, Gaussian(1.5), kernel_s, **options)
 

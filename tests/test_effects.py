@@ -1,7 +1,5 @@
 """Intervals for HSIC and the test of equivalence: values, identities, coverage, level and power."""
 
-from __future__ import annotations
-
 import math
 from itertools import permutations
 
@@ -23,13 +21,13 @@ from frhsic.kernels import Gaussian, HalfDistance, Linear, default_gaussian
 ONE = Gaussian(1.0)
 
 
-def band(count: int, share: float, *, sides: float = 0.999) -> tuple[float, float]:
+def band(count, share, *, sides=0.999):
     low, high = stats.binom.interval(sides, count, share)
     return low / count, high / count
 
 
 @pytest.mark.parametrize(("n", "d"), [(30, 1), (700, 1), (40, 4)])
-def test_values_are_the_unbiased_statistics(n: int, d: int) -> None:
+def test_values_are_the_unbiased_statistics(n, d):
     z, s = correlated(n, 0.4, 0, d)
     k, l = Gaussian(1.3), Gaussian(0.7)
     own = math.sqrt(float(hsic_unbiased(z, z, k, k)) * float(hsic_unbiased(s, s, l, l)))
@@ -37,13 +35,13 @@ def test_values_are_the_unbiased_statistics(n: int, d: int) -> None:
     assert normalized_hsic_interval(z, s, k, l).value == approx(float(hsic_unbiased(z, s, k, l)) / own, rel=1e-8)
 
 
-def test_hsic_under_half_distances_is_a_quarter_of_distance_covariance() -> None:
+def test_hsic_under_half_distances_is_a_quarter_of_distance_covariance():
     z, s = correlated(50, 0.5, 1, 3)
     half = HalfDistance()
     assert float(hsic(z, s, half, half)) == approx(float(distance_covariance(z, s)) ** 2 / 4)
 
 
-def test_under_half_distances_it_is_the_squared_distance_correlation_without_bias_of_the_dcor_package() -> None:
+def test_under_half_distances_it_is_the_squared_distance_correlation_without_bias_of_the_dcor_package():
     """Constants from dcor 0.7 (PyPI): u_distance_covariance_sqr and u_distance_correlation_sqr."""
     (z, s), half = waves(40), HalfDistance()
     for rows, covariance, correlation in (
@@ -54,7 +52,7 @@ def test_under_half_distances_it_is_the_squared_distance_correlation_without_bia
         assert normalized_hsic_interval(rows, s, half, half).value == approx(correlation, rel=1e-9)
 
 
-def test_an_interval_does_not_depend_on_scale_or_order() -> None:
+def test_an_interval_does_not_depend_on_scale_or_order():
     z, s = correlated(60, 0.4, 2)
     first = normalized_hsic_interval(z, s).interval
     order = torch.randperm(60, generator=torch.Generator().manual_seed(0))
@@ -64,7 +62,7 @@ def test_an_interval_does_not_depend_on_scale_or_order() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("normalized", [False, True])
-def test_intervals_and_tests_are_those_of_the_three_moment_law(seed: int, normalized: bool) -> None:
+def test_intervals_and_tests_are_those_of_the_three_moment_law(seed, normalized):
     """Moments at zero over all 5,040 permutations, the slope from eigenvalues and influences of whole matrices."""
     n = 7
     z, s = correlated(n, 0.0, seed, 2)
@@ -88,7 +86,7 @@ def test_intervals_and_tests_are_those_of_the_three_moment_law(seed: int, normal
     near = 2 * math.sqrt(variance)
     slope = max(weak, (weak * near + excess) / (near + max(value, 0)))
 
-    def law(at: float) -> stats.rv_continuous:
+    def law(at):
         deviation = math.sqrt(variance + slope * at)
         return stats.pearson3((third + 1.5 * slope**2 * at) / deviation**3, loc=at, scale=deviation)
 
@@ -122,7 +120,7 @@ def test_intervals_and_tests_are_those_of_the_three_moment_law(seed: int, normal
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, *(pytest.param(rho, marks=pytest.mark.slow) for rho in (0.1, 0.5))])
-def test_the_interval_of_hsic_covers_the_closed_form(rho: float) -> None:
+def test_the_interval_of_hsic_covers_the_closed_form(rho):
     """Jointly normal, bandwidths one. At zero nothing can lie below the interval, and half of the misses are gone."""
     draws, truth = 200, gaussian_population(rho)
     covered = {0.95: 0, 0.99: 0}
@@ -137,7 +135,7 @@ def test_the_interval_of_hsic_covers_the_closed_form(rho: float) -> None:
 
 
 @pytest.mark.parametrize("d", [1, 10])
-def test_normalized_intervals_cover_the_mean_of_their_estimates(d: int) -> None:
+def test_normalized_intervals_cover_the_mean_of_their_estimates(d):
     """The mean over 120 samples is as good as the population value: its error is an eleventh of one estimate's."""
     for kernels in ((Gaussian(math.sqrt(2 * d)), ONE), (HalfDistance(), HalfDistance())):
         effects = [normalized_hsic_interval(*correlated(100, 0.3, seed, d), *kernels) for seed in range(120)]
@@ -147,13 +145,13 @@ def test_normalized_intervals_cover_the_mean_of_their_estimates(d: int) -> None:
 
 
 @pytest.mark.parametrize("rho", [0.2, pytest.param(0.4, marks=pytest.mark.slow)])
-def test_equivalence_is_claimed_no_more_often_than_the_level_where_hsic_is_epsilon(rho: float) -> None:
+def test_equivalence_is_claimed_no_more_often_than_the_level_where_hsic_is_epsilon(rho):
     draws, epsilon = 250, gaussian_population(rho)
     claimed = sum(equivalence_test(*correlated(150, rho, seed), epsilon, ONE, ONE).equivalent for seed in range(draws))
     assert claimed / draws <= band(draws, 0.05)[1]
 
 
-def test_the_power_is_the_rate_at_which_independent_data_are_called_equivalent() -> None:
+def test_the_power_is_the_rate_at_which_independent_data_are_called_equivalent():
     draws, epsilon = 200, gaussian_population(0.3)
     results = [equivalence_test(*correlated(150, 0.0, seed), epsilon, ONE, ONE) for seed in range(draws)]
     power = np.mean([result.power for result in results])
@@ -162,13 +160,13 @@ def test_the_power_is_the_rate_at_which_independent_data_are_called_equivalent()
     assert low - 0.03 <= np.mean([result.equivalent for result in results]) <= high + 0.03
 
 
-def test_one_positive_decision_says_nothing_of_its_share() -> None:
+def test_one_positive_decision_says_nothing_of_its_share():
     _, s = correlated(20, 0.3, 0)
     effect = normalized_hsic_interval(torch.eye(20)[:, :1], s)
     assert (effect.value, effect.interval.low, effect.interval.high) == (0, 0, 1)
 
 
-def test_small_pvalues_are_those_of_many_permutations() -> None:
+def test_small_pvalues_are_those_of_many_permutations():
     """A gamma with two moments would give a p-value below half of the true one here; three come within a third."""
     z, s = correlated(80, 0.45, 2)
     many = permutation_test(z, s, resamples=60_000, random_state=0).pvalue
@@ -177,9 +175,7 @@ def test_small_pvalues_are_those_of_many_permutations() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ten columns", "three", "ties", "skewed", "far"])
-def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(kind, monkeypatch):
     z, s = correlated(600, 0.0, 0, 3 if kind == "three" else 10)
     if kind == "ties":
         z[:60] = z[0]  # a cluster that few random rows would meet
@@ -202,7 +198,7 @@ def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(
         torch.testing.assert_close(torch.stack([*own_sums(gram, prepared).cubes]), torch.stack([*estimated]))
 
 
-def test_the_trace_of_a_projection_needs_no_luck(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_trace_of_a_projection_needs_no_luck(monkeypatch):
     """All rows equally far apart: A is a multiple of H, whose powers random vectors cannot tell apart."""
     monkeypatch.setattr("frhsic.dependence.exact.CUBE_ROWS", 100)
     gram = Gram.of(torch.eye(200, dtype=torch.float64), Gaussian(1.0))
@@ -211,7 +207,7 @@ def test_the_trace_of_a_projection_needs_no_luck(monkeypatch: pytest.MonkeyPatch
     assert float(cubes.trace) == approx(199 * (1 - math.exp(-1)) ** 3, rel=1e-12)
 
 
-def test_a_far_off_row_changes_little() -> None:
+def test_a_far_off_row_changes_little():
     """One row of 300 is 1e11 away in two columns: its kernel values are 0, those of the others stay."""
     z, s = correlated(300, 0.5, 0, 3)
     far = torch.cat([z, torch.full((1, 3), 1e11, dtype=torch.float64)])
@@ -225,7 +221,7 @@ def test_a_far_off_row_changes_little() -> None:
     assert gamma_test(far, both).pvalue < 1e-6
 
 
-def test_tests_of_binary_and_zero_inflated_variables_say_which_bandwidth_they_used() -> None:
+def test_tests_of_binary_and_zero_inflated_variables_say_which_bandwidth_they_used():
     z, _ = correlated(100, 0.0, 0)
     s = (z[:, 0] > 1).double()
     result = gamma_test(z, s)
@@ -236,7 +232,7 @@ def test_tests_of_binary_and_zero_inflated_variables_say_which_bandwidth_they_us
     assert default_gaussian([0.0] * 9 + [1.0, 5.0])[0].bandwidth == 4.0  # of nine 1, one 4 and nine 5
 
 
-def test_the_interval_of_hsic_follows_the_unit_of_its_kernels() -> None:
+def test_the_interval_of_hsic_follows_the_unit_of_its_kernels():
     z, s = correlated(80, 0.5, 0)
     one = hsic_interval(z, s, Linear(), Linear())
     other = hsic_interval(10 * z, s, Linear(), Linear())
@@ -245,7 +241,7 @@ def test_the_interval_of_hsic_follows_the_unit_of_its_kernels() -> None:
 
 
 @pytest.mark.parametrize(("trace", "squares"), [(3.0, 4.0), (0.5, 0.1)])
-def test_an_estimated_trace_is_that_of_a_matrix_without_negative_eigenvalues(trace: float, squares: float) -> None:
+def test_an_estimated_trace_is_that_of_a_matrix_without_negative_eigenvalues(trace, squares):
     signs = torch.ones(5, 16, dtype=torch.float64)
     known = CenteredGram(torch.ones(5), *torch.tensor([trace, squares], dtype=torch.float64))
     for cubed, bound in ((1e9, squares**1.5), (-1e9, squares**2 / trace)):

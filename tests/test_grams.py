@@ -1,7 +1,5 @@
 """HSIC of Gram matrices against its definition as sums over rows, its identities, and matrices as operators."""
 
-from __future__ import annotations
-
 from itertools import permutations, product
 
 import pytest
@@ -23,23 +21,23 @@ KERNELS = [Gaussian(0.7), Laplacian(1.3), InverseMultiquadric(0.5), Linear(), Li
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 
 
-def pair_of(n: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+def pair_of(n, dtype=torch.float64, seed=0):
     g = torch.Generator().manual_seed(seed)
     z = torch.randn(n, 2, generator=g, dtype=torch.float64)
     s = z[:, :1] ** 2 + torch.randn(n, 1, generator=g, dtype=torch.float64) / 2
     return Gaussian(1.0)(z, z).to(dtype), Laplacian(1.0)(s, s).to(dtype)
 
 
-def some_weights(n: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+def some_weights(n, dtype=torch.float64):
     w = torch.arange(1, n + 1, dtype=dtype)
     return w / w.sum()
 
 
-def close(dtype: torch.dtype) -> float:
+def close(dtype):
     return 2e-5 if dtype == torch.float32 else 1e-12
 
 
-def by_definition(k: torch.Tensor, l: torch.Tensor, w: torch.Tensor) -> float:
+def by_definition(k, l, w):
     """Sum over all quadruples of K_ij (L_ij + L_qr - 2 L_iq): joint, product and cross term."""
     k, l, w = k.tolist(), l.tolist(), w.tolist()
     rows = range(len(w))
@@ -49,7 +47,7 @@ def by_definition(k: torch.Tensor, l: torch.Tensor, w: torch.Tensor) -> float:
     )
 
 
-def over_distinct_quadruples(k: torch.Tensor, l: torch.Tensor) -> float:
+def over_distinct_quadruples(k, l):
     k, l = k.tolist(), l.tolist()
     terms = [k[i][j] * (l[i][j] + l[q][r] - 2 * l[i][q]) for i, j, q, r in permutations(range(len(k)), 4)]
     return sum(terms) / len(terms)

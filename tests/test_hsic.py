@@ -1,7 +1,5 @@
 """HSIC by tiles and by features: references that share no code with it, gradients, identities, closed forms."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 
@@ -13,11 +11,11 @@ from pytest import approx
 from dependence_samples import gaussian_population
 from frhsic.dependence import features, grams, hsic, hsic_features, hsic_unbiased
 from frhsic.dependence.features import draw_feature_maps
-from frhsic.kernels import Gaussian, Kernel, Laplacian, Linear, PerColumn
+from frhsic.kernels import Gaussian, Laplacian, Linear, PerColumn
 from kernel_instances import KERNELS, reference_gram
 
 
-def close(dtype: torch.dtype) -> float:
+def close(dtype):
     return 1e-6 if dtype == torch.float32 else 1e-11
 
 
@@ -32,16 +30,16 @@ FLAT = PerColumn((Gaussian(1.0), Gaussian(1.0)))
 class Reference:
     """Both statistics from the n x n matrices, with 64 bits of mantissa where the processor has them."""
 
-    def __init__(self, x: torch.Tensor, kernel: Kernel):
+    def __init__(self, x, kernel):
         rows = x.double().numpy().astype(np.longdouble)
         rows = rows - rows.mean(0) if kernel.centering_safe else rows
         self.gram, self.n = reference_gram(kernel, rows, rows), len(rows)
 
-    def hsic(self, other: Reference) -> float:
+    def hsic(self, other):
         centred = [g - g.mean(0) - g.mean(1)[:, None] + g.mean() for g in (self.gram, other.gram)]
         return float((centred[0] * centred[1]).sum() / self.n**2)
 
-    def unbiased(self, other: Reference) -> float:
+    def unbiased(self, other):
         # U-centred matrices, whose inner product over n(n - 3) is the U-statistic
         n, centred = self.n, []
         for gram in (self.gram, other.gram):
@@ -51,7 +49,7 @@ class Reference:
         return float((centred[0] * centred[1]).sum() / (n * (n - 3)))
 
 
-def rounded(n: int, dtype: torch.dtype, scale: float = 1.0, offset: float = 0.0) -> tuple[torch.Tensor, torch.Tensor]:
+def rounded(n, dtype, scale=1.0, offset=0.0):
     g = torch.Generator().manual_seed(n)
     z = torch.randn(n, 3, generator=g, dtype=torch.float64)
     s = torch.stack([z[:, 0] + z[:, 1], z[:, 2] ** 2], 1) + torch.randn(n, 2, generator=g, dtype=torch.float64)
@@ -59,7 +57,7 @@ def rounded(n: int, dtype: torch.dtype, scale: float = 1.0, offset: float = 0.0)
 
 
 @lru_cache(maxsize=2)
-def reference_of_s(n: int, dtype: torch.dtype, scale: float) -> Reference:
+def reference_of_s(n, dtype, scale):
     return Reference(rounded(n, dtype, scale)[1], JOINT if scale == 1 else FLAT)
 
 

@@ -1,7 +1,5 @@
 """What the gaps of parity are made of, row by row: sums, local means, the statistic, its error and what it misses."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 
@@ -12,24 +10,14 @@ from scipy.special import ndtr
 
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean
 from frhsic.parity.gap import GapOptions, RankGap, columns_of, tail_share
-from frhsic.parity.local_means import (
-    Cells,
-    Rows,
-    Smoother,
-    Sums,
-    group_levels,
-    groups_for,
-    node_levels,
-    noise_like,
-    rows_of,
-)
+from frhsic.parity.local_means import Cells, Rows, Smoother, group_levels, groups_for, node_levels, noise_like, rows_of
 
 
 def approx(expected):
     return pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-def design(kind: str, n: int = 60, seed: int = 0) -> Rows:
+def design(kind, n=60, seed=0):
     """Skewed scores along repeated values of s, some with one row; with weights, or in clusters of neighbours."""
     rng = np.random.default_rng([seed, 41])
     s = np.floor(25 * rng.random(n) ** 1.5)
@@ -38,14 +26,14 @@ def design(kind: str, n: int = 60, seed: int = 0) -> Rows:
     return rows_of(f, s, None, weights, rng.integers(n // 3, size=n) if kind == "clusters" else None)
 
 
-def parts(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def parts(rows):
     """Centred scores, the number of the value of s, weights, and labels of what is independent, of each row."""
     f = rows.scores[:, 0] - rows.weights @ rows.scores[:, 0] / rows.weights.sum()
     labels = np.arange(len(f)) if rows.clusters is None else rows.clusters
     return f, np.unique(rows.s, return_inverse=True)[1], rows.weights, labels
 
 
-def sums_of(rows: Rows) -> Sums:
+def sums_of(rows):
     cells = Cells.of_rows(rows)
     return cells.sums_of(rows)[0].over(cells.nodes)
 
@@ -96,7 +84,7 @@ def test_sums_are_those_of_rows(kind):
 class Reference:
     """The local means and the statistic of rows that are independent, each sum over rows."""
 
-    def __init__(self, rows: Rows, resolution: float | None = None) -> None:
+    def __init__(self, rows, resolution=None):
         self.f, self.node, self.w, _ = parts(rows)
         f, w = self.f, self.w
         self.n, nodes = w.sum(), self.node.max() + 1
@@ -161,7 +149,7 @@ def test_local_means_and_the_statistic_are_those_of_rows(kind, seed, resolution)
     assert column.gap == approx(reference.value)
 
 
-def reference_beside(reference: Reference, tail: float) -> tuple[float, float, float]:
+def reference_beside(reference, tail):
     """The bound for every shape, and what values of s with several rows show beyond the local means."""
     f, w, n = reference.f, reference.w, reference.n
     groups = [np.flatnonzero(reference.node == g) for g in range(reference.node.max() + 1)]
@@ -186,7 +174,7 @@ def reference_beside(reference: Reference, tail: float) -> tuple[float, float, f
     growth = z * (linear + unit**2) / (value + unit)
     high = value + z * growth / 2 + z * math.sqrt(growth * value / z + chance + growth**2 / 4)
 
-    def unseen(variance: float) -> float:
+    def unseen(variance):
         return w @ np.maximum(math.sqrt(max(variance, 0)) - np.abs(reference.mean), 0) / n
 
     few, repeated = effective < 250, effective >= 4 * len(groups)

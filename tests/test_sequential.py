@@ -1,7 +1,5 @@
 """The sequential test: its factors by the definition, false alarms over a stream, growth of evidence, bad input."""
 
-from __future__ import annotations
-
 import itertools
 import json
 
@@ -37,7 +35,7 @@ def test_a_factor_is_its_definition_over_all_permutations(monkeypatch):
     assert np.mean(factors, axis=0) == approx(np.ones(len(sequential.BETS)), rel=1e-10)
 
 
-def stream(seed: int, batches: int, rows: int, effect: float, *, tied: bool = False) -> SequentialTest:
+def stream(seed, batches, rows, effect, *, tied=False):
     rng = np.random.default_rng([seed, 1])
     test = SequentialTest(resamples=49, random_state=seed)
     for batch in range(batches):

@@ -1,7 +1,5 @@
 """Groups stay together, time runs one way; the same in Python, in tables and on the command line."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import time
@@ -17,7 +15,7 @@ from frhsic.cli import _terminal, app
 from frhsic.report import Report
 from frhsic.splits import held_out_rows
 from frhsic.tables.files import TableFile
-from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
+from frhsic.tables.training import ColumnRoles, read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -100,7 +98,7 @@ def test_keys_that_do_not_order_rows_are_refused(keys, message):
         both(order=keys, share=0.3)
 
 
-def loans(n: int = 300) -> pd.DataFrame:
+def loans(n=300):
     rng = np.random.default_rng(0)
     person = np.repeat(np.arange(n // 3), 3)
     age, skill = np.round(rng.uniform(20, 70, n // 3))[person], rng.normal(size=n // 3)[person]
@@ -116,7 +114,7 @@ def loans(n: int = 300) -> pd.DataFrame:
     )
 
 
-def read(path, **roles) -> TrainingTable:
+def read(path, **roles):
     return read_training_table(TableFile.open(path), ColumnRoles("repaid", ("age",), **roles))
 
 

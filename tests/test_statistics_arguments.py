@@ -1,7 +1,5 @@
 """Arguments of every public statistic: rows and kinds of arrays, defaults, the device, and what is refused."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from functools import partial
@@ -56,27 +54,27 @@ DEFAULTS = {
 }  # fmt: skip
 
 
-def parameters(name: str) -> Any:
+def parameters(name):
     return inspect.signature(STATISTICS[name]).parameters
 
 
-def call(name: str, **arguments: Any) -> Any:
+def call(name, **arguments):
     given = {key: GIVEN[key] for key, one in parameters(name).items() if one.default is one.empty}
     given |= {key: value for key, value in {"random_state": 3, "anchors": 30}.items() if key in parameters(name)}
     return STATISTICS[name](**(given | arguments))
 
 
-def rows_of(name: str, change: Callable[[np.ndarray], Any]) -> dict[str, Any]:
+def rows_of(name, change):
     """What the statistic is given for each row, changed."""
     return {key: change(value) for key, value in GIVEN.items() if key in parameters(name) and np.ndim(value)}
 
 
-def few(name: str) -> dict[str, Any]:
+def few(name):
     return {key: 49 for key in ("resamples", "permutations", "bootstrap") if key in parameters(name)}
 
 
 @every
-def test_a_value_that_is_refused_is_named(name: str) -> None:
+def test_a_value_that_is_refused_is_named(name):
     for argument in parameters(name):
         for value in REFUSED.get(argument, ()):
             with pytest.raises((ValueError, TypeError), match=rf"\b{argument}\b"):
@@ -84,7 +82,7 @@ def test_a_value_that_is_refused_is_named(name: str) -> None:
 
 
 @every
-def test_an_argument_that_is_left_out_has_its_documented_default(name: str) -> None:
+def test_an_argument_that_is_left_out_has_its_documented_default(name):
     defaults = {key: value for key, value in DEFAULTS.items() if key in parameters(name)}
     if name == "SequentialTest":
         assert (call(name).level, call(name).resamples) == (0.05, 999)
@@ -93,7 +91,7 @@ def test_an_argument_that_is_left_out_has_its_documented_default(name: str) -> N
 
 
 @every
-def test_a_default_device_does_not_matter(name: str) -> None:
+def test_a_default_device_does_not_matter(name):
     """The device is that of the data; on "meta" there are no numbers, so that nothing may be made there."""
     here = repr(call(name, **few(name)))
     with torch.device("meta"):
@@ -101,7 +99,7 @@ def test_a_default_device_does_not_matter(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in STATISTICS if "where" in parameters(name)])
-def test_where_keeps_rows(name: str) -> None:
+def test_where_keeps_rows(name):
     kept = np.arange(40) % 3 > 0
     options = few(name) | ({"anchors": 20} if name == "eipm" else {})
     assert repr(call(name, where=kept, **options)) == repr(call(name, **rows_of(name, lambda x: x[kept]), **options))
@@ -109,7 +107,7 @@ def test_where_keeps_rows(name: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @every
-def test_every_kind_of_array_gives_the_same(name: str, kind: str) -> None:
+def test_every_kind_of_array_gives_the_same(name, kind):
     assert repr(call(name, **rows_of(name, KINDS[kind]), **few(name))) == repr(call(name, **few(name)))
 
 
@@ -117,7 +115,7 @@ SYMMETRIC = ("hsic", "hsic_unbiased", "distance_covariance", "distance_correlati
 
 
 @pytest.mark.parametrize("name", [name for name in dependence.__all__ if name in STATISTICS])
-def test_the_order_of_rows_does_not_matter_and_where_both_are_treated_alike_that_of_arguments(name: str) -> None:
+def test_the_order_of_rows_does_not_matter_and_where_both_are_treated_alike_that_of_arguments(name):
     options = {"anchors": None} if name == "eipm" else {}
     expected, order = float(call(name, **options)), np.random.default_rng(1).permutation(40)
     assert float(call(name, z=Z[order], s=S[order], **options)) == approx(expected, rel=1e-7)
@@ -127,13 +125,13 @@ def test_the_order_of_rows_does_not_matter_and_where_both_are_treated_alike_that
 
 @pytest.mark.parametrize("name", ["distance_covariance", "distance_correlation", "mutual_information", "kernel_hgr"])
 @pytest.mark.parametrize("n", [9, 500])
-def test_a_constant_z_tells_nothing(name: str, n: int) -> None:
+def test_a_constant_z_tells_nothing(name, n):
     s = torch.linspace(-1, 3, n, dtype=torch.float64)
     assert float(call(name, z=torch.full((n,), 0.1, dtype=torch.float64), s=s)) == 0
 
 
 @pytest.mark.parametrize("name", [name for name in STATISTICS if name != "SequentialTest"])
-def test_one_row_is_refused(name: str) -> None:
+def test_one_row_is_refused(name):
     with pytest.raises(ValueError, match="row"):
         call(name, **rows_of(name, lambda x: x[:1]))
 
@@ -178,6 +176,6 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
 
 
 @pytest.mark.parametrize(("reason", "call"), TOGETHER)
-def test_arguments_that_do_not_fit_each_other_are_refused(reason: str, call: Callable[[], Any]) -> None:
+def test_arguments_that_do_not_fit_each_other_are_refused(reason, call):
     with pytest.raises((ValueError, TypeError), match=reason):
         call()
