@@ -229,12 +229,12 @@ def test_a_frozen_model_that_knows_the_rows_is_reported():
 
 @pytest.mark.filterwarnings("ignore::frhsic.estimators.UnmetLimitWarning")
 def test_a_distilled_model_states_its_gap_on_rows_that_it_has_not_seen(fresh):
-    X, y, age = table(1200, 0)
-    weights, person = np.random.default_rng(3).uniform(0.5, 2, size=1200), np.arange(1200) // 2
-    student = LGBMClassifier(n_estimators=30, num_leaves=7, n_jobs=1, verbose=-1)
+    X, y, age = table(600, 0)
+    weights, person = np.random.default_rng(3).uniform(0.5, 2, size=600), np.arange(600) // 2
+    student = LGBMClassifier(n_estimators=20, num_leaves=7, n_jobs=1, verbose=-1)
     rows = {"sensitive_features": age, "sample_weight": weights, "groups": person}
     result = distilled(classifier(condition="both", cv=2), student, X, y, **rows)
-    kept = fold_of_rows(1200, 10, y, person, 0) == 0
+    kept = fold_of_rows(600, 10, y, person, 0) == 0
     scores, gaps = result.model.predict_proba(X)[:, 1], []
     for label in (0, 1):
         at = kept & (y == label)
@@ -352,14 +352,15 @@ def test_columns_that_a_frozen_model_was_fitted_on_are_named_if_they_are_missing
 
 
 def test_a_distilled_model_reads_text_that_holds_dates_as_its_teacher_does():
-    X, y, age = people(200, 0)
+    X, y, age = people(100, 0)
     student = LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1)
     teacher = ParityClassifier(limit=None, cv=2, n_jobs=1, random_state=0)
     models = [
         distilled(teacher, student, rows, y, sensitive_features=age).model
         for rows in (X, X.assign(since=X["since"].astype(str)))
     ]
-    new, text = people(100, 1)[0], people(100, 1)[0].assign(since=lambda frame: frame["since"].astype(str))
+    new = people(100, 1)[0]
+    text = new.assign(since=new["since"].astype(str))
     np.testing.assert_array_equal(models[0].predict_proba(new), models[1].predict_proba(text))
 
 

@@ -209,6 +209,7 @@ class BoostedTrees(BaseEstimator):
     def fit(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
         self.table_ = TreeTable().fit(X)
         x, trees, small = self.table_.codes(X), 100, len(y) < STOPPED_ROWS
+        categorical = {"categorical_feature": self.table_.categorical}
         weights = np.ones(len(y)) if sample_weight is None else sample_weight
         target = y
         if self.classifier:  # LightGBM does not encode the labels of eval_y
@@ -217,16 +218,10 @@ class BoostedTrees(BaseEstimator):
         held_out = np.random.default_rng(self.random_state).permutation(len(y)) < len(y) // 6
         if small and (len(np.unique(y[held_out])) == len(np.unique(y)) or not self.classifier):
             kept = ~held_out
-            first = self._trees(800, small, x.shape[1]).fit(
-                x[kept],
-                target[kept],
-                sample_weight=weights[kept],
-                eval_X=x[held_out],
-                eval_y=target[held_out],
-                eval_sample_weight=[weights[held_out]],
-                callbacks=[lightgbm.early_stopping(50, verbose=False)],
-                categorical_feature=self.table_.categorical,
-            )
+            checked = {"eval_X": x[held_out], "eval_y": target[held_out], "eval_sample_weight": [weights[held_out]]}
+            checked["callbacks"] = [lightgbm.early_stopping(50, verbose=False)]
+            first = self._trees(800, small, x.shape[1])
+            first.fit(x[kept], target[kept], weights[kept], **checked, **categorical)
             trees = max(round(1.3 * first.best_iteration_), 10)
             if len(y) < LINEAR_ROWS:
                 linear = self._linear(x[kept], target[kept], weights[kept])
@@ -234,22 +229,15 @@ class BoostedTrees(BaseEstimator):
                 losses = [self._loss(share, *parts, target[held_out], weights[held_out]) for share in SHARES]
                 self.share_ = float(SHARES[np.argmin(losses)])
                 self.linear_ = self._linear(x, target, weights)
-        self.model_ = self._trees(trees, small, x.shape[1]).fit(
-            x, target, sample_weight=sample_weight, categorical_feature=self.table_.categorical
-        )
+        self.model_ = self._trees(trees, small, x.shape[1]).fit(x, target, sample_weight, **categorical)
         return self
 
     def _trees(self, trees: int, small: bool, columns: int) -> Any:
         kind = lightgbm.LGBMClassifier if self.classifier else lightgbm.LGBMRegressor
-        return kind(
-            n_estimators=trees,
-            num_leaves=8 if small else 15,
-            learning_rate=0.05 if small else 0.1,
-            colsample_bytree=min(max(0.5, 4 / max(columns, 1)), 1.0),  # fewer than four hide interactions
-            random_state=self.random_state,
-            n_jobs=self.n_jobs or 1,
-            verbose=-1,
-        )
+        size: Any = {"num_leaves": 8, "learning_rate": 0.05} if small else {"num_leaves": 15, "learning_rate": 0.1}
+        # fewer than four columns hide interactions
+        size |= {"n_estimators": trees, "colsample_bytree": min(max(0.5, 4 / max(columns, 1)), 1.0)}
+        return kind(**size, random_state=self.random_state, n_jobs=self.n_jobs or 1, verbose=-1)
 
     def _linear(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Any:
         categorical = self.table_.categorical

@@ -73,16 +73,8 @@ class ParityEncoder(NetworkEstimator):
         device: str = "auto",
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            penalty,
-            penalty_weight,
-            encoder=encoder,
-            training=training,
-            scaling=scaling,
-            handle_unknown=handle_unknown,
-            device=device,
-            random_state=random_state,
-        )
+        options: Any = {"encoder": encoder, "training": training, "scaling": scaling, "handle_unknown": handle_unknown}
+        super().__init__(penalty, penalty_weight, **options, device=device, random_state=random_state)
 
     @property
     def _default_encoder(self) -> MLP:  # type: ignore[override]  # read only

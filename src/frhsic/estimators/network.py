@@ -135,7 +135,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         groups : array of shape (n,), optional
             Rows of one group, such as those of one person, are held out together for early stopping, or not at all.
         """
-        return self._fit(X, y, sensitive_features, sample_weight, groups=groups, whole=True)
+        return self._fit((X, y, sensitive_features, sample_weight, groups), whole=True)
 
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
@@ -144,16 +144,16 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         each call, so pass parts of many batches. It does not stop early and holds out no rows. The parameters are those
         of :meth:`fit`.
         """
-        return self._fit(X, y, sensitive_features, sample_weight)
+        return self._fit((X, y, sensitive_features, sample_weight, None))
 
-    def _fit(self, *rows: Any, groups: Any = None, classes: Any = None, whole: bool = False) -> Self:
+    def _fit(self, rows: tuple[Any, ...], classes: Any = None, whole: bool = False) -> Self:
         """Fit anew, or for one epoch more; leave the estimator as it was before if that fails."""
         before = dict(vars(self))
         try:
             for name in before:
                 if whole and name.endswith("_"):
                     delattr(self, name)
-            self._adopt(*self._train(*rows, groups=groups, classes=classes, whole=whole), 0)
+            self._adopt(*self._train(rows, classes, whole), 0)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -195,16 +195,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return (lambda _: copy.deepcopy(encoder)) if isinstance(encoder, nn.Module) else encoder
 
     def _train(
-        self,
-        X: Any,
-        y: Any,
-        s: Any,
-        sample_weight: Any,
-        *,
-        groups: Any = None,
-        classes: Any = None,
-        whole: bool = False,
-        path: Sequence[float] = (),
+        self, rows: tuple[Any, ...], classes: Any = None, whole: bool = True, path: Sequence[float] = ()
     ) -> tuple[Fleet, bool]:
         """Check all arguments and train one model for each weight of a path, by default for the penalty's own.
 
@@ -215,7 +206,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         first = not self.__sklearn_is_fitted__()
         if first:
             self.random_seed_, self.n_fits_ = seed_of(self.random_state), 0
-        data, task, penalized = self._rows(X, y, s, sample_weight, groups, classes, whole)
+        data, task, penalized = self._rows(rows, classes, whole)
         if first:
             make, outputs = self._encoder_maker(), len(self.classes_) if task == "multiclass" else 1
             with seeded():
@@ -254,10 +245,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         members = [Member(weight if penalized else 0.0, seed) for weight in path or [float(self.penalty_weight)]]
         return train(data, members, recipe, device=self.device), through_bottleneck
 
-    def _rows(
-        self, X: Any, y: Any, s: Any, sample_weight: Any, groups: Any, classes: Any, whole: bool
-    ) -> tuple[TrainingData, Task, bool]:
+    def _rows(self, rows: tuple[Any, ...], classes: Any, whole: bool) -> tuple[TrainingData, Task, bool]:
         """Check parameters and rows; return the rows encoded, the task, and whether there is a penalty."""
+        X, y, s, sample_weight, groups = rows
         self._validate_params()
         first = not hasattr(self, "feature_encoding_")
         others = {"y": y, "sensitive_features": s, "sample_weight": sample_weight, "groups": groups}
@@ -308,8 +298,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if not known.all():
             warn(
                 f"{int((~known).sum()):,} of {len(s):,} rows lack sensitive_features: they train the task and skip the "
-                "penalty. On few rows of a batch a weight does less, so choose it on held-out rows, or raise the batch "
-                "size.",
+                "penalty. Choose its weight on held-out rows, or raise the batch size.",
                 UnlabelledRowsWarning,
             )
         return scaled
@@ -475,7 +464,7 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         classes : array, optional
             All labels. Needed in the first call if its rows lack some of them.
         """
-        return self._fit(X, y, sensitive_features, sample_weight, classes=classes)
+        return self._fit((X, y, sensitive_features, sample_weight, None), classes)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the head's raw output: log-odds (n,) of the second class, or one column per class."""
@@ -589,7 +578,7 @@ def fit_path(
     if not path or sensitive_features is None:
         raise ValueError("pass at least one weight, and sensitive_features: without them every weight is the same.")
     lead = clone(estimator).set_params(penalty_weight=max(path))
-    fleet, _ = lead._train(X, y, sensitive_features, sample_weight, groups=groups, whole=True, path=path)
+    fleet, _ = lead._train((X, y, sensitive_features, sample_weight, groups), path=path)
     models = []
     for i, weight in enumerate(path):
         model = copy.copy(lead).set_params(penalty_weight=weight)

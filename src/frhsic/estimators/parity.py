@@ -182,9 +182,13 @@ class ParityEstimator(BaseEstimator, ABC):
         self.attribute_models_, means = self._models_of_s(sample, blocks, eta)
         solution = Solution.fit(self._family(), sample, blocks, eta, means, self.limit)
         scores = [solution.out_of_fold(at, fold, eta, means) for at in range(len(SHARES))]
-        performance = [self._performance(sample, one, solution.decides) for one in scores]
+        each = [self._performance(sample, one, solution.decides) for one in scores]
+        performance = {name: np.array([one[name] for one in each]) for name in each[0]}
         path = np.stack([one > 0 for one in scores] if solution.decides else scores, axis=1).astype(np.float64)
-        self.frontier_ = measured(self.aim, path, sample, blocks, performance, self.confidence or 0.95)
+        confidence = self.confidence or 0.95
+        self.frontier_ = TradeOffs(
+            self.aim, performance, *measured(self.aim, path, sample, blocks, confidence), confidence
+        )
         self.solution_ = solution
         self._choose(self.limit)
         return sample, eta, means

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,14 +42,7 @@ def aimed_gap(aim: Aim, scores: Any, s: Any, weights: Any, groups: Any, **option
 
 
 def gaps_along(
-    aim: Aim,
-    blocks: Sequence[Block],
-    scores: np.ndarray,
-    y: np.ndarray,
-    s: np.ndarray,
-    weights: np.ndarray | None,
-    groups: np.ndarray | None,
-    **options: Any,
+    aim: Aim, blocks: Sequence[Block], scores: Any, y: Any, s: Any, weights: Any, groups: Any, **options: Any
 ) -> list[list[ParityResult]]:
     """Return the gaps along each attribute, one among the rows of each condition."""
     gaps: dict[int, list[ParityResult]] = {}
@@ -214,14 +207,9 @@ class Choice:
 
 
 def measured(
-    aim: Aim,
-    path: np.ndarray,
-    sample: Sample,
-    blocks: Sequence[Block],
-    performance: Sequence[Mapping[str, float]],
-    confidence: float,
-) -> TradeOffs:
-    """Measure the gaps of every trade-off; of several conditions, the one with the largest upper end counts.
+    aim: Aim, path: np.ndarray, sample: Sample, blocks: Sequence[Block], confidence: float
+) -> tuple[dict[str, tuple[Gap, ...]], dict[str, float]]:
+    """Return the gaps of every trade-off by attribute, the largest over its conditions, and the p-values of the first.
 
     `path` has the scores of rows at each trade-off, (n, G), or (n, G, C) for classes, by predictors of the folds of the
     rows.
@@ -245,8 +233,7 @@ def measured(
     rows = sample.y, sample.s, sample.weights, sample.groups
     tests = gaps_along(aim, blocks, path[:, 0], *rows, resamples=TEST_RESAMPLES)
     pvalues = {name: min(test.pvalue for test in each) for name, each in zip(sample.names, tests)}
-    columns = {key: np.array([one[key] for one in performance]) for key in performance[0]}
-    return TradeOffs(aim, columns, gaps, pvalues, confidence)
+    return gaps, pvalues
 
 
 def _crossing(excess: np.ndarray) -> tuple[float, bool]:
