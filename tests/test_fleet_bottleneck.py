@@ -14,15 +14,8 @@ from frhsic.training.result import floored
 FLOOR = 0.05
 
 
-def sample(n=400, splits=2, dtype=torch.float64):
-    draw = torch.Generator().manual_seed(0)
-    parts = []
-    for _ in range(splits):
-        x = torch.randn(n, 4, generator=draw, dtype=dtype)
-        s = torch.rand(n, generator=draw, dtype=dtype)
-        x[:, 0] += 2 * s
-        parts.append(TrainingData.of(x, (x[:, 1] > 0).to(dtype), s, dtype=dtype))
-    return TrainingData.stacked(parts)
+def sample(dtype=torch.float64):
+    return fleet_samples.sample(rows=400, dtype=dtype)
 
 
 def trained(data, members, floor=0.0, **asked):

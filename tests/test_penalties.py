@@ -17,7 +17,6 @@ from frhsic.penalties import (
     EIPM,
     GDP,
     HSIC,
-    PENALTY_NAMES,
     Adversary,
     BinnedAdversary,
     BinnedMMD,
@@ -190,16 +189,6 @@ def test_a_representation_that_is_not_finite_is_not_taken_for_independence(name)
     assert math.isnan(penalty(z, s, scores=f, y=torch.ones(24)).item())
 
 
-def test_a_penalty_knows_that_it_is_prepared_and_forgets_it_in_an_unprepared_copy():
-    assert not HSIC().prepared
-    penalty = prepared("head and gaussian", 0, 2, torch.float64)
-    assert (penalty.prepared, penalty.n_attributes) == (True, 2)
-    copy = penalty.unprepared()
-    assert (copy.prepared, penalty.prepared) == (False, True)
-    copy.prepare(torch.rand(30, 1), torch.Generator())
-    assert (copy.n_attributes, penalty.n_attributes) == (1, 2)
-
-
 EQUAL_OPPORTUNITY: dict[str, Callable[..., Penalty]] = {
     "hsic": HSIC,
     "hsic-standardized": lambda **options: HSIC(scale_z="standardized", standardize_scores=True, **options),
@@ -258,17 +247,11 @@ def test_equal_opportunity_is_the_penalty_of_the_positive_rows_and_zero_if_they_
         lambda: NoPenalty()(torch.ones(3, 2, dtype=torch.int64), torch.rand(3)),
         lambda: HSIC().prepare(torch.tensor([0.0, math.nan]), torch.Generator()),
         lambda: HSIC().prepare(torch.tensor(1.0), torch.Generator()),
+        lambda: penalty_named("variance"),
+        lambda: penalty_named("reg-gdp", head=False),
+        lambda: penalty_named("adv", condition="positive"),
     ],
 )
 def test_bad_options_and_calls_are_refused(make):
     with pytest.raises((ValueError, TypeError, RuntimeError)):
         make()
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in PENALTY_NAMES if penalty_named(name).needs_scores and name != "hsic"]
-)
-def test_a_penalty_of_scores_is_refused_where_there_is_no_head(name: str):
-    with pytest.raises(ValueError, match="scores"):
-        penalty_named(name, head=False)
-    assert not penalty_named("hsic", head=False).needs_scores

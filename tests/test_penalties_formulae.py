@@ -1,18 +1,31 @@
-"""HSIC as a penalty: its kernels, its units of length, and the head in the kernel."""
+"""Each penalty against its formula written as plain loops, and adversaries against torch's own network and Adam."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from pytest import approx
-from torch import Tensor
+from torch import Tensor, nn
 
 from dependence_samples import batch
+from frhsic import dependence as d
 from frhsic.dependence.grams import centered
-from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear, median_bandwidth
-from frhsic.penalties import HSIC
+from frhsic.kernels import Gaussian, HalfDistance, InverseMultiquadric, Laplacian, Linear, median_bandwidth
+from frhsic.penalties import (
+    EIPM,
+    GDP,
+    HSIC,
+    Adversary,
+    BinnedAdversary,
+    BinnedMMD,
+    DistanceCorrelation,
+    DistanceCovariance,
+    Penalty,
+    penalty_named,
+)
 from frhsic.penalties.base import median_distance
 from frhsic.penalties.closed_forms import gaussian_inner
 
@@ -45,8 +58,8 @@ def lower_median(x: Tensor) -> float:
     return d[(len(d) - 1) // 2]
 
 
-def prepared(penalty: HSIC, s: Tensor, z: Tensor | None = None) -> HSIC:
-    penalty.prepare(s, torch.Generator().manual_seed(0))
+def prepared(penalty: Penalty, s: Tensor, z: Tensor | None = None) -> Penalty:
+    penalty.prepare(s, torch.Generator().manual_seed(3))
     if z is not None:
         penalty.adapt(z, s, 0)
     return penalty
@@ -71,6 +84,7 @@ def whitened_inner(z):
 def test_default_is_head_plus_ten_times_linear_and_gaussian_on_whitened_z(dtype):
     z, s, f = batch(dtype=dtype)
     penalty = prepared(HSIC(), s)
+    assert not penalty_named("hsic", head=False).needs_scores  # without the head
     scores = f.double().flatten().tolist()
     inner = whitened_inner(z)
     away = inner.diagonal()[:, None] + inner.diagonal() - 2 * inner
@@ -213,3 +227,151 @@ def test_the_fused_inner_product_is_that_of_the_gram_matrix_with_gradients_to_se
     slopes = [torch.autograd.grad(value, z, create_graph=True)[0] for value in (fused, plain)]
     torch.testing.assert_close(*slopes, **close)
     torch.testing.assert_close(*[torch.autograd.grad(x.square().sum(), z)[0] for x in slopes], **close)
+
+
+# --- statistics of dependence --------------------------------------------------------------------------------------
+
+
+def near(expected: float, dtype: torch.dtype) -> object:
+    return approx(expected, rel=1e-10) if dtype == torch.float64 else approx(expected, rel=1e-4, abs=1e-7)
+
+
+@pytest.mark.parametrize("q", [1, 2])
+def test_statistics_of_a_batch_are_those_of_dependence(q, dtype):
+    z, s, _ = batch(q=q, dtype=dtype)
+    half = HalfDistance(), HalfDistance()
+    for penalty, expected in (
+        (EIPM(), d.eipm(z, s, Gaussian(1.0), bandwidth=0.5)),  # FREM with the published constants
+        (DistanceCovariance(), d.distance_covariance(z, s) ** 2),
+        (DistanceCorrelation(), d.distance_correlation(z, s) ** 2),
+        (DistanceCovariance(statistic="unbiased"), 4 * d.hsic_unbiased(z, s, *half)),
+    ):
+        assert penalty(z, s).item() == near(expected.item(), dtype)
+    assert DistanceCorrelation(statistic="unbiased")(s, 3 * s).item() == near(1.0, dtype)
+
+
+def test_the_pairwise_binned_mmd_has_ten_bins_of_equal_width(dtype):
+    z, s, _ = batch(m=25, dtype=dtype)
+    penalty = prepared(BinnedMMD(scale_z=1.5), s)
+    edges = torch.linspace(s.min(), s.max(), 11, dtype=dtype)[1:-1]
+    expected = d.binned_mmd(z, s, Gaussian(1.5), edges=edges)
+    assert penalty(z, s).item() == near(expected.item(), dtype)
+
+
+# --- Reg-GDP ------------------------------------------------------------------------------------------------------
+
+
+def reg_gdp(f: Tensor, s: Tensor, grid: np.ndarray, bandwidth: float) -> float:
+    scores, values = f.double().flatten().numpy(), s.double().flatten().numpy()
+    weights = [np.exp(-((at - values) ** 2) / (2 * bandwidth**2)) for at in grid]
+    return float(np.mean([abs(w @ scores / w.sum() - scores.mean()) for w in weights]))
+
+
+def test_gdp_is_reg_gdp_at_equispaced_points_or_at_the_rows(dtype):
+    z, s, f = batch(dtype=dtype)
+    points = np.linspace(s.min().item(), s.max().item(), 30)
+    assert GDP()(z, s, scores=f).item() == near(reg_gdp(f, s, points, 0.2), dtype)
+    expected = reg_gdp(f, s, s.flatten().numpy(), 0.3)
+    assert GDP(weighting="population", bandwidth=0.3)(z, s, scores=f).item() == near(expected, dtype)
+
+
+# --- bins ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_published_binned_mmd_is_a_sum_of_squared_mean_differences_over_ten_quantile_bins(dtype):
+    train = torch.rand(200, generator=torch.Generator().manual_seed(5), dtype=torch.float64) ** 2
+    z, s, _ = batch(m=25, dtype=dtype)
+    penalty = prepared(BinnedMMD.published(), train.to(dtype))
+    rows, edges = z.double().numpy(), np.quantile(train, np.arange(1, 10) / 10)
+    bin_of = (s.double().numpy() >= edges).sum(1)
+    bins = [rows[bin_of == b] for b in range(10) if (bin_of == b).sum() >= 2]
+    assert 2 < len(bins) < 10  # some bins are left out
+    expected = sum(((members.mean(0) - rows.mean(0)) ** 2).sum() for members in bins)
+    assert penalty(z, s).item() == near(expected, dtype)
+
+
+# --- adversaries --------------------------------------------------------------------------------------------------
+
+
+def rows(**options: object) -> tuple[Tensor, ...]:
+    return batch(**{"m": 16, "d": 5, **options})[:2]
+
+
+def by_torch(outputs: int, dtype: torch.dtype) -> nn.Sequential:
+    """The same network as torch builds it from the same stream of random numbers."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)  # as in `prepared`
+        layers = (nn.Linear(5, 50, dtype=dtype), nn.SELU(), nn.Linear(50, outputs, dtype=dtype))
+    return nn.Sequential(*layers)
+
+
+def labels(s: Tensor, edges: list[float]) -> Tensor:
+    return torch.tensor([sum(value >= e for e in edges) for value in s.flatten().tolist()])
+
+
+@pytest.mark.parametrize("case", ["one attribute", "two attributes", "four bins"])
+def test_adapt_is_adam_on_the_squared_error_or_on_the_cross_entropy_of_training_quantile_bins(case, dtype):
+    train = torch.rand(101, 2, generator=torch.Generator().manual_seed(9), dtype=torch.float64) ** 2
+    edges = train[:, 0].sort().values[[25, 50, 75]].tolist()  # exact quantiles of 101 values
+    q, outputs = (2, 2) if case == "two attributes" else (1, 4 if case == "four bins" else 1)
+    penalty = prepared(BinnedAdversary(5) if case == "four bins" else Adversary(5), train[:, :q].to(dtype))
+    network = by_torch(outputs, dtype)
+
+    def loss(z: Tensor, s: Tensor) -> Tensor:
+        if case == "four bins":
+            return nn.functional.cross_entropy(network(z), labels(s, edges))
+        return nn.functional.mse_loss(network(z), s)
+
+    optimiser = torch.optim.Adam(network.parameters(), lr=1e-3)
+    for step in range(25):
+        z, s = rows(q=q, dtype=dtype, seed=step)
+        penalty.adapt(z, s, epoch=0)
+        optimiser.zero_grad()
+        loss(z, s).backward()
+        optimiser.step()
+    for ours, theirs in zip(("weight_in", "bias_in", "weight_out", "bias_out"), network.parameters()):
+        torch.testing.assert_close(getattr(penalty, ours), theirs.detach(), rtol=0, atol=1e-6)
+    assert penalty.steps.item() == 25
+    assert penalty(z, s).item() == approx(-loss(z, s).item(), rel=1e-5)
+
+
+def test_binned_adversary_averages_the_cross_entropy_over_attributes(dtype):
+    z, s = rows(q=2, dtype=dtype)
+    penalty = prepared(BinnedAdversary(5, bins=3), s)
+    outputs = penalty.predict(z)
+    terms = []
+    for c in (0, 1):
+        ordered = s[:, c].sort().values  # thirds of 16 values stand at places 5 and 10
+        terms.append(
+            nn.functional.cross_entropy(outputs[:, 3 * c : 3 * c + 3], labels(s[:, c], ordered[[5, 10]].tolist()))
+        )
+    assert penalty(z, s).item() == approx(-sum(terms).item() / 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("method", [Adversary, BinnedAdversary])
+def test_the_penalty_has_gradient_in_z_and_none_in_the_adversary(method):
+    z, s = rows()
+    penalty = prepared(method(5), s)
+    for state in penalty.buffers():
+        state.requires_grad_()  # even where someone asks for it
+    z.requires_grad_()
+    penalty(z, s).backward()
+    assert z.grad.any()
+    assert all(state.grad is None for state in penalty.buffers())
+    assert list(penalty.parameters()) == []
+
+
+def test_an_adversary_learns_what_can_be_read_and_nothing_where_nothing_can():
+    source = torch.Generator().manual_seed(0)
+    s = torch.rand(400, generator=source)
+    readable = torch.stack([s, torch.randn(400, generator=source)], 1)
+    blank = torch.randn(400, 2, generator=source)
+    values = []
+    for z in (readable, blank):
+        penalty = prepared(Adversary(2, learning_rate=1e-2), s)
+        for _ in range(300):
+            penalty.adapt(z, s, 0)
+        values.append(penalty(z, s).item())
+    variance = s.var(correction=0).item()
+    assert values[0] > -variance / 20
+    assert values[1] == approx(-variance, rel=0.15)
