@@ -13,16 +13,7 @@ from scipy.special import expit, softmax
 
 from frhsic.estimators import conditional
 from frhsic.estimators.conditional import MOST_LEVELS, BoostedTrees, ConditionalLaw, SensitiveBasis, TreeTable
-from frhsic.estimators.solving import (
-    SMOOTHNESS,
-    Curve,
-    Rows,
-    _root,
-    expanded,
-    link,
-    outputs,
-    solve,
-)
+from frhsic.estimators.solving import SMOOTHNESS, Curve, Rows, _root, expanded, link, outputs, solve
 
 
 @dataclass(frozen=True)

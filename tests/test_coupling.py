@@ -13,8 +13,7 @@ from sklearn.linear_model import LinearRegression
 
 from frhsic.estimators import ParityCoupling
 from frhsic.estimators.conditional import BoostedMeans
-from frhsic.estimators.coupling import DensityRatio, JointBasis, embedded, exchanged, permutation
-from frhsic.estimators.coupling import released as coupled
+from frhsic.estimators.coupling import DensityRatio, JointBasis, embedded, exchanged, permutation, released
 
 QUICK = BoostedMeans(30, n_jobs=1)
 
@@ -29,14 +28,19 @@ def discrete(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return cell // 3, cell % 3
 
 
-def true_ratio(s: np.ndarray) -> tuple[DensityRatio, JointBasis]:
-    """The true ratio in the form that is fitted: m are the conditional means of the basis."""
+def release(n: int, seed: int, amount: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return x, s, the rows that places get and which were emptied, by the true ratio in the form that is fitted."""
+    x, s = discrete(n, seed)
     basis = JointBasis.fit(s[:, None].astype(float))
-    return DensityRatio(basis, np.eye(2), np.ones(3)), basis
+    means = (JOINT / JOINT.sum(1, keepdims=True) @ basis.values)[x]
+    ratio = DensityRatio(basis, np.eye(2), np.ones(3))
+    return x, s, *released(ratio, means, s, amount, np.random.default_rng(seed + 1))
 
 
-def conditional_means(x: np.ndarray, basis: JointBasis) -> np.ndarray:
-    return (JOINT / JOINT.sum(1, keepdims=True) @ basis.values)[x]
+def same_rows(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+    """Whether two tables have the same rows in some order."""
+    first, second = (table.sort_values(list(table), ignore_index=True) for table in (one, other))
+    return bool(first.equals(second))
 
 
 def total_variation(z: np.ndarray, s: np.ndarray, pooled: np.ndarray) -> np.ndarray:
@@ -63,10 +67,7 @@ def table(n: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 
 def test_law_given_s_is_the_pooled_law_and_the_untouched_share_is_the_sum_of_minima():
     n = 60_000
-    x, s = discrete(n, seed=0)
-    ratio, basis = true_ratio(s)
-    rng = np.random.default_rng(1)
-    rows, removed = coupled(ratio, conditional_means(x, basis), s, 1.0, rng)
+    x, s, rows, removed = release(n, 0, 1.0)
     assert np.array_equal(np.sort(rows), np.arange(n))
     error = np.sqrt(UNTOUCHED * (1 - UNTOUCHED) / n)
     assert 1 - removed.mean() == pytest.approx(UNTOUCHED, abs=4 * error)
@@ -78,12 +79,8 @@ def test_law_given_s_is_the_pooled_law_and_the_untouched_share_is_the_sum_of_min
 
 @pytest.mark.parametrize("amount", [0.0, 0.4])
 def test_amount_mixes_the_laws(amount):
-    n = 60_000
-    x, s = discrete(n, seed=2)
-    ratio, basis = true_ratio(s)
-    rng = np.random.default_rng(3)
-    rows, _ = coupled(ratio, conditional_means(x, basis), s, amount, rng)
-    pooled = np.bincount(x) / n
+    x, s, rows, _ = release(60_000, 2, amount)
+    pooled = np.bincount(x) / len(x)
     expected = (1 - amount) * total_variation(x, s, pooled)
     assert total_variation(x[rows], s, pooled) == pytest.approx(expected, abs=0.012)
 
@@ -217,8 +214,7 @@ def test_a_release_is_a_permutation_with_the_same_types():
     Z = model.fit_transform(X, sensitive_features=s)
     assert (Z.dtypes == X.dtypes).all()
     assert Z.index.equals(X.index)
-    columns = list(X)
-    assert Z.sort_values(columns, ignore_index=True).equals(X.sort_values(columns, ignore_index=True))
+    assert same_rows(Z, X)
     assert (Z.fillna(0) == X.fillna(0)).all(axis=1).mean() == pytest.approx(model.untouched_, abs=0.02)
 
 
@@ -282,11 +278,8 @@ def test_few_new_rows_come_from_the_pool_once_each():
     assert again.equals(Z.iloc[:20])
     with pytest.raises(ValueError, match="pool_"):
         model.transform(X, sensitive_features=s)
-    release = model.transform(X[~model.pool_], sensitive_features=s[~model.pool_])
-    columns = list(X)
-    assert release.sort_values(columns, ignore_index=True).equals(
-        X[~model.pool_].sort_values(columns, ignore_index=True)
-    )
+    public = ~model.pool_
+    assert same_rows(model.transform(X[public], sensitive_features=s[public]), X[public])
 
 
 def test_copies_of_a_row_are_in_the_pool_together():
@@ -294,9 +287,8 @@ def test_copies_of_a_row_are_in_the_pool_together():
     X, s = pd.concat([X, X], ignore_index=True), np.r_[s, s]
     model = ParityCoupling(QUICK, cv=2, pool=0.4, random_state=0).fit(X, sensitive_features=s)
     assert np.array_equal(model.pool_[:400], model.pool_[400:])
-    Z = model.transform(X[~model.pool_], sensitive_features=s[~model.pool_])
-    columns = list(X)
-    assert Z.sort_values(columns, ignore_index=True).equals(X[~model.pool_].sort_values(columns, ignore_index=True))
+    public = ~model.pool_
+    assert same_rows(model.transform(X[public], sensitive_features=s[public]), X[public])
 
 
 def test_missing_and_discrete_attributes():
