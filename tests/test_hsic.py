@@ -1,7 +1,7 @@
 """HSIC by tiles and by features: references that share no code with it, gradients, identities, closed forms."""
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import pytest
@@ -78,28 +78,21 @@ def test_hsic_agrees_with_the_reference_on_the_same_rounded_inputs(n, name, scal
     assert hsic_unbiased(z, s, kernel, kernel_s).item() == approx(k.unbiased(l), abs=0, rel=tolerance)
 
 
-@pytest.fixture
-def _threads():
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("_threads")
-def test_threads_share_the_tiles_and_change_nothing(dtype):
+def test_threads_share_the_tiles_and_change_nothing(dtype, request):
+    request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
     z, s = rounded(1400, dtype)
-    found = {}
+    values = {}
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)
         own = z.clone().requires_grad_()
         value = hsic(own, s, Gaussian(1.5), JOINT)
         value.backward()
-        found[threads] = value.item(), hsic_unbiased(z, s, Gaussian(1.5), JOINT).item(), own.grad
+        values[threads] = value.item(), hsic_unbiased(z, s, Gaussian(1.5), JOINT).item(), own.grad
         assert torch.get_num_threads() == threads
         assert hsic(z, s, Gaussian(1.5), JOINT).item() == value.item()
     for threads in (2, 3):
-        assert found[threads][:2] == approx(found[1][:2], abs=0, rel=1e-6 if dtype == torch.float32 else 1e-11)
-        torch.testing.assert_close(found[threads][2], found[1][2])
+        assert values[threads][:2] == approx(values[1][:2], abs=0, rel=1e-6 if dtype == torch.float32 else 1e-11)
+        torch.testing.assert_close(values[threads][2], values[1][2])
 
 
 # --- gradients -------------------------------------------------------------------------------------------------

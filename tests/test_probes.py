@@ -22,9 +22,9 @@ def test_a_probe_recovers_what_is_there_and_nothing_else():
     z = random.standard_normal((1500, 3))
     noise = random.standard_normal(1500)
     line = z[:, 0] + noise  # R² is one half
-    found = probe(z, line, "linear")
-    assert abs(found.r2 - 0.5) < 4 * 0.02
-    assert abs(found.shuffled_r2) < 0.02
+    linear = probe(z, line, "linear")
+    assert abs(linear.r2 - 0.5) < 4 * 0.02
+    assert abs(linear.shuffled_r2) < 0.02
     square = z[:, 0] ** 2
     assert probe(z, square, "linear").r2 < 0.03
     assert probe(z[:400], square[:400], "trees").r2 > 0.8

@@ -35,15 +35,19 @@ def test_a_factor_is_its_definition_over_all_permutations(monkeypatch):
     assert np.mean(factors, axis=0) == approx(np.ones(len(sequential.BETS)), rel=1e-10)
 
 
+def fed(batches, test):
+    for f, s in batches:
+        test.update(f, s)
+    return test
+
+
 def stream(seed, batches, rows, effect, *, tied=False):
     rng = np.random.default_rng([seed, 1])
     test = SequentialTest(resamples=49, random_state=seed)
     for batch in range(batches):
         s = rng.lognormal(size=rows)
         f = effect * np.log(s) + rng.normal(size=rows) + 0.3 * batch  # the law drifts
-        if tied:
-            s, f = np.floor(s), (f > 1) * 1.0
-        test.update(f, s)
+        test.update(*((f > 1) * 1.0, np.floor(s)) if tied else (f, s))
     return test
 
 
@@ -70,20 +74,15 @@ def test_a_spread_that_follows_s_is_found():
 
 
 def test_increasing_maps_change_nothing():
-    rng = np.random.default_rng(0)
-    a, b = SequentialTest(random_state=0), SequentialTest(random_state=0)
-    for _ in range(3):
-        f, s = rng.normal(size=(2, 30))
-        a.update(f, s)
-        b.update(np.exp(f), s**3)
-    assert a.history == b.history
+    batches = np.random.default_rng(0).normal(size=(3, 2, 30))
+    mapped = [(np.exp(f), s**3) for f, s in batches]
+    assert fed(batches, SequentialTest(random_state=0)).history == fed(mapped, SequentialTest(random_state=0)).history
 
 
 def test_the_direction_is_the_sum_of_the_means_of_earlier_batches():
-    test, rng = SequentialTest(resamples=9, random_state=0), np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     batches = [rng.normal(size=(2, rows)) for rows in (5, 20, 11)]
-    for f, s in batches:
-        test.update(f, s)
+    test = fed(batches, SequentialTest(resamples=9, random_state=0))
     means = [sequential._waves(f[:, None]).T @ sequential._waves(s[:, None]) / len(f) for f, s in batches]
     assert test._direction == approx(sum(means))
 
@@ -97,16 +96,8 @@ def test_batches_without_information_leave_the_evalue():
 
 
 def test_a_saved_test_continues_where_it_stopped():
-    rng = np.random.default_rng(0)
-    data = rng.normal(size=(6, 2, 30))
-    whole = SequentialTest(random_state=3)
-    for f, s in data:
-        whole.update(f, s + f)
-    half = SequentialTest(random_state=3)
-    for f, s in data[:3]:
-        half.update(f, s + f)
-    half = SequentialTest.from_dict(json.loads(json.dumps(half.to_dict())))
-    for f, s in data[3:]:
-        half.update(f, s + f)
-    assert half.history == whole.history
-    assert half.n == whole.n
+    batches = [(f, s + f) for f, s in np.random.default_rng(0).normal(size=(6, 2, 30))]
+    whole = fed(batches, SequentialTest(random_state=3))
+    half = fed(batches[:3], SequentialTest(random_state=3))
+    again = fed(batches[3:], SequentialTest.from_dict(json.loads(json.dumps(half.to_dict()))))
+    assert (again.history, again.n) == (whole.history, whole.n)
