@@ -55,14 +55,8 @@ def curve(strength: float = 1.0, points: int = 81, overall: float = 0.3) -> Curv
 
 
 def number(key: str, value: float, *, width: float = 0.02, pvalue: float | None = None) -> Number:
-    return Number(
-        key=key,
-        value=value,
-        rows=4000,
-        interval=Interval(value - width, value + width, 0.95, "delete-group jackknife, 20 groups"),
-        under_independence=0.004,
-        pvalue=pvalue,
-    )
+    interval = Interval(value - width, value + width, 0.95, "delete-group jackknife, 20 groups")
+    return Number(key, value, 4000, interval, 0.004, pvalue)
 
 
 def population(strength: float = 1.0) -> Population:
@@ -163,15 +157,9 @@ def hostile() -> Report:
     base = audit(first, formula, title=second)
     population_ = base.attributes[0].all_rows
     subject = replace(base.subject, name=second, score_name=third)
-    bad = replace(
-        population_,
-        numbers=(
-            replace(population_.numbers[0], key=formula),
-            replace(population_.numbers[1], key="-2+3"),
-            *population_.numbers[2:],
-        ),
-    )
-    attributes = (replace(base.attributes[0], all_rows=bad), base.attributes[1])
+    gap, standardized, *others = population_.numbers
+    numbers = (replace(gap, key=formula), replace(standardized, key="-2+3"), *others)
+    attributes = (replace(base.attributes[0], all_rows=replace(population_, numbers=numbers)), base.attributes[1])
     context = replace(base.context, source=template, remarks=(first,))
     return Report(
         replace(base, subject=subject, context=context, attributes=attributes, settings={first: second}),

@@ -598,7 +598,7 @@ def may() -> Audit:
         ("gdp=high", "pass NAME=NUMBER or a share"),
         ("gdp=0", "pass a number above 0"),
         ("probe_trees=0.1", "has no interval to decide"),
-        ("gdp=5%", "says of what: 5% of base rate, .* 5 % is 0.05"),
+        ("gdp=5%", "says of what"),
         ("gdp=5% of score", "says of what"),
         ("hsic=10% of base rate", "Only gdp and eo"),
         ("gdp=0.1 of gap", "a percentage"),

@@ -91,10 +91,6 @@ def numbers_in(shown: str) -> list[str]:
     return re.findall(r"−?\d(?:[\d,]*\d)?(?:\.\d+)?(?: %)?", shown)
 
 
-def on_1000(share: float) -> str:
-    return f"{1000 * share:,.0f}"
-
-
 def known_numbers(report: Report) -> set[str]:
     """Every number that the first page of a report may show, from the audits alone."""
     result, rows = report.audit, report.audit.rows
@@ -263,12 +259,8 @@ def test_an_improvement_is_no_alarm():
     def change(key: str, before: float, after: float, pvalue: float = 0.001) -> Drift:
         return Drift(key, "age", before, after, None, pvalue, 0.05)
 
-    worse = [
-        change("gdp", 0.1, 0.2),
-        change("auc", 0.7, 0.5),
-        change("attribute", 45, 58),
-        change("base_rate", 0.2, 0.1),
-    ]
+    changes = ("gdp", 0.1, 0.2), ("auc", 0.7, 0.5), ("attribute", 45, 58), ("base_rate", 0.2, 0.1)
+    worse = [change(*one) for one in changes]
     fine = [change("gdp", 0.2, 0.1), change("auc", 0.5, 0.7), change("gdp", 0.1, 0.2, 0.5)]
     result = replace(samples.audit(), drift=(*worse, *fine))
     assert words.alarms(result) == [words.drift_line(one) for one in worse]

@@ -610,8 +610,7 @@ class Limit:
         if (percent or base) and not (percent and base in BASES and key == "gdp"):
             raise ValueError(
                 f"the limit is {text!r}. Only gdp and eo can be a share, which is a percentage and says of what: "
-                f"{stated(value)}% of base rate, or {stated(value)}% of gap (of an earlier audit). As a number, "
-                f"{stated(value)} % is {stated(value / 100)}."
+                "gdp=10% of base rate, or gdp=10% of gap (of an earlier audit). As a number, 10 % is 0.1."
             )
         return cls(key, round(value / 100, 15) if percent else value, "favourable" if favoured else "all", base or "")
 
