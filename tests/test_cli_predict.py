@@ -10,12 +10,11 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from typer.testing import CliRunner
 
+from cli_samples import done, one_line_and_2
 from estimator_samples import people, quick
 from frhsic import load, save
 from frhsic.auditing import Audit
-from frhsic.cli import app
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityClassifier, ParityEncoder
 from frhsic.parity import gdp
 from frhsic.tables import files
@@ -23,7 +22,6 @@ from frhsic.tables.schema import SuspiciousColumnWarning
 
 pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")
 
-run = CliRunner().invoke
 FAST = quick(epochs=2)
 
 
@@ -47,16 +45,14 @@ def place(tmp_path_factory):
     return folder
 
 
-def predicted(model, table, *options):
-    """Return what is written for the rows of a table."""
-    out = table.with_suffix(".scores")
-    result = run(app, ["predict", str(model), str(table), "-o", str(out), *options])
-    assert result.exit_code == 0, result.output
-    return pd.read_csv(out)
-
-
 def features(place):
     return pd.read_csv(place / "new.csv")[["hours", "job", "owner", "size"]]
+
+
+def predicted(model, table, out):
+    """Return what the command writes."""
+    assert done(["predict", str(model), str(table), "-o", str(out)]).stderr == ""
+    return pd.read_csv(out)
 
 
 @pytest.mark.parametrize("table", ["new.csv", "new.parquet"])
@@ -64,8 +60,8 @@ def features(place):
 def test_scores_are_those_of_the_model_in_the_order_of_the_rows(place, tmp_path, monkeypatch, table, piece):
     monkeypatch.setattr(files, "CELLS", piece)
     out = tmp_path / "scores.csv"
-    result = run(app, ["predict", str(place / "model"), str(place / table), "-o", str(out), "--keep", "id"])
-    assert (result.exit_code, result.stdout, result.stderr) == (0, f"{out}\n", "")
+    result = done(["predict", str(place / "model"), str(place / table), "-o", str(out), "--keep", "id"])
+    assert (result.stdout, result.stderr) == (f"{out}\n", "")
     scores, model = pd.read_csv(out), load(place / "model")
     assert list(scores) == ["id", "score", "predicted"]
     assert scores["id"].tolist() == [f"p{i}" for i in range(200)]
@@ -74,15 +70,17 @@ def test_scores_are_those_of_the_model_in_the_order_of_the_rows(place, tmp_path,
     assert [path.name for path in tmp_path.iterdir()] == ["scores.csv"]
 
 
-def test_numbers_several_classes_and_representations_are_written_too(place):
-    numbers, jobs, z = (predicted(place / name, place / "new.csv") for name in ("numbers", "jobs", "encoder"))
+def test_numbers_several_classes_and_representations_are_written_too(place, tmp_path):
     X = features(place)
+    numbers, jobs, encoder = (
+        predicted(place / name, place / "new.csv", tmp_path / "out.csv") for name in ("numbers", "jobs", "encoder")
+    )
     assert np.allclose(numbers["predicted"], load(place / "numbers").predict(X), rtol=1e-5)
     assert list(jobs) == ["score_clerk", "score_cook", "score_nurse", "predicted"]
     assert np.allclose(jobs.iloc[:, :3].sum(axis=1), 1)
     assert jobs["predicted"].tolist() == load(place / "jobs").predict(X).tolist()
-    assert np.allclose(z, load(place / "encoder").transform(X), atol=1e-5)
-    assert list(z)[:2] == ["z_0", "z_1"]
+    assert np.allclose(encoder, load(place / "encoder").transform(X), atol=1e-5)
+    assert list(encoder)[:2] == ["z_0", "z_1"]
 
 
 def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatch):
@@ -90,21 +88,18 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
     (tmp_path / "few.csv").write_text("hours,owner\n1,True\n")
     (tmp_path / "none.csv").write_text("hours,job,owner,size\n")
     (tmp_path / "taken.csv").write_text("hours,job,owner,size,score\n1,cook,True,1,2\n")
-    new = str(place / "new.csv")
+    model, new = str(place / "model"), str(place / "new.csv")
     for arguments, message in (
-        ([str(place / "model"), "few.csv"], "lacks 2 of the columns that model needs: 'job', 'size'"),
-        ([str(place / "model"), "none.csv"], "has a header and no rows"),
-        ([str(place / "model"), new, "--keep", "idd"], "'idd'"),
-        ([str(place / "model"), "taken.csv", "--keep", "score"], "--keep score: a column of this name is written"),
-        ([str(place / "model"), "few.csv", "-o", "few.csv"], "would overwrite the table"),
-        (["missing", new], "there is no saved model 'missing'"),
+        ([model, "few.csv"], "2 of the columns that model needs: 'job', 'size'"),
+        ([model, "none.csv"], "a header and no rows"),
+        ([model, new, "--keep", "idd"], "'idd'"),
+        ([model, "taken.csv", "--keep", "score"], "--keep score"),
+        ([model, "few.csv", "-o", "few.csv"], "would overwrite the table"),
+        (["missing", new], "no saved model 'missing'"),
         ([str(place / "nameless"), new], "without column names"),
-        ([str(place / "model"), new, "-o", "nowhere/x.csv"], "the folder 'nowhere' of the scores is not there"),
+        ([model, new, "-o", "nowhere/x.csv"], "the folder 'nowhere' of the scores"),
     ):
-        result = run(app, ["predict", *arguments])
-        assert result.exit_code == 2, arguments
-        assert message in result.stderr
-        assert result.stderr.startswith("frhsic predict: ")
+        assert message in one_line_and_2(["predict", *arguments])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["few.csv", "none.csv", "taken.csv"]
 
 
@@ -134,13 +129,13 @@ def test_a_closed_form_is_served_with_its_labels_and_its_threshold(name, tmp_pat
         model.fit(X, labels, sensitive_features=age)
     save(model, tmp_path / "model")
     X.head(9).assign(age=age).to_csv(tmp_path / "new.csv", index=False)
-    scores = predicted(tmp_path / "model", tmp_path / "new.csv")
+    asked = [tmp_path / "model", tmp_path / "new.csv", tmp_path / "scores"]
+    scores = predicted(*asked)
     given = {"sensitive_features": age.head(9)} if needed else {}
     assert np.allclose(scores["score"], model.predict_proba(X.head(9), **given)[:, 1], atol=1e-12)
     assert scores["predicted"].tolist() == model.predict(X.head(9), **given).tolist()
     X.head(9).to_csv(tmp_path / "new.csv", index=False)
-    result = run(app, ["predict", str(tmp_path / "model"), str(tmp_path / "new.csv"), "-o", str(tmp_path / "scores")])
-    assert result.exit_code == (2 if needed else 0)
+    done(["predict", *map(str, asked[:2]), "-o", str(asked[2])], 2 if needed else 0)
 
 
 def test_a_frozen_lightgbm_with_categories_is_served_and_audited(tmp_path):
@@ -154,12 +149,11 @@ def test_a_frozen_lightgbm_with_categories_is_served_and_audited(tmp_path):
     save(model, tmp_path / "model")
     X.assign(age=age).to_csv(tmp_path / "new.csv", index=False)
     expected = model.predict_proba(X)[:, 1]
-    np.testing.assert_allclose(predicted(tmp_path / "model", tmp_path / "new.csv")["score"], expected, rtol=1e-9)
+    scores = predicted(tmp_path / "model", tmp_path / "new.csv", tmp_path / "scores.csv")
+    np.testing.assert_allclose(scores["score"], expected, rtol=1e-9)
     asked = ["audit", str(tmp_path / "new.csv"), "-s", "age", "--model", str(tmp_path / "model"), "--max-rows", "100"]
-    result = run(app, [*asked, "--json"])
-    assert result.exit_code == 0, result.output
     gap = float(gdp(expected, age, resamples=0))
-    assert Audit.from_json(result.stdout)["age"].all_rows["gdp"].value == pytest.approx(gap, rel=1e-9)
+    assert Audit.from_json(done([*asked, "--json"]).stdout)["age"].all_rows["gdp"].value == pytest.approx(gap, rel=1e-9)
 
 
 def test_a_model_of_bands_that_uses_them_reads_each_row_as_in_training(tmp_path):
@@ -170,10 +164,11 @@ def test_a_model_of_bands_that_uses_them_reads_each_row_as_in_training(tmp_path)
     table.to_csv(tmp_path / "all.csv", index=False)
     table[table["age"] == "50+"].head(3).to_csv(tmp_path / "old.csv", index=False)
     asked = ["train", str(tmp_path / "all.csv"), "-t", "paid", "-s", "age", "--uses-sensitive", "--limit", "none"]
-    result = run(app, [*asked, "--max-rows", "100", "--json", "-o", str(tmp_path / "model")])
-    assert result.exit_code == 0, result.output
-    whole, old = (predicted(tmp_path / "model", tmp_path / name)["score"] for name in ("all.csv", "old.csv"))
-    np.testing.assert_allclose(old, whole[age == "50+"][:3], rtol=1e-12)
+    done([*asked, "--max-rows", "100", "--json", "-o", str(tmp_path / "model")])
+    every, old = (
+        predicted(tmp_path / "model", tmp_path / f"{name}.csv", tmp_path / "scores")["score"] for name in ("all", "old")
+    )
+    np.testing.assert_allclose(old, every[age == "50+"][:3], rtol=1e-12)
 
 
 def test_predictions_have_the_labels_of_the_training_table_and_the_stated_threshold(tmp_path):
@@ -183,13 +178,12 @@ def test_predictions_have_the_labels_of_the_training_table_and_the_stated_thresh
     pd.DataFrame({"age": age, "x": x, "paid": paid}).to_csv(tmp_path / "all.csv", index=False)
     asked = ["train", str(tmp_path / "all.csv"), "-t", "paid", "--positive", "ja", "-s", "age", "--limit", "none"]
     asked += ["--max-rows", "100", "--json", "-o", str(tmp_path / "model"), "--threshold", "0.3"]
-    result = run(app, asked)
-    assert result.exit_code == 0, result.output
-    scores = predicted(tmp_path / "model", tmp_path / "all.csv")
+    done(asked)
+    scores = predicted(tmp_path / "model", tmp_path / "all.csv", tmp_path / "scores")
     assert scores["predicted"].tolist() == np.where(scores["score"] > 0.3, "ja", "nein").tolist()
     assert scores["score"].between(0.3, 0.5).any()  # decided otherwise by one half
     assert scores["score"][paid == "ja"].mean() > scores["score"][paid == "nein"].mean()
     model = load(tmp_path / "model")
     assert model.classes_.tolist() == ["nein", "ja"]
     assert model.predict(pd.DataFrame({"x": x})).tolist() == scores["predicted"].tolist()
-    assert run(app, [*asked, "--aim", "decision"]).exit_code == 2
+    done([*asked, "--aim", "decision"], 2)

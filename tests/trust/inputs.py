@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 
 from estimator_samples import quick
 from frhsic import certificates, dependence, independence, kernels, parity
-from frhsic.estimators import (
-    FRHSICClassifier,
-    FRHSICRegressor,
-    ParityEncoder,
-)
+from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 1e-300, 1e-160, 1e-40, 1e19, 1e38, 1e154, 1e300, -1e300, math.nan, math.inf, -math.inf]

@@ -6,39 +6,150 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from frhsic.cli import _terminal, app
-from trust_samples import ASKED, ESCAPES, one_line_and_2, table
+from cli_samples import ASKED, ESCAPES, FEATURES, done, one_line_and_2, people, run, table
+from frhsic import __version__, cli
+from frhsic.cli import _terminal
 
 pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")
 
 
-@pytest.mark.parametrize("name", ["a.csv.gz", "a.parquet", "a.feather", "torn.csv", "empty.csv"])
-def test_a_damaged_table_is_one_line_and_2(name: str, tmp_path: Path):
-    path, frame = tmp_path / name, table(500)
-    writers = {".gz": frame.to_csv, ".parquet": frame.to_parquet, ".feather": frame.to_feather}
-    if path.suffix in writers:
-        writers[path.suffix](path)
-        path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
-    else:
-        path.write_bytes("age,score\n1,2\nä,1\n".encode()[:-4] if name == "torn.csv" else b"")
-    assert name in one_line_and_2(["audit", str(path), *ASKED])
-
-
 @pytest.fixture(scope="module")
-def csv(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("tables") / "people.csv"
-    table().to_csv(path, index=False)
-    return str(path)
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("tables")
+    data = people()
+    data.to_csv(place / "people.csv", index=False)
+    data.head(60).to_csv(place / "few.csv", index=False)
+    table().to_csv(place / "table.csv", index=False)
+    (place / "header.csv").write_text("age,skill,approved\n")
+    (place / "one.csv").write_text("age,score\n30,0.5\n")
+    (place / "deep.json").write_text("[" * 100_000)
+    return place
 
 
-@pytest.mark.parametrize("more", [["--at", "inf"], ["--at", "nan"], ["--confidence", "nan"]])
-def test_bad_numbers_of_an_audit(more: list[str], csv: str):
-    one_line_and_2(["audit", csv, *ASKED, *more])
+@pytest.fixture
+def csv(folder: Path) -> str:
+    return str(folder / "table.csv")
+
+
+SCORE = ["-s", "age", "--score", "score"]
+TRAIN = ["-t", "approved", "-s", "age", *FEATURES]
+BAD = [
+    (["audit", "-s", "agee", "--score", "score"], "Did you mean 'age'?"),
+    (["audit", *SCORE, "--target", "incom"], "Did you mean 'income'?"),
+    (["audit", "-s", "age", "--embedding", "y_*"], "no column 'y_*'"),
+    (["audit", "-s", "age", "--embedding", "person", "--groups", "person"], "nothing is left to audit"),
+    (["audit", *SCORE, "--groups", "w", "--scheduler", "tcp://1:1"], "not used with --scheduler"),
+    (["audit", "-s", "job", "--score", "score"], "values as numbers"),
+    (["audit", *SCORE, "--target", "income"], "--positive VALUE"),
+    (["audit", "-s", "empty", "--score", "score"], "no value in any of the 300 rows"),
+    (["audit", "-s", "age"], "say what to audit"),
+    (["audit", *SCORE, "--model", "m"], "brings its own scores"),
+    (["audit", *SCORE, "--favourable", "1"], "names a value of the target"),
+    (["audit", *SCORE, "--at", "300"], "outside the data"),
+    (["audit", *SCORE, "--at", "inf"], "at"),
+    (["audit", *SCORE, "--at", "nan"], "at"),
+    (["audit", *SCORE, "--limit", "gdp"], "NAME=NUMBER"),
+    (["audit", *SCORE, "--limit", "gdp=5"], "5 % is 0.05"),
+    (["audit", *SCORE, "--against", "deep.json"], "not an audit that can be read"),
+    (["audit", *SCORE, "-o", "none/report.html"], "the folder"),
+    (["audit", *SCORE, "-o", "people.csv"], "would overwrite the table"),
+    (["audit", *SCORE, "--confidence", "95"], "confidence is 95"),
+    (["audit", *SCORE, "--confidence", "nan"], "confidence"),
+    (["audit", "-s", "age", "--model", "nowhere"], "no saved model"),
+    (["audit", "one.csv", *SCORE], "at least 20 rows; 1 of 1"),
+    (["train", "-t", "aproved", "-s", "age"], "Did you mean 'approved'?"),
+    (["train", "-t", "approved", "-s", "job"], "not numeric"),
+    (["train", "-t", "approved", "-s", "empty"], "missing in every row"),
+    (["train", "-t", "approved", "-s", "same", *FEATURES], "is 1 in every row"),
+    (["train", "-t", "empty", "-s", "age"], "no value in any of the 300 rows"),
+    (["train", *TRAIN, "--delimiter", ";;"], "one character"),
+    (["train", *TRAIN, "--decimal", ","], "cannot separate its fields"),
+    (["train", "few.csv", *TRAIN], "60 rows with a target"),
+    (["train", *TRAIN, "--test-share", "1.5"], "between 0 and 1"),
+    (["train", *TRAIN, "--aim", "scores"], "'aim'"),
+    (["train", *TRAIN, "--limit", "half"], "a number such as"),
+    (["train", *TRAIN, "--limit", "150%"], "limit is '150%'"),
+    (["train", *TRAIN, "--limit", "agee=0.1"], "Did you mean 'age'?"),
+    (["train", *TRAIN, "--limit", "0.1", "--limit", "0.2"], "name the attribute"),
+    (["train", *TRAIN, "--require", "gpd=1"], "Did you mean 'gdp'?"),
+    (["train", *TRAIN, "--limit", "gdp=5"], "--limit 0.05"),
+    (["train", *TRAIN, "--threshold", "50"], "--threshold is 50"),
+    (["train", "header.csv", "-t", "approved", "-s", "age"], "a header and no rows"),
+    (["train", "peopel.csv", *TRAIN], "Did you mean 'people.csv'?"),
+    (["train", *TRAIN, "--out", "nowhere/model"], "the folder 'nowhere' of the model"),
+    (["train", *TRAIN, "--out", "people.csv"], "would overwrite the table"),
+    (["train", *TRAIN, "--out", "same.html", "--report", "same.html"], "would be the same file"),
+    (["train", *TRAIN, "--out", "."], "a folder"),
+    (["train", *TRAIN, "--groups", "same"], "has one value in every row"),
+    (["train", *TRAIN, "--split-by", "job"], "order in time is not clear"),
+    (["train", *TRAIN, "--split-by", "wenn"], "Did you mean 'when'?"),
+    (["demo", "--out", "nowhere/report.html"], "the folder 'nowhere' of the report"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=lambda value: value[-30:] if isinstance(value, str) else "")
+def test_bad_input_is_one_line_and_2_before_anything_is_trained_or_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("frhsic.estimators.parity.fit_with_weights", lambda *a: pytest.fail("training began"))
+    before = sorted(folder.iterdir())
+    command, *rest = arguments
+    read = [] if command == "demo" or rest[0].endswith(".csv") else ["people.csv"]
+    assert message in one_line_and_2([command, *read, *rest])
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "option", "message"),
+    [
+        ("person", {3: None, 9: None}, "--groups", "'person' (groups) lacks a value in 2 of 299 rows (rows 4, 10)"),
+        ("w", {3: None}, "--row-weights", "'w' (sample_weight) lacks a value in 1 of 299 rows (row 4)"),
+        ("w", {3: -2}, "--row-weights", "'w' (sample_weight) is −2 in row 4"),
+        ("w", {3: "many"}, "--row-weights", "'many', first in row 4"),
+        ("person", dict.fromkeys(range(300), 1), "--groups", "'person' (groups) has one value in all 299 rows"),
+    ],
+)
+def test_bad_groups_and_weights_name_column_and_rows(
+    tmp_path: Path, column: str, values: dict[int, object], option: str, message: str
+):
+    data = people().astype({column: object, "age": object})
+    data.loc[0, "age"] = None  # this row is dropped, and the others keep their numbers
+    for row, value in values.items():
+        data.loc[row, column] = value
+    data.to_csv(tmp_path / "people.csv", index=False)
+    assert message in one_line_and_2(["audit", str(tmp_path / "people.csv"), *SCORE, "--json", option, column])
+
+
+def cut(path: Path) -> None:
+    """Write a table in the format that the name says, and keep two thirds of the file."""
+    if path.suffix in (".parquet", ".feather"):
+        getattr(table(500), f"to_{path.suffix[1:]}")(path)
+    else:
+        table(500).to_csv(path, index=False)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
+
+
+DAMAGED = {
+    "a.csv.gz": cut,
+    "a.parquet": cut,
+    "a.feather": cut,
+    "torn.csv": lambda path: path.write_bytes("age,score\n1,2\nä,1\n".encode()[:-4]),
+    "empty.csv": Path.touch,
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_table_is_one_line_and_2(name: str, tmp_path: Path):
+    DAMAGED[name](tmp_path / name)
+    assert name in one_line_and_2(["audit", str(tmp_path / name), *ASKED])
 
 
 @pytest.mark.parametrize("size", [1e308, 1e200, -1.7e308])
@@ -47,7 +158,7 @@ def test_scores_of_any_size(size: float, tmp_path: Path):
     frame = table()
     frame["score"] *= size
     frame.to_csv(tmp_path / "large.csv", index=False)
-    result = CliRunner().invoke(app, ["audit", str(tmp_path / "large.csv"), *ASKED])
+    result = run(["audit", str(tmp_path / "large.csv"), *ASKED])
     assert result.exit_code in (0, 2), (result.output, result.exception)
     assert "Traceback" not in result.output
     assert "NaN" not in result.stdout
@@ -73,16 +184,13 @@ def test_escape_sequences_in_names_do_not_reach_the_terminal(tmp_path: Path):
     frame.to_csv(tmp_path / "a.csv", index=False)
     asked = ["audit", str(tmp_path / "a.csv"), "-s", "age\x1b[2J\x9b\u202e", "--max-rows", "100"]
     one_line_and_2([*asked, "--score", "nothing\x1b[31m"])
-    result = CliRunner().invoke(app, [*asked, "--score", "sc\x07ore", "--json"])
-    assert result.exit_code == 0, result.output
-    assert not ESCAPES.search(result.stdout)
+    assert not ESCAPES.search(done([*asked, "--score", "sc\x07ore", "--json"]).stdout)
 
 
 def test_a_file_name_that_is_not_utf8(tmp_path: Path):
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff.csv"))
     table().to_csv(path, index=False)
-    result = CliRunner().invoke(app, ["audit", str(path), *ASKED, "-o", str(tmp_path / "report.html")])
-    assert result.exit_code == 0, (result.output, result.exception)
+    done(["audit", str(path), *ASKED, "-o", str(tmp_path / "report.html")])
     (tmp_path / "report.html").read_text(encoding="utf-8")
     one_line_and_2(["audit", str(path), "-s", "nothing", "--score", "score"])
 
@@ -99,24 +207,36 @@ def test_a_closed_pipe_is_2_not_1(csv: str):
 
 
 def test_1_means_above_the_limit(csv: str):
-    assert CliRunner().invoke(app, ["audit", csv, *ASKED, "--limit", "gdp=0.0001"]).exit_code == 1
-    assert CliRunner().invoke(app, ["audit", csv, *ASKED, "--limit", "gdp=0.49"]).exit_code == 0
+    done(["audit", csv, *ASKED, "--limit", "gdp=0.0001"], 1)
+    done(["audit", csv, *ASKED, "--limit", "gdp=0.49"], 0)
 
 
 def test_a_traceback_is_shown_if_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("FRHSIC_TRACEBACK", "1")
-    result = CliRunner().invoke(app, ["audit", str(tmp_path / "none.csv"), *ASKED])
-    assert result.exit_code == 2
-    assert "Traceback (most recent call last)" in result.stderr
-    assert result.stderr.splitlines()[-1].startswith("frhsic audit: ")
+    said = done(["audit", str(tmp_path / "none.csv"), *ASKED], 2).stderr
+    assert "Traceback (most recent call last)" in said
+    assert said.splitlines()[-1].startswith("frhsic audit: ")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_error_after_a_signal_is_the_signal(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Other libraries turn an interrupt into errors of their own."""
     monkeypatch.setattr(_terminal, "_received", [number])
-    result = CliRunner().invoke(app, ["audit", str(tmp_path / "none.csv"), *ASKED])
-    assert (result.exit_code, result.stderr) == (128 + number, "frhsic audit: interrupted.\n")
+    result = done(["audit", str(tmp_path / "none.csv"), *ASKED], 128 + number)
+    assert result.stderr == "frhsic audit: interrupted.\n"
+
+
+def test_an_interrupted_training_writes_nothing_and_exits_with_130(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("frhsic.estimators.parity.fit_with_weights", interrupt)
+    asked = ["train", str(folder / "people.csv"), *TRAIN, "--max-rows", "100"]
+    result = done([*asked, "-o", str(tmp_path / "model"), "-r", str(tmp_path / "report.html")], 130)
+    assert result.stderr == "frhsic train: interrupted.\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_signals_end_the_program_and_are_remembered(monkeypatch: pytest.MonkeyPatch):
@@ -141,7 +261,29 @@ def test_signals_end_the_program_and_are_remembered(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("way", [["-m", "frhsic.cli"], ["-c", "from frhsic.cli import main; main()"]])
 def test_the_version_is_printed_by_the_module_and_by_the_script(way: list[str]):
-    from frhsic import __version__
-
     done = subprocess.run([sys.executable, *way, "--version"], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == (f"frhsic {__version__}\n", "")
+
+
+def greet(name: str) -> None:
+    """Say hello."""
+    typer.echo(f"hello {name}")
+
+
+def app_with(monkeypatch: pytest.MonkeyPatch, *points: EntryPoint) -> typer.Typer:
+    monkeypatch.setattr(cli, "entry_points", lambda group: EntryPoints(points).select(group=group))
+    app = typer.Typer()
+    app.command("other")(lambda: None)  # an app of one command would have no names
+    cli.add_plugins(app)
+    return app
+
+
+def test_a_command_of_another_package_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch):
+    app = app_with(monkeypatch, EntryPoint("greet", f"{__name__}:greet", cli.PLUGINS))
+    assert CliRunner().invoke(app, ["greet", "Ada"]).output == "hello Ada\n"
+
+
+def test_a_known_command_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch):
+    result = CliRunner().invoke(app_with(monkeypatch), ["reproduce", "bound", "--docs"])
+    assert isinstance(result.exception, ValueError)  # `frhsic` turns it into one line and exit code 2
+    assert "pip install frhsic-paper" in str(result.exception)

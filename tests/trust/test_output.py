@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
+from cli_samples import ASKED, done, one_line_and_2, table
 from frhsic import _files
 from frhsic._files import require_writable, write_together, write_whole
-from frhsic.cli import app
 from frhsic_paper.command import locked, remove_unfinished
-from trust_samples import ASKED, one_line_and_2, table
 
 pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 
@@ -31,16 +31,34 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("way", ["itself", "by another name", "symbolic link", "hard link"])
-def test_the_table_is_not_overwritten(csv: Path, way: str):
-    before, target = csv.read_bytes(), csv.parent / "link.html"
-    if way == "symbolic link":
-        target.symlink_to(csv)
-    elif way == "hard link":
-        os.link(csv, target)
-    else:
-        target = csv if way == "itself" else csv.parent / ".." / csv.parent.name / csv.name
-    assert "would overwrite the table" in one_line_and_2(["audit", str(csv), *ASKED, "-o", str(target)])
+def failing(function: Callable[..., Any], at: int, error: BaseException) -> Callable[..., Any]:
+    """Return a function whose call of a given number fails."""
+    calls = itertools.count(1)
+
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        if next(calls) == at:
+            raise error
+        return function(*arguments, **named)
+
+    return wrapped
+
+
+def by_link(csv: Path) -> Path:
+    (csv.parent / "link.html").symlink_to(csv)
+    return csv.parent / "link.html"
+
+
+def by_hard_link(csv: Path) -> Path:
+    os.link(csv, csv.parent / "link.html")
+    return csv.parent / "link.html"
+
+
+@pytest.mark.parametrize(
+    "way", [Path, lambda csv: csv.parent / ".." / csv.parent.name / csv.name, by_link, by_hard_link]
+)
+def test_the_table_is_not_overwritten(csv: Path, way: Callable[[Path], Path]):
+    before = csv.read_bytes()
+    assert "would overwrite the table" in one_line_and_2(["audit", str(csv), *ASKED, "-o", str(way(csv))])
     assert csv.read_bytes() == before
 
 
@@ -51,17 +69,11 @@ def test_the_model_that_is_audited_is_not_overwritten(csv: Path):
     assert "would overwrite the model" in one_line_and_2(asked)
 
 
-@pytest.mark.parametrize("kind", ["device", "link to a device", "pipe", "folder"])
-def test_devices_pipes_and_folders_are_refused_and_stay(csv: Path, kind: str):
-    target = csv.parent / "out"
-    if kind == "device":
-        target = Path("/dev/null")
-    elif kind == "link to a device":
-        target.symlink_to("/dev/null")
-    elif kind == "pipe":
-        os.mkfifo(target)
-    else:
-        target.mkdir()
+@pytest.mark.parametrize("make", [None, lambda out: out.symlink_to("/dev/null"), os.mkfifo, Path.mkdir])
+def test_devices_pipes_and_folders_are_refused_and_stay(csv: Path, make: Callable[[Path], None] | None):
+    target = csv.parent / "out" if make else Path("/dev/null")
+    if make:
+        make(target)
     one_line_and_2(["audit", str(csv), *ASKED, "-o", str(target)])
     assert not stat.S_ISREG(target.stat().st_mode)
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
@@ -70,10 +82,7 @@ def test_devices_pipes_and_folders_are_refused_and_stay(csv: Path, kind: str):
 def test_all_is_refused_before_anything_is_trained(csv: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("frhsic.training.loop.Trainer", lambda *a, **k: pytest.fail("training began"))
 
-    def full(self: Path, *arguments: Any, **named: Any) -> Any:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "open", full)
+    monkeypatch.setattr(Path, "open", failing(Path.open, 1, OSError(28, "No space left on device")))
     asked = [str(csv), "-t", "y", "-s", "age", "--features", "score"]
     assert "No space left" in one_line_and_2(["train", *asked, "-o", str(csv.parent / "model")])
     assert names(csv.parent) == {"people.csv"}
@@ -110,15 +119,7 @@ def test_a_failure_on_the_way_leaves_every_file_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, step: str, at: int
 ):
     (tmp_path / "b").write_bytes(b"old b")
-    original, calls = getattr(os, step), []
-
-    def failing(*arguments: Any, **named: Any) -> Any:
-        calls.append(arguments)
-        if len(calls) == at:
-            raise error
-        return original(*arguments, **named)
-
-    monkeypatch.setattr(_files.os, step, failing)
+    monkeypatch.setattr(_files.os, step, failing(getattr(os, step), at, error))
     with pytest.raises(type(error)):
         write_together({tmp_path / name: name.encode() for name in "abc"})
     monkeypatch.undo()
@@ -142,18 +143,9 @@ def test_a_name_of_any_length_that_the_system_has_is_written(tmp_path: Path):
 
 
 def test_a_report_that_cannot_be_written_leaves_no_model(csv: Path, monkeypatch: pytest.MonkeyPatch):
-    original, calls = os.replace, []
-
-    def failing(*arguments: Any) -> None:
-        calls.append(arguments)
-        if len(calls) == 2:
-            raise OSError(5, "Input/output error")
-        original(*arguments)
-
-    monkeypatch.setattr(_files.os, "replace", failing)
+    monkeypatch.setattr(_files.os, "replace", failing(os.replace, 2, OSError(5, "Input/output error")))
     asked = ["train", str(csv), "-t", "y", "-s", "age", "--features", "score", "--max-rows", "100"]
-    result = CliRunner().invoke(app, [*asked, "-o", str(csv.parent / "model"), "-r", str(csv.parent / "report.html")])
-    assert result.exit_code == 2, result.output
+    done([*asked, "-o", str(csv.parent / "model"), "-r", str(csv.parent / "report.html")], 2)
     assert names(csv.parent) == {"people.csv"}
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
@@ -14,9 +15,9 @@ import pytest
 
 pytest.importorskip("frhsic_paper")
 
+from cli_samples import one_line_and_2, table
 from frhsic_paper import records
 from frhsic_paper.command import locked
-from trust_samples import one_line_and_2, table
 
 MODEL = {"part": "models", "dataset": "d", "method": "m", "weight": 1.0, "repeat": 0, "gdp": 0.5, "seconds": 1.0}
 
@@ -30,26 +31,24 @@ def test_a_folder_that_another_process_writes_to_is_refused(tmp_path: Path):
     assert list(folder.iterdir()) == []
 
 
+ERROR = {"part": "errors", "n": 4, "error": 0.25, "depends_on": "a"}
+
+
 @pytest.mark.parametrize(
-    "other",
+    ("first", "change", "twice"),
     [
-        {**MODEL, "seconds": 2.0},
-        {**MODEL, "gdp": 0.6},  # a second training of the same model
+        (MODEL, {"seconds": 2.0}, True),
+        (MODEL, {"gdp": 0.6}, True),  # a second training of the same model
+        (ERROR, {"error": 0.5}, False),  # another draw of one measurement
+        (ERROR, {"depends_on": "b"}, True),
     ],
 )
-def test_a_model_that_is_there_twice_is_refused(tmp_path: Path, other: dict[str, object]):
-    records.write(tmp_path / "a.parquet", [MODEL, other])
-    with pytest.raises(ValueError, match="holds a record twice"):
-        records.read(tmp_path / "a.parquet")
-
-
-def test_a_measurement_that_is_there_twice_is_refused(tmp_path: Path):
-    one = {"part": "errors", "n": 4, "error": 0.25, "depends_on": "a"}
-    records.write(tmp_path / "a.parquet", [one, {**one, "error": 0.5}])
-    assert len(records.read(tmp_path / "a.parquet")) == 2
-    records.write(tmp_path / "a.parquet", [one, {**one, "depends_on": "b"}])
-    with pytest.raises(ValueError, match="holds a record twice"):
-        records.read(tmp_path / "a.parquet")
+def test_a_record_that_is_there_twice_is_refused(
+    tmp_path: Path, first: dict[str, object], change: dict[str, object], twice: bool
+):
+    records.write(tmp_path / "a.parquet", [first, first | change])
+    with pytest.raises(ValueError, match="twice") if twice else nullcontext():
+        assert len(records.read(tmp_path / "a.parquet")) == 2
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:
@@ -65,12 +64,9 @@ def started(*arguments: str) -> subprocess.Popen[str]:
 def group(leader: int) -> list[int]:
     """Return the processes of a session that are still running."""
     running = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
             if int(fields[3]) == leader and fields[0] != "Z":
                 running.append(int(entry.name))
     return running
