@@ -157,10 +157,6 @@ class HSIC(ScaledPenalty):
             Gaussian(1.0), scale_z=scale, scale_s=scale, head_weight=0.0, attributes=attributes, condition=condition
         )
 
-    def adapts(self, epoch: int) -> bool:
-        """Return whether the scale of z is refreshed in this epoch."""
-        return bool(self._terms) and super().adapts(epoch)
-
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         super()._prepare(s, generator)
         if isinstance(self.scale_s, str):

@@ -337,18 +337,21 @@ def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
     >>> floored(fleet, data, 0.01).module(0)[0][1].rank < 50
     True
     """
-    d = fleet.transform(data.x[:, :2]).shape[2]
-    if floor == 0 or all(member.weight == 0 for member in fleet.members) or not enough_rows(data.rows, d):
+    if floor == 0 or all(member.weight == 0 for member in fleet.members):
+        return fleet
+    like = next(iter(fleet.parameters.values()))
+    x = data.x.to(like)  # to the device once, for all models
+    d = fleet.transform(x[:, :2]).shape[2]
+    if not enough_rows(data.rows, d):
         return fleet
 
     def maps(index: int, member: Member) -> tuple[Tensor, ...]:
         if member.weight > 0:
-            z = fleet.select([index]).transform(data.x)[0].double()
+            z = fleet.select([index]).transform(x[member.split])[0].double()
             if bool(z.isfinite().all()):
                 return _principal(z, floor)
         return torch.zeros(d), torch.eye(d), torch.eye(d)
 
-    like = next(iter(fleet.parameters.values()))
     parts = zip(*(maps(index, member) for index, member in enumerate(fleet.members)))
     mean, inward, outward = (torch.stack([values.to(like) for values in part]) for part in parts)
     cut = {"bottleneck.mean": mean, "bottleneck.inward": inward, "bottleneck.outward": outward}
