@@ -128,6 +128,8 @@ def test_permutations_give_the_mean_over_all_orders_and_the_exact_p_value():
     assert result.expected_under_independence == approx(np.mean(every), abs=4 * np.std(every) / math.sqrt(4000))
     exact = np.mean([v >= observed - 1e-12 for v in every])  # ties count
     assert result.pvalue == approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 4000) + 1e-3)
+    far = np.arange(20.0)
+    assert smoothed_gdp(far, far, bandwidth=0.3, bootstrap=0, permutations=9).pvalue == 1 / 10  # none reaches it
 
 
 def test_expected_under_independence_of_two_groups_is_the_folded_normal():
