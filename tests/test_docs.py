@@ -106,7 +106,9 @@ def at_work(prepared: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPat
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of small tables, which the pages are not about
 @pytest.mark.filterwarnings("ignore:Setting an? :DeprecationWarning")  # fairlearn with new pandas
 @pytest.mark.usefixtures("few_trees", "few_epochs")  # the pages show no number of the tree probe
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.slow] * (page.stem != "README"), id=page.stem) for page in PAGES]
+)
 def test_the_code_of_a_page_runs(
     page: Path, at_work: dict[str, Any], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ):

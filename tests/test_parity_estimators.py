@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 from sklearn.tree import DecisionTreeClassifier
 
-from frhsic import ParityClassifier, ParityRegressor
+from frhsic import FRHSICClassifier, ParityClassifier, ParityRegressor
 from frhsic.estimators import (
     IndistinctGapWarning,
     LeakingEstimatorWarning,
@@ -377,3 +377,9 @@ def test_without_attributes_nothing_is_constrained():
     assert model.predict_proba(X) == approx(LogisticRegression().fit(X, y).predict_proba(X))
     with pytest.raises(ValueError, match="without sensitive_features"):
         model.at("50%")
+
+
+@pytest.mark.parametrize("kind", [ParityClassifier, ParityRegressor, FRHSICClassifier])
+def test_an_attribute_by_position_is_told_its_name(kind):
+    with pytest.raises(TypeError, match="sensitive_features="):
+        kind().fit([[0.0], [1.0]], [0, 1], [20, 30])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -20,6 +22,21 @@ class MissingSensitiveFeaturesWarning(UserWarning):
 
     To make it an error: ``warnings.simplefilter("error", MissingSensitiveFeaturesWarning)``.
     """
+
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def named_arguments(fit: Fit) -> Fit:
+    """Let ``fit(X, y, age)`` say how the attribute is passed; Python's own message only counts arguments."""
+
+    @wraps(fit)
+    def checked(self: Any, *given: Any, **named: Any) -> Any:
+        if len(given) > 2:
+            raise TypeError("fit takes X and y by position, the others by name: fit(X, y, sensitive_features=...).")
+        return fit(self, *given, **named)
+
+    return checked  # type: ignore[return-value]  # of the same signature
 
 
 def typed_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:

@@ -31,6 +31,7 @@ from torch.nn import functional
 from frhsic import _arrays
 from frhsic._warnings import warn
 from frhsic.estimators.inputs import (
+    named_arguments,
     require_variation,
     seed_of,
     sensitive_values,
@@ -111,6 +112,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.device = device
         self.random_state = random_state
 
+    @named_arguments
     def fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> Self:

@@ -25,6 +25,7 @@ from frhsic import _arrays
 from frhsic._warnings import warn
 from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, fold_of_rows
 from frhsic.estimators.inputs import (
+    named_arguments,
     require_variation,
     seed_of,
     sensitive_values,
@@ -128,6 +129,7 @@ class ParityEstimator(BaseEstimator, ABC):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @named_arguments
     def fit(
         self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> Self:
