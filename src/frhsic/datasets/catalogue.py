@@ -307,7 +307,7 @@ def entry(name: str) -> Entry:
     """
     key = ALIASES.get(name, name)
     if key not in ENTRIES:
-        raise ValueError(f"there is no dataset {name!r}.{did_you_mean(name, [*ENTRIES, *ALIASES])}")
+        raise ValueError(f"there is no dataset {name!r}.{did_you_mean(str(name), [*ENTRIES, *ALIASES])}")
     return ENTRIES[key]
 
 
