@@ -12,13 +12,11 @@ from pytest import approx
 from scipy import stats
 
 from frhsic_paper.claim import VERDICTS, Cases, Finding, Outcome, judged, verdict
-from frhsic_paper.details import WORDS, details, study_pages
 from frhsic_paper.options import Options
-from frhsic_paper.page import figures, fingerprint, write
+from frhsic_paper.page import WORDS, Source, details, figures, fingerprint, study_pages, write
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS
 from frhsic_paper.records import write as write_records
 from frhsic_paper.results import Results
-from frhsic_paper.sources import Source
 from frhsic_paper.studies import PAGE, STUDIES, theorems
 from frhsic_paper.study import Study
 from frhsic_paper.summary import INDEX, MAIN, summary
@@ -65,7 +63,7 @@ def written(tmp_path_factory, everything):
 @pytest.fixture
 def nothing_slow(monkeypatch):
     """No figures, and no count of the records that are due."""
-    monkeypatch.setattr("frhsic_paper.details.due", lambda *_: ())
+    monkeypatch.setattr("frhsic_paper.page.due", lambda *_: ())
     monkeypatch.setattr("frhsic_paper.page.figures", lambda *_: {})
 
 
@@ -403,7 +401,7 @@ def test_students_law_in_closed_form(recompute, freedom):
 
 
 def test_every_table_and_figure_of_the_paper_is_listed_with_claims_and_a_study_that_exist():
-    assert {name for item in INDEX for name in item.claims} | set(MAIN) <= set(CLAIMS)
+    assert {name for item in INDEX for name in item.claims.split()} | set(MAIN) <= set(CLAIMS)
     assert {item.study for item in INDEX} - {""} <= {study.name for study in STUDIES}
     numbers = [item.number for item in INDEX]
     assert sorted(numbers) == sorted([f"Figure {k}" for k in range(1, 14)] + [f"Table {k}" for k in range(1, 8)])

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from frhsic_paper import records
-from frhsic_paper.details import due
+from frhsic_paper.page import due
 from frhsic_paper.records import Wanted
 from frhsic_paper.results import Results
 from frhsic_paper.studies import STUDIES

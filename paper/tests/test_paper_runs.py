@@ -21,10 +21,9 @@ from frhsic_paper.grid import Grid, Splits, by_name, run
 from frhsic_paper.models import Key, Model, chosen_on_validation, store_all
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import CORRECTED, PROTOCOLS, PUBLISHED
-from frhsic_paper.side_by_side import tasks, train_side_by_side
 from frhsic_paper.steps import Training
 from frhsic_paper.studies import STUDIES
-from frhsic_paper.study import named
+from frhsic_paper.study import named, tasks, train_side_by_side
 from frhsic_paper.study import run as run_study
 from frhsic_paper.sweep import measure_information
 from frhsic_paper.synthetic import synthetic_task
@@ -392,9 +391,9 @@ def test_the_command_gives_the_same_records_on_a_cluster_that_loses_a_worker(tmp
 def test_every_grid_is_a_part_of_one_task_and_running_times_of_none(protocol):
     runs = [study for study in named(STUDIES, ["all"]) if study.published or not protocol.printed]
     wanted = {id(step) for study in runs for step in study.train if isinstance(step, Training)}
-    given = Counter(id(study(name).train[step]) for _, name, steps in tasks(runs, [protocol]) for step in steps)
+    given = Counter(id(step) for _, study in tasks(runs, [protocol]) for step in study.train)
     assert given == Counter(wanted)
-    assert "runtime" not in {name for _, name, _ in tasks(STUDIES, [protocol])}
+    assert "runtime" not in {study.name for _, study in tasks(STUDIES, [protocol])}
 
 
 def test_studies_trained_at_a_time_have_the_records_of_those_trained_in_turn(tmp_path, monkeypatch):

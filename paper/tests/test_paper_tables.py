@@ -10,8 +10,16 @@ from pytest import approx
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from frhsic_paper.comparisons import corrected_t, holm, variants_table
-from frhsic_paper.frontiers import chosen, frontier, is_error, matched, naup_by_repeat, shared_repeats, with_contraction
+from frhsic_paper.frontiers import (
+    chosen,
+    frontier,
+    is_error,
+    matched,
+    naup_by_repeat,
+    shared_repeats,
+    variants_table,
+    with_contraction,
+)
 from frhsic_paper.measures import _auc
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, cached, printed, printed_sweeps
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS, PAPER_WEIGHTS, PUBLISHED
@@ -22,7 +30,17 @@ from frhsic_paper.studies.transfer import head_deviations, heads_table
 from frhsic_paper.studies.tuned import chosen as chosen_trial
 from frhsic_paper.table import Column, Spread, Table
 from frhsic_paper.tuned.rows import divided
-from frhsic_paper.yardsticks import CONSTANT, REFERENCE, YARDSTICKS, at_level, contrasts, readings, standings
+from frhsic_paper.yardsticks import (
+    CONSTANT,
+    REFERENCE,
+    YARDSTICKS,
+    at_level,
+    contrasts,
+    corrected_t,
+    holm,
+    readings,
+    standings,
+)
 from paper_records import made, sweep
 
 

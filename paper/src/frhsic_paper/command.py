@@ -73,9 +73,8 @@ def reproduce(
     from frhsic.distributed import cluster
     from frhsic_paper.options import Options
     from frhsic_paper.protocol import PROTOCOLS
-    from frhsic_paper.side_by_side import train_side_by_side
     from frhsic_paper.studies import STUDIES
-    from frhsic_paper.study import named, run
+    from frhsic_paper.study import named, run, train_side_by_side
 
     console = _console()
     chosen = named(STUDIES, names or [])  # an unknown name stops all before anything is run

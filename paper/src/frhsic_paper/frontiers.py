@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,10 +10,11 @@ import numpy as np
 from frhsic.datasets.catalogue import ENTRIES
 from frhsic.frontier import Frontier, Point, Run
 from frhsic_paper.models import best_in_band
-from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, dataset_name
+from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, dataset_name, method_name
 from frhsic_paper.protocol import BAND, BASELINE, CONTRACTED, Protocol
 from frhsic_paper.records import Record
-from frhsic_paper.table import Spread, mean_and_deviation
+from frhsic_paper.results import Results
+from frhsic_paper.table import Cell, Listed, Spread, Table, mean_and_deviation, mean_and_error, tables_of
 
 CONVENTIONS = {
     "gdp_probability": "probabilities, population",
@@ -345,3 +346,44 @@ def _on_validation(
 
 def _deviation(values: Sequence[float], ddof: int) -> float | None:
     return float(np.std(values, ddof=ddof)) if len(values) > max(ddof, 1) else None
+
+
+def probe_table(records: Sequence[Record], gdp: str) -> Table:
+    """R² of probes for S on the chosen models of every split."""
+    rows: list[tuple[Cell, ...]] = []
+    columns = ("performance", gdp, "probe_r2_linear", "probe_r2_cosines")
+    for dataset in swept(records):
+        choices = chosen(records, dataset, gdp)
+        for number, method in enumerate(m for m in (BASELINE, *methods_of(records)) if m in choices):
+            models = [r for r, _ in choices[method]]
+            cells = [mean_and_deviation([r[c] for r in models if r.get(c) is not None]) for c in columns]
+            name = printed_name(dataset) if number == 0 else ""
+            rows.append((name, method_name(method), in_print(cells[0], dataset), *cells[1:]))
+    return Table.of(["dataset", "method", "performance", "GDP", "R², linear probe", "R², probe on cosines"], rows)
+
+
+def variants_table(records: Sequence[Record], gdp: str) -> Table:
+    """Areas of the variants of one study, variants by datasets, with standard errors over its splits."""
+    records = with_contraction(records)
+    areas = {d: _areas_by_repeat(records, d, gdp) for d in swept(records)}
+    rows: list[list[Cell]] = []
+    for method in methods_of(records):
+        cells: list[Cell] = [method_name(method)]
+        for by_method in areas.values():
+            best = max(float(values.mean()) for name, values in by_method.items() if name != CONTRACTED)
+            mean = mean_and_error(by_method.get(method, ()))
+            cells.append(mean and replace(mean, bold=mean.mean == best))
+        rows.append(cells)
+    return Table.of(["nAUP ± SE", *map(dataset_name, areas)], rows)
+
+
+def tables_of_variants(name: str) -> Callable[[Results], list[Listed]]:
+    """Return the tables of a study that compares the areas of variants."""
+    return tables_of(name, "nAUP of the variants", lambda records, protocol: variants_table(records, protocol.gdp))
+
+
+def _areas_by_repeat(records: Sequence[Record], dataset: str, gdp: str) -> dict[str, np.ndarray]:
+    """Return the areas of each method over the repeats that all methods have."""
+    usable = [r for r in finite(records, "performance", gdp) if r["dataset"] == dataset]
+    full = frontier(shared_repeats(usable), dataset, gdp)
+    return naup_by_repeat(full, paper_scale(full))

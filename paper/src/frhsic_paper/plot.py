@@ -27,30 +27,18 @@ from frhsic_paper.protocol import BAND, CONTRACTED, PROTOCOLS, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
 
-COLORS = {
-    "none": "#000000",
-    "frhsic": "#0072B2",
-    "frem": "#E69F00",
-    "reg-gdp": "#009E73",
-    "adv": "#CC79A7",
-    "mmd": "#56B4E9",
-    "laftr": "#8C6D31",
-    "dcor": "#999999",
-    "hsic": "#D55E00",
+LOOKS: dict[str, dict[str, Any]] = {
+    "none": {"color": "#000000", "marker": "*"},
+    "frhsic": {"color": "#0072B2", "marker": "o"},
+    "frem": {"color": "#E69F00", "marker": "s"},
+    "reg-gdp": {"color": "#009E73", "marker": "^"},
+    "adv": {"color": "#CC79A7", "marker": "v"},
+    "mmd": {"color": "#56B4E9", "marker": "D"},
+    "laftr": {"color": "#8C6D31", "marker": "P"},
+    "dcor": {"color": "#999999", "marker": "X"},
+    "hsic": {"color": "#D55E00", "marker": "p"},
 }
-"""Distinct for readers with any color vision."""
-
-MARKERS = {
-    "none": "*",
-    "frhsic": "o",
-    "frem": "s",
-    "reg-gdp": "^",
-    "adv": "v",
-    "mmd": "D",
-    "laftr": "P",
-    "dcor": "X",
-    "hsic": "p",
-}
+"""Colors and markers of the methods, distinct for readers with any color vision."""
 
 SPARE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D31", "#999999")
 
@@ -250,11 +238,6 @@ def name_rows(ax: Axes, names: Sequence[str]) -> None:
     ax.grid(axis="y", visible=False)
 
 
-def color(name: str, index: int = 0) -> str:
-    """Return the color of a method, or that of the variant with this index if the name is not a method's."""
-    return COLORS.get(name, SPARE[index % len(SPARE)])
-
-
 def variant(index: int) -> dict[str, Any]:
     """Return color and marker of the variant with this index."""
     return {"color": SPARE[index % len(SPARE)], "marker": SHAPES[index % len(SHAPES)]}
@@ -284,10 +267,7 @@ def draw_frontier(ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, tit
     )
     outside: dict[str, Any] = {"linestyle": "none", "markersize": 3.5}
     for index, method in enumerate(present):
-        look: dict[str, Any] = {
-            "color": COLORS.get(method, SPARE[index % len(SPARE)]),
-            "marker": MARKERS.get(method, SHAPES[index % 8]),
-        }
+        look = LOOKS.get(method, variant(index))
         line = efficient[method]
         rest = [p for p in frontier.of(method) if p in shown and p not in line]
         inside = [p for p in rest if p.dependence <= right]
@@ -305,7 +285,7 @@ def draw_frontier(ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, tit
         ax.plot([], [], marker="v", color=GRAY, linestyle="none", markersize=4, label="below the panel")
     if any(p.dependence > right for p in shown):
         ax.plot([], [], marker=">", color=GRAY, linestyle="none", markersize=4, label="right of the panel")
-    star: dict[str, Any] = {"color": "#000000", "marker": "*", "markersize": 9, "linestyle": "none"}
+    star: dict[str, Any] = LOOKS["none"] | {"markersize": 9, "linestyle": "none"}
     across, up = _bars(base)
     ax.errorbar(base.dependence, base.performance, xerr=across, yerr=up, **star, label="Unfair", zorder=5)
     ax.set_ylim(low, high)

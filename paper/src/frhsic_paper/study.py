@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Literal
+
+from joblib import Parallel, delayed
 
 from frhsic_paper.claim import Claim
 from frhsic_paper.options import Options
 from frhsic_paper.plot import Drawn
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.results import Results
+from frhsic_paper.steps import Training
 from frhsic_paper.table import Listed
 
 Phase = Literal["train", "measure", "all"]
@@ -96,3 +99,40 @@ def run(study: Study, protocol: Protocol, options: Options, phase: Phase = "all"
     steps = (study.train if phase != "measure" else ()) + (study.measure if phase != "train" else ())
     for step in steps:
         step(protocol, options)
+
+
+def tasks(studies: Iterable[Study], protocols: Iterable[Protocol]) -> list[tuple[Protocol, Study]]:
+    """Return what can be trained at the same time, the longest first: studies with those steps alone.
+
+    A step that several studies share belongs to the first one. Only grids are trained here: other steps measure running
+    times, which need the machine for themselves, or search settings with all cores.
+    """
+    models: list[tuple[int, Protocol, Study]] = []
+    for protocol in protocols:
+        seen: list[Training] = []
+        for study in (study for study in studies if study.published or not protocol.printed):
+            own = [step for step in study.train if isinstance(step, Training) and step not in seen]
+            seen += own
+            if own:
+                count = sum(sum(step.expected(protocol).values()) for step in own)
+                models.append((count, protocol, replace(study, train=tuple(own))))
+    return [(protocol, study) for _, protocol, study in sorted(models, key=lambda one: -one[0])]
+
+
+def train_side_by_side(
+    studies: Sequence[Study], protocols: Sequence[Protocol], options: Options, processes: int
+) -> None:
+    """Train what is missing, so many studies at a time on one GPU; their lines go to the log.
+
+    A fleet of small networks keeps one core of the processor busy and leaves most of a large GPU idle. Studies write
+    files of their own, so several can be trained in as many processes.
+    """
+    silent = replace(options, watch=None, workers=1)
+
+    def train(protocol: Protocol, study: Study) -> str:
+        run(study, protocol, silent, "train")
+        return f"{protocol.name} {study.name}"
+
+    work = (delayed(train)(protocol, study) for protocol, study in tasks(studies, protocols))
+    for name in Parallel(n_jobs=processes, return_as="generator_unordered", pre_dispatch=processes)(work):
+        options.say(f"{name}: trained")

@@ -19,7 +19,9 @@ Levels are shares of the gap of the reference, boosted trees without constraint,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +30,6 @@ from scipy.stats import t as student
 from sklearn.metrics import log_loss, roc_auc_score
 
 from frhsic.parity import gdp, rank_gap
-from frhsic_paper.comparisons import LEVEL, corrected_t, holm
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.table import Cell, Listed, Table
 
@@ -63,6 +64,65 @@ YARDSTICKS = {
     "accuracy at equal GDP of decisions": Yardstick("gdp_decisions", "hits", -1, "decision"),
 }
 PAPER_YARDSTICK = Yardstick("gdp", "accuracy", -1, "score")
+
+
+# Tests over splits that share rows
+
+LEVEL = 0.05
+"""Of the tests; one less it is the confidence of intervals."""
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A mean difference over splits that share rows: its standard error, 95 % interval and two-sided p-value."""
+
+    mean: float
+    error: float
+    low: float
+    high: float
+    pvalue: float
+
+
+def corrected_t(differences: Sequence[float] | np.ndarray, test_per_training: float) -> Corrected:
+    r"""Return the corrected resampled t-test of Nadeau and Bengio (2003).
+
+    :math:`t = \bar d \big/ \sqrt{(1/J + n_{\mathrm{test}}/n_{\mathrm{train}})\, s^2}` with J − 1 degrees of freedom,
+    where :math:`\bar d` and :math:`s^2` are mean and variance of the differences of J splits. The second term is for
+    rows that splits share; with 0 this is the paired t-test. One split allows no test: its p-value is 1.
+
+    Examples
+    --------
+    >>> test = corrected_t([0.01, 0.03, 0.02, 0.04], 0.25)
+    >>> round(test.mean, 3), round(test.error, 4), round(test.pvalue, 2)
+    (0.025, 0.0091, 0.07)
+    """
+    d = np.asarray(differences, dtype=float)
+    if test_per_training < 0:
+        raise ValueError(f"test_per_training={test_per_training}; pass test rows divided by training rows.")
+    mean, splits = float(d.mean()), len(d)
+    if splits < 2:
+        return Corrected(mean, math.nan, -math.inf, math.inf, 1.0)
+    error = math.sqrt((1 / splits + test_per_training) * float(d.var(ddof=1)))
+    if error == 0:
+        return Corrected(mean, 0.0, mean, mean, 1.0 if mean == 0 else 0.0)
+    half = error * float(student.ppf(1 - LEVEL / 2, splits - 1))
+    return Corrected(mean, error, mean - half, mean + half, float(2 * student.sf(abs(mean) / error, splits - 1)))
+
+
+def holm(pvalues: Sequence[float]) -> list[float]:
+    """Return Holm's step-down adjusted p-values, in the order given.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    adjusted = [1.0] * len(pvalues)
+    running = 0.0
+    for rank, index in enumerate(sorted(range(len(pvalues)), key=lambda i: pvalues[i])):
+        running = max(running, min(1.0, (len(pvalues) - rank) * pvalues[index]))
+        adjusted[index] = running
+    return adjusted
 
 
 # Measures

@@ -9,7 +9,7 @@ from functools import partial
 from torch import nn
 
 from frhsic.training import MLP
-from frhsic_paper.comparisons import variants_table
+from frhsic_paper.frontiers import variants_table
 from frhsic_paper.grid import REPRESENTATION, Grid, by_name, held_out
 from frhsic_paper.protocol import CORRECTED, METHODS, OWN, PAPER_WEIGHTS, Protocol
 from frhsic_paper.results import Results

@@ -30,7 +30,7 @@ from frhsic_paper.claim import Outcome, by_protocol, claim, outcome_of
 from frhsic_paper.frontiers import datasets_of
 from frhsic_paper.grid import Grid, Splits, by_name, small_table
 from frhsic_paper.models import Model, store_all
-from frhsic_paper.plot import color, figures_of, finish, panels, styled
+from frhsic_paper.plot import figures_of, finish, panels, styled, variant
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES
 from frhsic_paper.protocol import CORRECTED, OWN, Protocol
 from frhsic_paper.records import Record
@@ -178,7 +178,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         rules = [rule for rule in dict.fromkeys(r.get("rule") or "" for r in here) if rule in DRAWN]
         for index, rule in enumerate(rules):
             rows = sorted((r for r in here if (r.get("rule") or "") == rule), key=lambda r: float(r["weight"]))
-            weights, hue = [float(r["weight"]) for r in rows], color("", index)
+            weights, hue = [float(r["weight"]) for r in rows], variant(index)["color"]
             for column, style, marker, name in (("rhs", "--", "s", "HSIC / λ̂"), ("lhs_max", "-", "o", "largest gap")):
                 values, label = [r[column] for r in rows], f"{name}{_resolution(rule)}"
                 ax.loglog(weights, values, style, marker=marker, color=hue, label=label)

@@ -19,7 +19,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,7 +40,7 @@ from frhsic_paper.records import Record, Unit
 from frhsic_paper.results import Results
 from frhsic_paper.steps import Computation
 from frhsic_paper.studies.convergence import STATISTICS
-from frhsic_paper.studies.runtime import FREM, RUNTIME_COLORS, RUNTIME_MARKERS, RUNTIME_NAMES, fastest
+from frhsic_paper.studies.runtime import FREM, RUNTIME_LOOKS, RUNTIME_NAMES, fastest
 from frhsic_paper.study import Study
 from frhsic_paper.synthetic import gaussian_pair
 from frhsic_paper.table import Cell, Column, Listed, Table, mean_and_error, tables_of
@@ -297,8 +296,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         for method in _values(times, "method"):
             mine = [r for r in times if r["method"] == method and r["device"] == "cpu"]
             seconds = [fastest(mine, dim_s=d) or np.nan for d in _dimensions(mine)]
-            look: dict[str, Any] = {"color": RUNTIME_COLORS[method], "marker": RUNTIME_MARKERS[method]}
-            ax.plot(_dimensions(mine), seconds, **look, label=RUNTIME_NAMES[method])
+            ax.plot(_dimensions(mine), seconds, **RUNTIME_LOOKS[method], label=RUNTIME_NAMES[method])
         ax.set_xticks(_dimensions(times))
         ax.set_ylabel("seconds of an epoch (lower is better)")
     finish(figure, [ax], 3 if errors else 2)

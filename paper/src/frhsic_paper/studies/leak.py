@@ -28,8 +28,7 @@ from matplotlib.figure import Figure
 from frhsic.certificates import VarianceShare, gdp_certificate
 from frhsic.datasets import Split
 from frhsic_paper.claim import Outcome, by_protocol, claim, outcome_of
-from frhsic_paper.comparisons import probe_table
-from frhsic_paper.frontiers import datasets_of, in_print, methods_of, printed_name, shared_repeats
+from frhsic_paper.frontiers import datasets_of, in_print, methods_of, printed_name, probe_table, shared_repeats
 from frhsic_paper.models import Model
 from frhsic_paper.plot import Drawn, dots_in_rows, finish, from_zero, intervals, name_rows, panels, styled, variant
 from frhsic_paper.printed import dataset_name, method_name

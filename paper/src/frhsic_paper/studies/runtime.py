@@ -26,7 +26,7 @@ from frhsic.penalties import EIPM, GDP, HSIC, NoPenalty, Penalty
 from frhsic.training import MLP
 from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim, outcome_of
 from frhsic_paper.options import Options
-from frhsic_paper.plot import MARKERS, figures_of, finish, panels, styled
+from frhsic_paper.plot import LOOKS, figures_of, finish, panels, styled
 from frhsic_paper.printed import METHOD_NAMES, cached, printed
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
@@ -107,17 +107,11 @@ RUNTIME_NAMES = METHOD_NAMES | {
     "frem-all": "FREM, all anchors at once",
 }
 
-RUNTIME_COLORS = {
-    "frhsic": "#0072B2",
-    "hsic": "#D55E00",
-    "reg-gdp": "#009E73",
-    "none": "#000000",
-    "frem-loop": "#E69F00",
-    "frem-32": "#CC79A7",
-    "frem-all": "#8C6D31",
+RUNTIME_LOOKS = LOOKS | {
+    "frem-loop": LOOKS["frem"],
+    "frem-32": {"color": "#CC79A7", "marker": "v"},
+    "frem-all": {"color": "#8C6D31", "marker": "D"},
 }
-
-RUNTIME_MARKERS = MARKERS | {"frem-loop": "s", "frem-32": "v", "frem-all": "D"}
 
 APPLE_TICK = 24e6
 """Ticks a second of the clock of Apple's processors."""
@@ -156,8 +150,7 @@ def draw_seconds(ax: Axes, records: Sequence[Record], rows: str, seconds: str) -
     for method in dict.fromkeys(r["method"] for r in records):
         sizes = sorted({r["n"] for r in records if r["method"] == method})
         least = [fastest(records, method=method, n=n) or np.nan for n in sizes]
-        hue, marker = RUNTIME_COLORS[method], RUNTIME_MARKERS[method]
-        ax.plot(sizes, least, color=hue, marker=marker, label=RUNTIME_NAMES[method])
+        ax.plot(sizes, least, **RUNTIME_LOOKS[method], label=RUNTIME_NAMES[method])
     ax.set(xscale="log", yscale="log", xlabel=rows, ylabel=f"{seconds}\n(fastest repeat, lower is better)")
     ax.set_title(_hardware(records))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations, pairwise
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -16,7 +15,7 @@ from frhsic.training import MLP
 from frhsic_paper.claim import FEWEST_SPLITS, NOT_RUN, Outcome, by_protocol, claim, outcome_of
 from frhsic_paper.frontiers import finite, mean_of, weights_of, with_contraction
 from frhsic_paper.grid import FIRST_SEED, SMALL_REPEATS, Grid, Splits, by_name
-from frhsic_paper.plot import MARKERS, color, curve, figures_of, finish, panels, styled
+from frhsic_paper.plot import LOOKS, curve, figures_of, finish, panels, styled
 from frhsic_paper.printed import METHOD_NAMES, method_name
 from frhsic_paper.protocol import BASELINE, CONTRACTED, OWN, Protocol
 from frhsic_paper.records import Record
@@ -109,7 +108,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     axes[2].set(xscale="log", yscale="log")
     for method in ("frhsic", "hsic"):
         weights = weights_of(records, method=method)
-        look: dict[str, Any] = {"color": color(method), "marker": MARKERS[method], "label": METHOD_NAMES[method]}
+        look = LOOKS[method] | {"label": METHOD_NAMES[method]}
         aside = 0.94 if method == "frhsic" else 1.06  # so that the methods do not cover each other
         places = [aside * w for w in (weights[0] / 5, *weights)]  # the first stands for the unpenalized model
         models = [(BASELINE, 0.0), *((method, w) for w in weights)]
