@@ -1,12 +1,11 @@
 r"""The coupling of tables with S: what is left of S, what can still be recovered, and attacks on a release.
 
-    PYTHONPATH=src FRHSIC_DATA=... python benchmarks/coupling.py tables --tables build/coupling
-    PYTHONPATH=src python benchmarks/coupling.py run --tables build/coupling --jobs 16 --out build/coupling.jsonl
-    PYTHONPATH=src python benchmarks/coupling.py report --out build/coupling.jsonl
+    python benchmarks/coupling.py run --jobs 16 --out coupling.jsonl
+    python benchmarks/coupling.py report                                # of benchmarks/results/coupling.jsonl
 
-``tables`` writes each dataset as a table with its own column types. ``run`` measures what is not yet among the records,
-one JSON line each, so a run that was cut off goes on where it stopped. From each table its target and a few columns are
-taken out; 60 % of the rows are fitted on, and the last 20 % are the test rows (``--validation``: the 20 % between).
+``run`` measures what is not yet among the records, one JSON line each, so a run that was cut off goes on where it
+stopped. From each table its target and a few columns are taken out; 60 % of the rows are fitted on, and the last 20 %
+are the test rows. Settings were chosen on the 20 % between.
 
 leak
     R² of S on test rows by probes that were fitted on released training rows, its standard error, and the value on
@@ -31,7 +30,8 @@ import json
 import resource
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,6 +65,7 @@ TAKEN_OUT: dict[str, tuple[str, ...]] = {
 }
 """Columns to recover, beside the target. The last five tables chose nothing."""
 
+RECORDS = Path(__file__).parent / "results" / "coupling.jsonl"
 PROBES = ("ridge", "boosted", "extra trees", "neighbors", "network")
 METHODS = ("coupling", "named", "raw", "leace", "repair", "frhsic", "encoder")
 COUPLINGS = ("coupling", "named")  # the second is told which columns will be recovered
@@ -96,28 +97,12 @@ def typed(name: str) -> Rows:
     return Rows(X, targets, data.s.to_numpy(np.float64))
 
 
-def write_tables(folder: Path, names: Iterable[str]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        X, targets, s = typed(name)
-        whole = pd.concat([X, targets.add_prefix("taken out: ")], axis=1).assign(sensitive=s)
-        whole.to_parquet(folder / f"{name}.parquet")
-        print(f"{name}: {len(X):,} rows, {X.shape[1]} columns")
-
-
-def stored(path: Path) -> Rows:
-    whole = pd.read_parquet(path)
-    out = [column for column in whole if column.startswith("taken out: ")]
-    return Rows(whole.drop(columns=[*out, "sensitive"]), whole[out], whole["sensitive"].to_numpy())
-
-
-def split(rows: Rows, seed: int, validation: bool) -> tuple[Rows, Rows]:
+def split(rows: Rows, seed: int) -> tuple[Rows, Rows]:
     n = len(rows.s)
     order = np.random.default_rng([seed, n]).permutation(n)
-    parts = order[: int(0.6 * n)], (order[int(0.6 * n) : int(0.8 * n)] if validation else order[int(0.8 * n) :])
     return tuple(
         Rows(rows.X.iloc[i].reset_index(drop=True), rows.targets.iloc[i].reset_index(drop=True), rows.s[i])
-        for i in parts
+        for i in (order[: int(0.6 * n)], order[int(0.8 * n) :])
     )
 
 
@@ -232,8 +217,8 @@ def representation(method: str, fit: Rows, new: Rows) -> tuple[tuple[np.ndarray,
     return (network.transform(fit.X), network.transform(new.X)), {}
 
 
-def leak_task(name: str, folder: Path, method: str, seed: int, validation: bool) -> dict[str, Any]:
-    fit, new = split(stored(folder / f"{name}.parquet"), seed, validation)
+def leak_task(name: str, method: str, seed: int) -> dict[str, Any]:
+    fit, new = split(typed(name), seed)
     start = time.process_time()
     z, record = representation(method, fit, new)
     record["seconds"] = time.process_time() - start
@@ -269,8 +254,8 @@ def counts(rows: pd.DataFrame, among: pd.DataFrame) -> np.ndarray:
     return keys.map(others.value_counts()).fillna(0).to_numpy(np.float64)
 
 
-def attack_task(name: str, folder: Path) -> dict[str, Any]:
-    fit, new = split(stored(folder / f"{name}.parquet"), 0, validation=False)
+def attack_task(name: str) -> dict[str, Any]:
+    fit, new = split(typed(name), 0)
     model = ParityCoupling(pool=0.3, random_state=0, n_jobs=1)
     model.fit(fit.X, sensitive_features=fit.s)
     public = ~model.pool_
@@ -319,7 +304,7 @@ def counts_equal(a: pd.DataFrame, b: pd.DataFrame) -> np.ndarray:
     return ((a == b) | (a.isna() & b.isna())).all(axis=1).to_numpy()
 
 
-def head_targets(rows: Rows, seed: int) -> np.ndarray:
+def head_targets(rows: Rows) -> np.ndarray:
     """Return ten columns: those taken out, the target, and other columns of X, as standardized numbers."""
     z = matrix(rows.X)
     free = 10 - rows.targets.shape[1]
@@ -330,10 +315,10 @@ def head_targets(rows: Rows, seed: int) -> np.ndarray:
     return (columns - columns.mean(axis=0)) / columns.std(axis=0)
 
 
-def heads_task(name: str, folder: Path, seed: int) -> dict[str, Any]:
-    whole = stored(folder / f"{name}.parquet")
-    targets = pd.DataFrame(head_targets(whole, seed))
-    fit, new = split(Rows(whole.X, targets, whole.s), seed, validation=False)
+def heads_task(name: str, seed: int) -> dict[str, Any]:
+    whole = typed(name)
+    targets = pd.DataFrame(head_targets(whole))
+    fit, new = split(Rows(whole.X, targets, whole.s), seed)
     model = ParityCoupling(random_state=0, n_jobs=1)
     Z = model.fit_transform(fit.X, sensitive_features=fit.s)
     groups = np.searchsorted(np.quantile(new.s, np.arange(1, 10) / 10), new.s, side="right")
@@ -356,9 +341,9 @@ def heads_task(name: str, folder: Path, seed: int) -> dict[str, Any]:
     return {"heads": heads}
 
 
-def scale_task(name: str, folder: Path) -> dict[str, Any]:
+def scale_task(name: str) -> dict[str, Any]:
     if name == "adult":
-        X, _, s = stored(folder / "adult.parquet")
+        X, _, s = typed(name)
     else:
         rng = np.random.default_rng(0)
         s = rng.normal(size=10**6)
@@ -371,43 +356,33 @@ def scale_task(name: str, folder: Path) -> dict[str, Any]:
     return {"rows": len(X), "cpu seconds": time.process_time() - start, "more memory, GB": memory / 2**20}
 
 
-def tasks(folder: Path, splits: int, heads: int, validation: bool) -> dict[str, Callable[[], dict[str, Any]]]:
+def tasks() -> dict[str, Callable[[], dict[str, Any]]]:
     """Return every measurement by its key, what matters most first."""
-    names = [name for name in TAKEN_OUT if (folder / f"{name}.parquet").exists()]
-    every: dict[str, Callable[[], dict[str, Any]]] = {}
-    if not validation:
-        every |= {f"scale {name}": lambda n=name: scale_task(n, folder) for name in ("million", "adult")}
-        every |= {f"attacks {name}": lambda n=name: attack_task(n, folder) for name in ATTACKED if name in names}
-    for seed in range(splits):
-        for method, name in product(METHODS if seed == 0 else METHODS[:3], names):
-            key = f"leak {name} {method} {seed}" + " validation" * validation
-            every[key] = lambda n=name, m=method, i=seed: leak_task(n, folder, m, i, validation)
-        if seed == 0 and not validation:
-            for i, name in product(range(heads), [name for name in HEADED if name in names]):
-                every[f"heads {name} {i}"] = lambda n=name, i=i: heads_task(n, folder, i)
-    return every
+    every = {f"scale {name}": partial(scale_task, name) for name in ("million", "adult")}
+    every |= {f"attacks {name}": partial(attack_task, name) for name in ATTACKED}
+    leaks = [
+        (name, method, seed)
+        for seed in range(3)
+        for method, name in product(METHODS if seed == 0 else METHODS[:3], TAKEN_OUT)
+    ]
+    every |= {f"leak {name} {method} {seed}": partial(leak_task, name, method, seed) for name, method, seed in leaks}
+    return every | {f"heads {name} {seed}": partial(heads_task, name, seed) for seed in range(10) for name in HEADED}
 
 
 def measured(key: str, task: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     start = time.process_time()
-    try:
-        with threadpool_limits(1):
-            record = task()
-    except ModuleNotFoundError as error:
-        record = {"missing": error.name}
+    with threadpool_limits(1):
+        record = task()
     return {"key": key, **record, "cpu": time.process_time() - start}
 
 
-def run(folder: Path, out: Path, jobs: int, wanted: Sequence[str], **sizes: Any) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
+def run(out: Path, jobs: int, wanted: Sequence[str]) -> None:
     known = {record["key"] for record in records(out)}
-    left = {key: task for key, task in tasks(folder, **sizes).items() if key not in known}
-    left = {key: task for key, task in left.items() if not wanted or any(word in key for word in wanted)}
+    left = {key: task for key, task in tasks().items() if key not in known and all(word in key for word in wanted)}
     with out.open("a") as file:
         parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="all")
         for record in parallel(delayed(measured)(key, task) for key, task in left.items()):
-            file.write(json.dumps(record) + "\n")
-            file.flush()
+            print(json.dumps(record), file=file, flush=True)
             print(f"{record['key']}: {record['cpu']:.0f} s", flush=True)
 
 
@@ -464,22 +439,15 @@ def report(out: Path) -> None:
     print(f"\n{sum(record['cpu'] for record in every) / 60:.0f} minutes of CPU")
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("tables", "run", "report"))
-    parser.add_argument("--tables", type=Path, default=Path("build/coupling"))
-    parser.add_argument("--out", type=Path, default=Path("build/coupling.jsonl"))
+    parser.add_argument("command", choices=("run", "report"))
+    parser.add_argument("--out", type=Path, default=RECORDS)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--splits", type=int, default=3)
-    parser.add_argument("--heads", type=int, default=10, help="splits of the heads")
-    parser.add_argument("--validation", action="store_true", help="measure on validation rows")
-    parser.add_argument("--only", nargs="*", default=(), help="measure the keys that hold one of these words")
-    options = parser.parse_args(argv)
-    if options.command == "tables":
-        write_tables(options.tables, TAKEN_OUT)
-    elif options.command == "run":
-        sizes = {"splits": options.splits, "heads": options.heads, "validation": options.validation}
-        run(options.tables, options.out, options.jobs, options.only, **sizes)
+    parser.add_argument("--only", nargs="*", default=(), help="measure the keys that hold all of these words")
+    options = parser.parse_args()
+    if options.command == "run":
+        run(options.out, options.jobs, options.only)
     else:
         report(options.out)
 

@@ -16,13 +16,12 @@ import argparse
 import json
 import math
 import os
-import platform
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
-from importlib.util import find_spec
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +37,10 @@ from frhsic.dependence import distance_correlation, hsic  # noqa: E402
 from frhsic.independence import gamma_test  # noqa: E402
 from frhsic.kernels import Gaussian  # noqa: E402
 from frhsic_paper.published_statistics import gamma_test_two_moments  # noqa: E402
+from frhsic_paper.records import hardware  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "cpu_peers.json"
-PEERS = {"hyppo": "hyppo", "dcor": "dcor", "causal-learn": "causallearn", "KeOps": "pykeops"}
+PEERS = "hyppo", "dcor", "causal-learn", "pykeops"
 Rows = np.ndarray
 Call = Callable[[Rows, Rows], float]
 
@@ -60,71 +60,54 @@ class Comparison:
     same: bool = True
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="hsic,distance,gamma,audit", help="sections, separated by commas")
-    parser.add_argument("--columns", type=int, nargs="+", default=[1, 50], help="columns of Z")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies all numbers of rows")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args(argv)
-    sections = options.only.split(",")
+    options = parser.parse_args()
+    sections, installed = options.only.split(","), {}
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    for peer, module in PEERS.items():
-        if find_spec(module) is None:
+    for peer in PEERS:
+        try:
+            installed[peer] = version(peer)
+        except PackageNotFoundError:
             print(f"{peer} is not installed and is left out; `make benchmark` brings it.")
     old = json.loads(options.out.read_text())["records"] if options.out.exists() else []
-    again = {(section, columns) for section in sections for columns in options.columns}
-    records = [record for record in old if (record["section"], record["columns"]) not in again]
+    records = [record for record in old if record["section"] not in sections]
     heads = f"{'ours s':>8}{'peer s':>8}{'ratio':>8}{'MB':>6}{'MB':>7}"
     print(f"{'task':<44}{'n':>7}{'d':>4}  {'peer':<13}{heads}  difference")
-    names = [name for name, module in PEERS.items() if find_spec(module) is not None]
-    versions = {name: version("pykeops" if name == "KeOps" else name) for name in names}
-    content = {"threads": torch.get_num_threads(), "torch": torch.__version__, "machine": processor()}
+    content = {"threads": torch.get_num_threads(), "torch": torch.__version__, "machine": hardware(torch.device("cpu"))}
     for comparison in comparisons(options.scale):
-        chosen = comparison.section in sections and comparison.columns in options.columns
-        if chosen and comparison.peer in names:
+        if comparison.section in sections and comparison.peer in installed:
             records.append(measured(comparison, options.repeats))
             print(line(records[-1]), flush=True)
-            options.out.write_text(json.dumps({**content, "peers": versions, "records": records}, indent=1) + "\n")
+            options.out.write_text(json.dumps({**content, "peers": installed, "records": records}, indent=1) + "\n")
 
 
-def sample(n: int, columns: int, strength: float = 0.05) -> tuple[Rows, Rows]:
+def sample(n: int, columns: int) -> tuple[Rows, Rows]:
     """Standardised columns, as causal-learn makes them; s depends weakly on the first of z."""
     rng = np.random.default_rng(n + columns)
     z = rng.standard_normal((n, columns))
-    s = strength * z[:, :1] + rng.standard_normal((n, 1))
+    s = 0.05 * z[:, :1] + rng.standard_normal((n, 1))
     return tuple((x - x.mean(0)) / x.std(0, ddof=1) for x in (z, s))  # type: ignore[return-value]  # two of them
 
 
 def comparisons(scale: float) -> Iterator[Comparison]:
-    def rows(n: int) -> int:
-        return max(60, int(scale * n))
-
+    few, some, many = (max(60, int(scale * n)) for n in (2000, 5000, 10_000))
+    part, limit = "p-value and distance correlation alone", "p-value of a gamma with the moments of the limit"
     for d in (1, 50):
-        n, w = rows(5000), math.sqrt(d)
-        yield Comparison(
-            "hsic", "HSIC divided by its norms", "hyppo", n, d, ours_effect(w), lambda w=w: hyppo_given(w), "its root"
-        )
-        yield Comparison(
-            "hsic", "HSIC", "causal-learn", n, d, ours_hsic(w), lambda w=w: causal_learn_hsic(w), "times n²"
-        )
-        yield Comparison("hsic", "HSIC", "KeOps", n, d, ours_hsic(w), lambda w=w: keops_hsic(w))
-    memory = "holds n² d numbers, hence the smaller n"
-    yield Comparison(
-        "distance", "distance correlation", "dcor", rows(5000), 1, ours_distance, dcor_distance, "O(n log n)"
-    )
-    yield Comparison("distance", "distance correlation", "dcor", rows(2000), 50, ours_distance, dcor_distance, memory)
-    for d in (1, 50):
-        n, w = rows(10_000), math.sqrt(d)
-        peer = "p-value of a gamma with the moments of the limit"
-        yield Comparison(
-            "gamma", "gamma test", "causal-learn", n, d, ours_gamma(w), lambda w=w: causal_learn_test(w), peer
-        )
-    part = "p-value and distance correlation alone"
-    yield Comparison(
-        "audit", "audit of a score", "hyppo", rows(5000), 1, ours_audit, hyppo_dcor_audit, part, same=False
-    )
+        w = math.sqrt(d)
+        ratio, hsic_learn, hsic_keops = partial(hyppo_given, w), partial(causal_learn_hsic, w), partial(keops_hsic, w)
+        yield Comparison("hsic", "HSIC divided by its norms", "hyppo", some, d, ours_effect(w), ratio, "its root")
+        yield Comparison("hsic", "HSIC", "causal-learn", some, d, ours_hsic(w), hsic_learn, "times n²")
+        yield Comparison("hsic", "HSIC", "pykeops", some, d, ours_hsic(w), hsic_keops)
+        n, note = (some, "O(n log n)") if d == 1 else (few, "holds n² d numbers, hence the smaller n")
+        yield Comparison("distance", "distance correlation", "dcor", n, d, ours_distance, dcor_distance, note)
+        test = partial(causal_learn_test, w)
+        yield Comparison("gamma", "gamma test", "causal-learn", many, d, ours_gamma(w), test, limit)
+    yield Comparison("audit", "audit of a score", "hyppo", some, 1, ours_audit, hyppo_dcor_audit, part, same=False)
 
 
 # --- ours -----------------------------------------------------------------------------------------------------------
@@ -177,21 +160,19 @@ def causal_learn_test(width: float) -> Call:
     return lambda z, s: float(KCI_UInd(est_width="manual", kwidthx=width, kwidthy=1.0).compute_pvalue(z, s)[0])
 
 
-def keops_value(z: torch.Tensor, s: torch.Tensor, width: float) -> torch.Tensor:
+def keops_hsic(width: float) -> Call:
     from pykeops.torch import LazyTensor
 
-    n = len(z)
-
-    def gram(x: torch.Tensor, bandwidth: float) -> Any:
+    def gram(x: Rows, bandwidth: float) -> Any:
+        x = torch.tensor(x)
         return (-((LazyTensor(x[:, None]) - LazyTensor(x[None])) ** 2).sum(-1) / (2 * bandwidth**2)).exp()
 
-    k, l = gram(z, width), gram(s, 1.0)
-    a, b = k.sum(1) / n, l.sum(1) / n
-    return (k * l).sum(1).sum() / n**2 - 2 * (a * b).mean() + a.mean() * b.mean()
+    def call(z: Rows, s: Rows) -> float:
+        n, k, l = len(z), gram(z, width), gram(s, 1.0)
+        a, b = k.sum(1) / n, l.sum(1) / n
+        return float((k * l).sum(1).sum() / n**2 - 2 * (a * b).mean() + a.mean() * b.mean())
 
-
-def keops_hsic(width: float) -> Call:
-    return lambda z, s: float(keops_value(torch.tensor(z), torch.tensor(s), width))
+    return call
 
 
 def dcor_distance() -> Call:
@@ -224,7 +205,8 @@ def measured(comparison: Comparison, repeats: int) -> dict[str, Any]:
     values, memory = {}, dict.fromkeys(calls, 0.0)
     for _ in range(repeats):
         for side, call in calls.items():
-            before = reset_peak()
+            Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts again from what is resident now
+            before = resident("VmRSS")
             start = time.process_time()
             values[side] = quietly(call, z, s)
             seconds[side].append(time.process_time() - start)
@@ -258,24 +240,9 @@ def line(record: dict[str, Any]) -> str:
 
 
 def resident(field: str) -> float:
-    """MB of resident memory, now (VmRSS) or at its highest (VmHWM); 0 where the system does not say."""
-    status = Path("/proc/self/status")
-    lines = status.read_text().splitlines() if status.exists() else []
-    return next((int(text.split()[1]) / 1000 for text in lines if text.startswith(field)), 0.0)
-
-
-def reset_peak() -> float:
-    marks = Path("/proc/self/clear_refs")
-    if marks.exists():
-        marks.write_text("5")  # VmHWM starts again from what is resident now
-    return resident("VmRSS")
-
-
-def processor() -> str:
-    information = Path("/proc/cpuinfo")
-    lines = information.read_text().splitlines() if information.exists() else []
-    named = (text.split(":", 1)[1].strip() for text in lines if text.startswith("model name"))
-    return next(named, platform.processor())
+    """MB of resident memory, now (VmRSS) or at its highest (VmHWM)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(text.split()[1]) / 1000 for text in lines if text.startswith(field))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,7 @@
 
 The tables of docs/choosing.md.
 
-    python benchmarks/enough.py                     # five minutes of one core
-    python benchmarks/enough.py --only audit
+    python benchmarks/enough.py [--draws 40] [--seeds 3]     # five minutes of one core
 
 Tables are made up, so that anybody can repeat them: applicants for a job, of whom half or few are hired, and scores of
 which the true gap is known. Models have a penalty weight of 10 unless a row says otherwise, and are measured on rows
@@ -14,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +23,8 @@ from frhsic.parity import gdp
 from frhsic.training import Training
 
 GAP = 0.02
+TRAIN = 4_000
+MOST_EPOCHS = 100
 RARE = -3.65
 """What is added to the log-odds so that 6 of 100 applicants are hired."""
 
@@ -43,27 +42,16 @@ def applicants(n: int, seed: int, *, shift: float = 0.0) -> tuple[pd.DataFrame, 
     return table, pd.Series(hired.astype(int), name="hired"), pd.Series(age, name="age")
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
-    parser.add_argument("--rows", type=int, nargs="+", default=[200, 500, 1000, 2000, 5000, 20_000])
-    parser.add_argument("--draws", type=int, default=40)
-    parser.add_argument("--train", type=int, default=4000, help="rows to train on")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, nargs="+", default=[5, 20, 50, 100])
-    options = parser.parse_args(argv)
-    for section in options.only.split(","):
-        SECTIONS[section](options)
-
-
-def show_audit(options: argparse.Namespace) -> None:
+def show_audit(draws: int) -> None:
     print("\n| rows | half width, scores | half width, decisions | share of gaps found, scores | share, decisions |")
     print("|---|---|---|---|---|")
-    for n in options.rows:
-        draws = [audited(n, seed) for seed in range(options.draws)]
-        widths = np.mean([[width for width, _ in draw] for draw in draws], 0)
-        found = np.mean([[pvalue <= 0.05 for _, pvalue in draw] for draw in draws], 0)
-        print(f"| {n:,} | {widths[0]:.4f} | {widths[1]:.4f} | {found[0]:.2f} | {found[1]:.2f} |")
+    for n in (200, 500, 1000, 2000, 5000, 20_000):
+        widths, pvalues = np.array([audited(n, seed) for seed in range(draws)]).transpose(2, 0, 1)
+        cells = [
+            *(f"{width:.4f}" for width in widths.mean(0)),
+            *(f"{share:.2f}" for share in (pvalues <= 0.05).mean(0)),
+        ]
+        print(f"| {n:,} | {' | '.join(cells)} |")
 
 
 def audited(n: int, seed: int) -> list[tuple[float, float]]:
@@ -76,59 +64,49 @@ def audited(n: int, seed: int) -> list[tuple[float, float]]:
     return [((result.interval[1] - result.interval[0]) / 2, result.pvalue) for result in results]
 
 
-def show_epochs(options: argparse.Namespace) -> None:
-    print("\n| epochs | accuracy | GDP |\n|---|---|---|")
-    show_models([(f"{epochs}", {"training": Training(epochs=epochs)}, 1.0) for epochs in options.epochs], options)
-
-
-def show_known(options: argparse.Namespace) -> None:
-    print("\n| share of rows with a known attribute | accuracy | GDP |\n|---|---|---|")
-    training = {"training": Training(epochs=options.epochs[-1])}
-    show_models([(f"{known:.0%}", training, known) for known in (1.0, 0.5, 0.2, 0.05)], options)
-
-
-def show_models(models: list[tuple[str, dict[str, Any], float]], options: argparse.Namespace) -> None:
-    none = {"penalty_weight": 0.0, "training": Training(epochs=options.epochs[-1])}
-    for name, settings, known in [("no penalty", none, 1.0), *models]:
-        rows = np.array([trained(settings, known, seed, options.train) for seed in range(options.seeds)])
-        print("| " + " | ".join([name, *(f"{mean:.3f}" for mean in rows.mean(0))]) + " |")
-
-
-def trained(settings: dict[str, Any], known: float, seed: int, n: int) -> tuple[float, float]:
-    """Return accuracy and GDP on new rows."""
-    X, y, age = applicants(n, seed=2 * seed)
-    X_new, y_new, age_new = applicants(5000, seed=2 * seed + 1)
-    age = age.where(np.random.default_rng(seed).random(n) < known)
-    model = FRHSICClassifier(**{"penalty_weight": 10.0, "random_state": seed, **settings})
+def trained(
+    seed: int, weight: float = 10.0, epochs: int = MOST_EPOCHS, known: float = 1.0, shift: float = 0.0
+) -> tuple[float, float, float, float, float]:
+    """Return accuracy, GDP, AUC, gain in log loss over a constant and base rate of a model on new rows."""
+    X, y, age = applicants(TRAIN, seed=2 * seed, shift=shift)
+    X_new, y_new, age_new = applicants(20_000 if shift else 5000, seed=2 * seed + 1, shift=shift)
+    age = age.where(np.random.default_rng(seed).random(TRAIN) < known)
+    model = FRHSICClassifier(penalty_weight=weight, training=Training(epochs=epochs), random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         scores = model.fit(X, y, sensitive_features=age).predict_proba(X_new)[:, 1]
-    return float(((scores > 0.5) == y_new).mean()), float(gdp(scores, age_new, resamples=0).value)
-
-
-def show_rare(options: argparse.Namespace) -> None:
-    print("\n| penalty weight | accuracy | AUC | gain kept | GDP | GDP by base rate |\n|---|---|---|---|---|---|")
-    weights, seeds = (0.0, 1.0, 10.0, 30.0), range(options.seeds)
-    rows = np.array([[rare(weight, seed, options) for weight in weights] for seed in seeds])
-    accuracy, auc, gain, gap, rate = rows.mean(0).T
-    print(f"| a constant | {1 - rate[0]:.3f} | .500 | 0 % | 0 | 0 % |")
-    for i, name in enumerate(("none", "1", "10", "30")):
-        kept, share = gain[i] / gain[0], gap[i] / rate[i]
-        print(f"| {name} | {accuracy[i]:.3f} | {auc[i]:.3f} | {kept:.0%} | {gap[i]:.4f} | {share:.0%} |")
-
-
-def rare(weight: float, seed: int, options: argparse.Namespace) -> tuple[float, float, float, float, float]:
-    """Return accuracy, AUC, gain in log loss over a constant, GDP and base rate of a model if few are hired."""
-    X, y, age = applicants(options.train, seed=2 * seed, shift=RARE)
-    X_new, y_new, age_new = applicants(20_000, seed=2 * seed + 1, shift=RARE)
-    model = FRHSICClassifier(penalty_weight=weight, training=Training(epochs=options.epochs[-1]), random_state=seed)
-    scores = model.fit(X, y, sensitive_features=age).predict_proba(X_new)[:, 1]
     gain = log_loss(y_new, np.full(len(y_new), y.mean())) - log_loss(y_new, scores)
     gap = gdp(scores, age_new, resamples=0).value
-    return ((scores > 0.5) == y_new).mean(), roc_auc_score(y_new, scores), gain, gap, y_new.mean()
+    return ((scores > 0.5) == y_new).mean(), gap, roc_auc_score(y_new, scores), gain, y_new.mean()
 
 
-SECTIONS = {"audit": show_audit, "epochs": show_epochs, "known": show_known, "rare": show_rare}
+def show_models(seeds: int) -> None:
+    print("\n| model | accuracy | GDP |\n|---|---|---|")
+    models: dict[str, dict[str, float]] = {
+        "no penalty": {"weight": 0.0},
+        **{f"{epochs} epochs": {"epochs": epochs} for epochs in (5, 20, 50, MOST_EPOCHS)},
+        **{f"{known:.0%} of the attributes known": {"known": known} for known in (0.5, 0.2, 0.05)},
+    }
+    for name, settings in models.items():
+        accuracy, gap, *_ = np.mean([trained(seed, **settings) for seed in range(seeds)], axis=0)
+        print(f"| {name} | {accuracy:.3f} | {gap:.3f} |")
+
+
+def show_rare(seeds: int) -> None:
+    print("\n| penalty weight | accuracy | AUC | gain kept | GDP | GDP by base rate |\n|---|---|---|---|---|---|")
+    weights = (0.0, 1.0, 10.0, 30.0)
+    rows = np.array([[trained(seed, weight, shift=RARE) for weight in weights] for seed in range(seeds)]).mean(0)
+    print(f"| a constant | {1 - rows[0, 4]:.3f} | .500 | 0 % | 0 | 0 % |")
+    for weight, (accuracy, gap, auc, gain, rate) in zip(weights, rows):
+        kept, share = gain / rows[0, 3], gap / rate
+        print(f"| {weight:g} | {accuracy:.3f} | {auc:.3f} | {kept:.0%} | {gap:.4f} | {share:.0%} |")
+
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=40, help="tables that are audited")
+    parser.add_argument("--seeds", type=int, default=3, help="models of each kind")
+    options = parser.parse_args()
+    show_audit(options.draws)
+    show_models(options.seeds)
+    show_rare(options.seeds)

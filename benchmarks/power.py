@@ -1,6 +1,6 @@
 """Power of the tests of independence beside hyppo's Hsic and dcor, at equal n and level .05.
 
-    python benchmarks/power.py                          # the records and the table of the documentation (half an hour)
+    python benchmarks/power.py                          # the records, and a table of them (half an hour)
     python benchmarks/power.py --figure docs/figures/power.svg    # the figure, from the records
 
 Four alternatives and independence itself, one column each for Z and S. Every test sees the same draws:
@@ -16,25 +16,26 @@ Needs the extra `benchmark` (hyppo, dcor).
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import time
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Sequence
-from importlib.util import find_spec
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import torch
+from dcor.independence import distance_correlation_t_test, distance_covariance_test
+from hyppo.independence import Hsic
+from matplotlib.figure import Figure
 
 from frhsic.independence import aggregated_test, gamma_test, permutation_test
 
 LEVEL = 0.05
 RESAMPLES = 199
 Array = np.ndarray
-ROOT = Path(__file__).resolve().parent.parent
+RECORDS = Path(__file__).parent / "results" / "power.json"
 
 
 def independent(n: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -64,88 +65,46 @@ def heteroscedastic(n: int, rng: np.random.Generator) -> tuple[Array, Array]:
 ALTERNATIVES = [linear, quadratic, circular, heteroscedastic, independent]
 
 
-def tests() -> dict[str, Callable[[Array, Array, int], float]]:
-    """Return the p-value of each test, as a function of z, s and a seed; a peer that is not installed is left out."""
-    compared: dict[str, Callable[[Array, Array, int], float]] = {
-        "gamma_test": lambda z, s, seed: gamma_test(z, s).pvalue,
-        "permutation_test": lambda z, s, seed: permutation_test(z, s, resamples=RESAMPLES, random_state=seed).pvalue,
-        "aggregated_test": lambda z, s, seed: aggregated_test(z, s, resamples=RESAMPLES, random_state=seed).pvalue,
-    }
-    if installed("hyppo"):
-        from hyppo.independence import Hsic
-
-        compared["hyppo Hsic"] = lambda z, s, seed: float(Hsic().test(z, s)[1])
-    if installed("dcor"):
-        from dcor.independence import distance_correlation_t_test, distance_covariance_test
-
-        compared["dcor permutation"] = lambda z, s, seed: float(
-            distance_covariance_test(z, s, num_resamples=RESAMPLES, random_state=seed).pvalue
-        )
-        compared["dcor t"] = lambda z, s, seed: float(distance_correlation_t_test(z, s).pvalue)
-    return compared
+TESTS: dict[str, Callable[[Array, Array, int], float]] = {
+    "gamma_test": lambda z, s, seed: gamma_test(z, s).pvalue,
+    "permutation_test": lambda z, s, seed: permutation_test(z, s, resamples=RESAMPLES, random_state=seed).pvalue,
+    "aggregated_test": lambda z, s, seed: aggregated_test(z, s, resamples=RESAMPLES, random_state=seed).pvalue,
+    "hyppo Hsic": lambda z, s, seed: float(Hsic().test(z, s)[1]),
+    "dcor permutation": lambda z, s, seed: float(
+        distance_covariance_test(z, s, num_resamples=RESAMPLES, random_state=seed).pvalue
+    ),
+    "dcor t": lambda z, s, seed: float(distance_correlation_t_test(z, s).pvalue),
+}
+"""The p-value of each test, as a function of z, s and a seed."""
 
 
-def installed(peer: str) -> bool:
-    there = find_spec(peer) is not None
-    if not there:
-        print(f"{peer} is not installed and is left out; `pip install frhsic[benchmark]` brings it.")
-    return there
+def study(draws: int) -> pd.DataFrame:
+    """Return the share of draws that each test rejects, and its time."""
+    records = []
+    for (place, alternative), n in product(enumerate(ALTERNATIVES), (50, 100, 200)):
+        rng = np.random.default_rng([n, place])
+        samples = [alternative(n, rng) for _ in range(draws)]
+        for name, test in TESTS.items():
+            begin = time.perf_counter()
+            power = np.mean([test(z, s, seed) <= LEVEL for seed, (z, s) in enumerate(samples)])
+            milliseconds = 1e3 * (time.perf_counter() - begin) / draws
+            records.append((alternative.__name__, n, name, power, milliseconds, draws))
+            print(*records[-1], flush=True)
+    return pd.DataFrame(records, columns=["alternative", "n", "test", "power", "milliseconds", "draws"])
 
 
-def study(rows: list[int], draws: int) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = []
-    compared = tests()
-    for alternative in ALTERNATIVES:
-        for n in rows:
-            rng = np.random.default_rng([n, ALTERNATIVES.index(alternative)])
-            rejected: dict[str, int] = defaultdict(int)
-            seconds: dict[str, float] = defaultdict(float)
-            for draw in range(draws):
-                z, s = alternative(n, rng)
-                for name, test in compared.items():
-                    begin = time.perf_counter()
-                    rejected[name] += test(z, s, draw) <= LEVEL
-                    seconds[name] += time.perf_counter() - begin
-            for name in rejected:
-                record = {
-                    "alternative": alternative.__name__,
-                    "n": n,
-                    "test": name,
-                    "power": rejected[name] / draws,
-                    "milliseconds": 1e3 * seconds[name] / draws,
-                    "draws": draws,
-                }
-                print(json.dumps(record), flush=True)
-                found.append(record)
-    return found
-
-
-def table(found: list[dict[str, object]]) -> str:
-    """Markdown: one row for each alternative and n, one column for each test."""
-    names = list(dict.fromkeys(str(r["test"]) for r in found))
-    cells = {(r["alternative"], r["n"], r["test"]): r["power"] for r in found}
-    lines = ["| | n | " + " | ".join(names) + " |", "|---|---|" + "---|" * len(names)]
-    for alternative, n in dict.fromkeys((r["alternative"], r["n"]) for r in found):
-        values = " | ".join(f"{cells[alternative, n, name]:.2f}" for name in names)
-        lines.append(f"| {alternative} | {n} | {values} |")
-    return "\n".join(lines)
-
-
-def figure(found: list[dict[str, object]], path: Path, n: int = 100) -> None:
+def figure(records: pd.DataFrame, path: Path, n: int = 100) -> None:
     """Draw the power at one n, a row for each alternative; of tests with nearly the same power, one."""
-    from matplotlib.figure import Figure
-
     shown = {
         "permutation_test": ("o", "#0072b2", "permutation_test (gamma_test, hyppo Hsic: within .05)"),
         "aggregated_test": ("D", "#d55e00", "aggregated_test"),
         "dcor permutation": ("v", "#999999", "dcor permutation"),
     }
-    alternatives = list(dict.fromkeys(str(r["alternative"]) for r in found))
     canvas = Figure(figsize=(6.4, 3.2), layout="constrained")
     axis = canvas.subplots()
     for test, (marker, colour, label) in shown.items():
-        power = {str(r["alternative"]): r["power"] for r in found if (r["test"], r["n"]) == (test, n)}
-        axis.plot([power[a] for a in alternatives], alternatives, marker, color=colour, markersize=8, label=label)
+        own = records[(records.test == test) & (records.n == n)]
+        axis.plot(own.power, own.alternative, marker, color=colour, markersize=8, label=label)
     axis.axvline(LEVEL, color="black", linewidth=0.8, linestyle=":")
     axis.set(xlabel=f"share rejected at .05, n = {n} (dotted: the level)", xlim=(0, 1.02))
     axis.margins(y=0.1)
@@ -153,28 +112,25 @@ def figure(found: list[dict[str, object]], path: Path, n: int = 100) -> None:
     axis.grid(axis="y", color="#ebebeb")
     axis.spines[["top", "right"]].set_visible(False)
     canvas.legend(loc="outside lower center", ncols=1, frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": "power"}):
-        canvas.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+        canvas.savefig(path, metadata={"Date": None})
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=400)
-    parser.add_argument("--rows", type=int, nargs="+", default=[50, 100, 200])
-    parser.add_argument("--records", type=Path, default=ROOT / "benchmarks" / "results" / "power.json")
+    parser.add_argument("--records", type=Path, default=RECORDS)
     parser.add_argument("--figure", type=Path, help="draw the records that are there, and run nothing")
-    options = parser.parse_args(argv)
+    options = parser.parse_args()
     if options.figure is not None:
-        figure(json.loads(options.records.read_text(encoding="utf-8")), options.figure)
+        figure(pd.read_json(options.records), options.figure)
         return
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", module="hyppo|numba|dcor")
-    found = study(options.rows, options.draws)
-    options.records.write_text("[\n" + ",\n".join(map(json.dumps, found)) + "\n]\n", encoding="utf-8")
-    print(table(found))
-    error = math.sqrt(0.25 / options.draws)
-    print(f"\n{options.draws} draws: standard error of a share at most {error:.3f}")
+    records = study(options.draws)
+    records.to_json(options.records, orient="records", indent=1)
+    shares = records.pivot(index=["alternative", "n"], columns="test", values="power")
+    print(shares.loc[[one.__name__ for one in ALTERNATIVES], list(TESTS)].round(2).to_string())
 
 
 if __name__ == "__main__":
