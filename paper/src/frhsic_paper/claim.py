@@ -45,10 +45,6 @@ class Outcome:
         """Return the outcome with words before its numbers, if it has any."""
         return self if self.true is None else replace(self, text=f"{words}: {self.text}")
 
-    def unjudged(self, why: str) -> Outcome:
-        """Return the numbers without a judgement, and why there is none."""
-        return Outcome(None, f"{self.text} ({why})")
-
     @property
     def share(self) -> float | None:
         """Share of the cases that are true."""
@@ -70,6 +66,9 @@ NOT_MEASURED = Outcome(None, "not measured there")
 Rule = Callable[[Results, Protocol], Outcome]
 
 Judge = Callable[[Sequence[Record], Protocol], Outcome]
+
+Cased = Callable[[Sequence[Record], Protocol], Iterable[tuple[bool, str]]]
+"""Whether a claim is true in each case, and the numbers of that case."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +203,25 @@ def by_protocol(name: str, splits: int = FEWEST_SPLITS) -> Callable[[Judge], Rul
     return decorate
 
 
+def by_cases(name: str, words: str = "", splits: int = FEWEST_SPLITS) -> Callable[[Cased], Rule]:
+    """Turn a function that gives the cases of a claim one by one into a rule, as :func:`by_protocol` does.
+
+    The outcome lists the numbers of all cases, after `words` if there are any.
+    """
+
+    def decorate(cased: Cased) -> Rule:
+        @by_protocol(name, splits)
+        @wraps(cased)
+        def rule(records: Sequence[Record], protocol: Protocol) -> Outcome:
+            cases = list(cased(records, protocol))
+            outcome = outcome_of([true for true, _ in cases], "; ".join(text for _, text in cases))
+            return outcome.led_by(words) if words else outcome
+
+        return rule
+
+    return decorate
+
+
 def enough(outcome: Outcome, records: Sequence[Record], splits: int = FEWEST_SPLITS) -> Outcome:
     """Return an outcome without its judgement where the records have too few repeats for one.
 
@@ -215,7 +233,8 @@ def enough(outcome: Outcome, records: Sequence[Record], splits: int = FEWEST_SPL
     repeats = len({r["repeat"] for r in records if "repeat" in r})
     if outcome.true is None or repeats >= splits:
         return outcome
-    return outcome.unjudged(f"{'one repeat' if repeats == 1 else f'{repeats} repeats'}, too few to judge")
+    counted = "one repeat" if repeats == 1 else f"{repeats} repeats"
+    return Outcome(None, f"{outcome.text} ({counted}, too few to judge)")
 
 
 def outcome_of(cases: Sequence[bool], text: str) -> Outcome:

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from frhsic.dependence.grams import centered
 from frhsic.kernels import Gaussian
-from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim, outcome_of
+from frhsic_paper.claim import NOT_RUN, Outcome, by_cases, by_protocol, claim
 from frhsic_paper.grid import FIRST_SEED, loaded
 from frhsic_paper.options import Options
 from frhsic_paper.plot import GRAY, Drawn, finish, panels, styled, variant
@@ -180,13 +180,8 @@ def figures(results: Results) -> list[Drawn]:
     published, corrected = (results.of("bandwidth-scaling", protocol.name) for protocol in (PUBLISHED, CORRECTED))
     if not published and not corrected:
         return []
-    return [
-        Drawn(
-            "bandwidth-scaling",
-            "λ̂_S against the bandwidth, by both rules; one sample, so there are no bars",
-            draw(published, corrected),
-        )
-    ]
+    caption = "λ̂_S against the bandwidth, by both rules; one sample, so there are no bars"
+    return [Drawn("bandwidth-scaling", caption, draw(published, corrected))]
 
 
 @styled()
@@ -221,26 +216,18 @@ def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
 
 
 @claim("eigenvalue-scaling", "Figure λ̂_S", "λ̂_S scales polynomially with the bandwidth.", "slopes −1.70, −1.68")
-@by_protocol("bandwidth-scaling", splits=0)
-def _scaling(records: Sequence[Record], protocol: Protocol) -> Outcome:
+@by_cases("bandwidth-scaling", splits=0)
+def _scaling(records: Sequence[Record], protocol: Protocol) -> Iterator[tuple[bool, str]]:
     """By the published rule λ̂_S is the first eigenvalue above 1e-6 of the largest, in float32: it follows the largest
     eigenvalue, about Var(S)/σ², whatever the smallest one does. In double precision it falls by many orders of
     magnitude over a small range of σ, then follows that precision's own cut-off.
     """
-    good, parts = [], []
-    for dataset in DATASETS:
-        rows = _of(records, dataset)
-        if not rows:
-            continue
+    for dataset, rows in ((d, rows) for d in DATASETS if (rows := _of(records, d))):
         stuck = sum(r["smallest"] < 10 * r["floor"] for r in rows) if protocol.printed else 0
         monotone = all(b["smallest"] <= a["smallest"] for a, b in pairwise(rows))
-        good.append(monotone and stuck < 2)
-        parts.append(
-            f"{dataset_name(dataset)} slope {scaling_slope(rows, dataset):.2f}"
-            + (f", {stuck} of {len(rows)} values within 10× of the cut-off" if stuck else "")
-            + ("" if monotone else ", not monotone")
-        )
-    return outcome_of(good, "; ".join(parts))
+        text = f"{dataset_name(dataset)} slope {scaling_slope(rows, dataset):.2f}"
+        text += f", {stuck} of {len(rows)} values within 10× of the cut-off" if stuck else ""
+        yield monotone and stuck < 2, text + ("" if monotone else ", not monotone")
 
 
 @claim("eigenvalue-limits", "Remark on λ̂_S", "λ̂_S → 1/n for small and → 0 for large bandwidths.", published=False)

@@ -37,7 +37,7 @@ from frhsic_paper.records import Record, Unit
 from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
 from frhsic_paper.synthetic import gaussian_pair
-from frhsic_paper.table import Column, Table, tables_of
+from frhsic_paper.table import Cell, Column, Table, tables_of
 
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
 
@@ -65,9 +65,6 @@ class Slope:
     low: float
     high: float
 
-    def __float__(self) -> float:
-        return self.value
-
 
 def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return the sample sizes, with the number of records of each."""
@@ -81,16 +78,16 @@ def errors(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Ite
     truths = sampling.truths()
     for (n,) in missing:
         yield [
-            {
-                "statistic": name,
-                "repeat": repeat,
-                "estimate": estimate,
-                "truth": truths[name],
-                "error": abs(estimate - truths[name]),
-            }
+            held_against(truths[name], name, repeat, estimate)
             for repeat in range(options.limited(sampling.repeats))
             for name, estimate in _estimates(*sample(n, repeat), sampling.statistics).items()
         ]
+
+
+def held_against(truth: float, statistic: str, repeat: int, estimate: float) -> Record:
+    """Return the record of an estimate whose true value is known."""
+    known = {"statistic": statistic, "repeat": repeat, "estimate": estimate, "truth": truth}
+    return {**known, "error": abs(estimate - truth)}
 
 
 def sample(n: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -176,7 +173,7 @@ def slopes(measured: Sequence[Record], seed: int = 0) -> dict[str, Slope]:
     Examples
     --------
     >>> made = [{"statistic": "hsic", "n": n, "repeat": 0, "error": n**-0.5} for n in (50, 200, 800)]
-    >>> round(float(slopes(made)["hsic"]), 6)
+    >>> round(slopes(made)["hsic"].value, 6)
     -0.5
     """
     fitted = {}
@@ -211,16 +208,10 @@ def slope_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Slopes of the mean absolute error over n, with bootstrap intervals, beside the printed ones."""
     in_paper = {r["estimator"]: r["slope"] for r in printed("convergence_slopes")}
     truths = {r["statistic"]: r["truth"] for r in records}
-    rows = [
-        (
-            STATISTICS[name],
-            in_paper.get(name.upper()),
-            slope.value,
-            f"[{slope.low:.2f}, {slope.high:.2f}]",
-            truths[name],
-        )
-        for name, slope in slopes(records).items()
-    ]
+    rows: list[list[Cell]] = []
+    for name, slope in slopes(records).items():
+        interval = f"[{slope.low:.2f}, {slope.high:.2f}]"
+        rows.append([STATISTICS[name], in_paper.get(name.upper()), slope.value, interval, truths[name]])
     headings = ("estimator", Column("printed slope", 2), "slope", "95 % interval")
     return Table.of([*headings, Column("value it is held against", 5)], rows)
 

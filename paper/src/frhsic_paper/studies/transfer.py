@@ -12,7 +12,7 @@ Part "heads" of the records, one for each model and head:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ from frhsic.parity.smoothed import evaluation_points, gdp_value
 from frhsic.training import Member, Recipe, TrainingData, train
 from frhsic.training.recipe import Task
 from frhsic.transferring import Transfer, transfer
-from frhsic_paper.claim import FEWEST_SPLITS, NOT_RUN, Outcome, claim, enough, outcome_of
+from frhsic_paper.claim import FEWEST_SPLITS, NOT_RUN, Outcome, by_protocol, claim, enough, outcome_of
 from frhsic_paper.frontiers import datasets_of, mean_of, methods_of, weights_of
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Splits, by_name
 from frhsic_paper.measures import PUBLISHED_BANDWIDTH
@@ -86,11 +86,13 @@ def published_heads(models: Sequence[Model], split: Split, protocol: Protocol, o
     epochs = HEAD_EPOCHS if options.epochs is None else min(options.epochs, HEAD_EPOCHS)
     z = [(model.encode(split.train.x), model.encode(split.test.x)) for model in models]
     outputs: dict[str, Sequence[Tensor]] = {
-        "linear": _torch_heads(z, split, task, epochs, None, options.device),
-        "mlp": _torch_heads(z, split, task, epochs, 64, options.device),
+        "linear": _torch_heads(z, split, Recipe(task, encoder=nn.Identity, epochs=epochs), options.device),
+        "mlp": _torch_heads(z, split, Recipe(task, encoder=_hidden_layer, epochs=epochs), options.device),
     }
-    for name, make, rows in _trees_and_machines(task, options.workers):
-        outputs[name] = [_labels(make(), pair, split, rows) for pair in z]
+    forest, machine = (RandomForestRegressor, SVR) if task == "regression" else (RandomForestClassifier, SVC)
+    trees = partial(forest, 100, random_state=HEAD_SEED, n_jobs=options.workers)
+    outputs["forest"] = [_labels(trees(), pair, split) for pair in z]
+    outputs["svm"] = [_labels(machine(), pair, split, SVM_ROWS) for pair in z]
     y, s = split.test.y.double(), split.test.s.double()
     points, weights = evaluation_points(s, PUBLISHED_BANDWIDTH, "uniform")
     return [
@@ -113,28 +115,19 @@ def _performance(scores: Tensor, y: Tensor, task: Task, head: str) -> float:
     return float((decisions.double() == y).double().mean())
 
 
-def _torch_heads(
-    z: Sequence[tuple[Tensor, Tensor]], split: Split, task: Task, epochs: int, hidden: int | None, device: str
-) -> list[Tensor]:
+def _torch_heads(z: Sequence[tuple[Tensor, Tensor]], split: Split, recipe: Recipe, device: str) -> list[Tensor]:
     """Train one head on each representation, all at once, and return its raw outputs on test rows."""
     y, s = split.train.y, split.train.s
     rows = TrainingData.stacked([TrainingData.of(pair[0], y, s) for pair in z])
-    encoder = nn.Identity if hidden is None else partial(_hidden_layer, hidden=hidden)
-    recipe = Recipe(task, encoder=encoder, epochs=epochs)
     fleet = train(rows, [Member(0.0, HEAD_SEED, i) for i in range(len(z))], recipe, device=device)
     return list(fleet.scores(torch.stack([pair[1] for pair in z]).to(fleet.device))[..., 0].double().cpu())
 
 
-def _hidden_layer(width: int, hidden: int) -> nn.Module:
-    return nn.Sequential(nn.Linear(width, hidden), nn.ReLU())
+def _hidden_layer(width: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(width, 64), nn.ReLU())
 
 
-def _trees_and_machines(task: Task, jobs: int) -> list[tuple[str, Callable[[], Any], int | None]]:
-    forest, machine = (RandomForestRegressor, SVR) if task == "regression" else (RandomForestClassifier, SVC)
-    return [("forest", partial(forest, 100, random_state=HEAD_SEED, n_jobs=jobs), None), ("svm", machine, SVM_ROWS)]
-
-
-def _labels(head: Any, z: tuple[Tensor, Tensor], split: Split, rows: int | None) -> Tensor:
+def _labels(head: Any, z: tuple[Tensor, Tensor], split: Split, rows: int | None = None) -> Tensor:
     head.fit(z[0].numpy()[:rows], split.train.y.numpy()[:rows])
     return torch.from_numpy(np.asarray(head.predict(z[1].numpy()), dtype=np.float64))
 
@@ -222,8 +215,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     return figure
 
 
-def _deviations(results: Results, protocol: Protocol, dataset: str, weight: float) -> dict[str, float]:
-    records = results.of(HEADS, protocol.name)
+def _deviations(records: Sequence[Record], dataset: str, weight: float) -> dict[str, float]:
     deviations = {}
     for method in dict.fromkeys(r["method"] for r in records):
         values = head_deviations(records, dataset, method, 0.0 if method == BASELINE else weight)
@@ -249,18 +241,18 @@ def _listed(values: dict[str, float], digits: int = 3) -> str:
     "On Adult at λ = 10, FRHSIC's GDP varies less over fresh heads than Unfair's, and about as much as FREM's.",
     "FRHSIC .244, FREM .247, Unfair .348 (30 % less)",
 )
-def _below_unfair(results: Results, protocol: Protocol) -> Outcome:
+@by_protocol(HEADS)
+def _below_unfair(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Two cases: below Unfair's, and within a tenth of FREM's. As published, GDP is on logits for two heads and on hard
     labels for the other two: the deviation is mostly the distance between the units. Corrected, all heads give
     probabilities.
     """
-    values = _deviations(results, protocol, "adult", 10.0)
+    values = _deviations(records, "adult", 10.0)
     if not {"frhsic", "frem", BASELINE} <= set(values):
         return NOT_RUN
     change = 1 - values["frhsic"] / values[BASELINE]
     cases = [change > 0, abs(values["frhsic"] / values["frem"] - 1) <= ABOUT]
-    text = f"{_listed(values)} ({change:.0%} less for FRHSIC than for Unfair)"
-    return _judged(outcome_of(cases, text), results, protocol)
+    return outcome_of(cases, f"{_listed(values)} ({change:.0%} less for FRHSIC than for Unfair)")
 
 
 @claim(
@@ -269,14 +261,15 @@ def _below_unfair(results: Results, protocol: Protocol) -> Outcome:
     "On Crime at λ = 100, FRHSIC's deviation over heads is comparable to or lower than Reg-GDP's and ADV's.",
     ".001 against .002 and .005",
 )
-def _crime(results: Results, protocol: Protocol) -> Outcome:
+@by_protocol(HEADS)
+def _crime(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """A case for each of the two; comparable is at most a tenth larger."""
-    values = _deviations(results, protocol, "crime", 100.0)
+    values = _deviations(records, "crime", 100.0)
     rivals = [m for m in ("reg-gdp", "adv") if m in values]
     if "frhsic" not in values or not rivals:
         return NOT_RUN
     cases = [values["frhsic"] <= values[m] * (1 + ABOUT) for m in rivals]
-    return _judged(outcome_of(cases, _listed(values, 4)), results, protocol)
+    return outcome_of(cases, _listed(values, 4))
 
 
 @claim(
@@ -284,25 +277,20 @@ def _crime(results: Results, protocol: Protocol) -> Outcome:
     "Figure transfer, caption",
     "FRHSIC has comparably low GDP over the heads, while Reg-GDP and FREM depend more on the head.",
 )
-def _less_head_dependent(results: Results, protocol: Protocol) -> Outcome:
+@by_protocol(HEADS)
+def _less_head_dependent(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Deviation of GDP over the four heads on every dataset and weight of the figure, FRHSIC against Reg-GDP and
     against FREM: a case each.
     """
     cases, parts = [], []
-    records = results.of(HEADS, protocol.name)
     for dataset in datasets_of(records):
         for weight in (w for w in weights_of(records, dataset=dataset) if w):
-            values = _deviations(results, protocol, dataset, weight)
+            values = _deviations(records, dataset, weight)
             if {"frhsic", *CAPTIONED} <= set(values):
                 cases += [values["frhsic"] < values[m] for m in CAPTIONED]
                 numbers = ", ".join(f"{values[m]:.4f}" for m in ("frhsic", *CAPTIONED))
                 parts.append(f"{dataset_name(dataset)} λ = {weight:g}: {numbers}")
-    outcome = outcome_of(cases, "; ".join(parts)).led_by("deviation of FRHSIC, Reg-GDP, FREM")
-    return _judged(outcome, results, protocol)
-
-
-def _judged(outcome: Outcome, results: Results, protocol: Protocol) -> Outcome:
-    return enough(outcome, results.of(HEADS, protocol.name))
+    return outcome_of(cases, "; ".join(parts)).led_by("deviation of FRHSIC, Reg-GDP, FREM")
 
 
 @claim(
@@ -315,7 +303,8 @@ def _most_consistent(results: Results, protocol: Protocol) -> Outcome:
     """A case for each method of the paper whose own head keeps 99 % of Unfair's accuracy on Adult, λ = 10: FRHSIC's
     deviation is lower by more than two standard errors over paired splits.
     """
-    values = _deviations(results, protocol, "adult", 10.0)
+    records = results.of(HEADS, protocol.name)
+    values = _deviations(records, "adult", 10.0)
     base = _accuracy(results, protocol, BASELINE)
     if base is None or "frhsic" not in values:
         return NOT_RUN
@@ -326,7 +315,7 @@ def _most_consistent(results: Results, protocol: Protocol) -> Outcome:
             kept[method] = values[method]
     if not kept:
         return Outcome(None, "no method keeps 99 % of the accuracy")
-    records, rivals = results.of(HEADS, protocol.name), [m for m in kept if m != "frhsic"]
+    rivals = [m for m in kept if m != "frhsic"]
     own, *others = (head_deviations(records, "adult", m, 10.0) for m in ("frhsic", *rivals))
     text = f"within 1 % of accuracy {base:.3f}: {_listed(kept, 5)}"
     for rival, other in zip(rivals, others):
@@ -361,13 +350,14 @@ def _datasets(results: Results, protocol: Protocol) -> Outcome:
 )
 def _reg_gdp_collapses(results: Results, protocol: Protocol) -> Outcome:
     """Reg-GDP at λ = 10 on Adult, its own head: its accuracy collapses, and its deviation is the lower."""
-    values = _deviations(results, protocol, "adult", 10.0)
+    records = results.of(HEADS, protocol.name)
+    values = _deviations(records, "adult", 10.0)
     base, accuracy = (_accuracy(results, protocol, method) for method in (BASELINE, "reg-gdp"))
     if base is None or accuracy is None or not {"reg-gdp", "frhsic"} <= set(values):
         return NOT_RUN
     collapsed = not within_band(accuracy, base, BAND, higher_is_better=True)
     text = f"deviation {values['reg-gdp']:.3f} at accuracy {accuracy:.3f} (Unfair {base:.3f})"
-    return _judged(outcome_of([collapsed, values["reg-gdp"] < values["frhsic"]], text), results, protocol)
+    return enough(outcome_of([collapsed, values["reg-gdp"] < values["frhsic"]], text), records)
 
 
 STUDY = Study(
