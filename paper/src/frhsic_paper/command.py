@@ -8,36 +8,21 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal
 
 import typer
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-
-class ProtocolName(StrEnum):
-    """Which conventions: those behind the printed numbers, the corrected ones, or both."""
-
-    published = "published"
-    corrected = "corrected"
-    both = "both"
-
-
-class PhaseName(StrEnum):
-    """What is done: training, for which a GPU is best; measuring, for which a CPU will do; or both."""
-
-    train = "train"
-    measure = "measure"
-    all = "all"
 
 
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Studies, or all. None lists them.")] = None,
-    protocol: Annotated[ProtocolName, typer.Option(help="Conventions of the run.")] = ProtocolName.corrected,
-    phase: Annotated[PhaseName, typer.Option(help="Train, measure what was trained, or both.")] = PhaseName.all,
+    protocol: Annotated[
+        Literal["published", "corrected", "both"], typer.Option(help="Conventions of the run.")
+    ] = "corrected",
+    phase: Annotated[
+        Literal["train", "measure", "all"],
+        typer.Option(help="Train, best on a GPU; measure what was trained, on a CPU; or both."),
+    ] = "all",
     device: Annotated[str, typer.Option(help="Of trainings: auto, cpu, cuda.")] = "auto",
     out: Annotated[Path, typer.Option(help="Directory of the records.")] = Path("results"),
     dataset: Annotated[
@@ -67,6 +52,7 @@ def reproduce(
     time can write to OUT.
     """
     from joblib import cpu_count, effective_n_jobs
+    from rich.console import Console
 
     from frhsic._arrays import resolve_device
     from frhsic.datasets.catalogue import entry
@@ -76,10 +62,15 @@ def reproduce(
     from frhsic_paper.studies import STUDIES
     from frhsic_paper.study import named, run, train_side_by_side
 
-    console = _console()
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 160  # a pipe or a file has no width to keep to
     chosen = named(STUDIES, names or [])  # an unknown name stops all before anything is run
     if docs:
-        _write_documents(console, out, docs_to, overwrite)
+        from frhsic_paper.page import write
+
+        for path in write(out, docs_to, overwrite=overwrite):
+            console.print(f"wrote {path}", markup=False, soft_wrap=True)
         return
     if not chosen:
         for study in named(STUDIES, ["all"]):
@@ -109,8 +100,8 @@ def reproduce(
         if scheduler is not None:  # each worker trains on a device of its own
             options = replace(options, workers=effective_n_jobs(None), trainers=None)
         remove_unfinished(options.out)
-        protocols = [one for one in PROTOCOLS.values() if protocol in (ProtocolName.both, ProtocolName(one.name))]
-        if not on_cpu and (workers or 1) > 1 and phase is not PhaseName.measure:
+        protocols = [one for one in PROTOCOLS.values() if protocol in ("both", one.name)]
+        if not on_cpu and (workers or 1) > 1 and phase != "measure":
             train_side_by_side(chosen, protocols, options, workers or 1)
         for one in protocols:
             for study in chosen:
@@ -119,7 +110,7 @@ def reproduce(
                 options.note(f"{one.name} {study.name}")
                 try:
                     with console.status(f"{one.name} {study.name}"):
-                        run(study, one, options, phase.value)
+                        run(study, one, options, phase)
                 except KeyboardInterrupt:
                     raise KeyboardInterrupt("interrupted; the same command goes on from here.") from None
                 done = f"{time.perf_counter() - at:.1f} s" if lines else "nothing to do, its records are complete"
@@ -137,22 +128,6 @@ def _workers_stopped() -> Iterator[None]:
     except BaseException:
         get_reusable_executor(reuse=True).shutdown(wait=False, kill_workers=True)
         raise
-
-
-def _write_documents(console: Console, out: Path, to: Path, overwrite: bool) -> None:
-    from frhsic_paper.page import write
-
-    for path in write(out, to, overwrite=overwrite):
-        console.print(f"wrote {path}", markup=False, soft_wrap=True)
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 160  # a pipe or a file has no width to keep to
-    return console
 
 
 @contextlib.contextmanager

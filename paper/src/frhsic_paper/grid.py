@@ -109,10 +109,13 @@ class CorrelationAdversary(_Adversarial):
         return -(covariance.square() / variances).mean()
 
 
-def text_baselines(z_dim: int) -> dict[str, Callable[[], Penalty]]:
-    """Return the makers of the baselines that the text describes otherwise than the reference code has them.
+def by_name(*names: str, z_dim: int = REPRESENTATION, protocol: Protocol = PUBLISHED) -> tuple[Method, ...]:
+    """Return methods by the names of the estimators, trained as they are there.
 
-    | | text, here | reference code, ``frhsic.penalties`` |
+    The paper's text describes some baselines otherwise than the reference code has them: the corrected protocol follows
+    the text, the published one the code.
+
+    | | text | reference code, ``frhsic.penalties`` |
     |---|---|---|
     | MMD | mean squared MMD of pairs of ten bins of equal width | sum of squared mean differences, ten quantile bins |
     | dCor | unbiased distance correlation | squared distance covariance, biased |
@@ -120,30 +123,16 @@ def text_baselines(z_dim: int) -> dict[str, Callable[[], Penalty]]:
 
     Examples
     --------
-    >>> [type(make()).__name__ for make in text_baselines(8).values()]
+    >>> from frhsic_paper.protocol import CORRECTED
+    >>> [type(method.make()).__name__ for method in by_name("mmd", "dcor", "adv", protocol=CORRECTED)]
     ['BinnedMMD', 'DistanceCorrelation', 'CorrelationAdversary']
     """
-    return {
-        "mmd": BinnedMMD,
-        "dcor": partial(DistanceCorrelation, statistic="unbiased"),
-        "adv": partial(CorrelationAdversary, z_dim),
-    }
-
-
-def by_name(*names: str, z_dim: int = REPRESENTATION, protocol: Protocol = PUBLISHED) -> tuple[Method, ...]:
-    """Return methods by the names of the estimators, trained as they are there.
-
-    Under the corrected protocol, MMD, dCor and ADV are as the paper's text has them, see :func:`text_baselines`;
-    under the published one as the reference code does.
-    """
-    own = {OWN: own_penalty} | ({} if protocol.printed else text_baselines(z_dim))
-    made = ((name, own.get(name, partial(penalty_named, name, z_dim=z_dim))) for name in names)
-    return tuple(Method.as_estimators_do(name, make) for name, make in made)
-
-
-def own_penalty() -> Penalty:
-    """Return the library's own penalty as the records were made with it."""
-    return HSIC(OWN_KERNEL)
+    own: dict[str, Callable[[], Penalty]] = {OWN: partial(HSIC, OWN_KERNEL)}
+    if not protocol.printed:
+        unbiased = partial(DistanceCorrelation, statistic="unbiased")
+        own |= {"mmd": BinnedMMD, "dcor": unbiased, "adv": partial(CorrelationAdversary, z_dim)}
+    makers = ((name, own.get(name, partial(penalty_named, name, z_dim=z_dim))) for name in names)
+    return tuple(Method.as_estimators_do(name, make) for name, make in makers)
 
 
 def loaded(name: str, protocol: Protocol) -> Dataset:
@@ -336,7 +325,7 @@ def _fleets(
     grid: Grid, names: Sequence[str], data: Dataset, splits: Sequence[Split], options: Options
 ) -> Iterator[tuple[Fleet, list[dict[str, float]]]]:
     """Train the fleets of some methods on one dataset and measure them, in this order."""
-    rows = training_data(splits)
+    rows = TrainingData.stacked([TrainingData.of(s.train.x, s.train.y, s.train.s) for s in splits])
     workers = min(options.trainers or options.workers, len(names))
     yield from Parallel(n_jobs=workers, return_as="generator", pre_dispatch=workers)(
         # all is part of the task: arguments that joblib spreads over a Dask cluster are lost with a worker
@@ -356,11 +345,6 @@ def _fleets(
     )
 
 
-def training_data(splits: Sequence[Split]) -> TrainingData:
-    """Return the training rows of some splits, stacked."""
-    return TrainingData.stacked([TrainingData.of(s.train.x, s.train.y, s.train.s) for s in splits])
-
-
 def _trained_and_measured(
     grid: Grid,
     method: Method,
@@ -370,15 +354,14 @@ def _trained_and_measured(
     device: str,
     progress: Reporter,
 ) -> tuple[Fleet, list[dict[str, float]]]:
-    terms = grid.terms_of(method.name)
     recipe = Recipe(
         task,
         method.make,
         MLP() if grid.encoder is None else grid.encoder,
         epochs=grid.epochs,
         batch_size=BATCH_SIZE,
-        weight_decay=terms["weight_decay"],
-        variance_floor=terms["variance_floor"],
+        weight_decay=method.weight_decay,
+        variance_floor=method.variance_floor,
     )
     weights = grid.weights_of(method.name)
     members = [Member(weight, FIRST_SEED + r, r) for r in range(grid.repeats) for weight in weights]

@@ -45,8 +45,9 @@ def measured(fleet: Fleet, splits: Sequence[Split], task: str) -> list[dict[str,
     rows: `probe_r2_linear` by ridge regression on Z, `probe_r2_cosines` by ridge regression on random cosines of Z.
     """
     results: list[dict[str, float]] = [{} for _ in fleet.members]
-    for number, indices in _by_split(fleet).items():
-        split, models = splits[number], fleet.select(indices)
+    for number, split in enumerate(splits):
+        indices = [index for index, member in enumerate(fleet.members) if member.split == number]
+        models = fleet.select(indices)
         columns = _on_part(models, split.test, task)
         if split.validation is not None:
             held_out = _on_part(models, split.validation, task)
@@ -76,13 +77,6 @@ def probe_r2(z_train: Tensor, s_train: Tensor, z_test: Tensor, s_test: Tensor) -
     residual = ((s_test.double() - predicted) ** 2).mean(1)
     r2: Tensor = 1 - residual / s_test.double().var(correction=0)
     return r2
-
-
-def _by_split(fleet: Fleet) -> dict[int, list[int]]:
-    groups: dict[int, list[int]] = {}
-    for index, member in enumerate(fleet.members):
-        groups.setdefault(member.split, []).append(index)
-    return groups
 
 
 def _on_part(fleet: Fleet, part: Subset, task: str) -> dict[str, Tensor]:
