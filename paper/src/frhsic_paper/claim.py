@@ -67,8 +67,10 @@ Rule = Callable[[Results, Protocol], Outcome]
 
 Judge = Callable[[Sequence[Record], Protocol], Outcome]
 
-Cased = Callable[[Sequence[Record], Protocol], Iterable[tuple[bool, str]]]
-"""Whether a claim is true in each case, and the numbers of that case."""
+Case = tuple[bool, str]
+"""Whether a claim is true in one case, and the numbers of that case."""
+
+Cased = Callable[[Sequence[Record], Protocol], Iterable[Case]]
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from frhsic.dependence.grams import centered
 from frhsic.kernels import Gaussian
-from frhsic_paper.claim import NOT_RUN, Outcome, by_cases, by_protocol, claim
+from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim
 from frhsic_paper.grid import FIRST_SEED, loaded
 from frhsic_paper.options import Options
 from frhsic_paper.plot import GRAY, Drawn, finish, panels, styled, variant
@@ -217,7 +217,7 @@ def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
 
 @claim("eigenvalue-scaling", "Figure λ̂_S", "λ̂_S scales polynomially with the bandwidth.", "slopes −1.70, −1.68")
 @by_cases("bandwidth-scaling", splits=0)
-def _scaling(records: Sequence[Record], protocol: Protocol) -> Iterator[tuple[bool, str]]:
+def _scaling(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """By the published rule λ̂_S is the first eigenvalue above 1e-6 of the largest, in float32: it follows the largest
     eigenvalue, about Var(S)/σ², whatever the smallest one does. In double precision it falls by many orders of
     magnitude over a small range of σ, then follows that precision's own cut-off.

@@ -44,13 +44,7 @@ ANCHORS = 64
 
 PUBLISHED_CUT = 1e-6
 
-RULES: dict[str, DirectionRule] = {
-    "1": 1,
-    "2": 2,
-    "5": 5,
-    "1e-3": NumericalRank(1e-3),
-    "1e-6": NumericalRank(1e-6),
-}
+RULES: dict[str, DirectionRule] = {"1": 1, "2": 2, "5": 5, "1e-3": NumericalRank(1e-3), "1e-6": NumericalRank(1e-6)}
 """How many directions of S, fixed beforehand or by the size of their eigenvalues."""
 
 

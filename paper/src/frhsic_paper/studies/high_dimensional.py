@@ -299,11 +299,7 @@ def _time(times: Sequence[Record], protocol: Protocol) -> Outcome:
     return outcome_of([1.5 <= v <= 3.5 for v in ratios], f"{RUNTIME_NAMES[method]}: {'; '.join(parts)}")
 
 
-@claim(
-    "dimension-flat",
-    "Figure dimensions of S",
-    "FRHSIC's time is essentially insensitive to the dimension of S.",
-)
+@claim("dimension-flat", "Figure dimensions of S", "FRHSIC's time is essentially insensitive to the dimension of S.")
 @by_protocol("high-dimensional/time")
 def _flat(times: Sequence[Record], protocol: Protocol) -> Outcome:
     """Seconds of an epoch with 1 to 5 sensitive columns, the fastest repeat, over those with one; insensitive is read

@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 
 from frhsic.certificates import VarianceShare, gdp_certificate
 from frhsic.datasets import Split
-from frhsic_paper.claim import by_cases, claim
+from frhsic_paper.claim import Case, by_cases, claim
 from frhsic_paper.frontiers import datasets_of, in_print, methods_of, printed_name, probe_table, shared_repeats
 from frhsic_paper.models import Model
 from frhsic_paper.plot import Drawn, dots_in_rows, finish, from_zero, intervals, name_rows, panels, styled, variant
@@ -168,7 +168,7 @@ def draw(records: Sequence[Record]) -> Figure:
     published=False,
 )
 @by_cases("leak", "GDP of its own head → of the worst of five fresh heads, and R² of a probe for S")
-def _any_head(records: Sequence[Record], protocol: Protocol) -> Iterator[tuple[bool, str]]:
+def _any_head(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """A penalty that is small on the training batches is not independence: at the weights that keep performance within
     1 % a probe still reads S from Z, and a fresh head can use it.
     """
@@ -198,7 +198,7 @@ def largest_allowed(mutual_information: float) -> float:
     published=False,
 )
 @by_cases("leak", "GDP that the estimated MI of FRHSIC allows a head in [0, 1]")
-def _guaranteed(records: Sequence[Record], protocol: Protocol) -> Iterator[tuple[bool, str]]:
+def _guaranteed(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """What mutual information guarantees is Pinsker's bound: no head with values in [0, 1] has a GDP above √(MI/2). It
     says something where it is below Unfair's own GDP and not below a GDP that was measured. Nearest neighbours on a few
     principal components estimate MI from below: even this bound is not safe.

@@ -9,7 +9,7 @@ import numpy as np
 
 from frhsic.datasets.catalogue import ENTRIES
 from frhsic.frontier import Frontier, Run, within_band
-from frhsic_paper.claim import NOT_RUN, Outcome, by_cases, by_protocol, claim, outcome_of
+from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim, outcome_of
 from frhsic_paper.frontiers import finite, frontier, is_error, matched, naup, nearly, rounded, swept
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, printed, printed_sweeps
 from frhsic_paper.protocol import BAND, BASELINE, DATASETS, METHODS, PAPER_WEIGHTS, PROTOCOLS, PUBLISHED, Protocol
@@ -40,10 +40,7 @@ def _areas(records: Sequence[Record], protocol: Protocol, *datasets: str) -> dic
     }
 
 
-Cases = Iterator[tuple[bool, str]]
-
-
-def _ranked(by_dataset: dict[str, dict[str, float]], method: str, true: Callable[[int, float], bool]) -> Cases:
+def _ranked(by_dataset: dict[str, dict[str, float]], method: str, true: Callable[[int, float], bool]) -> Iterator[Case]:
     """Judge a method's rank among the paper's six by their areas, 1 for the best, and its distance to the best."""
     for dataset, areas in by_dataset.items():
         if len(areas) == len(PRINTED_SIX):
@@ -169,7 +166,7 @@ def _why_reg_gdp_collapses(results: Results) -> str:
     shrinkable=True,
 )
 @by_cases("tradeoff")
-def _reg_gdp_collapses(records: Sequence[Record], protocol: Protocol) -> Cases:
+def _reg_gdp_collapses(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     for dataset, (full, inside) in _near_zero(records, protocol).items():
         lowest = min(full.of("reg-gdp"), key=lambda p: p.dependence)
         text = f"{DATASET_NAMES[dataset]}: GDP {lowest.dependence:.3f} at accuracy {lowest.performance:.3f} "
@@ -183,7 +180,7 @@ def _reg_gdp_collapses(records: Sequence[Record], protocol: Protocol) -> Cases:
     "±.01, ±.05",
 )
 @by_cases("tradeoff", "deviation of accuracy, of GDP")
-def _spread(records: Sequence[Record], protocol: Protocol) -> Cases:
+def _spread(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Median over methods and weights of the standard deviation over five splits, GDP in the published unit under both
     protocols; the claim needs both to be at least half of the stated margin. All methods share the splits, so paired
     differences are far smaller than this spread.
@@ -212,7 +209,7 @@ def _why_best_on_compas(results: Results) -> str:
     shrinkable=True,
 )
 @by_cases("tradeoff")
-def _best_on_compas(records: Sequence[Record], protocol: Protocol) -> Cases:
+def _best_on_compas(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     return _ranked(_areas(records, protocol, "compas"), "frhsic", lambda rank, behind: rank == 1)
 
 
@@ -233,13 +230,13 @@ def _why_close_on_crime(results: Results) -> str:
     shrinkable=True,
 )
 @by_cases("tradeoff")
-def _close_on_crime(records: Sequence[Record], protocol: Protocol) -> Cases:
+def _close_on_crime(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     return _ranked(_areas(records, protocol, "crime"), "frhsic", lambda rank, behind: behind <= 0.004)
 
 
 @claim("mid-pack", MAIN, "FRHSIC is mid-pack on Adult, ACS Income and MEPS.", ".786, .805, .464", shrinkable=True)
 @by_cases("tradeoff")
-def _mid_pack(records: Sequence[Record], protocol: Protocol) -> Cases:
+def _mid_pack(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Mid-pack is read as neither first nor last of six. The paper's own table has FRHSIC last on MEPS (.464)."""
     areas = _areas(records, protocol, "adult", "acs_income", "meps")
     return _ranked(areas, "frhsic", lambda rank, behind: 1 < rank < len(PRINTED_SIX))
@@ -247,7 +244,7 @@ def _mid_pack(records: Sequence[Record], protocol: Protocol) -> Cases:
 
 @claim("laftr-weak", MAIN, "LAFTR is consistently among the weakest.", ".555, .754, .477, .103, .475", shrinkable=True)
 @by_cases("tradeoff")
-def _laftr_weak(records: Sequence[Record], protocol: Protocol) -> Cases:
+def _laftr_weak(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Among the weakest is read as fifth or sixth of six."""
     return _ranked(_areas(records, protocol, *DATASETS), "laftr", lambda rank, behind: rank >= 5)
 
@@ -260,7 +257,7 @@ def _laftr_weak(records: Sequence[Record], protocol: Protocol) -> Cases:
     shrinkable=True,
 )
 @by_cases("tradeoff")
-def _mmd_competitive(records: Sequence[Record], protocol: Protocol) -> Cases:
+def _mmd_competitive(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Competitive is read as within 0.05 of the best of six. The penalty that was run is a sum of squared mean
     differences over ten quantile bins, not MMD on quartiles.
     """
@@ -413,23 +410,16 @@ def _mean_and_std(results: Results, protocol: Protocol) -> Outcome:
     return outcome_of(given, "none in the main table, none in the summary; the files have them with ddof 0")
 
 
-def _why_crime_attribute(results: Results) -> str:
-    return f"""
-        The published GDP of {_printed_unfair("crime"):.3f} is that of household size, the column before racial
-        composition in the file; with racial composition the unpenalised model's GDP is several times larger, in the
-        same convention.
-    """
-
-
 @claim(
     "crime-attribute",
     "Section 5.1",
     "The sensitive attribute of Crime is racial composition.",
     "Unfair GDP .029",
-    reason=_why_crime_attribute,
 )
 def _crime_attribute(results: Results, protocol: Protocol) -> Outcome:
-    """Judge by the corrected records; the published ones must be there to compare with."""
+    """The published GDP of 0.029 is that of household size, the column before racial composition in the file; with
+    racial composition the unpenalised model's GDP is several times larger, in the same convention.
+    """
     means = {}
     for name in PROTOCOLS:
         records = finite(results.of("tradeoff", name), PUBLISHED.gdp)
@@ -439,7 +429,7 @@ def _crime_attribute(results: Results, protocol: Protocol) -> Outcome:
     if protocol.name not in means:
         return NOT_RUN
     mean, theirs = means[protocol.name], _printed_unfair("crime")
-    judged = len(means) == len(PROTOCOLS) and not protocol.printed
+    judged = len(means) == len(PROTOCOLS) and not protocol.printed  # by corrected records, compared with published ones
     text = f"Unfair GDP {mean:.3f} with {CRIME_ATTRIBUTE[protocol.variant]}"
     return Outcome(abs(mean - theirs) < 0.3 * theirs if judged else None, text)
 

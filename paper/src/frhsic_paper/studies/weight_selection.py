@@ -26,7 +26,7 @@ from torch import Tensor
 from frhsic.datasets import Split
 from frhsic.frontier import within_band
 from frhsic.kernels import Gaussian, median_bandwidth
-from frhsic_paper.claim import NOT_RUN, Outcome, by_cases, by_protocol, claim, outcome_of
+from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim, outcome_of
 from frhsic_paper.frontiers import datasets_of, is_error, weights_of
 from frhsic_paper.grid import Grid, Splits, by_name
 from frhsic_paper.models import Model, store_all
@@ -193,7 +193,7 @@ def _selected(records: Sequence[Record], protocol: Protocol) -> Iterator[tuple[s
 
 @claim("selection-range", "Figure λ selection", "On Crime and COMPAS the test selects λ of about 5–100.", "5–100")
 @by_cases(TESTS, "λ by split")
-def _in_range(records: Sequence[Record], protocol: Protocol) -> Iterator[tuple[bool, str]]:
+def _in_range(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Published: a null mean and variance that are not those of the statistic. Corrected: exact moments of the
     permutation null.
     """
@@ -204,7 +204,7 @@ def _in_range(records: Sequence[Record], protocol: Protocol) -> Iterator[tuple[b
 
 @claim("selection-performance", "Appendix, λ selection", "At the selected λ prediction performance is preserved.")
 @by_cases(TESTS)
-def _preserved(records: Sequence[Record], protocol: Protocol) -> Iterator[tuple[bool, str]]:
+def _preserved(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Performance at the least λ → at the selected one, test rows; preserved is read as within 5 %. The paper's own
     files lose more in four of six splits.
     """
