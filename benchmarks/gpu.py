@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -31,6 +30,7 @@ from frhsic.independence import gamma_test
 from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC, Penalty
 from frhsic.training import MLP, Member, Recipe, TrainingData, grid, train
+from frhsic_paper.records import hardware
 
 RESULTS = Path(__file__).parent / "results" / "gpu.json"
 KERNELS = Gaussian(10.0), Gaussian(1.4)
@@ -38,7 +38,7 @@ COLUMNS = 50
 PENALTIES: dict[str, Callable[[], Penalty] | None] = {"none": None, "published": HSIC.published, "hsic": HSIC}
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
@@ -48,15 +48,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=26_048, help="rows of random data of Adult's shape")
     parser.add_argument("--penalties", default=",".join(PENALTIES), help="penalties to train with, by name")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args(argv)
+    options = parser.parse_args()
     device = torch.device(options.device)
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+    name = hardware(device)
     records: dict[str, Any] = {"device": name, "torch": torch.__version__, "columns": COLUMNS}
     print(f"torch {torch.__version__} on {name}, d = {COLUMNS}")
     for section in options.only.split(","):
         records[section] = SECTIONS[section](options, device)
     records["targets"] = against_targets(records)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(records, indent=1) + "\n")
 
 
@@ -109,19 +108,10 @@ def measured(call: Callable[[], object], device: torch.device, repeats: int = 3)
     return {"seconds": sorted(seconds)[repeats // 2], "megabytes": peak}
 
 
-def growth(points: list[tuple[int, float]]) -> float:
-    """Return the slope of log time in log n over the upper half of the points."""
-    upper = points[len(points) // 2 :] if len(points) > 3 else points
-    if len(upper) < 2:
-        return math.nan
-    (n, first), (m, last) = upper[0], upper[-1]
-    return math.log(last / first) / math.log(m / n)
-
-
 def show_hsic(options: argparse.Namespace, device: torch.device) -> list[dict[str, float]]:
     print(f"\n{'n':>9} {'kernels':>10} {'tiles':>10} {'plain':>10} {'ratio':>8} {'ratio':>8} {'MB':>6} {'error':>9}")
     records = []
-    for power in range(options.least, options.most + 1, 1):
+    for power in range(options.least, options.most + 1):
         n = 1 << power
         z, s = sample(n, device)
         ours = measured(partial(hsic, z, s, *KERNELS), device, 1 if power >= 20 else 3)
@@ -142,7 +132,6 @@ def show_hsic(options: argparse.Namespace, device: torch.device) -> list[dict[st
             line += f" {'':43}{ours['megabytes']:>6.0f}"
         print(line, flush=True)
         records.append(record)
-    print(f"time grows as n ** {growth([(int(r['n']), r['seconds']) for r in records]):.2f}")
     return records
 
 
@@ -208,9 +197,7 @@ def show_features(options: argparse.Namespace, device: torch.device) -> list[dic
         z, s = sample(1 << power, device)
         call = partial(hsic_features, z, s, *KERNELS, random_state=0)
         records.append({"n": 1 << power, **measured(call, device, 1)})
-    slope = growth([(int(r["n"]), r["seconds"]) for r in records])
-    last = records[-1]
-    print(f"\nhsic_features: {1e3 * last['seconds']:.1f} ms at n = {last['n']:,}; grows as n ** {slope:.2f}")
+        print(f"\nhsic_features: {records[-1]}")
     return records
 
 

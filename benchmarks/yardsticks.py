@@ -89,11 +89,6 @@ def out_of_fold(train: Rows, X: pd.DataFrame, seed: int) -> np.ndarray:
     return cross_val_predict(model_for(train, seed), X, train.y, cv=folds, method="predict_proba")[:, 1]
 
 
-def with_s(X: pd.DataFrame, s: np.ndarray) -> pd.DataFrame:
-    """Return X with the sensitive attribute as a feature."""
-    return X.assign(s=s)
-
-
 def bands(s: np.ndarray, number: int) -> Callable[[np.ndarray], np.ndarray]:
     """Return the function that gives the band of values of s; the bands have about equal numbers of rows."""
     edges = np.unique(np.quantile(s, np.arange(1, number) / number))
@@ -170,13 +165,13 @@ def threshold_optimizer(train: Rows, seed: int, number: int) -> Path16:
     """fairlearn's ThresholdOptimizer on bands of S, by out-of-fold scores with S a feature; it gives decisions only."""
     from fairlearn.postprocessing import ThresholdOptimizer
 
-    band, X_s, rate = bands(train.s, number), with_s(train.X, train.s), train.y.mean()
+    band, X_s, rate = bands(train.s, number), train.X.assign(s=train.s), train.y.mean()
     model, f = model_for(train, seed).fit(X_s, train.y), out_of_fold(train, X_s, seed)
     rates = pd.Series(decided(f, rate)).groupby(band(train.s)).mean()
     objective = "balanced_accuracy_score" if rate < RARE else "accuracy_score"
 
     def predict(X: pd.DataFrame, s: np.ndarray, optimizer: ThresholdOptimizer) -> Served:
-        scores = scores_of(model, with_s(X, s))[:, None]
+        scores = scores_of(model, X.assign(s=s))[:, None]
         return Served(None, optimizer._pmf_predict(scores, sensitive_features=band(s))[:, 1])
 
     for share in STEPS:
@@ -197,7 +192,7 @@ def correlation_remover(train: Rows, seed: int) -> Path16:
     middle = train.X.median()
 
     def filled(X: pd.DataFrame, s: np.ndarray) -> pd.DataFrame:
-        return with_s(X.fillna(middle), s)
+        return X.fillna(middle).assign(s=s)
 
     for share in STEPS[::5]:
         remover = CorrelationRemover(sensitive_feature_ids=["s"], alpha=share).fit(filled(train.X, train.s))
@@ -231,12 +226,11 @@ def distilled_form(train: Rows, seed: int) -> Path16:
 
 
 class Method(NamedTuple):
-    """A method: whether it needs S to predict, whether it predicts numbers too, and the commit that has its code."""
+    """A method: whether it needs S to predict, and whether it predicts numbers too."""
 
     path: Callable[[Rows, int], Path16]
     needs_s: bool = False
     numbers: bool = True
-    commit: str = ""
 
 
 METHODS = {
@@ -282,31 +276,23 @@ def unit(name: str, split: int, title: str, method: Method, folder: str | None) 
         except Exception as error:  # a failure of another library is a result, and no reason to stop
             print(f"{name}, split {split}, {title}: {error!r}", file=sys.stderr, flush=True)
             return []
-    return [
-        record(name, split, title, method, dial, part, seconds)
-        | numbers(scores if isinstance(scores, Served) else Served(scores), parts[part], parts["train"])
-        for (dial, part), scores in served.items()
-    ]
+    records = []
+    for (dial, part), given in served.items():
+        scores, decisions = given if isinstance(given, Served) else (given, None)
+        about = {"dataset": name, "split": split, "method": title, "dial": float(dial), "part": part}
+        about |= {"seconds": seconds, "needs_s": method.needs_s, "commit": ""}  # CPU time of the whole path
+        rows = parts[part]
+        records.append(about | measured(scores, rows.y, rows.s, parts["train"].base_rate, decisions))
+    return records
 
 
-def numbers(served: Served, rows: Rows, train: Rows) -> dict[str, float]:
-    """Return performance and gaps on some rows."""
-    return measured(served.scores, rows.y, rows.s, train.base_rate, served.decisions)
-
-
-def record(name: str, split: int, title: str, method: Method, dial: float, part: str, seconds: float) -> dict[str, Any]:
-    """Return what a record begins with; `seconds` is the CPU time of the whole path."""
-    about = {"dataset": name, "split": split, "method": title, "dial": float(dial), "part": part, "seconds": seconds}
-    return about | {"needs_s": method.needs_s, "commit": method.commit}
-
-
-def run(arguments: argparse.Namespace, methods: dict[str, Method]) -> None:
+def run(arguments: argparse.Namespace) -> None:
     """Append the records of every table, split and method that the file does not hold yet."""
-    out, titles = Path(arguments.out), arguments.methods.split(";") if arguments.methods else list(methods)
+    out, titles = Path(arguments.out), arguments.methods.split(";") if arguments.methods else list(METHODS)
     lines = out.read_text().splitlines() if out.exists() else []
     done = {(r["dataset"], r["split"], r["method"]) for r in map(json.loads, lines)}
     units = [(n, k, m) for k in range(arguments.splits) for m in titles for n in arguments.tables.split(",")]
-    work = [(name, k, m, methods[m], arguments.data) for name, k, m in units if (name, k, m) not in done]
+    work = [(name, k, m, METHODS[m], arguments.data) for name, k, m in units if (name, k, m) not in done]
     started = time.time()
     parallel = Parallel(arguments.jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1)
     with out.open("a") as file:
@@ -328,10 +314,10 @@ def ship(files: Sequence[str]) -> None:
     frame.sort_values(path + point, ignore_index=True).to_parquet(RECORDS, compression="zstd", index=False)
 
 
-def parsed(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the arguments of the command line."""
+def main() -> None:
+    """Run or ship."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", help="run or ship")
+    parser.add_argument("command", choices=("run", "ship"))
     parser.add_argument("files", nargs="*", help="records to ship")
     parser.add_argument("--out", default="yardsticks.jsonl")
     parser.add_argument("--methods", help="names, separated by semicolons; by default all")
@@ -340,14 +326,9 @@ def parsed(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--data", help="folder that keeps the tables as NAME.npz")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=np.inf, help="time after which nothing new is begun")
-    return parser.parse_args(argv)
-
-
-def main(argv: Sequence[str] | None = None, methods: dict[str, Method] = METHODS) -> None:
-    """Run or ship."""
-    arguments = parsed(argv)
+    arguments = parser.parse_args()
     if arguments.command == "run":
-        run(arguments, methods)
+        run(arguments)
     else:
         ship(arguments.files)
 
