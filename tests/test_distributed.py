@@ -380,6 +380,17 @@ def test_a_scheduler_that_does_not_answer_is_told():
         pass
 
 
+def test_a_few_columns_of_wide_files_are_audited(tmp_path):
+    """Dask joins such files, and how many depends on the columns and their order."""
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.uniform(size=(2000, 51)), columns=[f"c{i}" for i in range(51)])
+    for name in ("1", "2"):
+        wide.to_parquet(tmp_path / f"{name}.parquet")
+    frame = read_files(sorted(map(str, tmp_path.glob("*.parquet"))), ["c0", "c1"])
+    assert len(frame[["c1", "c0"]].to_delayed()) < len(frame[["c1"]].to_delayed())
+    assert distributed.audit(frame, sensitive="c0", score="c1").rows.used == 4000
+
+
 def test_files_of_different_schemas_are_read_or_told(tmp_path):
     frame = people(100)[["age", "score"]]
     frame.round(0).astype({"age": int}).to_parquet(tmp_path / "a.parquet", row_group_size=30)

@@ -252,20 +252,22 @@ def require_columns(frame: Any, names: Sequence[str]) -> None:
         raise ValueError(f"frame has no column {missing[0]!r}; its columns are {list(frame.columns)}.")
 
 
-def first_rows(frame: Any, column: str) -> list[int]:
-    """Return the number of the first row of each partition, from the lengths of one column, and the number of rows."""
+def first_rows(parts: Sequence[Any]) -> list[int]:
+    """Return the number of the first row of each delayed partition, and the number of rows.
+
+    Dask joins files of Parquet by the columns that are read, so other columns may have other partitions.
+    """
     dask = dask_module()
-    lengths = dask.compute(*(dask.delayed(len)(part) for part in frame[[column]].to_delayed()))
+    lengths = dask.compute(*(dask.delayed(len)(part) for part in parts))
     return [0, *np.cumsum(lengths).tolist()]
 
 
 def over_partitions(
-    frame: Any, roles: Roles, starts: Sequence[int], step: Callable[[int, Block, Any], T], plan: Any
+    parts: Sequence[Any], roles: Roles, starts: Sequence[int], step: Callable[[int, Block, Any], T], plan: Any
 ) -> T:
     """Return the sum over partitions of ``step(rows given, block, plan)``; see :func:`added`."""
     dask = dask_module()
     shared = dask.delayed((roles, step, plan), traverse=False)
-    parts = frame[roles.columns].to_delayed()
     level = [
         dask.delayed(_stepped, pure=False)(part, shared, number, first)
         for number, (part, first) in enumerate(zip(parts, starts[:-1], strict=True))

@@ -135,9 +135,10 @@ def audit(
     roles = Roles(columns, attributes, score, target, positive, favourable, settings.seed)
     require_columns(frame, roles.columns)
     settings.tell("counting rows")
-    starts = first_rows(frame, roles.columns[0])
+    parts = frame[roles.columns].to_delayed()
+    starts = first_rows(parts)
     settings.tell(f"first pass over {starts[-1]:,} rows")
-    first = over_partitions(frame, roles, starts, first_pass, (sample_rows, starts[-1]))
+    first = over_partitions(parts, roles, starts, first_pass, (sample_rows, starts[-1]))
     everyone = _checked(first, roles)
     block, about_target = everyone.block, None
     if target is not None and block.y is not None and block.favoured is not None and first.target is not None:
@@ -152,7 +153,7 @@ def audit(
     subject = _subject(sampled.subject, first, everyone.rows, threshold)
     plan = _plan(first, everyone, subject, settings)
     settings.tell(f"second pass over {starts[-1]:,} rows")
-    sums = over_partitions(frame, roles, starts, second_pass, plan)
+    sums = over_partitions(parts, roles, starts, second_pass, plan)
     every = [_on_all_rows(one, i, plan, sums, first, settings) for i, one in enumerate(sampled.attributes)]
     counts = replace(sampled.rows, used=everyone.rows, sample=block.count)
     how = sampled.settings | {"features": FEATURES}

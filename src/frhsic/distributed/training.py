@@ -69,7 +69,7 @@ def fit(
     dask = dask_module()
     parts = frame[[*dict.fromkeys([*features, *attributes, target])]].to_delayed()
     tell("drawing a sample")
-    starts = first_rows(frame, target)
+    starts = first_rows(parts)
     share = min(sample_rows / max(starts[-1], 1), 1.0)
     tasks = (
         dask.delayed(_drawn)(part, target, start, seed, share) for part, start in zip(parts, starts[:-1], strict=True)
