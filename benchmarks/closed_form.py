@@ -1,6 +1,6 @@
 """Time of the closed form, whole frontier, beside one LightGBM at its defaults, in one run and on one thread each.
 
-OMP_NUM_THREADS=1 python benchmarks/closed_form.py [--data FOLDER]     # Adult, all rows; FOLDER keeps adult.npz
+OMP_NUM_THREADS=1 python benchmarks/closed_form.py                     # Adult, all rows
 python benchmarks/closed_form.py --rows 1000000 --threads 2            # made-up rows, with peak memory
 """
 
@@ -37,12 +37,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--data")
     arguments = parser.parse_args()
     if arguments.rows:
         X, y, s = made_up(arguments.rows)
     else:
-        table = load("adult", arguments.data)
+        table = load("adult")
         X, y, s = table.X.to_numpy(), table.y, table.s
     plain = min(seconds(LGBMClassifier(n_jobs=arguments.threads, verbose=-1).fit, X, y)[0] for _ in range(3))
     print(f"{len(y):,} rows of {X.shape[1]} columns; LightGBM {plain:.2f} s of CPU")

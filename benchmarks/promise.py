@@ -29,6 +29,7 @@ from frhsic.estimators import UnmetLimitWarning
 
 ROWS = 2_000
 GRID = 1_000
+MEANS = np.array([0.9, 0.1, 0.5, 0.0, 1.0])  # of the first column, on each fifth of the ranks
 RECORDS = Path(__file__).parent / "results" / "promise.jsonl"
 
 FIRST, SECOND = np.linspace(-1.5, 2.5, 40), np.linspace(-1.5, 1.5, 8)
@@ -73,15 +74,10 @@ class Law:
         return float(np.abs(mean[level] - curve.mean()).mean())
 
 
-def by_level(*values: float) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a mean with a value on each fifth of the ranks."""
-    return lambda u: np.array(values)[np.minimum((u * len(values)).astype(int), len(values) - 1)]
-
-
 LAWS = {
     "linear": Law(lambda u: u, limit=0.06),
     "jump": Law(lambda u: 1.0 * (u > 0.6), limit=0.08),
-    "discrete": Law(by_level(0.9, 0.1, 0.5, 0.0, 1.0), limit=0.06, levels=(0.2, 0.2, 0.2, 0.2, 0.2)),
+    "discrete": Law(lambda u: MEANS[np.minimum(5 * u, 4).astype(int)], limit=0.06, levels=(0.2,) * 5),
     "rare": Law(lambda u: u, limit=0.02, intercept=-4.0),
 }
 

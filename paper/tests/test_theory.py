@@ -457,7 +457,6 @@ Z, S = torch.arange(4.0), torch.tensor([0.0, 1.0, 3.0, 7.0])
         (lambda: theory.causal_necessity([1.0], [1.0]), "representations"),
         (lambda: theory.causal_necessity([[1.0, 2.0]], [1.0]), "two or more"),
         (lambda: theory.causal_necessity([[1.0], [2.0]], [1.0, 2.0], probabilities=[0.5, 0.6]), "sum to 1"),
-        (lambda: theory.conditional_gaps([[1.0, 2.0]], [1.0]), "2 columns"),
         (lambda: theory.localized_contrast(Z, S, [1.0, 2.0]), "1 finite"),
         (lambda: theory.localized_contrast(Z, S, float("nan")), "1 finite"),
         (lambda: theory.localized_contrast(Z, S, 1e9), "nearer to rows"),

@@ -345,8 +345,7 @@ def population_gdp(
     law
         The joint law.
     gaps
-        :math:`m_f(s_k) = E[f(Z) \mid s_k] - E f(Z)`, of shape (K,); see :func:`conditional_gaps` for a
-        sample.
+        :math:`m_f(s_k) = E[f(Z) \mid s_k] - E f(Z)`, of shape (K,).
     norm
         :math:`\|f\|` in the RKHS of the kernel on Z.
     form, directions
@@ -404,24 +403,6 @@ def population_gdp(
 
 def _spectrum_details(spectrum: Spectrum) -> dict[str, Detail]:
     return {"directions": len(spectrum.eigenvalues), "eigenvalues": tuple(spectrum.eigenvalues.tolist())}
-
-
-def conditional_gaps(scores: Any, s: Any) -> Tensor:
-    r"""Return the mean score at each distinct value of s minus the overall mean, :math:`m_f(s_k)`, in ascending order
-    of s.
-
-    Examples
-    --------
-    >>> conditional_gaps([0.0, 2.0, 4.0], [1, 1, 7])
-    tensor([-1.,  2.], dtype=torch.float64)
-    """
-    f, values = (x.detach().to(torch.float64) for x in _arrays.paired((scores, "scores"), (s, "s")))
-    if f.shape[1] != 1:
-        raise ValueError(f"scores have {f.shape[1]} columns; pass one.")
-    distinct, group, counts = torch.unique(values, dim=0, return_inverse=True, return_counts=True)
-    sums = torch.zeros(distinct.shape[0], dtype=f.dtype, device=f.device).index_add_(0, group, f[:, 0])
-    means: Tensor = sums / counts - f.mean()
-    return means
 
 
 def discrete_identity(z: Any, s: Any, kernel_z: Kernel | None = None, kernel_s: Kernel | None = None) -> Certificate:
