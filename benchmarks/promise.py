@@ -27,7 +27,6 @@ from scipy.stats import binom, norm
 from frhsic import ParityClassifier
 from frhsic.estimators import UnmetLimitWarning
 
-ROWS = 2_000
 GRID = 1_000
 MEANS = np.array([0.9, 0.1, 0.5, 0.0, 1.0])  # of the first column, on each fifth of the ranks
 RECORDS = Path(__file__).parent / "results" / "promise.jsonl"
@@ -85,7 +84,7 @@ LAWS = {
 def record(name: str, table: int) -> dict[str, Any]:
     """Return what one table promises and what its population has."""
     law = LAWS[name]
-    X, y, s = law.draw(np.random.default_rng([table, len(name)]), ROWS)
+    X, y, s = law.draw(np.random.default_rng([table, len(name)]), 2_000)
     model = ParityClassifier(limit=law.limit, confidence=0.95, n_jobs=1, random_state=table)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnmetLimitWarning)

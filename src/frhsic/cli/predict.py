@@ -193,5 +193,6 @@ class Served:
             if total := counts.total():
                 shown = ", ".join(f"{level!r} ({n:,})" for level, n in counts.most_common(3))
                 more = ", ..." if len(counts) > 3 else ""
-                notes.append(f"{total:,} rows have a value of {name!r} that no training row has: {shown}{more}.")
+                rows = "row has" if total == 1 else "rows have"
+                notes.append(f"{total:,} {rows} a value of {name!r} that no training row has: {shown}{more}.")
         return notes

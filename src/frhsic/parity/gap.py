@@ -618,7 +618,7 @@ class RankGap:
     def _normal_noise(self, options: GapOptions) -> Array:
         """Draw sums over nodes for all decisions together, of shape (decisions, nodes, resamples).
 
-        Of two decisions the one at the higher threshold implies the other, so that their product is the rarer one.
+        Rows above the higher of two thresholds are above the lower one too: the product of both decisions is the first.
         """
         mean = np.array([-column.sums.ends[0] for column in self.columns])
         above = np.stack([c.sums.powers[1, 1] + m * c.sums.powers[1, 0] for c, m in zip(self.columns, mean)], axis=1)
