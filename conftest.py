@@ -35,7 +35,9 @@ def no_progress() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def few_epochs() -> Iterator[None]:
     """Three epochs in models that are trained at their defaults, for tests that do not look at what is learned."""
-    from frhsic.estimators.network import NetworkEstimator  # slow to import, and not needed to hand tests out
+    from frhsic.estimators.network import (
+        NetworkEstimator,
+    )  # slow to import, and not needed to hand tests out
     from frhsic.training import Training
 
     with pytest.MonkeyPatch.context() as patch:
@@ -50,7 +52,11 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-api", action="store_true", help="write tests/data/api.txt instead of comparing with it")
+    parser.addoption(
+        "--update-api",
+        action="store_true",
+        help="write tests/data/api.txt instead of comparing with it",
+    )
 
 
 # The modules of the GPU kernels import Triton, which is not everywhere.

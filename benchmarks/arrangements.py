@@ -43,14 +43,21 @@ def messy(seed: int, decimal: str, dates: str) -> pd.DataFrame:
     days = pd.Timestamp("2023-01-31") + pd.to_timedelta(rng.integers(0, 900, ROWS), "D")
     table = pd.DataFrame(
         {
-            "id": [f"{number:022d}" if number % 3 else f"NA-{number}" for number in rng.permutation(ROWS)],
+            "id": [
+                f"{number:022d}" if number % 3 else f"NA-{number}"
+                for number in rng.permutation(ROWS)
+            ],
             "age": age.astype(str),
             "code": code,
             "amount": [f"{value:.6g}".replace(".", decimal) for value in x],
             "since": days.strftime(dates),
             "member": rng.choice(["True", "FALSE", "true"], ROWS),
             "job": rng.choice(["cook", "Cook", "clerk, chief", "none", "1", "01"], ROWS),
-            "paid": np.where(rng.random(ROWS) < 1 / (1 + np.exp(-(age - 50) / 10 - (code == "007"))), "ja", "nein"),
+            "paid": np.where(
+                rng.random(ROWS) < 1 / (1 + np.exp(-(age - 50) / 10 - (code == "007"))),
+                "ja",
+                "nein",
+            ),
         }
     )
     for name in ("code", "amount", "since", "member", "job"):
@@ -63,7 +70,10 @@ def models(path: Path, folder: Path, separator: str) -> list[Served]:
     data = read_training_table(TableFile.open(path, separator), ColumnRoles("paid", ("age",), "ja"))
     small = {"encoder": MLP((16,), 4), "training": Training(epochs=3)}
     served = []
-    for model in (ParityClassifier(cv=2, n_jobs=1, random_state=0), FRHSICClassifier(**small, random_state=0)):
+    for model in (
+        ParityClassifier(cv=2, n_jobs=1, random_state=0),
+        FRHSICClassifier(**small, random_state=0),
+    ):
         with warnings.catch_warnings(action="ignore"):
             model.fit(data.X, data.y, sensitive_features=data.s)
         model.schema_ = data.schema  # as `frhsic train` does
@@ -96,7 +106,9 @@ def arranged(kind: str, table: pd.DataFrame, rng: np.random.Generator) -> np.nda
 
 def main() -> None:
     """Compare the lines of many files, and write how many were the same."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -107,14 +119,23 @@ def main() -> None:
             table = messy(seed, decimal, dates)
             table.to_csv(folder / "all.csv", sep=separator, index=False)
             for served in models(folder / "all.csv", folder, separator):
-                cases.append((table, separator, served, np.array(written(served, folder / "all.csv", separator))))
+                cases.append(
+                    (
+                        table,
+                        separator,
+                        served,
+                        np.array(written(served, folder / "all.csv", separator)),
+                    )
+                )
         for number in range(options.files):
             table, separator, served, expected = cases[number % len(cases)]
             kind = KINDS[number // len(cases) % len(KINDS)]
             at = arranged(kind, table, rng)
             part = table.drop(columns=["paid", "age"]).iloc[at]
             if kind == "strangers":
-                unknown = part.head(3).assign(code="ZZ9", job="astronaut", amount="", since="", member="")
+                unknown = part.head(3).assign(
+                    code="ZZ9", job="astronaut", amount="", since="", member=""
+                )
                 part = pd.concat([part, unknown])
             path = folder / ("part.parquet" if rng.random() < 0.2 else "part.csv")
             if path.suffix == ".parquet":

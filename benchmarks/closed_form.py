@@ -34,7 +34,9 @@ def seconds(fit: object, *arguments: object, **more: object) -> tuple[float, flo
 
 def main() -> None:
     """Print the times and their ratio."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int)
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
@@ -43,13 +45,18 @@ def main() -> None:
     else:
         table = load("adult")
         X, y, s = table.X.to_numpy(), table.y, table.s
-    plain = min(seconds(LGBMClassifier(n_jobs=arguments.threads, verbose=-1).fit, X, y)[0] for _ in range(3))
+    plain = min(
+        seconds(LGBMClassifier(n_jobs=arguments.threads, verbose=-1).fit, X, y)[0] for _ in range(3)
+    )
     print(f"{len(y):,} rows of {X.shape[1]} columns; LightGBM {plain:.2f} s of CPU")
     for aim in ("score", "rank", "decision"):
         model = ParityClassifier(aim=aim, n_jobs=arguments.threads, random_state=0)
         cpu, wall = seconds(model.fit, X, y, sensitive_features=s)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        print(f"aim {aim}: {cpu:.1f} s of CPU ({cpu / plain:.1f} times), {wall:.1f} s, peak {peak:.2f} GB", flush=True)
+        print(
+            f"aim {aim}: {cpu:.1f} s of CPU ({cpu / plain:.1f} times), {wall:.1f} s, peak {peak:.2f} GB",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

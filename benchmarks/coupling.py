@@ -49,7 +49,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 from threadpoolctl import threadpool_limits
 
-from frhsic import FRHSICClassifier, FRHSICRegressor, ParityCoupling, ParityEncoder, gdp, load_dataset
+from frhsic import (
+    FRHSICClassifier,
+    FRHSICRegressor,
+    ParityCoupling,
+    ParityEncoder,
+    gdp,
+    load_dataset,
+)
 
 TAKEN_OUT: dict[str, tuple[str, ...]] = {
     "adult": ("hours-per-week", "sex=Female", "marital-status=Married-civ-spouse"),
@@ -85,7 +92,9 @@ class Rows(NamedTuple):
 def typed(name: str) -> Rows:
     """Return a dataset with one categorical column for each source of indicators, its targets taken out, and S."""
     data = load_dataset(name)
-    columns: dict[str, Any] = {f.source: data.X[f.name] for f in data.features if f.kind == "numeric"}
+    columns: dict[str, Any] = {
+        f.source: data.X[f.name] for f in data.features if f.kind == "numeric"
+    }
     for source in dict.fromkeys(f.source for f in data.features if f.kind == "indicator"):
         levels = [f for f in data.features if f.source == source]
         indicators = data.X[[f.name for f in levels]].to_numpy()
@@ -93,7 +102,9 @@ def typed(name: str) -> Rows:
         columns[source] = pd.Categorical.from_codes(codes, [str(f.level) for f in levels])
     targets = data.X[list(TAKEN_OUT[name])].assign(target=data.y.to_numpy())
     sources = {f.source for f in data.features if f.name in TAKEN_OUT[name]}
-    X = pd.DataFrame({column: values for column, values in columns.items() if column not in sources})
+    X = pd.DataFrame(
+        {column: values for column, values in columns.items() if column not in sources}
+    )
     return Rows(X, targets, data.s.to_numpy(np.float64))
 
 
@@ -101,7 +112,11 @@ def split(rows: Rows, seed: int) -> tuple[Rows, Rows]:
     n = len(rows.s)
     order = np.random.default_rng([seed, n]).permutation(n)
     return tuple(
-        Rows(rows.X.iloc[i].reset_index(drop=True), rows.targets.iloc[i].reset_index(drop=True), rows.s[i])
+        Rows(
+            rows.X.iloc[i].reset_index(drop=True),
+            rows.targets.iloc[i].reset_index(drop=True),
+            rows.s[i],
+        )
         for i in (order[: int(0.6 * n)], order[int(0.8 * n) :])
     )
 
@@ -115,7 +130,9 @@ def matrix(X: pd.DataFrame) -> np.ndarray:
             blocks.append(np.eye(len(column.cat.categories) + 1)[column.cat.codes.to_numpy()])
         else:
             values = column.to_numpy(np.float64)
-            blocks.append(np.column_stack([np.nan_to_num(values, nan=np.nanmedian(values)), np.isnan(values)]))
+            blocks.append(
+                np.column_stack([np.nan_to_num(values, nan=np.nanmedian(values)), np.isnan(values)])
+            )
     return np.concatenate(blocks, axis=1)
 
 
@@ -130,37 +147,57 @@ def same_columns(Z: Pair) -> tuple[np.ndarray, np.ndarray]:
 def probe(kind: str, seed: int = 0) -> Any:
     if kind == "boosted":
         return lightgbm.LGBMRegressor(
-            n_estimators=100, num_leaves=15, learning_rate=0.08, n_jobs=1, verbose=-1, random_state=seed
+            n_estimators=100,
+            num_leaves=15,
+            learning_rate=0.08,
+            n_jobs=1,
+            verbose=-1,
+            random_state=seed,
         )
     if kind == "extra trees":
-        return ExtraTreesRegressor(50, min_samples_leaf=10, max_features=0.4, n_jobs=1, random_state=seed)
+        return ExtraTreesRegressor(
+            50, min_samples_leaf=10, max_features=0.4, n_jobs=1, random_state=seed
+        )
     if kind == "ridge":
         return make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 5, 8)))
     if kind == "neighbors":
         return KNeighborsRegressor(100, n_jobs=1)
     network = MLPRegressor(
-        hidden_layer_sizes=(64,), alpha=10.0, early_stopping=True, max_iter=40, batch_size=256, random_state=seed
+        hidden_layer_sizes=(64,),
+        alpha=10.0,
+        early_stopping=True,
+        max_iter=40,
+        batch_size=256,
+        random_state=seed,
     )
     return make_pipeline(StandardScaler(), network)
 
 
-def r2(kind: str, z: tuple[np.ndarray, np.ndarray], t: np.ndarray, t_new: np.ndarray) -> tuple[float, float]:
+def r2(
+    kind: str, z: tuple[np.ndarray, np.ndarray], t: np.ndarray, t_new: np.ndarray
+) -> tuple[float, float]:
     """Return R² on new rows of a probe that was fitted to others, and its standard error."""
     rows = NETWORK_ROWS if kind == "network" else PROBED_ROWS
     center, scale = t.mean(), t.std()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        predicted = probe(kind).fit(z[0][:rows], (t[:rows] - center) / scale).predict(z[1]) * scale + center
+        predicted = (
+            probe(kind).fit(z[0][:rows], (t[:rows] - center) / scale).predict(z[1]) * scale + center
+        )
     gain = ((t_new - center) ** 2 - (t_new - predicted) ** 2) / ((t_new - center) ** 2).mean()
     return float(gain.mean()), float(gain.std() / np.sqrt(len(gain)))
 
 
-def beyond(s: np.ndarray, targets: np.ndarray, s_new: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def beyond(
+    s: np.ndarray, targets: np.ndarray, s_new: np.ndarray, new: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Take the mean given S out of each target: a spline in the ranks of S, fitted to the training rows."""
     order = np.sort(s)
 
     def ranks(values: np.ndarray) -> np.ndarray:
-        return (np.searchsorted(order, values) + np.searchsorted(order, values, side="right"))[:, None] / (2 * len(s))
+        return (np.searchsorted(order, values) + np.searchsorted(order, values, side="right"))[
+            :, None
+        ] / (2 * len(s))
 
     means = make_pipeline(SplineTransformer(12), Ridge(1e-3)).fit(ranks(s), targets)
     return targets - means.predict(ranks(s)), new - means.predict(ranks(s_new))
@@ -178,7 +215,9 @@ def erased(Z: tuple[np.ndarray, np.ndarray], s: np.ndarray) -> tuple[np.ndarray,
     return tuple(z - (z - Z[0].mean(axis=0)) @ off for z in Z)
 
 
-def repaired(Z: tuple[np.ndarray, np.ndarray], fit: Rows, new: Rows) -> tuple[np.ndarray, np.ndarray]:
+def repaired(
+    Z: tuple[np.ndarray, np.ndarray], fit: Rows, new: Rows
+) -> tuple[np.ndarray, np.ndarray]:
     """Full repair on ten bands of S, each table by itself, as in AIF360's DisparateImpactRemover.
 
     A value becomes the median, over the bands, of the values at its rank (Feldman et al. 2015).
@@ -187,20 +226,26 @@ def repaired(Z: tuple[np.ndarray, np.ndarray], fit: Rows, new: Rows) -> tuple[np
     result = []
     for z, rows in zip(Z, (fit, new)):
         band = np.searchsorted(edges, rows.s, side="right")
-        quantiles = [np.quantile(z[band == b], levels, axis=0, method="nearest") for b in np.unique(band)]
+        quantiles = [
+            np.quantile(z[band == b], levels, axis=0, method="nearest") for b in np.unique(band)
+        ]
         median = np.quantile(np.array(quantiles), 0.5, axis=0, method="lower")
         ranks = pd.DataFrame(z).groupby(band).rank(method="average", pct=True).to_numpy()
         result.append(np.take_along_axis(median, np.rint(ranks * 100).astype(int), axis=0))
     return tuple(result)
 
 
-def representation(method: str, fit: Rows, new: Rows) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, Any]]:
+def representation(
+    method: str, fit: Rows, new: Rows
+) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, Any]]:
     """Return Z of the training rows and of the others as matrices, and what is to be noted."""
     if method == "raw":
         return same_columns((fit.X, new.X)), {}
     if method in COUPLINGS:
         model = ParityCoupling(random_state=0, n_jobs=1)
-        Z = model.fit_transform(fit.X, fit.targets if method == "named" else None, sensitive_features=fit.s)
+        Z = model.fit_transform(
+            fit.X, fit.targets if method == "named" else None, sensitive_features=fit.s
+        )
         Z_new = model.transform(new.X, sensitive_features=new.s)
         return same_columns((Z, Z_new)), {"untouched": model.untouched_}
     if method == "leace":
@@ -230,13 +275,16 @@ def leak_task(name: str, method: str, seed: int) -> dict[str, Any]:
         record["shuffled"] = {kind: r2(kind, z, *shuffled) for kind in probes}
         noise = np.sqrt(0.98 / 0.02) * fit.s.std()
         hidden = tuple(
-            np.column_stack([part, s + noise * rng.normal(size=len(s))]) for part, s in zip(z, (fit.s, new.s))
+            np.column_stack([part, s + noise * rng.normal(size=len(s))])
+            for part, s in zip(z, (fit.s, new.s))
         )
         record["planted"] = {kind: r2(kind, hidden, fit.s, new.s) for kind in probes}
     targets = [part.targets.fillna(fit.targets.mean()).to_numpy(np.float64) for part in (fit, new)]
     residual = beyond(fit.s, targets[0], new.s, targets[1])
     record["recovery"] = {
-        column: max(r2(kind, z, residual[0][:, j], residual[1][:, j])[0] for kind in ("ridge", "boosted"))
+        column: max(
+            r2(kind, z, residual[0][:, j], residual[1][:, j])[0] for kind in ("ridge", "boosted")
+        )
         for j, column in enumerate(fit.targets)
     }
     return record
@@ -250,7 +298,9 @@ def told(kind: str, columns: np.ndarray, s: np.ndarray) -> tuple[float, float]:
 
 def counts(rows: pd.DataFrame, among: pd.DataFrame) -> np.ndarray:
     """Return how often each row occurs in a table."""
-    keys, others = (pd.util.hash_pandas_object(table.astype(str), index=False) for table in (rows, among))
+    keys, others = (
+        pd.util.hash_pandas_object(table.astype(str), index=False) for table in (rows, among)
+    )
     return keys.map(others.value_counts()).fillna(0).to_numpy(np.float64)
 
 
@@ -265,10 +315,14 @@ def attack_task(name: str) -> dict[str, Any]:
     record: dict[str, Any] = {
         "Z alone": told("boosted", z, s),
         "count in its own table": told("boosted", np.column_stack([z, counts(Z, Z)]), s),
-        "count in another released table": told("boosted", np.column_stack([z_new, counts(Z_new, Z)]), new.s),
+        "count in another released table": told(
+            "boosted", np.column_stack([z_new, counts(Z_new, Z)]), new.s
+        ),
     }
     x_new = same_columns((fit.X, new.X))[1]
-    changed = (pd.DataFrame(z_new) != pd.DataFrame(same_columns((Z, new.X))[1])).any(axis=1).to_numpy()
+    changed = (
+        (pd.DataFrame(z_new) != pd.DataFrame(same_columns((Z, new.X))[1])).any(axis=1).to_numpy()
+    )
     record["raw columns"] = told("boosted", x_new, new.s)
     record["which rows changed"] = told("boosted", np.column_stack([z_new, changed]), new.s)
     releases = []
@@ -279,12 +333,15 @@ def attack_task(name: str) -> dict[str, Any]:
         if len(releases) in (2, 5, 20):
             agree = np.sum([counts_equal(releases[0], one) for one in releases], axis=0)
             every = np.concatenate([codes(one) for one in releases], axis=1)
-            record[f"{len(releases)} releases"] = told("boosted", np.column_stack([every, agree]), new.s)
+            record[f"{len(releases)} releases"] = told(
+                "boosted", np.column_stack([every, agree]), new.s
+            )
     pool = fit.X[model.pool_]
     for size, rows in ((1, 600), (100, 3000), (1000, len(new.s) // 1000 * 1000)):
         fresh = copy.deepcopy(model)
         parts = [
-            fresh.transform(new.X[i : i + size], sensitive_features=new.s[i : i + size]) for i in range(0, rows, size)
+            fresh.transform(new.X[i : i + size], sensitive_features=new.s[i : i + size])
+            for i in range(0, rows, size)
         ]
         batch = pd.concat(parts)
         both = same_columns((Z, batch))
@@ -297,7 +354,9 @@ def attack_task(name: str) -> dict[str, Any]:
 
 def codes(X: pd.DataFrame) -> np.ndarray:
     categories = X.select_dtypes("category").apply(lambda column: column.cat.codes)
-    return np.column_stack([X.select_dtypes("number").to_numpy(np.float64), categories.to_numpy(np.float64)])
+    return np.column_stack(
+        [X.select_dtypes("number").to_numpy(np.float64), categories.to_numpy(np.float64)]
+    )
 
 
 def counts_equal(a: pd.DataFrame, b: pd.DataFrame) -> np.ndarray:
@@ -337,7 +396,9 @@ def heads_task(name: str, seed: int) -> dict[str, Any]:
                 gap = gdp(scores, new.s, resamples=0)
                 pvalue = f_oneway(*(scores[groups == group] for group in np.unique(groups))).pvalue
                 fitted = float(np.corrcoef(scores, new.targets.iloc[:, j])[0, 1])
-                heads.append([method, kind, j, float(gap) / float(scores.std()), float(pvalue), fitted])
+                heads.append(
+                    [method, kind, j, float(gap) / float(scores.std()), float(pvalue), fitted]
+                )
     return {"heads": heads}
 
 
@@ -353,7 +414,11 @@ def scale_task(name: str) -> dict[str, Any]:
     model = ParityCoupling(random_state=0, n_jobs=1)
     model.fit_transform(X, sensitive_features=s)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    return {"rows": len(X), "cpu seconds": time.process_time() - start, "more memory, GB": memory / 2**20}
+    return {
+        "rows": len(X),
+        "cpu seconds": time.process_time() - start,
+        "more memory, GB": memory / 2**20,
+    }
 
 
 def tasks() -> dict[str, Callable[[], dict[str, Any]]]:
@@ -365,8 +430,15 @@ def tasks() -> dict[str, Callable[[], dict[str, Any]]]:
         for seed in range(3)
         for method, name in product(METHODS if seed == 0 else METHODS[:3], TAKEN_OUT)
     ]
-    every |= {f"leak {name} {method} {seed}": partial(leak_task, name, method, seed) for name, method, seed in leaks}
-    return every | {f"heads {name} {seed}": partial(heads_task, name, seed) for seed in range(10) for name in HEADED}
+    every |= {
+        f"leak {name} {method} {seed}": partial(leak_task, name, method, seed)
+        for name, method, seed in leaks
+    }
+    return every | {
+        f"heads {name} {seed}": partial(heads_task, name, seed)
+        for seed in range(10)
+        for name in HEADED
+    }
 
 
 def measured(key: str, task: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -378,7 +450,11 @@ def measured(key: str, task: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 def run(out: Path, jobs: int, wanted: Sequence[str]) -> None:
     known = {record["key"] for record in records(out)}
-    left = {key: task for key, task in tasks().items() if key not in known and all(word in key for word in wanted)}
+    left = {
+        key: task
+        for key, task in tasks().items()
+        if key not in known and all(word in key for word in wanted)
+    }
     with out.open("a") as file:
         parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="all")
         for record in parallel(delayed(measured)(key, task) for key, task in left.items()):
@@ -402,19 +478,27 @@ def report(out: Path) -> None:
         print(f"\n{name}, {method}, {len(group)} splits; raw R² {best:.3f}", end="")
         if method in COUPLINGS:
             print(f", untouched {np.mean([r['untouched'] for r in group]):.2f}", end="")
-        recovery, base = (np.mean([list(r["recovery"].values()) for r in some], axis=0) for some in (group, raw))
-        print(f", recovery {100 * recovery.mean() / base.mean():.0f} % {(100 * recovery / base).round().tolist()}")
+        recovery, base = (
+            np.mean([list(r["recovery"].values()) for r in some], axis=0) for some in (group, raw)
+        )
+        print(
+            f", recovery {100 * recovery.mean() / base.mean():.0f} % {(100 * recovery / base).round().tolist()}"
+        )
         for kind in group[0]["leak"]:
             mean, error = np.mean([r["leak"][kind] for r in group], axis=0)
             error /= np.sqrt(len(group))
             print(f"  {kind:12} leak {mean:7.4f} ± {error:.4f}", end="")
             if "planted" in group[0]:
                 shuffled, planted = (
-                    np.mean([r[what][kind] for r in group], axis=0) for what in ("shuffled", "planted")
+                    np.mean([r[what][kind] for r in group], axis=0)
+                    for what in ("shuffled", "planted")
                 )
                 reads = np.mean([r["leak"][kind][0] for r in raw]) / best
                 finds = planted[0] - max(mean, 0) > 0 and planted[0] > shuffled[0] + 2 * error
-                print(f"  shuffled {shuffled[0]:7.4f}  reads {reads:.0%} of raw  planted {planted[0]:.4f}", end="")
+                print(
+                    f"  shuffled {shuffled[0]:7.4f}  reads {reads:.0%} of raw  planted {planted[0]:.4f}",
+                    end="",
+                )
                 print("" if reads >= 0.8 and finds else "  does not count", end="")
             print()
     for record in every:
@@ -423,28 +507,43 @@ def report(out: Path) -> None:
             for attack, (value, error) in record["attacks"].items():
                 print(f"  {attack:34} R² {value:7.4f} ± {error:.4f}")
         if "cpu seconds" in record:
-            print(f"\n{record['key']}: {record['rows']:,} rows, {record['cpu seconds']:.0f} s of CPU, ", end="")
+            print(
+                f"\n{record['key']}: {record['rows']:,} rows, {record['cpu seconds']:.0f} s of CPU, ",
+                end="",
+            )
             print(f"{record['more memory, GB']:.1f} GB")
     heads = pd.DataFrame(
-        [[*record["key"].split()[1:], *head] for record in every for head in record.get("heads", ())],
+        [
+            [*record["key"].split()[1:], *head]
+            for record in every
+            for head in record.get("heads", ())
+        ],
         columns=["table", "split", "method", "kind", "target", "gdp", "pvalue", "fit"],
     )
     for (name, method), group in heads.groupby(["table", "method"]):
         share = (group.pvalue < 0.05).groupby(group.split).mean()
         error = share.std() / np.sqrt(len(share))
         gap = group.groupby("split").gdp.mean()
-        print(f"{name}, {method}: {len(group) // len(share)} heads on {len(share)} splits, ", end="")
+        print(
+            f"{name}, {method}: {len(group) // len(share)} heads on {len(share)} splits, ", end=""
+        )
         print(f"standardized GDP {gap.mean():.4f}", end="")
-        print(f" ± {gap.std() / np.sqrt(len(gap)):.4f}, beyond chance at .05: {share.mean():.3f} ± {error:.3f}")
+        print(
+            f" ± {gap.std() / np.sqrt(len(gap)):.4f}, beyond chance at .05: {share.mean():.3f} ± {error:.3f}"
+        )
     print(f"\n{sum(record['cpu'] for record in every) / 60:.0f} minutes of CPU")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("command", choices=("run", "report"))
     parser.add_argument("--out", type=Path, default=RECORDS)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--only", nargs="*", default=(), help="measure the keys that hold all of these words")
+    parser.add_argument(
+        "--only", nargs="*", default=(), help="measure the keys that hold all of these words"
+    )
     options = parser.parse_args()
     if options.command == "run":
         run(options.out, options.jobs, options.only)

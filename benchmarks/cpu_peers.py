@@ -61,8 +61,12 @@ class Comparison:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="hsic,distance,gamma,audit", help="sections, separated by commas")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", default="hsic,distance,gamma,audit", help="sections, separated by commas"
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies all numbers of rows")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -78,12 +82,18 @@ def main() -> None:
     records = [record for record in old if record["section"] not in sections]
     heads = f"{'ours s':>8}{'peer s':>8}{'ratio':>8}{'MB':>6}{'MB':>7}"
     print(f"{'task':<44}{'n':>7}{'d':>4}  {'peer':<13}{heads}  difference")
-    content = {"threads": torch.get_num_threads(), "torch": torch.__version__, "machine": hardware(torch.device("cpu"))}
+    content = {
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "machine": hardware(torch.device("cpu")),
+    }
     for comparison in comparisons(options.scale):
         if comparison.section in sections and comparison.peer in installed:
             records.append(measured(comparison, options.repeats))
             print(line(records[-1]), flush=True)
-            options.out.write_text(json.dumps({**content, "peers": installed, "records": records}, indent=1) + "\n")
+            options.out.write_text(
+                json.dumps({**content, "peers": installed, "records": records}, indent=1) + "\n"
+            )
 
 
 def sample(n: int, columns: int) -> tuple[Rows, Rows]:
@@ -96,18 +106,43 @@ def sample(n: int, columns: int) -> tuple[Rows, Rows]:
 
 def comparisons(scale: float) -> Iterator[Comparison]:
     few, some, many = (max(60, int(scale * n)) for n in (2000, 5000, 10_000))
-    part, limit = "p-value and distance correlation alone", "p-value of a gamma with the moments of the limit"
+    part, limit = (
+        "p-value and distance correlation alone",
+        "p-value of a gamma with the moments of the limit",
+    )
     for d in (1, 50):
         w = math.sqrt(d)
-        ratio, hsic_learn, hsic_keops = partial(hyppo_given, w), partial(causal_learn_hsic, w), partial(keops_hsic, w)
-        yield Comparison("hsic", "HSIC divided by its norms", "hyppo", some, d, ours_effect(w), ratio, "its root")
-        yield Comparison("hsic", "HSIC", "causal-learn", some, d, ours_hsic(w), hsic_learn, "times n²")
+        ratio, hsic_learn, hsic_keops = (
+            partial(hyppo_given, w),
+            partial(causal_learn_hsic, w),
+            partial(keops_hsic, w),
+        )
+        yield Comparison(
+            "hsic", "HSIC divided by its norms", "hyppo", some, d, ours_effect(w), ratio, "its root"
+        )
+        yield Comparison(
+            "hsic", "HSIC", "causal-learn", some, d, ours_hsic(w), hsic_learn, "times n²"
+        )
         yield Comparison("hsic", "HSIC", "pykeops", some, d, ours_hsic(w), hsic_keops)
-        n, note = (some, "O(n log n)") if d == 1 else (few, "holds n² d numbers, hence the smaller n")
-        yield Comparison("distance", "distance correlation", "dcor", n, d, ours_distance, dcor_distance, note)
+        n, note = (
+            (some, "O(n log n)") if d == 1 else (few, "holds n² d numbers, hence the smaller n")
+        )
+        yield Comparison(
+            "distance", "distance correlation", "dcor", n, d, ours_distance, dcor_distance, note
+        )
         test = partial(causal_learn_test, w)
         yield Comparison("gamma", "gamma test", "causal-learn", many, d, ours_gamma(w), test, limit)
-    yield Comparison("audit", "audit of a score", "hyppo", some, 1, ours_audit, hyppo_dcor_audit, part, same=False)
+    yield Comparison(
+        "audit",
+        "audit of a score",
+        "hyppo",
+        some,
+        1,
+        ours_audit,
+        hyppo_dcor_audit,
+        part,
+        same=False,
+    )
 
 
 # --- ours -----------------------------------------------------------------------------------------------------------
@@ -119,7 +154,9 @@ def ours_hsic(width: float) -> Call:
 
 def ours_effect(width: float) -> Call:
     return lambda z, s: (
-        gamma_test_two_moments(z, s, Gaussian(width), Gaussian(width), moments="permutation").effect_size
+        gamma_test_two_moments(
+            z, s, Gaussian(width), Gaussian(width), moments="permutation"
+        ).effect_size
     )
 
 
@@ -141,7 +178,9 @@ def ours_audit(z: Rows, s: Rows) -> float:
 def hyppo_given(width: float) -> Call:
     from hyppo.independence import Hsic
 
-    return lambda z, s: float(Hsic(bias=True, gamma=1 / (2 * width**2)).statistic(z, s)) ** 2  # it gives the root
+    return lambda z, s: (
+        float(Hsic(bias=True, gamma=1 / (2 * width**2)).statistic(z, s)) ** 2
+    )  # it gives the root
 
 
 def causal_learn_hsic(width: float) -> Call:
@@ -157,7 +196,9 @@ def causal_learn_hsic(width: float) -> Call:
 def causal_learn_test(width: float) -> Call:
     from causallearn.utils.KCI.KCI import KCI_UInd
 
-    return lambda z, s: float(KCI_UInd(est_width="manual", kwidthx=width, kwidthy=1.0).compute_pvalue(z, s)[0])
+    return lambda z, s: float(
+        KCI_UInd(est_width="manual", kwidthx=width, kwidthy=1.0).compute_pvalue(z, s)[0]
+    )
 
 
 def keops_hsic(width: float) -> Call:
@@ -165,7 +206,9 @@ def keops_hsic(width: float) -> Call:
 
     def gram(x: Rows, bandwidth: float) -> Any:
         x = torch.tensor(x)
-        return (-((LazyTensor(x[:, None]) - LazyTensor(x[None])) ** 2).sum(-1) / (2 * bandwidth**2)).exp()
+        return (
+            -((LazyTensor(x[:, None]) - LazyTensor(x[None])) ** 2).sum(-1) / (2 * bandwidth**2)
+        ).exp()
 
     def call(z: Rows, s: Rows) -> float:
         n, k, l = len(z), gram(z, width), gram(s, 1.0)
@@ -205,7 +248,9 @@ def measured(comparison: Comparison, repeats: int) -> dict[str, Any]:
     values, memory = {}, dict.fromkeys(calls, 0.0)
     for _ in range(repeats):
         for side, call in calls.items():
-            Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts again from what is resident now
+            Path("/proc/self/clear_refs").write_text(
+                "5"
+            )  # VmHWM starts again from what is resident now
             before = resident("VmRSS")
             start = time.process_time()
             values[side] = quietly(call, z, s)

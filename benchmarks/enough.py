@@ -29,7 +29,9 @@ RARE = -3.65
 """What is added to the log-odds so that 6 of 100 applicants are hired."""
 
 
-def applicants(n: int, seed: int, *, shift: float = 0.0) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
+def applicants(
+    n: int, seed: int, *, shift: float = 0.0
+) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
     """Return features, hired or not, and age: experience counts and depends on age. `shift` moves log-odds."""
     rng = np.random.default_rng(seed)
     age = rng.uniform(20, 65, size=n).round()
@@ -43,7 +45,9 @@ def applicants(n: int, seed: int, *, shift: float = 0.0) -> tuple[pd.DataFrame, 
 
 
 def show_audit(draws: int) -> None:
-    print("\n| rows | half width, scores | half width, decisions | share of gaps found, scores | share, decisions |")
+    print(
+        "\n| rows | half width, scores | half width, decisions | share of gaps found, scores | share, decisions |"
+    )
     print("|---|---|---|---|---|")
     for n in (200, 500, 1000, 2000, 5000, 20_000):
         widths, pvalues = np.array([audited(n, seed) for seed in range(draws)]).transpose(2, 0, 1)
@@ -65,13 +69,19 @@ def audited(n: int, seed: int) -> list[tuple[float, float]]:
 
 
 def trained(
-    seed: int, weight: float = 10.0, epochs: int = MOST_EPOCHS, known: float = 1.0, shift: float = 0.0
+    seed: int,
+    weight: float = 10.0,
+    epochs: int = MOST_EPOCHS,
+    known: float = 1.0,
+    shift: float = 0.0,
 ) -> tuple[float, float, float, float, float]:
     """Return accuracy, GDP, AUC, gain in log loss over a constant and base rate of a model on new rows."""
     X, y, age = applicants(TRAIN, seed=2 * seed, shift=shift)
     X_new, y_new, age_new = applicants(20_000 if shift else 5000, seed=2 * seed + 1, shift=shift)
     age = age.where(np.random.default_rng(seed).random(TRAIN) < known)
-    model = FRHSICClassifier(penalty_weight=weight, training=Training(epochs=epochs), random_state=seed)
+    model = FRHSICClassifier(
+        penalty_weight=weight, training=Training(epochs=epochs), random_state=seed
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         scores = model.fit(X, y, sensitive_features=age).predict_proba(X_new)[:, 1]
@@ -93,9 +103,13 @@ def show_models(seeds: int) -> None:
 
 
 def show_rare(seeds: int) -> None:
-    print("\n| penalty weight | accuracy | AUC | gain kept | GDP | GDP by base rate |\n|---|---|---|---|---|---|")
+    print(
+        "\n| penalty weight | accuracy | AUC | gain kept | GDP | GDP by base rate |\n|---|---|---|---|---|---|"
+    )
     weights = (0.0, 1.0, 10.0, 30.0)
-    rows = np.array([[trained(seed, weight, shift=RARE) for weight in weights] for seed in range(seeds)]).mean(0)
+    rows = np.array(
+        [[trained(seed, weight, shift=RARE) for weight in weights] for seed in range(seeds)]
+    ).mean(0)
     print(f"| a constant | {1 - rows[0, 4]:.3f} | .500 | 0 % | 0 | 0 % |")
     for weight, (accuracy, gap, auc, gain, rate) in zip(weights, rows):
         kept, share = gain / rows[0, 3], gap / rate
@@ -103,7 +117,9 @@ def show_rare(seeds: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=40, help="tables that are audited")
     parser.add_argument("--seeds", type=int, default=3, help="models of each kind")
     options = parser.parse_args()

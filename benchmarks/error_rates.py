@@ -74,8 +74,17 @@ RESAMPLES = 99
 LEVEL = 0.05
 BLOCK = 25
 """Draws of a cell between two saves."""
-DOUBT, RATIO_DOUBT, CAUTION = "gdp, not trusted", "correlation_ratio, not trusted", "conditional_test, caution"
-DOUBT_OF = {"gdp": DOUBT, "standardized_gdp": DOUBT, "bound of gdp": DOUBT, "correlation_ratio": RATIO_DOUBT}
+DOUBT, RATIO_DOUBT, CAUTION = (
+    "gdp, not trusted",
+    "correlation_ratio, not trusted",
+    "conditional_test, caution",
+)
+DOUBT_OF = {
+    "gdp": DOUBT,
+    "standardized_gdp": DOUBT,
+    "bound of gdp": DOUBT,
+    "correlation_ratio": RATIO_DOUBT,
+}
 
 Array = np.ndarray
 Noise = Callable[[Array, Array, np.random.Generator], Array]
@@ -84,7 +93,9 @@ GRID = 400_000
 
 
 def normal(size: float | Callable[[Array], Array]) -> Noise:
-    return lambda mean, u, rng: mean + (size(u) if callable(size) else size) * rng.standard_normal(len(u))
+    return lambda mean, u, rng: (
+        mean + (size(u) if callable(size) else size) * rng.standard_normal(len(u))
+    )
 
 
 def decisions(mean: Array, u: Array, rng: np.random.Generator) -> Array:
@@ -96,10 +107,16 @@ def added(noise: Callable[[Array, np.random.Generator], Array]) -> Noise:
 
 
 def log_normal(sigma: float, scale: Callable[[Array], Array]) -> Noise:
-    return added(lambda u, rng: scale(u) * (np.exp(sigma * rng.standard_normal(len(u))) - np.exp(sigma**2 / 2)))
+    return added(
+        lambda u, rng: (
+            scale(u) * (np.exp(sigma * rng.standard_normal(len(u))) - np.exp(sigma**2 / 2))
+        )
+    )
 
 
-def levels(shares: list[float], values: list[float]) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+def levels(
+    shares: list[float], values: list[float]
+) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
     """Return the quantiles of an S with some levels, and a mean that has a value at each."""
     ends = np.cumsum(shares)[:-1] / np.sum(shares)
 
@@ -227,7 +244,13 @@ SMOOTH = (
 """Laws on which the interval before these changes was valid."""
 
 HARD = (
-    Law("flat, logistic of a normal", same, lambda u: np.full_like(u, logistic_mean()), logistic, independent=True),
+    Law(
+        "flat, logistic of a normal",
+        same,
+        lambda u: np.full_like(u, logistic_mean()),
+        logistic,
+        independent=True,
+    ),
     Law("flat, log-normal", same, flat(0.0), log_normal(1.0, flat(1.0)), independent=True),
     Law("flat, nine in ten zeros", same, flat(0.0), zeros_in(0.9, 1.0), independent=True),
     Law("flat decisions, rate .02", same, flat(0.02), decisions, independent=True),
@@ -256,7 +279,9 @@ SETS = {"smooth": SMOOTH, "hard": HARD, "aside": ASIDE}
 LAWS = {law.name: law for laws in SETS.values() for law in laws}
 
 
-def sample(law: Law, n: int, design: str, rng: np.random.Generator) -> tuple[Array, Array, dict[str, Array]]:
+def sample(
+    law: Law, n: int, design: str, rng: np.random.Generator
+) -> tuple[Array, Array, dict[str, Array]]:
     """Draw scores, S, and the weights or clusters, again where S has one value in all rows."""
     options: dict[str, Array] = {}
     if design == "weights":  # density 1 / w, up to a factor, with w from 1/2 to 3/2
@@ -273,7 +298,9 @@ def sample(law: Law, n: int, design: str, rng: np.random.Generator) -> tuple[Arr
     return (f, s, options) if np.ptp(s) > 0 else sample(law, n, design, rng)
 
 
-def outcomes(law: Law, n: int, design: str, rng: np.random.Generator) -> dict[str, tuple[float, float]]:
+def outcomes(
+    law: Law, n: int, design: str, rng: np.random.Generator
+) -> dict[str, tuple[float, float]]:
     """Return, for each measure, whether it erred and the width of its interval (NaN for a test)."""
     f, s, options = sample(law, n, design, rng)
     results: dict[str, tuple[float, float]] = {}
@@ -288,7 +315,9 @@ def outcomes(law: Law, n: int, design: str, rng: np.random.Generator) -> dict[st
     results["bound of gdp"] = float(gap.bound < law.gdp - 1e-9), gap.bound
     results[DOUBT] = float(not gap.trusted), math.nan
     if np.ptp(f) > 0:
-        scaled = largest_gap([column.standardized()], settings)  # with the same resamples, as in an audit
+        scaled = largest_gap(
+            [column.standardized()], settings
+        )  # with the same resamples, as in an audit
         interval("standardized_gdp", scaled.interval, law.gdp / math.sqrt(law.variance))
         if design != "clusters":
             share = law.grid[1].var() / law.variance
@@ -297,11 +326,17 @@ def outcomes(law: Law, n: int, design: str, rng: np.random.Generator) -> dict[st
             results[RATIO_DOUBT] = float(not ratio.trusted), math.nan
     curve = gdp_curve(f, s, **options)
     places, means = law.grid
-    first, last = np.searchsorted(places, curve.start), np.searchsorted(places, curve.end, side="right")
+    first, last = (
+        np.searchsorted(places, curve.start),
+        np.searchsorted(places, curve.end, side="right"),
+    )
     truths = np.array([means[a : max(b, a + 1)].mean() for a, b in zip(first, last)])
     held = ((curve.lower - 1e-9 <= truths) & (truths <= curve.upper + 1e-9)).all()
     widths = (curve.upper - curve.lower)[np.isfinite(curve.upper)]
-    results["gdp_curve, all groups"] = float(not held), float(widths.mean()) if len(widths) else math.nan
+    results["gdp_curve, all groups"] = (
+        float(not held),
+        float(widths.mean()) if len(widths) else math.nan,
+    )
     near = local_mean(f, s, float(np.median(s)), **options)
     a, b = np.searchsorted(places, near.start), np.searchsorted(places, near.end, side="right")
     interval("local_mean", near.interval, float(means[a : max(b, a + 1)].mean() - means.mean()))
@@ -336,7 +371,10 @@ def correlated(rho: float, n: int, rng: np.random.Generator) -> dict[str, tuple[
     if rho:
         above = gamma_test(z, s, one, one, epsilon=truth).pvalue_epsilon
         results["gamma_test(epsilon=), test"] = float(above <= LEVEL), math.nan
-        results["equivalence_test, test"] = float(equivalence_test(z, s, truth, one, one).pvalue <= LEVEL), math.nan
+        results["equivalence_test, test"] = (
+            float(equivalence_test(z, s, truth, one, one).pvalue <= LEVEL),
+            math.nan,
+        )
     return results
 
 
@@ -348,7 +386,9 @@ def independent(
     if n <= 100:
         tests["permutation_test"] = permutation_test(z, s, resamples=99, random_state=seed)
         tests["aggregated_test"] = aggregated_test(z, s, resamples=99, random_state=seed)
-    return {f"{name}, test": (float(test.pvalue <= LEVEL), math.nan) for name, test in tests.items()}
+    return {
+        f"{name}, test": (float(test.pvalue <= LEVEL), math.nan) for name, test in tests.items()
+    }
 
 
 def given_y(
@@ -411,11 +451,15 @@ def block(law: str, n: int, design: str, number: int) -> dict[str, list[float]]:
             raise RuntimeError(f"draw {draw} of {law}, {n} rows, {design}") from error
         for name, (error, width) in results.items():
             finite = math.isfinite(width)
-            sums[name] = [a + b for a, b in zip(sums[name], (1, error, width if finite else 0, finite))]
+            sums[name] = [
+                a + b for a, b in zip(sums[name], (1, error, width if finite else 0, finite))
+            ]
     return dict(sums)
 
 
-def timed(job: tuple[str, int, str, int]) -> tuple[tuple[str, int, str, int], dict[str, list[float]], float]:
+def timed(
+    job: tuple[str, int, str, int],
+) -> tuple[tuple[str, int, str, int], dict[str, list[float]], float]:
     start = time.process_time()
     try:
         sums = block(*job)
@@ -437,7 +481,9 @@ def cells(sets: list[str], part: str, rows: list[int]) -> Iterator[tuple[str, in
 
 def missed(records: list[dict[str, Any]]) -> list[str]:
     """Return the cells that miss the criterion."""
-    shares = {(r["law"], r["rows"], r["design"], r["measure"]): r["errors"] / r["draws"] for r in records}
+    shares = {
+        (r["law"], r["rows"], r["design"], r["measure"]): r["errors"] / r["draws"] for r in records
+    }
     lines = []
     for r in records:
         test = r["measure"].endswith("test")
@@ -448,7 +494,9 @@ def missed(records: list[dict[str, Any]]) -> list[str]:
         excused = shares.get((*where, DOUBT_OF.get(r["measure"])), 0) >= 0.9
         if r["errors"] / r["draws"] > most:
             share = f"{r['errors'] / r['draws']:.3f} > {most:.3f}"
-            lines.append(f"{r['measure']}: {where[0]}, {where[1]:,} {where[2]}: {share}{' (excused)' * excused}")
+            lines.append(
+                f"{r['measure']}: {where[0]}, {where[1]:,} {where[2]}: {share}{' (excused)' * excused}"
+            )
     return lines
 
 
@@ -465,7 +513,9 @@ def tables(records: list[dict[str, Any]]) -> str:
         lines += ["|---|" + "---|" * len(columns)]
         for law in dict.fromkeys(law for law, _, _ in chosen):
             lines.append(
-                f"| {law} | " + " | ".join(text(chosen.get((law, *column)), test) for column in columns) + " |"
+                f"| {law} | "
+                + " | ".join(text(chosen.get((law, *column)), test) for column in columns)
+                + " |"
             )
         lines.append("")
     return "\n".join(lines)
@@ -479,14 +529,18 @@ def text(record: dict[str, Any] | None, test: bool) -> str:
     return f"{shown} ({record['width'] / record['widths']:.3g})" if record["widths"] else shown
 
 
-def count(jobs: list[tuple[str, int, str, int]], processes: int, seconds: float) -> Iterator[tuple[Any, ...]]:
+def count(
+    jobs: list[tuple[str, int, str, int]], processes: int, seconds: float
+) -> Iterator[tuple[Any, ...]]:
     """Yield the results of jobs as they come, until the time is over."""
     end = time.monotonic() + seconds
     with multiprocessing.Pool(processes) as pool:  # ended with its processes on leaving
         results = pool.imap_unordered(timed, jobs)
         for _ in jobs:
             try:
-                yield results.next(max(end - time.monotonic(), 0) if math.isfinite(seconds) else None)
+                yield results.next(
+                    max(end - time.monotonic(), 0) if math.isfinite(seconds) else None
+                )
             except multiprocessing.TimeoutError:
                 return
 
@@ -498,11 +552,15 @@ def save(path: Path, records: list[dict[str, Any]]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sets", nargs="+", choices=[*SETS, "others"], default=[*SETS, "others"])
     parser.add_argument("--law", default="", help="part of the names of the laws")
     parser.add_argument("--rows", type=int, nargs="+", default=list(ROWS))
-    parser.add_argument("--draws", type=int, default=400, help="draws of a cell; whole audits have half of them")
+    parser.add_argument(
+        "--draws", type=int, default=400, help="draws of a cell; whole audits have half of them"
+    )
     parser.add_argument("--draws-of-most", type=int, help="draws at 10,000 rows, if fewer")
     parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--jobs", type=int, default=1)
@@ -518,7 +576,11 @@ def main(arguments: list[str] | None = None) -> None:
     jobs = []
     for number in range(0 if options.page else -(-options.draws // BLOCK)):
         for one in cells(options.sets, options.law, options.rows):
-            most = options.draws_of_most if one[1] == max(ROWS) and options.draws_of_most else options.draws
+            most = (
+                options.draws_of_most
+                if one[1] == max(ROWS) and options.draws_of_most
+                else options.draws
+            )
             most = most // 2 if one[0].startswith("audit") else most
             if finished[one] <= number < -(-most // BLOCK):
                 jobs.append((*one, number))
@@ -530,7 +592,10 @@ def main(arguments: list[str] | None = None) -> None:
                 "errors": 0, "width": 0.0, "widths": 0, "seconds": 0.0,
             })  # fmt: skip
             record["blocks"] = max(record["blocks"], number + 1)
-            more = zip(("draws", "errors", "width", "widths", "seconds"), (draws, errors, width, widths, seconds))
+            more = zip(
+                ("draws", "errors", "width", "widths", "seconds"),
+                (draws, errors, width, widths, seconds),
+            )
             record.update({field: float(f"{record[field] + value:.6g}") for field, value in more})
         if time.monotonic() > last + 20:
             save(path, list(records.values()))
@@ -538,7 +603,9 @@ def main(arguments: list[str] | None = None) -> None:
     if jobs:
         save(path, list(records.values()))
     print(tables(list(records.values())))
-    print("Cells that miss the criterion:", *(missed(list(records.values())) or ["none"]), sep="\n- ")
+    print(
+        "Cells that miss the criterion:", *(missed(list(records.values())) or ["none"]), sep="\n- "
+    )
 
 
 if __name__ == "__main__":

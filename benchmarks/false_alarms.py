@@ -43,14 +43,26 @@ def attribute(rng: np.random.Generator, n: int) -> np.ndarray:
 def table(rng: np.random.Generator) -> tuple[pd.DataFrame, list[str]]:
     """Return a table, and the options of an audit of it."""
     n, times = int(rng.integers(300, 2000)), int(rng.choice([1, 1, 3]))
-    person = np.repeat(np.arange(n), times)[:n]  # a person has one value of S and scores that are alike
+    person = np.repeat(np.arange(n), times)[
+        :n
+    ]  # a person has one value of S and scores that are alike
     rate = float(rng.choice([0.03, 0.1, 0.5]))
     chance = rng.beta(2, 2 * (1 - rate) / rate, n)[person]
     chance = np.clip(chance + 0.1 * rng.random(n) * (times > 1), 0, 1)
     late = rng.random(n) < chance
-    score = [chance, np.round(chance, 1), (chance > np.quantile(chance, 0.97)) * 1.0, rng.lognormal(0, 1, n)[person]]
-    frame = pd.DataFrame({"person": person, "s": attribute(rng, n)[person], "p": score[rng.integers(4)]})
-    frame["late"], options = np.where(late, "ja", "nein"), ["-s", "s", "--score", "p", "-t", "late", "--positive", "ja"]
+    score = [
+        chance,
+        np.round(chance, 1),
+        (chance > np.quantile(chance, 0.97)) * 1.0,
+        rng.lognormal(0, 1, n)[person],
+    ]
+    frame = pd.DataFrame(
+        {"person": person, "s": attribute(rng, n)[person], "p": score[rng.integers(4)]}
+    )
+    frame["late"], options = (
+        np.where(late, "ja", "nein"),
+        ["-s", "s", "--score", "p", "-t", "late", "--positive", "ja"],
+    )
     if rng.random() < 0.5:
         options += ["--favourable", "nein"]
     if times > 1:
@@ -71,16 +83,22 @@ def alarms(seed: int, folder: Path) -> list[str]:
     path, out = folder / "table.csv", folder / "report.html"
     messy = seed % 2
     frame.to_csv(path, index=False, sep=";" if messy else ",", decimal="," if messy else ".")
-    result = CliRunner().invoke(app, ["audit", str(path), *options, "--max-rows", "200", "-o", str(out)])
+    result = CliRunner().invoke(
+        app, ["audit", str(path), *options, "--max-rows", "200", "-o", str(out)]
+    )
     if result.exit_code:
         raise RuntimeError(f"table {seed}: {result.stderr}")
-    first = re.search(r'<section id="decision".*?</section>', out.read_text(encoding="utf-8"), re.DOTALL)
+    first = re.search(
+        r'<section id="decision".*?</section>', out.read_text(encoding="utf-8"), re.DOTALL
+    )
     lines = re.findall(r"<p>(.*?)</p>", first.group(0) if first else "", re.DOTALL)
     return [line for line in lines if any(words in line for words in ALARMS)]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tables", type=int, default=100)
     tables, count = parser.parse_args().tables, 0
     with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +108,9 @@ def main() -> None:
             for claim in claims:
                 print(f"table {seed}: {claim}", flush=True)
     low, high = stats.binomtest(count, tables).proportion_ci(0.95)
-    print(f"{count} of {tables} tables with an alarm ({low:.3f} to {high:.3f}); the level is {LEVEL}.")
+    print(
+        f"{count} of {tables} tables with an alarm ({low:.3f} to {high:.3f}); the level is {LEVEL}."
+    )
 
 
 if __name__ == "__main__":

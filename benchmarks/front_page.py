@@ -42,8 +42,21 @@ def frontier(path: Path, dataset: str = "adult") -> None:
     for method, (colour, label) in METHODS.items():
         means = final[final.variant == method].groupby("dial")[["gdp", "loss"]].mean()
         wide = 3 if label == "closed form" else 1.6
-        ax.plot(means.gdp, means.loss, marker="o", markersize=wide + 2, linewidth=wide, color=colour, label=label)
-    ax.set(xlabel="gap along age (GDP), on new rows", ylabel="log loss, on new rows", ylim=(0.3, 0.5), xlim=(0, 0.095))
+        ax.plot(
+            means.gdp,
+            means.loss,
+            marker="o",
+            markersize=wide + 2,
+            linewidth=wide,
+            color=colour,
+            label=label,
+        )
+    ax.set(
+        xlabel="gap along age (GDP), on new rows",
+        ylabel="log loss, on new rows",
+        ylim=(0.3, 0.5),
+        xlim=(0, 0.095),
+    )
     ax.legend(title="Adult census data", alignment="left")
     ax.spines[["top", "right"]].set_visible(False)
     _saved(fig, path)
@@ -57,7 +70,9 @@ def closed_form(path: Path, n: int = 4000, shown: int = 350) -> None:
     test = rng.normal(size=n)
     rating = 50 + 0.6 * experience + 5 * test + rng.normal(0, 5, size=n)
     X = np.column_stack([experience, test])
-    model = ParityRegressor(limit="5%", random_state=0, n_jobs=1).fit(X, rating, sensitive_features=age)
+    model = ParityRegressor(limit="5%", random_state=0, n_jobs=1).fit(
+        X, rating, sensitive_features=age
+    )
     eta, served = model.at(None).predict(X), model.predict(X)
     fig, axes = plt.subplots(1, 3, figsize=(7.4, 3.3), layout="constrained", width_ratios=(1, 1, 1))
     panels = (
@@ -68,9 +83,18 @@ def closed_form(path: Path, n: int = 4000, shown: int = 350) -> None:
     years = np.arange(22, 66, 4)
     for ax, sign, (values, title) in zip(axes, ("", "−", "="), panels):
         ax.scatter(age[:shown], values[:shown], s=6, color="C0", alpha=0.35, linewidths=0)
-        ax.plot(years, [values[abs(age - year) <= 2].mean() for year in years], color="C3", linewidth=2.5)
+        ax.plot(
+            years,
+            [values[abs(age - year) <= 2].mean() for year in years],
+            color="C3",
+            linewidth=2.5,
+        )
         ax.set_title(title, fontsize=11)
-        ax.set(xlabel="age", ylim=(40, 85) if values is not panels[1][0] else (-22.5, 22.5), xticks=[30, 45, 60])
+        ax.set(
+            xlabel="age",
+            ylim=(40, 85) if values is not panels[1][0] else (-22.5, 22.5),
+            xticks=[30, 45, 60],
+        )
         ax.spines[["top", "right"]].set_visible(False)
         ax.text(-0.3, 0.5, sign, transform=ax.transAxes, fontsize=22, ha="center", va="center")
     axes[0].set_ylabel("score; red: mean at an age")
@@ -86,17 +110,37 @@ def _saved(fig: plt.Figure, path: Path) -> None:
 def report(path: Path, width: int = 900, height: int = 2000) -> None:
     """Run the credit example of the gallery and take a picture of the first answers of its report."""
     with tempfile.TemporaryDirectory() as folder:
-        written = runpy.run_path(str(ROOT / "examples" / "gallery" / "plot_production.py"))["report"]
+        written = runpy.run_path(str(ROOT / "examples" / "gallery" / "plot_production.py"))[
+            "report"
+        ]
         page, picture = Path(folder, "credit.html"), Path(folder, "page.png")
         from frhsic.report import write
 
         write(written, page)
-        command = [find_browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-        more = [f"--window-size={width},{height}", f"--user-data-dir={folder}/browser", f"--screenshot={picture}"]
-        subprocess.run([*command, *more, page.as_uri()], check=True, capture_output=True, timeout=120)
+        command = [
+            find_browser(),
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+        ]
+        more = [
+            f"--window-size={width},{height}",
+            f"--user-data-dir={folder}/browser",
+            f"--screenshot={picture}",
+        ]
+        subprocess.run(
+            [*command, *more, page.as_uri()], check=True, capture_output=True, timeout=120
+        )
         image = Image.open(picture).convert("RGB")
-        lines = np.asarray(image, dtype=int)[:, 50:-50].std(axis=1).sum(axis=1) == 0  # of one colour
-        rules = [int(y) for y in np.flatnonzero(lines) if image.getpixel((50, int(y))) != image.getpixel((50, 0))]
+        lines = (
+            np.asarray(image, dtype=int)[:, 50:-50].std(axis=1).sum(axis=1) == 0
+        )  # of one colour
+        rules = [
+            int(y)
+            for y in np.flatnonzero(lines)
+            if image.getpixel((50, int(y))) != image.getpixel((50, 0))
+        ]
         first, last = rules[1], rules[6]  # below the contents, and above what the limit cost
         answers = image.crop((0, first + 2, width, last))
         answers.quantize(48, dither=Image.Dither.NONE).save(path, optimize=True)

@@ -35,18 +35,28 @@ from frhsic_paper.records import hardware
 RESULTS = Path(__file__).parent / "results" / "gpu.json"
 KERNELS = Gaussian(10.0), Gaussian(1.4)
 COLUMNS = 50
-PENALTIES: dict[str, Callable[[], Penalty] | None] = {"none": None, "published": HSIC.published, "hsic": HSIC}
+PENALTIES: dict[str, Callable[[], Penalty] | None] = {
+    "none": None,
+    "published": HSIC.published,
+    "hsic": HSIC,
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
     parser.add_argument("--least", type=int, default=14, help="smallest power of two of rows")
     parser.add_argument("--most", type=int, default=20, help="largest power of two of rows")
     parser.add_argument("--epochs", type=int, default=200, help="epochs of the models on Adult")
-    parser.add_argument("--rows", type=int, default=26_048, help="rows of random data of Adult's shape")
-    parser.add_argument("--penalties", default=",".join(PENALTIES), help="penalties to train with, by name")
+    parser.add_argument(
+        "--rows", type=int, default=26_048, help="rows of random data of Adult's shape"
+    )
+    parser.add_argument(
+        "--penalties", default=",".join(PENALTIES), help="penalties to train with, by name"
+    )
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     device = torch.device(options.device)
@@ -90,7 +100,9 @@ def tiles() -> Iterator[None]:
         exact.usable = usable
 
 
-def measured(call: Callable[[], object], device: torch.device, repeats: int = 3) -> dict[str, float]:
+def measured(
+    call: Callable[[], object], device: torch.device, repeats: int = 3
+) -> dict[str, float]:
     """Return the median of the seconds of a call, and its peak memory in MB above what is held before."""
     call()
     seconds, peak = [], 0.0
@@ -109,7 +121,9 @@ def measured(call: Callable[[], object], device: torch.device, repeats: int = 3)
 
 
 def show_hsic(options: argparse.Namespace, device: torch.device) -> list[dict[str, float]]:
-    print(f"\n{'n':>9} {'kernels':>10} {'tiles':>10} {'plain':>10} {'ratio':>8} {'ratio':>8} {'MB':>6} {'error':>9}")
+    print(
+        f"\n{'n':>9} {'kernels':>10} {'tiles':>10} {'plain':>10} {'ratio':>8} {'ratio':>8} {'MB':>6} {'error':>9}"
+    )
     records = []
     for power in range(options.least, options.most + 1):
         n = 1 << power
@@ -213,13 +227,19 @@ def show_training(options: argparse.Namespace, device: torch.device) -> dict[str
     for name in options.penalties.split(","):
         penalty = PENALTIES[name]
         first, recipe = (Recipe("binary", penalty, epochs=epochs) for epochs in (1, options.epochs))
-        record[f"first epoch, {name}"] = train(adult, members, first, device=device).seconds  # compiles what it needs
+        record[f"first epoch, {name}"] = train(
+            adult, members, first, device=device
+        ).seconds  # compiles what it needs
         record[f"45 models, {name}"] = train(adult, members, recipe, device=device).seconds
         encoder = MLP(size=8)
         recipes = [Recipe("binary", penalty, encoder, epochs=epochs) for epochs in (10, 10, 50)]
-        _, few, many = (train(one, [Member(1.0, 42)], recipe, device=device).seconds for recipe in recipes)
+        _, few, many = (
+            train(one, [Member(1.0, 42)], recipe, device=device).seconds for recipe in recipes
+        )
         record[f"one epoch, {name}"] = (many - few) / 40  # without the start
-    print(f"\nseconds; 45 models × {options.epochs} epochs on data of Adult's shape, and one epoch of one model:")
+    print(
+        f"\nseconds; 45 models × {options.epochs} epochs on data of Adult's shape, and one epoch of one model:"
+    )
     for name, value in record.items():
         print(f"  {name:24}{value:9.4f}")
     return record
@@ -227,14 +247,28 @@ def show_training(options: argparse.Namespace, device: torch.device) -> dict[str
 
 def against_targets(records: dict[str, Any]) -> list[dict[str, Any]]:
     """Return and print what was measured, each with the most that it may be on an H200."""
-    by_rows = {part: {r["n"]: r for r in records.get(part, [])} for part in ("hsic", "gradient", "gamma")}
+    by_rows = {
+        part: {r["n"]: r for r in records.get(part, [])} for part in ("hsic", "gradient", "gamma")
+    }
     training, ties = records.get("training", {}), records.get("ties", {})
     rows = [
         ("HSIC, 2**20 rows, s", by_rows["hsic"].get(1 << 20, {}).get("seconds"), 1.2),
         ("HSIC, 65,536 rows, s", by_rows["hsic"].get(1 << 16, {}).get("seconds"), 0.010),
-        ("HSIC, largest error", max((r["error"] for r in records.get("hsic", []) if "error" in r), default=None), 1e-5),
-        ("value and gradient, 2**17 rows, s", by_rows["gradient"].get(1 << 17, {}).get("seconds"), 0.120),
-        ("value and gradient, 2**17 rows, MB", by_rows["gradient"].get(1 << 17, {}).get("megabytes"), 200.0),
+        (
+            "HSIC, largest error",
+            max((r["error"] for r in records.get("hsic", []) if "error" in r), default=None),
+            1e-5,
+        ),
+        (
+            "value and gradient, 2**17 rows, s",
+            by_rows["gradient"].get(1 << 17, {}).get("seconds"),
+            0.120,
+        ),
+        (
+            "value and gradient, 2**17 rows, MB",
+            by_rows["gradient"].get(1 << 17, {}).get("megabytes"),
+            200.0,
+        ),
         ("gamma test, 2**18 rows, s", by_rows["gamma"].get(1 << 18, {}).get("seconds"), 1.0),
         ("independent, largest error", max(ties.values(), default=None), 1e-5),
         ("45 models, hsic, s", training.get("45 models, hsic"), 9.0),
@@ -243,8 +277,14 @@ def against_targets(records: dict[str, Any]) -> list[dict[str, Any]]:
     print(f"\n{'':36}{'measured':>10}{'target':>10}")
     for name, value, target in rows:
         if value is not None:
-            print(f"{name:36}{value:>10.3g}{target:>10.3g}  {'met' if value <= target else 'missed'}")
-    return [{"what": name, "measured": value, "target": target} for name, value, target in rows if value is not None]
+            print(
+                f"{name:36}{value:>10.3g}{target:>10.3g}  {'met' if value <= target else 'missed'}"
+            )
+    return [
+        {"what": name, "measured": value, "target": target}
+        for name, value, target in rows
+        if value is not None
+    ]
 
 
 SECTIONS: dict[str, Callable[[argparse.Namespace, torch.device], Any]] = {

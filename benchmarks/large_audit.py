@@ -47,7 +47,16 @@ def write(folder: Path, rows: int) -> None:
 
 def ways(folder: Path) -> dict[str, list[str]]:
     """Return the commands, by name."""
-    options = ["--sensitive", "income", "--score", "score", "--target", "repaid", "--out", str(folder / "report.html")]
+    options = [
+        "--sensitive",
+        "income",
+        "--score",
+        "score",
+        "--target",
+        "repaid",
+        "--out",
+        str(folder / "report.html"),
+    ]
     command = [sys.executable, "-m", "frhsic.cli", "audit"]
     return {
         "frhsic.audit, arrays": [sys.executable, "-c", IN_PYTHON, str(folder / "scores.npz")],
@@ -58,7 +67,9 @@ def ways(folder: Path) -> dict[str, list[str]]:
 
 def run(command: list[str], cores: int) -> dict[str, float]:
     """Run a command on some cores; return its seconds, processor seconds and peak memory in MB."""
-    threads = {name: str(cores) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    threads = {
+        name: str(cores) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    }
     start = time.perf_counter()
     process = subprocess.Popen(command, env=os.environ | threads, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
@@ -73,12 +84,16 @@ def run(command: list[str], cores: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])  # the processes inherit them
+    os.sched_setaffinity(
+        0, sorted(os.sched_getaffinity(0))[: options.cores]
+    )  # the processes inherit them
     results: dict[str, Any] = {"rows": options.rows, "cores": options.cores, "ways": {}}
     with tempfile.TemporaryDirectory() as name:
         write(Path(name), options.rows)

@@ -79,7 +79,11 @@ def summary(
     by_package = {
         package: [sum(outcome in KILLED for outcome in of_package), len(of_package)]
         for package in ("dependence", "parity", "independence")
-        if (of_package := [outcome for name, outcome in outcomes.items() if name.split(".")[1] == package])
+        if (
+            of_package := [
+                outcome for name, outcome in outcomes.items() if name.split(".")[1] == package
+            ]
+        )
     }
     return {
         "seed": seed,
@@ -134,7 +138,9 @@ def _reached(part: int, parts: int) -> _Reached:
         redirect_stderr(nowhere),
         change_cwd("mutants"),
     ):
-        runner.execute_pytest(["-q", *config().pytest_add_cli_args_test_selection], plugins=[reached])
+        runner.execute_pytest(
+            ["-q", *config().pytest_add_cli_args_test_selection], plugins=[reached]
+        )
     return reached
 
 
@@ -173,8 +179,12 @@ def try_mutants(names: list[str], jobs: int, write: Any) -> None:
 
     def note() -> None:
         result = runner.wait_for_result()
-        unreadable = result.exit_code == pytest.ExitCode.INTERRUPTED  # as pytest says of an error at collection
-        outcomes[result.mutant_name] = UNREADABLE if unreadable else status_by_exit_code[result.exit_code]
+        unreadable = (
+            result.exit_code == pytest.ExitCode.INTERRUPTED
+        )  # as pytest says of an error at collection
+        outcomes[result.mutant_name] = (
+            UNREADABLE if unreadable else status_by_exit_code[result.exit_code]
+        )
         write(outcomes)
 
     set_mutant_under_test("")

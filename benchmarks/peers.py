@@ -28,11 +28,19 @@ class Sample:
     def __init__(self) -> None:
         rng = np.random.default_rng(0)
         self.age = pd.Series(rng.uniform(18, 80, size=ROWS), name="age")
-        self.X = pd.DataFrame({"job": self.age / 20 + rng.normal(size=ROWS), "skill": rng.normal(size=ROWS)})
-        self.y = (rng.random(ROWS) < 1 / (1 + np.exp(-(self.X["job"] - 2.5 + self.X["skill"])))).astype(int)
+        self.X = pd.DataFrame(
+            {"job": self.age / 20 + rng.normal(size=ROWS), "skill": rng.normal(size=ROWS)}
+        )
+        self.y = (
+            rng.random(ROWS) < 1 / (1 + np.exp(-(self.X["job"] - 2.5 + self.X["skill"])))
+        ).astype(int)
         self.model = LogisticRegression().fit(self.X, self.y)
         self.decision = self.model.predict(self.X)
-        self.hump = 0.2 + 0.6 * np.exp(-(((self.age - 49) / 12) ** 2)).to_numpy() + rng.normal(0, 0.05, size=ROWS)
+        self.hump = (
+            0.2
+            + 0.6 * np.exp(-(((self.age - 49) / 12) ** 2)).to_numpy()
+            + rng.normal(0, 0.05, size=ROWS)
+        )
 
 
 Trials = dict[str, Callable[[Sample], str]]
@@ -45,7 +53,9 @@ def fairlearn() -> Trials:
     from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 
     def groups(d: Sample) -> str:
-        frame = MetricFrame(metrics=selection_rate, y_true=d.y, y_pred=d.decision, sensitive_features=d.age)
+        frame = MetricFrame(
+            metrics=selection_rate, y_true=d.y, y_pred=d.decision, sensitive_features=d.age
+        )
         return f"{len(frame.by_group)} groups of {ROWS} rows"
 
     def reduction(d: Sample) -> str:
@@ -53,7 +63,9 @@ def fairlearn() -> Trials:
         return f"{len(model.fit(d.X, d.y, sensitive_features=d.age).lambda_vecs_)} constraints for {ROWS} rows"
 
     def thresholds(d: Sample) -> str:
-        optimizer = ThresholdOptimizer(estimator=d.model, prefit=True, predict_method="predict_proba")
+        optimizer = ThresholdOptimizer(
+            estimator=d.model, prefit=True, predict_method="predict_proba"
+        )
         optimizer.fit(d.X, d.y, sensitive_features=d.age)
         return "fitted"
 

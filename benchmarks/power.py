@@ -54,7 +54,9 @@ def quadratic(n: int, rng: np.random.Generator) -> tuple[Array, Array]:
 
 def circular(n: int, rng: np.random.Generator) -> tuple[Array, Array]:
     angle = rng.uniform(0, 2 * np.pi, n)
-    return np.cos(angle) + 0.3 * rng.standard_normal(n), np.sin(angle) + 0.3 * rng.standard_normal(n)
+    return np.cos(angle) + 0.3 * rng.standard_normal(n), np.sin(angle) + 0.3 * rng.standard_normal(
+        n
+    )
 
 
 def heteroscedastic(n: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -67,8 +69,12 @@ ALTERNATIVES = [linear, quadratic, circular, heteroscedastic, independent]
 
 TESTS: dict[str, Callable[[Array, Array, int], float]] = {
     "gamma_test": lambda z, s, seed: gamma_test(z, s).pvalue,
-    "permutation_test": lambda z, s, seed: permutation_test(z, s, resamples=RESAMPLES, random_state=seed).pvalue,
-    "aggregated_test": lambda z, s, seed: aggregated_test(z, s, resamples=RESAMPLES, random_state=seed).pvalue,
+    "permutation_test": lambda z, s, seed: (
+        permutation_test(z, s, resamples=RESAMPLES, random_state=seed).pvalue
+    ),
+    "aggregated_test": lambda z, s, seed: (
+        aggregated_test(z, s, resamples=RESAMPLES, random_state=seed).pvalue
+    ),
     "hyppo Hsic": lambda z, s, seed: float(Hsic().test(z, s)[1]),
     "dcor permutation": lambda z, s, seed: float(
         distance_covariance_test(z, s, num_resamples=RESAMPLES, random_state=seed).pvalue
@@ -90,13 +96,19 @@ def study(draws: int) -> pd.DataFrame:
             milliseconds = 1e3 * (time.perf_counter() - begin) / draws
             records.append((alternative.__name__, n, name, power, milliseconds, draws))
             print(*records[-1], flush=True)
-    return pd.DataFrame(records, columns=["alternative", "n", "test", "power", "milliseconds", "draws"])
+    return pd.DataFrame(
+        records, columns=["alternative", "n", "test", "power", "milliseconds", "draws"]
+    )
 
 
 def figure(records: pd.DataFrame, path: Path, n: int = 100) -> None:
     """Draw the power at one n, a row for each alternative; of tests with nearly the same power, one."""
     shown = {
-        "permutation_test": ("o", "#0072b2", "permutation_test (gamma_test, hyppo Hsic: within .05)"),
+        "permutation_test": (
+            "o",
+            "#0072b2",
+            "permutation_test (gamma_test, hyppo Hsic: within .05)",
+        ),
         "aggregated_test": ("D", "#d55e00", "aggregated_test"),
         "dcor permutation": ("v", "#999999", "dcor permutation"),
     }
@@ -117,10 +129,14 @@ def figure(records: pd.DataFrame, path: Path, n: int = 100) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--records", type=Path, default=RECORDS)
-    parser.add_argument("--figure", type=Path, help="draw the records that are there, and run nothing")
+    parser.add_argument(
+        "--figure", type=Path, help="draw the records that are there, and run nothing"
+    )
     options = parser.parse_args()
     if options.figure is not None:
         figure(pd.read_json(options.records), options.figure)

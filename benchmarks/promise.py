@@ -48,7 +48,11 @@ class Law:
 
     def sensitive(self, u: np.ndarray) -> np.ndarray:
         """Return S: the levels by their shares, or an increasing function of the rank."""
-        return np.searchsorted(np.cumsum(self.levels)[:-1], u, side="right") * 1.0 if self.levels else np.exp(2 * u)
+        return (
+            np.searchsorted(np.cumsum(self.levels)[:-1], u, side="right") * 1.0
+            if self.levels
+            else np.exp(2 * u)
+        )
 
     def cells(self, u: np.ndarray) -> np.ndarray:
         """Return the probability of each cell of X at each rank, (n, cells)."""
@@ -76,7 +80,9 @@ class Law:
 LAWS = {
     "linear": Law(lambda u: u, limit=0.06),
     "jump": Law(lambda u: 1.0 * (u > 0.6), limit=0.08),
-    "discrete": Law(lambda u: MEANS[np.minimum(5 * u, 4).astype(int)], limit=0.06, levels=(0.2,) * 5),
+    "discrete": Law(
+        lambda u: MEANS[np.minimum(5 * u, 4).astype(int)], limit=0.06, levels=(0.2,) * 5
+    ),
     "rare": Law(lambda u: u, limit=0.02, intercept=-4.0),
 }
 
@@ -135,10 +141,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--page", action="store_true")
     args = parser.parse_args(argv)
-    records = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
+    records = (
+        [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
+    )
     if not args.page:
         known = {(each["law"], each["table"]) for each in records}
-        cells = [(name, table) for table in range(args.tables) for name in LAWS if (name, table) not in known]
+        cells = [
+            (name, table)
+            for table in range(args.tables)
+            for name in LAWS
+            if (name, table) not in known
+        ]
         with RECORDS.open("a") as file:
             work = joblib.Parallel(args.jobs, return_as="generator_unordered")
             for each in work(joblib.delayed(record)(*cell) for cell in cells):

@@ -64,7 +64,9 @@ def write(folder: Path, rows: int, part: int) -> list[str]:
 
 def used() -> tuple[float, float]:
     """Return processor seconds and peak memory in bytes of this process."""
-    lines = Path("/proc/self/status").read_text().splitlines()  # ru_maxrss would count what the parent held, too
+    lines = (
+        Path("/proc/self/status").read_text().splitlines()
+    )  # ru_maxrss would count what the parent held, too
     peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
     return time.process_time(), peak * 1024.0
 
@@ -117,7 +119,11 @@ def trained(paths: list[str], rows: int) -> dict[str, float]:
     with distributed.cluster("local:1"):
         frame = read_files(paths, ["age", "repaid", *EMBEDDING])
         distributed.fit(
-            FRHSICClassifier(penalty_weight=10, random_state=0), frame, target="repaid", sensitive="age", watch=watch
+            FRHSICClassifier(penalty_weight=10, random_state=0),
+            frame,
+            target="repaid",
+            sensitive="age",
+            watch=watch,
         )
     end, after = time.perf_counter(), used()
     (_, start), (_, sampled), (_, epoch) = times[:3]
@@ -135,18 +141,26 @@ def trained(paths: list[str], rows: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, nargs="+", default=[2_000_000, 20_000_000])
-    parser.add_argument("--part", type=int, default=250_000, help="rows of a file; the others are multiples of it")
+    parser.add_argument(
+        "--part", type=int, default=250_000, help="rows of a file; the others are multiples of it"
+    )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir(), "frhsic-scale"))
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     sizes = sorted(options.rows)
     jobs: list[tuple[int, list[str], int]] = [(sizes[0], [], 1)]  # the score alone, for its cost
-    jobs += [(rows, EMBEDDING, workers) for rows in [*sizes, sizes[0]] for workers in (2, 1)]  # the fewest rows twice
+    jobs += [
+        (rows, EMBEDDING, workers) for rows in [*sizes, sizes[0]] for workers in (2, 1)
+    ]  # the fewest rows twice
     results: dict[str, Any] = {"cores": os.cpu_count(), "runs": []}
     for rows, z, workers in jobs:
-        results["runs"].append(measured(write(options.folder, rows, options.part), rows, z, workers))
+        results["runs"].append(
+            measured(write(options.folder, rows, options.part), rows, z, workers)
+        )
         print(results["runs"][-1], flush=True)
     results["training"] = trained(write(options.folder, sizes[0], options.part), sizes[0])
     print(results["training"])

@@ -29,7 +29,9 @@ from frhsic.training import Training
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=1_000_000)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -49,15 +51,26 @@ def main() -> None:
         show("one row, DataFrame", typical(lambda: model.predict_proba(rows[:1]), 200))
         show("one row, array", typical(lambda: plain.predict_proba(numbers[:1]), 200))
         show(f"{arguments.rows:,} rows, DataFrame", typical(lambda: model.predict_proba(rows), 1))
-        asked = {"model": path, "table": table, "out": Path(folder) / "scores.csv", "keep": None, **vars(Reading())}
-        show(f"`frhsic predict`, {arguments.rows:,} rows of CSV", typical(lambda: predict(**asked), 1))
+        asked = {
+            "model": path,
+            "table": table,
+            "out": Path(folder) / "scores.csv",
+            "keep": None,
+            **vars(Reading()),
+        }
+        show(
+            f"`frhsic predict`, {arguments.rows:,} rows of CSV",
+            typical(lambda: predict(**asked), 1),
+        )
 
 
 def made_up(n: int) -> pd.DataFrame:
     """Return n rows of sixteen columns of normal numbers, and of four of text with five levels."""
     rng = np.random.default_rng(0)
     numbers = {f"x{i}": rng.normal(size=n) for i in range(16)}
-    return pd.DataFrame(numbers | {f"t{i}": rng.choice(["a", "b", "c", "d", "e"], n) for i in range(4)})
+    return pd.DataFrame(
+        numbers | {f"t{i}": rng.choice(["a", "b", "c", "d", "e"], n) for i in range(4)}
+    )
 
 
 def typical(call: Callable[[], Any], repeats: int) -> float:

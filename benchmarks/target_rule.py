@@ -41,15 +41,24 @@ def main(arguments: list[str] | None = None) -> None:
         target = float(truths[MIDDLE]) * 0.999
         missed = admitted = 0
         for repeat in range(options.repeats):
-            chosen = chosen_candidate(mean, noise, target, options.rows, np.random.default_rng([options.rows, repeat]))
+            chosen = chosen_candidate(
+                mean, noise, target, options.rows, np.random.default_rng([options.rows, repeat])
+            )
             admitted += chosen is not None
             missed += chosen is not None and truths[chosen] > target
         share, found = missed / options.repeats, admitted / options.repeats
-        print(f"{name:20s}  target missed {share:.3f}  some candidate admitted {found:.3f}", flush=True)
+        print(
+            f"{name:20s}  target missed {share:.3f}  some candidate admitted {found:.3f}",
+            flush=True,
+        )
 
 
 def chosen_candidate(
-    mean: Callable[[np.ndarray], np.ndarray], noise: float, target: float, rows: int, random: np.random.Generator
+    mean: Callable[[np.ndarray], np.ndarray],
+    noise: float,
+    target: float,
+    rows: int,
+    random: np.random.Generator,
 ) -> int | None:
     """Return the candidate that the rule takes, or None if it admits none."""
     rule = Rule("gdp", target)
@@ -58,11 +67,19 @@ def chosen_candidate(
     bounds = np.full(len(SIZES), np.inf)
     for k in reversed(range(len(SIZES))):
         # one-sided upper bound, as select_weight takes it
-        result = gdp(SIZES[k] * mean(u) + noise * errors, s, confidence=2 * rule.confidence - 1, resamples=199)
+        result = gdp(
+            SIZES[k] * mean(u) + noise * errors,
+            s,
+            confidence=2 * rule.confidence - 1,
+            resamples=199,
+        )
         bounds[k] = max(result.interval[1], result.value) if result.trusted else result.bound
         if bounds[k] > target:  # the rule looks no further
             break
-    candidates = [Candidate(float(k), 1.0 - k / 100, 1.0, 0.0, bound, 0.0, 0.0, 1.0) for k, bound in enumerate(bounds)]
+    candidates = [
+        Candidate(float(k), 1.0 - k / 100, 1.0, 0.0, bound, 0.0, 0.0, 1.0)
+        for k, bound in enumerate(bounds)
+    ]
     accepted, at = rule.choose(candidates)
     return at if accepted[at] else None
 

@@ -30,7 +30,11 @@ def files_of(walk: Callable[[], object]) -> list[str]:
 
     def enter(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_name != "<module>" and code.co_filename.startswith(f"{LIBRARY}/"):
+        if (
+            event == "call"
+            and code.co_name != "<module>"
+            and code.co_filename.startswith(f"{LIBRARY}/")
+        ):
             entered[str(Path(code.co_filename).relative_to(LIBRARY))] = None
 
     walk()  # imports
@@ -48,7 +52,13 @@ def main() -> None:
     """Print the number of files of each walk, and their names."""
     rng = np.random.default_rng(0)
     age, skill = rng.uniform(20, 70, 400), rng.normal(size=400)
-    frame = pd.DataFrame({"age": age.round(), "skill": skill + age / 20, "repaid": (skill + rng.normal(size=400) > 0)})
+    frame = pd.DataFrame(
+        {
+            "age": age.round(),
+            "skill": skill + age / 20,
+            "repaid": (skill + rng.normal(size=400) > 0),
+        }
+    )
     X, y, s = frame[["skill"]], frame["repaid"], frame["age"]
     network = frhsic.FRHSICClassifier(random_state=0)
     with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +69,9 @@ def main() -> None:
             "a batch": lambda: network.fit(X, y, sensitive_features=s),
             "a score": lambda: str(frhsic.audit(frame["skill"], s)),
             "a cell of a CSV file": lambda: CliRunner().invoke(
-                app, ["predict", str(model), str(table), "-o", str(Path(folder, "scores.csv"))], catch_exceptions=False
+                app,
+                ["predict", str(model), str(table), "-o", str(Path(folder, "scores.csv"))],
+                catch_exceptions=False,
             ),
             "a saved model": lambda: (frhsic.save(fitted, model), frhsic.load(model)),
         }

@@ -86,7 +86,9 @@ def out_of_fold(train: Rows, X: pd.DataFrame, seed: int) -> np.ndarray:
     folds = (StratifiedKFold if train.binary else KFold)(5, shuffle=True, random_state=seed)
     if not train.binary:
         return cross_val_predict(model_for(train, seed), X, train.y, cv=folds)
-    return cross_val_predict(model_for(train, seed), X, train.y, cv=folds, method="predict_proba")[:, 1]
+    return cross_val_predict(model_for(train, seed), X, train.y, cv=folds, method="predict_proba")[
+        :, 1
+    ]
 
 
 def bands(s: np.ndarray, number: int) -> Callable[[np.ndarray], np.ndarray]:
@@ -103,7 +105,10 @@ def lightgbm(train: Rows, seed: int) -> Path16:
 
 def contracted(train: Rows, seed: int) -> Path16:
     """LightGBM's scores, contracted towards 1/2 or towards the mean of a number."""
-    model, center = model_for(train, seed).fit(train.X, train.y), 0.5 if train.binary else train.y.mean()
+    model, center = (
+        model_for(train, seed).fit(train.X, train.y),
+        0.5 if train.binary else train.y.mean(),
+    )
     for share in STEPS:
         yield share, lambda X, s, share=share: center + (1 - share) * (scores_of(model, X) - center)
 
@@ -113,9 +118,13 @@ def reweighing(train: Rows, seed: int, number: int = 10) -> Path16:
     from aif360.sklearn.preprocessing import Reweighing
 
     index = pd.Index(bands(train.s, number)(train.s), name="band")
-    _, weights = Reweighing("band").fit_transform(train.X.set_index(index), pd.Series(train.y, index))
+    _, weights = Reweighing("band").fit_transform(
+        train.X.set_index(index), pd.Series(train.y, index)
+    )
     for share in STEPS:
-        model = model_for(train, seed).fit(train.X, train.y, sample_weight=1 + share * (weights - 1))
+        model = model_for(train, seed).fit(
+            train.X, train.y, sample_weight=1 + share * (weights - 1)
+        )
         yield share, lambda X, s, model=model: scores_of(model, X)
 
 
@@ -131,7 +140,9 @@ def exponentiated_gradient(train: Rows, seed: int, number: int = 10) -> Path16:
     yield 0.0, lambda X, s: Served(None, decided(scores_of(plain, X), rate))
     for share in (0.2, 0.4, 0.6, 0.75, 0.9, 0.99):
         bound = DemographicParity(difference_bound=(1 - share) * largest)
-        model = ExponentiatedGradient(model_for(train, seed), bound, objective=objective, max_iter=20)
+        model = ExponentiatedGradient(
+            model_for(train, seed), bound, objective=objective, max_iter=20
+        )
         model.fit(train.X, train.y, sensitive_features=band(train.s))
         yield share, lambda X, s, model=model: Served(None, model._pmf_predict(X)[:, 1])
 
@@ -195,7 +206,9 @@ def correlation_remover(train: Rows, seed: int) -> Path16:
         return X.fillna(middle).assign(s=s)
 
     for share in STEPS[::5]:
-        remover = CorrelationRemover(sensitive_feature_ids=["s"], alpha=share).fit(filled(train.X, train.s))
+        remover = CorrelationRemover(sensitive_feature_ids=["s"], alpha=share).fit(
+            filled(train.X, train.s)
+        )
         model = model_for(train, seed).fit(remover.transform(filled(train.X, train.s)), train.y)
         yield share, lambda X, s, r=remover, m=model: scores_of(m, r.transform(filled(X, s)))
 
@@ -209,7 +222,9 @@ def closed_form(train: Rows, seed: int, aim: str, uses_sensitive: bool = False) 
 
     def predict(X: pd.DataFrame, s: np.ndarray, place: int) -> Served:
         if id(X) not in paths:
-            paths[id(X)] = [Served(*point[1:]) for point in solved(model, X, s if uses_sensitive else None, aim)]
+            paths[id(X)] = [
+                Served(*point[1:]) for point in solved(model, X, s if uses_sensitive else None, aim)
+            ]
         return paths[id(X)][place]
 
     for place in range(len(STEPS)):
@@ -221,7 +236,9 @@ def distilled_form(train: Rows, seed: int) -> Path16:
     kind = ParityClassifier if train.binary else ParityRegressor
     for share in (1.0, 0.75, 0.5, 0.25, 0.1):
         teacher = kind(limit=f"{share:.0%}", n_jobs=1, random_state=seed)
-        student = distilled(teacher, model_for(train, seed), train.X, train.y, sensitive_features=train.s)
+        student = distilled(
+            teacher, model_for(train, seed), train.X, train.y, sensitive_features=train.s
+        )
         yield share, lambda X, s, model=student.model: scores_of(model, X)
 
 
@@ -236,7 +253,9 @@ class Method(NamedTuple):
 METHODS = {
     **{
         f"closed form{', S a feature' if uses_s else ''} ({aim})": Method(
-            partial(closed_form, aim=aim, uses_sensitive=uses_s), needs_s=uses_s, numbers=aim != "decision"
+            partial(closed_form, aim=aim, uses_sensitive=uses_s),
+            needs_s=uses_s,
+            numbers=aim != "decision",
         )
         for uses_s in (False, True)
         for aim in ("score", "rank", "decision")
@@ -260,10 +279,14 @@ METHODS = {
 # Records
 
 
-def unit(name: str, split: int, title: str, method: Method, folder: str | None) -> list[dict[str, Any]]:
+def unit(
+    name: str, split: int, title: str, method: Method, folder: str | None
+) -> list[dict[str, Any]]:
     """Return the records of a method on one split of a table; none if the method fails, which is said."""
     table = load(name, folder)
-    parts = dict(zip(("train", "validation", "test"), map(table.at, split_rows(len(table.y), split))))
+    parts = dict(
+        zip(("train", "validation", "test"), map(table.at, split_rows(len(table.y), split)))
+    )
     if not (table.binary or method.numbers):
         return []
     with threadpool_limits(1), warnings.catch_warnings():
@@ -272,29 +295,59 @@ def unit(name: str, split: int, title: str, method: Method, folder: str | None) 
         try:
             path = list(method.path(parts["train"], split))
             seconds = time.process_time() - started
-            served = {(dial, part): predict(parts[part].X, parts[part].s) for dial, predict in path for part in PARTS}
-        except Exception as error:  # a failure of another library is a result, and no reason to stop
+            served = {
+                (dial, part): predict(parts[part].X, parts[part].s)
+                for dial, predict in path
+                for part in PARTS
+            }
+        except (
+            Exception
+        ) as error:  # a failure of another library is a result, and no reason to stop
             print(f"{name}, split {split}, {title}: {error!r}", file=sys.stderr, flush=True)
             return []
     records = []
     for (dial, part), given in served.items():
         scores, decisions = given if isinstance(given, Served) else (given, None)
-        about = {"dataset": name, "split": split, "method": title, "dial": float(dial), "part": part}
-        about |= {"seconds": seconds, "needs_s": method.needs_s, "commit": ""}  # CPU time of the whole path
+        about = {
+            "dataset": name,
+            "split": split,
+            "method": title,
+            "dial": float(dial),
+            "part": part,
+        }
+        about |= {
+            "seconds": seconds,
+            "needs_s": method.needs_s,
+            "commit": "",
+        }  # CPU time of the whole path
         rows = parts[part]
-        records.append(about | measured(scores, rows.y, rows.s, parts["train"].base_rate, decisions))
+        records.append(
+            about | measured(scores, rows.y, rows.s, parts["train"].base_rate, decisions)
+        )
     return records
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Append the records of every table, split and method that the file does not hold yet."""
-    out, titles = Path(arguments.out), arguments.methods.split(";") if arguments.methods else list(METHODS)
+    out, titles = (
+        Path(arguments.out),
+        arguments.methods.split(";") if arguments.methods else list(METHODS),
+    )
     lines = out.read_text().splitlines() if out.exists() else []
     done = {(r["dataset"], r["split"], r["method"]) for r in map(json.loads, lines)}
-    units = [(n, k, m) for k in range(arguments.splits) for m in titles for n in arguments.tables.split(",")]
-    work = [(name, k, m, METHODS[m], arguments.data) for name, k, m in units if (name, k, m) not in done]
+    units = [
+        (n, k, m)
+        for k in range(arguments.splits)
+        for m in titles
+        for n in arguments.tables.split(",")
+    ]
+    work = [
+        (name, k, m, METHODS[m], arguments.data) for name, k, m in units if (name, k, m) not in done
+    ]
     started = time.time()
-    parallel = Parallel(arguments.jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1)
+    parallel = Parallel(
+        arguments.jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1
+    )
     with out.open("a") as file:
         waiting = (delayed(unit)(*w) for w in work if time.time() - started < arguments.seconds)
         for records in parallel(waiting):
@@ -304,19 +357,27 @@ def run(arguments: argparse.Namespace) -> None:
 
 def ship(files: Sequence[str]) -> None:
     """Add records to the shipped ones; a new path takes the place of an old one."""
-    frame = pd.DataFrame([json.loads(line) for file in files for line in Path(file).read_text().splitlines()])
+    frame = pd.DataFrame(
+        [json.loads(line) for file in files for line in Path(file).read_text().splitlines()]
+    )
     path, point = ["dataset", "method", "split"], ["dial", "part"]
     if RECORDS.exists():
         old = pd.read_parquet(RECORDS)
-        frame = pd.concat([old[~old.set_index(path).index.isin(frame.set_index(path).index)], frame])
+        frame = pd.concat(
+            [old[~old.set_index(path).index.isin(frame.set_index(path).index)], frame]
+        )
     exact = {"split": "int8", "dial": "float64", "needs_s": "bool"}
     frame = frame.astype(dict.fromkeys(frame.columns[frame.dtypes == "float64"], "float32") | exact)
-    frame.sort_values(path + point, ignore_index=True).to_parquet(RECORDS, compression="zstd", index=False)
+    frame.sort_values(path + point, ignore_index=True).to_parquet(
+        RECORDS, compression="zstd", index=False
+    )
 
 
 def main() -> None:
     """Run or ship."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("command", choices=("run", "ship"))
     parser.add_argument("files", nargs="*", help="records to ship")
     parser.add_argument("--out", default="yardsticks.jsonl")
@@ -325,7 +386,9 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument("--data", help="folder that keeps the tables as NAME.npz")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=np.inf, help="time after which nothing new is begun")
+    parser.add_argument(
+        "--seconds", type=float, default=np.inf, help="time after which nothing new is begun"
+    )
     arguments = parser.parse_args()
     if arguments.command == "run":
         run(arguments)

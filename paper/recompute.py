@@ -33,14 +33,20 @@ NAMES = {
 def claims(page: str, details: str) -> list[str]:
     """Compare counts and signs of verdicts with those that stand beside each claim on the pages of the studies."""
     found = {}
-    for name, text in re.findall(r'<a id="([^"]+)"></a>\n(.*?)(?=<a id=|\n## |\Z)', details, flags=re.DOTALL):
+    for name, text in re.findall(
+        r'<a id="([^"]+)"></a>\n(.*?)(?=<a id=|\n## |\Z)', details, flags=re.DOTALL
+    ):
         sign = re.search(r"^\*\*([✓◐✗?]) ", text, flags=re.MULTILINE)
         if sign:
             found[name] = sign[1]
     parts = []
     for words, theorems in (("claims about experiments", False), ("theorems", True)):
-        signs = Counter(sign for name, sign in found.items() if name.startswith("theorem-") == theorems)
-        said = ", ".join(f"{signs[sign]} {verdict}" for sign, verdict in SIGNS.items() if signs[sign])
+        signs = Counter(
+            sign for name, sign in found.items() if name.startswith("theorem-") == theorems
+        )
+        said = ", ".join(
+            f"{signs[sign]} {verdict}" for sign, verdict in SIGNS.items() if signs[sign]
+        )
         parts.append(f"{signs.total()} {words}, {said}")
     said = f"Of {parts[0]}; of {parts[1]}."
     wrong = [] if said in page else [f"claims: {said}"]
@@ -55,16 +61,29 @@ def agreement(page: str, results: Path) -> list[str]:
     path = results / "tradeoff-published.parquet"
     if not path.exists():
         return [] if "sweep was not run yet" in page else ["agreement: there are no records"]
-    columns = ["part", "dataset", "method", "weight", "diverged", "performance", "gdp_logit_uniform"]
+    columns = [
+        "part",
+        "dataset",
+        "method",
+        "weight",
+        "diverged",
+        "performance",
+        "gdp_logit_uniform",
+    ]
     ours = pd.read_parquet(path, columns=columns)
     ours = ours[(ours["part"] == "models") & ~ours["diverged"].fillna(value=False).astype(bool)]
     method = {"Unfair": "none", "MMD (binned)": "mmd", "LAFTR (binned)": "laftr"}
     theirs = pd.DataFrame(json.loads(PUBLISHED.read_text(encoding="utf-8"))["repo_sweeps"])
     theirs["method"] = [method.get(name, name.lower()) for name in theirs["method"]]
-    names = {name: key for key, name in NAMES.items()} | {"communities": "crime", "Communities": "crime"}
+    names = {name: key for key, name in NAMES.items()} | {
+        "communities": "crime",
+        "Communities": "crime",
+    }
     theirs["dataset"] = [names.get(name, name) for name in theirs["dataset"]]
     weights = {0.0, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0, 500.0}
-    printed = {(r["dataset"], r["method"], float(r["lambda"])): r for r in theirs.to_dict("records")}
+    printed = {
+        (r["dataset"], r["method"], float(r["lambda"])): r for r in theirs.to_dict("records")
+    }
     within = near = total = 0
     for (dataset, which, weight), own in ours.groupby(["dataset", "method", "weight"]):
         row = printed.get((dataset, which, float(weight)))
@@ -72,16 +91,19 @@ def agreement(page: str, results: Path) -> list[str]:
             continue
         for column, mean, spread, floor in (
             ("performance", "perf_mean", "perf_std", 0.002),
-            ("gdp_logit_uniform", "gdp_mean", "gdp_std", 0.01 * printed[dataset, "none", 0.0]["gdp_mean"]),
+            (
+                "gdp_logit_uniform",
+                "gdp_mean",
+                "gdp_std",
+                0.01 * printed[dataset, "none", 0.0]["gdp_mean"],
+            ),
         ):
             values = own[column].dropna().to_numpy()
             scale, apart = math.hypot(values.std(), row[spread]), abs(values.mean() - row[mean])
             within += apart <= 2 * max(scale, floor)
             near += apart <= 2 * max(scale / math.sqrt(len(values)), floor)
             total += 1
-    said = (
-        f"{within} of {total} cells of the published sweep are within two combined standard deviations of ours, {near}"
-    )
+    said = f"{within} of {total} cells of the published sweep are within two combined standard deviations of ours, {near}"
     return [] if said in page else [f"agreement: {said}"]
 
 
@@ -98,7 +120,9 @@ def costs(page: str, details: str, results: Path) -> list[str]:
     rows = re.findall(r"^\| \[?(?:Table|Figure) \d+(?:\]\([^)]+\))? \|", page, flags=re.MULTILINE)
     if len(rows) != 20:
         wrong.append(f"index: {len(rows)} rows, the paper has 7 tables and 13 figures")
-    for name, *cells in sorted(set(re.findall(r"\| `results/([^`]+)` \| (.*?) \| (.*?) \| (.*?) \|", details))):
+    for name, *cells in sorted(
+        set(re.findall(r"\| `results/([^`]+)` \| (.*?) \| (.*?) \| (.*?) \|", details))
+    ):
         table = _read(results / name)
         own = [f"{len(table):,}", "—", "—"]
         if {"dataset", "method", "weight", "repeat", "seconds"} <= set(table.columns):
@@ -143,7 +167,11 @@ YARDSTICKS = (
     ("Accuracy at equal GDP of decisions", "gdp_decisions", "hits", -1, "decision"),
 )
 FIRST, CONTRACTED = "closed form", "contracted, no penalty"
-LIBRARIES = ("AIF360 Reweighing, 10 bands", "fairlearn GridSearch, 4 bands", "fairlearn EG, 10 bands")
+LIBRARIES = (
+    "AIF360 Reweighing, 10 bands",
+    "fairlearn GridSearch, 4 bands",
+    "fairlearn EG, 10 bands",
+)
 PENALTIES = {
     "frhsic": "FRHSIC", "frem": "FREM", "reg-gdp": "Reg-GDP", "adv": "ADV", "mmd": "MMD (binned)",
     "laftr": "LAFTR (binned)", "dcor": "dCor",
@@ -151,15 +179,21 @@ PENALTIES = {
 FRESH = ("mothers", "happiness", "chains", "reading", "college", "men")
 
 
-def read_off(gap: np.ndarray, loss: np.ndarray, level: float, constant: float, widest: float) -> float:
+def read_off(
+    gap: np.ndarray, loss: np.ndarray, level: float, constant: float, widest: float
+) -> float:
     """Return the least loss at a level: of a single point, or of a mean of two points on either side of the level."""
     last = min(range(len(gap)), key=lambda k: (gap[k], loss[k]), default=None)
-    if last is None or gap[last] > level:  # the last point and the constant, mixed where mixing is allowed
+    if (
+        last is None or gap[last] > level
+    ):  # the last point and the constant, mixed where mixing is allowed
         share = level / gap[last] if last is not None and math.isinf(widest) else 0.0
         return constant + share * (loss[last] - constant) if share else constant
     best = constant
     front = [
-        k for k in range(len(gap)) if not any((gap <= gap[k]) & (loss <= loss[k]) & ((gap < gap[k]) | (loss < loss[k])))
+        k
+        for k in range(len(gap))
+        if not any((gap <= gap[k]) & (loss <= loss[k]) & ((gap < gap[k]) | (loss < loss[k])))
     ]
     front.sort(key=lambda k: gap[k])
     for place, k in enumerate(front):
@@ -178,7 +212,9 @@ def yardsticks(page: str, results: Path) -> list[str]:
     """Compute the sentences about the closed form at its defaults and its rivals in other libraries."""
     path = results / "yardsticks-corrected.parquet"
     if not path.exists():
-        return [] if "no records of the comparison" in page else ["yardsticks: there are no records"]
+        return (
+            [] if "no records of the comparison" in page else ["yardsticks: there are no records"]
+        )
     return [text for text in _of_libraries(path) if text not in page]
 
 
@@ -192,7 +228,11 @@ def tuned(page: str, results: Path) -> list[str]:
     """Compute the sentences about the closed form and the paper's penalties, tuned by the same search."""
     path = results / "tuned-corrected.parquet"
     if not path.exists():
-        return [] if "was not run yet: `frhsic reproduce tuned`" in page else ["tuned: there are no records"]
+        return (
+            []
+            if "was not run yet: `frhsic reproduce tuned`" in page
+            else ["tuned: there are no records"]
+        )
     return [text for text in _of_penalties(path) if text not in page]
 
 
@@ -201,12 +241,17 @@ def _of_penalties(path: Path) -> list[str]:
     records = pd.read_parquet(path)
     records = records[(records["part"] == "final") & records["dataset"].isin(FRESH)]
     records = records.assign(method=records["variant"])
-    return _sentences(records, tuple(PENALTIES), float((records["test_rows"] / records["training_rows"]).mean()))
+    return _sentences(
+        records, tuple(PENALTIES), float((records["test_rows"] / records["training_rows"]).mean())
+    )
 
 
 def _sentences(records: pd.DataFrame, rivals: tuple[str, ...], ratio: float) -> list[str]:
     """Return the sentences of a comparison."""
-    found = {name: _compared(records, (CONTRACTED, *rivals), ratio, *yardstick) for name, *yardstick in YARDSTICKS}
+    found = {
+        name: _compared(records, (CONTRACTED, *rivals), ratio, *yardstick)
+        for name, *yardstick in YARDSTICKS
+    }
     tests = sorted((p, name, mean) for name, (_, _, own) in found.items() for mean, p in own)
     running, verdicts = 0.0, Counter()
     for place, (p, name, mean) in enumerate(tests):
@@ -214,10 +259,15 @@ def _sentences(records: pd.DataFrame, rivals: tuple[str, ...], ratio: float) -> 
         verdicts[name, "not" if running >= 0.05 else "better" if mean < 0 else "worse"] += 1
 
     def counted(names: list[str]) -> str:
-        better, worse, neither = (sum(verdicts[n, v] for n in names) for v in ("better", "worse", "not"))
+        better, worse, neither = (
+            sum(verdicts[n, v] for n in names) for v in ("better", "worse", "not")
+        )
         return f"better in {better}, worse in {worse}, not significant in {neither}"
 
-    least = sum(np.mean(regrets[FIRST]) <= min(map(np.mean, regrets.values())) for _, regrets, _ in found.values())
+    least = sum(
+        np.mean(regrets[FIRST]) <= min(map(np.mean, regrets.values()))
+        for _, regrets, _ in found.values()
+    )
     lead = f"The {FIRST} has the least mean regret by {least} of {len(found)} yardsticks"
     texts = [f"{lead}; of {len(tests)} comparisons after Holm it is {counted(list(found))}."]
     for name, (ranks, regrets, _) in found.items():
@@ -235,16 +285,26 @@ Compared = tuple[dict[str, list[float]], dict[str, list[float]], list[tuple[floa
 
 
 def _compared(
-    records: pd.DataFrame, rivals: tuple[str, ...], ratio: float, gap: str, performance: str, sign: int, aim: str
+    records: pd.DataFrame,
+    rivals: tuple[str, ...],
+    ratio: float,
+    gap: str,
+    performance: str,
+    sign: int,
+    aim: str,
 ) -> Compared:
     """Return ranks and regrets of each method by table, and differences and p-values of the closed form."""
     ranks: dict[str, list[float]] = {}
     regrets: dict[str, list[float]] = {}
     tests = []
     for _, own in records.dropna(subset=[gap, performance]).groupby("dataset"):
-        paths = {m: own[own["method"] == (f"{m} ({aim})" if m == FIRST else m)] for m in (FIRST, *rivals)}
+        paths = {
+            m: own[own["method"] == (f"{m} ({aim})" if m == FIRST else m)] for m in (FIRST, *rivals)
+        }
         paths = {m: p for m, p in paths.items() if len(p)}
-        reference, constant = (own[own["method"] == m].set_index("split") for m in ("reference", "constant"))
+        reference, constant = (
+            own[own["method"] == m].set_index("split") for m in ("reference", "constant")
+        )
         if not len(reference) or reference[gap].mean() < 3 * reference[gap].std():
             continue
         loss = {(m, level): {} for m in paths for level in LEVELS}
@@ -254,9 +314,15 @@ def _compared(
                     points = points[points["spread"] > 1e-6]
                 full = float(reference[gap][split])
                 for level in LEVELS:
-                    at = (points[gap].to_numpy(float), sign * points[performance].to_numpy(float), level * full)
+                    at = (
+                        points[gap].to_numpy(float),
+                        sign * points[performance].to_numpy(float),
+                        level * full,
+                    )
                     base = sign * float(constant[performance][split])
-                    loss[m, level][split] = read_off(*at, base, 0.25 * full if aim == "rank" else math.inf)
+                    loss[m, level][split] = read_off(
+                        *at, base, 0.25 * full if aim == "rank" else math.inf
+                    )
         cells: dict[str, list[tuple[float, float]]] = {m: [] for m in paths}
         for level in LEVELS:
             mean = {m: np.mean(list(loss[m, level].values())) for m in paths}
@@ -264,7 +330,9 @@ def _compared(
                 common = list(loss[m, level])
                 gain = sign * float((constant[performance] - reference[performance])[common].mean())
                 rank = (
-                    1 + sum(v < mean[m] for v in mean.values()) + 0.5 * (sum(v == mean[m] for v in mean.values()) - 1)
+                    1
+                    + sum(v < mean[m] for v in mean.values())
+                    + 0.5 * (sum(v == mean[m] for v in mean.values()) - 1)
                 )
                 cells[m].append((rank, (mean[m] - min(mean.values())) / gain))
         for m in paths:
@@ -273,7 +341,12 @@ def _compared(
         for m in paths:
             common = [s for s in loss[FIRST, LEVELS[0]] if s in loss[m, LEVELS[0]]]
             if m != FIRST and len(common) > 1:
-                d = np.array([np.mean([loss[FIRST, lv][s] - loss[m, lv][s] for lv in LEVELS]) for s in common])
+                d = np.array(
+                    [
+                        np.mean([loss[FIRST, lv][s] - loss[m, lv][s] for lv in LEVELS])
+                        for s in common
+                    ]
+                )
                 error = math.sqrt((1 / len(d) + ratio) * d.var(ddof=1))
                 tests.append((d.mean(), student(d.mean() / error, len(d) - 1)))
     return ranks, regrets, tests

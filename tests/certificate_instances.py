@@ -26,16 +26,24 @@ class Instance:
         return self.z.shape[0]
 
 
-def instance(seed: int, *, ties: bool | None = None, dtype: torch.dtype = torch.float64) -> Instance:
+def instance(
+    seed: int, *, ties: bool | None = None, dtype: torch.dtype = torch.float64
+) -> Instance:
     """A sample of 6 to 25 rows, S dependent on Z or not, continuous or with ties, kernels drawn at random."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(6, 26)), int(rng.integers(1, 4))
     z = rng.normal(size=(n, d)) * rng.choice([0.1, 1.0, 5.0])
     s = rng.choice([0.0, 0.3, 2.0]) * z[:, 0] + rng.normal(size=n)
     if rng.random() < 0.5 if ties is None else ties:
-        s = s.argsort().argsort() * int(rng.integers(2, 5)) // n  # 2 to 4 values, each taken by several rows
+        s = (
+            s.argsort().argsort() * int(rng.integers(2, 5)) // n
+        )  # 2 to 4 values, each taken by several rows
     return Instance(
-        torch.tensor(z, dtype=dtype), torch.tensor(s, dtype=dtype), kernel_of(rng), kernel_of(rng, linear=False), rng
+        torch.tensor(z, dtype=dtype),
+        torch.tensor(s, dtype=dtype),
+        kernel_of(rng),
+        kernel_of(rng, linear=False),
+        rng,
     )
 
 

@@ -22,7 +22,9 @@ run = partial(CliRunner().invoke, app)
 def table(rows: int = 60) -> pd.DataFrame:
     rng = np.random.default_rng(0)
     age = rng.uniform(20, 70, rows)
-    return pd.DataFrame({"age": age, "score": age / 70 + 0.1 * rng.normal(size=rows), "y": (age > 40).astype(int)})
+    return pd.DataFrame(
+        {"age": age, "score": age / 70 + 0.1 * rng.normal(size=rows), "y": (age > 40).astype(int)}
+    )
 
 
 def people(rows: int = 300, seed: int = 0) -> pd.DataFrame:
@@ -32,7 +34,12 @@ def people(rows: int = 300, seed: int = 0) -> pd.DataFrame:
     skill, rank, noise = rng.standard_normal((3, rows))
     paid = skill + 0.04 * (age - 45) + 0.3 * rank
     score = np.clip(0.3 + 0.006 * (age - 45) + 0.1 * noise, 0, 1)
-    numbers = {"age": age, "hours": rng.normal(40, 5, rows), "score": score, "skill": skill + 0.02 * (age - 45)}
+    numbers = {
+        "age": age,
+        "hours": rng.normal(40, 5, rows),
+        "score": score,
+        "skill": skill + 0.02 * (age - 45),
+    }
     return pd.DataFrame(numbers | {"rank": rank, "wage": 2000 + 300 * paid}).assign(
         repaid=(paid > 0.2).astype(int),
         approved=np.where(paid > 0, "yes", "no"),

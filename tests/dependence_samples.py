@@ -56,7 +56,9 @@ def sloped(n: int, seed: int, slope: float = 1.0) -> tuple[np.ndarray, np.ndarra
 def waves(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return deterministic z, of three columns, and s, which other software can be given to the last digit."""
     i = np.arange(float(n))
-    return np.stack([np.sin(i), np.cos(1.7 * i) * i / 20, i * i % 7], axis=1), np.sin(i) ** 2 + 0.3 * np.cos(3 * i)
+    return np.stack([np.sin(i), np.cos(1.7 * i) * i / 20, i * i % 7], axis=1), np.sin(
+        i
+    ) ** 2 + 0.3 * np.cos(3 * i)
 
 
 def within(values: list[float]) -> tuple[float, float]:

@@ -50,7 +50,11 @@ PENALTIES: dict[str, Callable[[], Penalty]] = {
 
 
 def sample(
-    splits: int = 2, rows: int = ROWS, attributes: int = 1, dtype: torch.dtype = torch.float32, task: str = "binary"
+    splits: int = 2,
+    rows: int = ROWS,
+    attributes: int = 1,
+    dtype: torch.dtype = torch.float32,
+    task: str = "binary",
 ) -> TrainingData:
     """Return data in which X, Y and S depend on each other."""
     draw = torch.Generator().manual_seed(7)
@@ -67,7 +71,9 @@ def sample(
 
 
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "binary": lambda f, y: nn.functional.binary_cross_entropy_with_logits(f[:, 0], y, reduction="none"),
+    "binary": lambda f, y: nn.functional.binary_cross_entropy_with_logits(
+        f[:, 0], y, reduction="none"
+    ),
     "multiclass": lambda f, y: nn.functional.cross_entropy(f, y.long(), reduction="none"),
     "regression": lambda f, y: nn.functional.mse_loss(f[:, 0], y, reduction="none"),
     "reconstruction": lambda f, y: nn.functional.mse_loss(f, y, reduction="none").mean(1),
@@ -100,13 +106,19 @@ def loss_of(
 ) -> Tensor:
     """Return task loss + weight · penalty of a batch whose first k rows have S; with an epoch, the penalty adapts."""
     x, y, s = (part[member.split, rows] for part in (data.x, data.y, data.s))
-    weights = torch.ones(len(x)) if data.sample_weight is None else data.sample_weight[member.split, rows]
+    weights = (
+        torch.ones(len(x)) if data.sample_weight is None else data.sample_weight[member.split, rows]
+    )
     z = encoder(x)
     scores = head(z)
     loss = (weights * LOSSES[task](scores, y)).mean()
     if epoch is not None and k:
         penalty.adapt(z[:k].detach(), s[:k], epoch)
-    return loss + member.weight * penalty(z[:k], s[:k], scores=scores[:k], y=y[:k]) if member.weight and k else loss
+    return (
+        loss + member.weight * penalty(z[:k], s[:k], scores=scores[:k], y=y[:k])
+        if member.weight and k
+        else loss
+    )
 
 
 def by_hand(
@@ -123,16 +135,27 @@ def by_hand(
 ) -> dict[str, Tensor]:
     """Train one model in an ordinary loop with torch.optim.Adam; return its parameters as the fleet names them."""
     torch.manual_seed(stream_seed(member.seed, member.split, Purpose.WEIGHTS))
-    model = nn.ModuleDict({"encoder": encoder(COLUMNS), "head": nn.Linear(WIDTH, outputs)}).to(data.x.dtype)
+    model = nn.ModuleDict({"encoder": encoder(COLUMNS), "head": nn.Linear(WIDTH, outputs)}).to(
+        data.x.dtype
+    )
     penalty = make_penalty()
-    penalty.prepare(data.s[member.split, : data.labelled], stream(member.seed, member.split, Purpose.PENALTY))
+    penalty.prepare(
+        data.s[member.split, : data.labelled], stream(member.seed, member.split, Purpose.PENALTY)
+    )
     matrices = [p for p in model["encoder"].parameters() if p.ndim > 1]
-    others = [*(p for p in model["encoder"].parameters() if p.ndim == 1), *model["head"].parameters()]
-    optimiser = torch.optim.Adam([{"params": matrices, "weight_decay": weight_decay}, {"params": others}], lr=1e-3)
+    others = [
+        *(p for p in model["encoder"].parameters() if p.ndim == 1),
+        *model["head"].parameters(),
+    ]
+    optimiser = torch.optim.Adam(
+        [{"params": matrices, "weight_decay": weight_decay}, {"params": others}], lr=1e-3
+    )
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs)
     for epoch in range(epochs):
         for rows, k in batches(data, member, epoch):
-            loss = loss_of(model["encoder"], model["head"], penalty, data, member, rows, k, epoch, task)
+            loss = loss_of(
+                model["encoder"], model["head"], penalty, data, member, rows, k, epoch, task
+            )
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
@@ -147,33 +170,44 @@ def held_out_objective(fleet: Fleet, index: int, data: TrainingData, penalty: Pe
     penalty.prepare(data.s[member.split, : data.labelled], torch.Generator())
     total = 0.0
     for rows, k in batches(held, member, 0, Purpose.HELD_OUT):
-        total += len(rows) * float(loss_of(*fleet.module(index), penalty, held, member, rows, k).detach())
+        total += len(rows) * float(
+            loss_of(*fleet.module(index), penalty, held, member, rows, k).detach()
+        )
     return total / held.rows
 
 
 def trained(data: TrainingData, members: Sequence[Member], **options: Any) -> Fleet:
     """Train a fleet without decay and floor; options are those of `train` and the fields of its recipe."""
-    what = {field.name: options.pop(field.name) for field in fields(Recipe) if field.name in options}
-    return train(data, members, Recipe(**{"weight_decay": 0.0, "variance_floor": 0.0} | what), **options)
+    what = {
+        field.name: options.pop(field.name) for field in fields(Recipe) if field.name in options
+    }
+    return train(
+        data, members, Recipe(**{"weight_decay": 0.0, "variance_floor": 0.0} | what), **options
+    )
 
 
 def gap(fleet: Fleet, index: int, other: dict[str, Tensor]) -> float:
     """Return the largest difference between a model's parameters and others of the same names."""
     assert set(other) == set(fleet.parameters)
-    return max(float((fleet.parameters[name][index] - value).abs().max()) for name, value in other.items())
+    return max(
+        float((fleet.parameters[name][index] - value).abs().max()) for name, value in other.items()
+    )
 
 
 def quick(**options: Any) -> Callable[..., Fleet]:
     """Return `trained` for small binary fleets on a CPU."""
     return partial(
-        trained, **{"task": "binary", "encoder": ENCODER, "epochs": 3, "batch_size": BATCH, "device": "cpu"} | options
+        trained,
+        **{"task": "binary", "encoder": ENCODER, "epochs": 3, "batch_size": BATCH, "device": "cpu"}
+        | options,
     )
 
 
 def held_out(data: TrainingData, rows: int) -> TrainingData:
     """Hold out all rows but the first."""
     first, later = (
-        TrainingData(data.x[:, at], data.y[:, at], data.s[:, at]) for at in (slice(rows), slice(rows, None))
+        TrainingData(data.x[:, at], data.y[:, at], data.s[:, at])
+        for at in (slice(rows), slice(rows, None))
     )
     return replace(first, held_out=later)
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, Multiple, PerColumn, Product, Sum
+from frhsic.kernels import (
+    Gaussian,
+    InverseMultiquadric,
+    Kernel,
+    Laplacian,
+    Linear,
+    Multiple,
+    PerColumn,
+    Product,
+    Sum,
+)
 
 COLUMNS = 3
 

@@ -38,7 +38,10 @@ WIDTHS = {"bandwidth_z": 0.21, "bandwidth_s": 15.0}
 def curve(strength: float = 1.0, points: int = 81, overall: float = 0.3) -> Curve:
     grid = tuple(17 + 73 * i / (points - 1) for i in range(points))
     rows = tuple(2400 * math.exp(-(((s - 36) / 17) ** 2)) + 4 for s in grid)
-    mean = tuple(overall + strength * 0.17 * math.sin((s - 22) / 17) * math.exp(-(((s - 48) / 26) ** 2)) for s in grid)
+    mean = tuple(
+        overall + strength * 0.17 * math.sin((s - 22) / 17) * math.exp(-(((s - 48) / 26) ** 2))
+        for s in grid
+    )
     wide = [0.4 / math.sqrt(r) for r in rows]
     return Curve(
         grid=grid,
@@ -74,7 +77,10 @@ def population(strength: float = 1.0) -> Population:
         ),
         curves={"gdp": curve(strength), "decision_gdp": curve(strength, overall=0.25)},
         contrasts=(
-            replace(number("contrast", 0.048 * strength), settings={"at": 30.0, "start": 29.0, "end": 31.0}),
+            replace(
+                number("contrast", 0.048 * strength),
+                settings={"at": 30.0, "start": 29.0, "end": 31.0},
+            ),
             Number("contrast", 0.002, 11, settings={"at": 85.0, "start": 80.0, "end": 90.0}),
         ),
     )
@@ -98,7 +104,9 @@ def attribute(name: str = "age", strength: float = 1.0) -> AttributeAudit:
     )  # fmt: skip
 
 
-def audit(*names: str, strength: float = 1.0, title: str = "Adult: income score against age") -> Audit:
+def audit(
+    *names: str, strength: float = 1.0, title: str = "Adult: income score against age"
+) -> Audit:
     return Audit(
         subject=SUBJECT,
         rows=RowCounts(given=32561, dropped=2399, used=30162, subsample=4000),
@@ -159,10 +167,15 @@ def hostile() -> Report:
     subject = replace(base.subject, name=second, score_name=third)
     gap, standardized, *others = population_.numbers
     numbers = (replace(gap, key=formula), replace(standardized, key="-2+3"), *others)
-    attributes = (replace(base.attributes[0], all_rows=replace(population_, numbers=numbers)), base.attributes[1])
+    attributes = (
+        replace(base.attributes[0], all_rows=replace(population_, numbers=numbers)),
+        base.attributes[1],
+    )
     context = replace(base.context, source=template, remarks=(first,))
     return Report(
-        replace(base, subject=subject, context=context, attributes=attributes, settings={first: second}),
+        replace(
+            base, subject=subject, context=context, attributes=attributes, settings={first: second}
+        ),
         before=base,
         tradeoff=replace(tradeoff(third), asked=(second,)),
     )

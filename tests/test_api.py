@@ -29,7 +29,10 @@ def signature(value: Any) -> str:
         full = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
-    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in full.parameters.values()]
+    bare = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for parameter in full.parameters.values()
+    ]
     text = str(full.replace(parameters=bare, return_annotation=inspect.Signature.empty))
     return re.sub(r" at 0x[0-9a-f]+", "", text)  # where a default function lies in memory
 
@@ -40,7 +43,11 @@ def described(name: str, value: Any) -> list[str]:
     lines = [f"class {name}{signature(value)}"]
     for key in sorted(dir(value)):
         owner = next((base for base in value.__mro__ if key in vars(base)), object)
-        if key.startswith("_") or key.endswith("_request") or not owner.__module__.startswith("frhsic"):
+        if (
+            key.startswith("_")
+            or key.endswith("_request")
+            or not owner.__module__.startswith("frhsic")
+        ):
             continue
         member = getattr(value, key)
         lines.append(f"    .{key}{signature(member) if inspect.isroutine(member) else ''}")
@@ -79,5 +86,7 @@ def test_every_public_name_has_a_docstring() -> None:
 def test_importing_the_package_is_lazy() -> None:
     heavy = "{'torch', 'numpy', 'pandas', 'sklearn', 'scipy', 'matplotlib', 'lightgbm', 'rich', 'typer'}"
     code = f"import sys, frhsic; dir(frhsic); print(sorted({heavy} & set(sys.modules)))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == "[]"

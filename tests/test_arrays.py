@@ -35,7 +35,9 @@ MAKERS = {
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_every_kind_of_array_gives_the_same_matrix(kind):
-    assert torch.equal(_arrays.matrix(MAKERS[kind](), "x"), torch.tensor(VALUES, dtype=torch.float64))
+    assert torch.equal(
+        _arrays.matrix(MAKERS[kind](), "x"), torch.tensor(VALUES, dtype=torch.float64)
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,9 @@ def test_a_bad_column_of_a_frame_is_named():
         _arrays.matrix(pl.DataFrame({"age": [1.0, 2.0], "job": ["a", "b"]}), "s")
 
 
-@pytest.mark.parametrize("where", [[1, 0, 1], [True, False, True], np.array([1.0, 0.0, 1.0]), pd.Series([1, 0, 1])])
+@pytest.mark.parametrize(
+    "where", [[1, 0, 1], [True, False, True], np.array([1.0, 0.0, 1.0]), pd.Series([1, 0, 1])]
+)
 def test_a_mask_comes_from_booleans_or_a_target(where):
     assert _arrays.subset_mask(where, 3).tolist() == [True, False, True]
 
@@ -155,7 +159,11 @@ def test_a_mask_comes_from_booleans_or_a_target(where):
 def test_an_integer_gives_one_stream_none_a_new_one_and_a_generator_moves_on(of):
     def draw(state) -> float:
         own = of(state)
-        return torch.rand((), generator=own).item() if isinstance(own, torch.Generator) else own.random()
+        return (
+            torch.rand((), generator=own).item()
+            if isinstance(own, torch.Generator)
+            else own.random()
+        )
 
     assert draw(3) == draw(np.int64(3))
     assert len({draw(seed) for seed in (0, 1, 2**31, 2**32 - 1, None, None)}) == 6

@@ -18,7 +18,14 @@ from typer.testing import CliRunner
 
 import report_samples as samples
 from frhsic.auditing import Audit, Context, LimitCheck, Number, Settings, audit, drift, since
-from frhsic.auditing.measures import Rows, base_rate, between_levels, changes, mean_and_error, qualities
+from frhsic.auditing.measures import (
+    Rows,
+    base_rate,
+    between_levels,
+    changes,
+    mean_and_error,
+    qualities,
+)
 from frhsic.auditing.results import Law, checked, limits_of
 from frhsic.auditing.running import Inputs, outcome
 from frhsic.certificates import VarianceShare, gdp_certificate
@@ -39,7 +46,9 @@ QUICK = Settings(resamples=60, max_rows=400, probe_rows=200)
 SMALL = Settings(resamples=60, max_rows=100, probe_rows=100)
 
 
-def table(n: int = 700, d: int = 1, strength: float = 1.0, seed: int = 0) -> tuple[np.ndarray, pd.Series, pd.Series]:
+def table(
+    n: int = 700, d: int = 1, strength: float = 1.0, seed: int = 0
+) -> tuple[np.ndarray, pd.Series, pd.Series]:
     random = np.random.default_rng(seed)
     age = np.round(np.clip(18 + random.gamma(4, 6, n), 18, 90))
     z = random.standard_normal((n, d))
@@ -55,7 +64,14 @@ def scored():
         z,
         age,
         y,
-        audit(z, age, y, threshold=0.5, settings=replace(QUICK, at=[30, 60]), context=Context(name="risk")),
+        audit(
+            z,
+            age,
+            y,
+            threshold=0.5,
+            settings=replace(QUICK, at=[30, 60]),
+            context=Context(name="risk"),
+        ),
     )
 
 
@@ -80,11 +96,21 @@ def test_every_number_is_the_one_that_the_library_gives(scored):
         "rank_gap": rank_gap(f, age, **common),
     }.items():
         number = numbers[key]
-        high = expected.interval[1] if expected.trusted else max(expected.interval[1], expected.bound)
-        assert (number.value, number.pvalue) == pytest.approx((expected.value, expected.pvalue), rel=1e-9)
-        assert (number.interval.low, number.interval.high) == pytest.approx((expected.interval[0], high), rel=1e-9)
-        assert number.under_independence == pytest.approx(expected.expected_under_independence, rel=1e-9)
-    assert "calibration_gdp" not in {number.key for number in numbers.numbers}  # these scores are no chances
+        high = (
+            expected.interval[1] if expected.trusted else max(expected.interval[1], expected.bound)
+        )
+        assert (number.value, number.pvalue) == pytest.approx(
+            (expected.value, expected.pvalue), rel=1e-9
+        )
+        assert (number.interval.low, number.interval.high) == pytest.approx(
+            (expected.interval[0], high), rel=1e-9
+        )
+        assert number.under_independence == pytest.approx(
+            expected.expected_under_independence, rel=1e-9
+        )
+    assert "calibration_gdp" not in {
+        number.key for number in numbers.numbers
+    }  # these scores are no chances
     assert numbers["correlation_ratio"].value == float(correlation_ratio(f, age))
     rows = subsample(len(z), 400, QUICK.generator(1))
     a, b = torch.from_numpy(z[rows]), torch.from_numpy(age.to_numpy()[rows])[:, None]
@@ -97,7 +123,10 @@ def test_every_number_is_the_one_that_the_library_gives(scored):
         assert (numbers[key].value, numbers[key].interval) == (expected.value, expected.interval)
     half = HalfDistance()
     assert numbers["distance_correlation"].value == normalized_hsic_interval(a, b, half, half).value
-    assert {number.key for number in numbers.numbers} == set(words.LABELS) - {"separation", "calibration_gdp"}
+    assert {number.key for number in numbers.numbers} == set(words.LABELS) - {
+        "separation",
+        "calibration_gdp",
+    }
 
 
 def test_curves_are_the_librarys_and_marked_where_rows_are_few(scored):
@@ -118,14 +147,18 @@ def test_residuals_of_chances_are_followed_along_the_attribute():
     random = np.random.default_rng(1)
     age = random.uniform(20, 60, 4000)
     y = (random.random(4000) < 0.3 + 0.2 * (age > 40)).astype(float)
-    numbers = audit(np.where(random.random(4000) < 0.5, 0.39, 0.41), age, y, settings=QUICK)["s"].all_rows
+    numbers = audit(np.where(random.random(4000) < 0.5, 0.39, 0.41), age, y, settings=QUICK)[
+        "s"
+    ].all_rows
     gap, curve = numbers["calibration_gdp"], numbers.curves["calibration_gdp"]
     assert gap.interval.low <= 0.1 <= gap.interval.high
     assert gap.pvalue < 0.01
     young = np.array(curve.end) < 40
     assert np.mean(np.array(curve.mean)[young]) == pytest.approx(-0.1, abs=0.03)
     assert numbers["gdp"].pvalue > 0.01
-    few = audit(np.r_[0.9, np.full(99, 0.001)], age[:100], settings=QUICK)["s"].all_rows.curves["gdp"]
+    few = audit(np.r_[0.9, np.full(99, 0.001)], age[:100], settings=QUICK)["s"].all_rows.curves[
+        "gdp"
+    ]
     assert 0 <= min(few.low) <= max(few.high) <= 1  # means of chances are chances
 
 
@@ -137,7 +170,9 @@ def test_equal_opportunity_is_the_same_on_the_rows_with_the_favourable_outcome(s
     assert positives["gdp"].value == pytest.approx(expected.value, rel=1e-12)
     assert positives.curves.keys() == {"gdp", "decision_gdp"}
     other = audit(z, age, y, favourable=0, settings=QUICK)
-    assert other["age"].positives["gdp"].value == pytest.approx(gdp(z, age, where=y == 0, resamples=0).value, rel=1e-12)
+    assert other["age"].positives["gdp"].value == pytest.approx(
+        gdp(z, age, where=y == 0, resamples=0).value, rel=1e-12
+    )
     assert (other.subject.target.favourable, other.subject.target.favours_high) == ("0", False)
 
 
@@ -160,7 +195,12 @@ def test_a_contrast_is_the_mean_of_the_rows_nearby(scored):
     assert (contrast.value, contrast.rows) == (near.value, near.rows)
     assert contrast.settings == {"at": 30.0, "start": near.start, "end": near.end}
     assert (contrast.interval.low, contrast.interval.high) == near.interval
-    assert audit(z[:60], age[:60], settings=replace(QUICK, at=[30]))["age"].all_rows.contrasts[0].interval is None
+    assert (
+        audit(z[:60], age[:60], settings=replace(QUICK, at=[30]))["age"]
+        .all_rows.contrasts[0]
+        .interval
+        is None
+    )
 
 
 def test_claims_about_many_attributes_are_adjusted():
@@ -169,7 +209,9 @@ def test_claims_about_many_attributes_are_adjusted():
     z = s[:, 0] + 0.3 * random.standard_normal(400)
     gaps = [attribute.all_rows["gdp"] for attribute in audit(z, s, settings=QUICK).attributes]
     raw = sorted(gdp(z, column, resamples=60).pvalue for column in s.T)
-    adjusted = np.maximum.accumulate([min(1.0, (4 - i) * p) for i, p in enumerate(raw)])  # Holm, 1979
+    adjusted = np.maximum.accumulate(
+        [min(1.0, (4 - i) * p) for i, p in enumerate(raw)]
+    )  # Holm, 1979
     assert sorted(gap.pvalue for gap in gaps) == pytest.approx(adjusted)
 
 
@@ -179,7 +221,9 @@ def test_weights_and_groups_reach_the_gaps():
     result = audit(z, age, y, sample_weight=weights, groups=people, settings=QUICK)
     options = {"sample_weight": weights, "groups": people}
     expected, numbers = gdp(z, age, resamples=60, **options), result["age"].all_rows
-    assert (numbers["gdp"].value, numbers["gdp"].pvalue) == pytest.approx((expected.value, expected.pvalue))
+    assert (numbers["gdp"].value, numbers["gdp"].pvalue) == pytest.approx(
+        (expected.value, expected.pvalue)
+    )
     np.testing.assert_allclose(numbers.curves["gdp"].mean, gdp_curve(z, age, **options).mean)
     assert (result.rows.groups, result.rows.weighted) == (150, True)
 
@@ -193,7 +237,11 @@ def test_measures_of_dependence_use_one_row_of_each_group():
     for key in ("hsic", "hsic_effect", "distance_correlation", "correlation_ratio", "probe_trees"):
         assert result["s"].all_rows[key] == once["s"].all_rows[key]
     assert result["s"].certificates == once["s"].certificates
-    assert audit(z, age, settings=QUICK)["s"].all_rows["hsic"].pvalue < 0.01 < result["s"].all_rows["hsic"].pvalue
+    assert (
+        audit(z, age, settings=QUICK)["s"].all_rows["hsic"].pvalue
+        < 0.01
+        < result["s"].all_rows["hsic"].pvalue
+    )
     few = audit(z, age, groups=np.arange(300) % 19, settings=QUICK)["s"]
     assert few.all_rows.get("hsic") is None
     assert few.certificates == ()
@@ -222,7 +270,9 @@ def test_the_head_of_a_representation_is_fitted_out_of_fold(embedded):
     scores = pd.Series(z[:, 0] ** 2, name="risk")
     given = audit(z, age, scores=scores, settings=QUICK)
     assert given.subject.score_name == "risk"
-    assert given["age"].all_rows["gdp"].value == pytest.approx(gdp(scores, age, resamples=0).value, rel=1e-12)
+    assert given["age"].all_rows["gdp"].value == pytest.approx(
+        gdp(scores, age, resamples=0).value, rel=1e-12
+    )
 
 
 def test_what_cannot_be_computed_is_left_out():
@@ -232,8 +282,14 @@ def test_what_cannot_be_computed_is_left_out():
     assert (bare.all_rows.get("gdp"), bare.positives) == (None, None)
     flat = audit(np.full(300, 0.4), age, settings=QUICK)["age"].all_rows
     assert {number.key for number in flat.numbers} >= {"gdp", "decision_gdp", "probe_trees"}
-    assert {number.key for number in flat.numbers}.isdisjoint({"standardized_gdp", "rank_gap", "hsic"})
-    for attribute, y in ((age, few), (s, s == 1), (age, np.arange(300.0))):  # few, constant and unknown favoured rows
+    assert {number.key for number in flat.numbers}.isdisjoint(
+        {"standardized_gdp", "rank_gap", "hsic"}
+    )
+    for attribute, y in (
+        (age, few),
+        (s, s == 1),
+        (age, np.arange(300.0)),
+    ):  # few, constant and unknown favoured rows
         assert audit(f, attribute, y, settings=QUICK).attributes[0].positives is None
     with pytest.raises(KeyError, match="'height' was not audited; this audit holds age"):
         audit(f, age, settings=QUICK)["height"]
@@ -243,7 +299,9 @@ def test_a_continuous_target_gets_a_test_of_separation():
     rng = np.random.default_rng(0)
     y, e, d = rng.normal(size=(3, 300))
     age, settings = 40 + 5 * (y + d), replace(QUICK, resamples=99)
-    through, direct = (audit(f, age, y, settings=settings)["s"].all_rows for f in (y + e, y + e + 0.8 * d))
+    through, direct = (
+        audit(f, age, y, settings=settings)["s"].all_rows for f in (y + e, y + e + 0.8 * d)
+    )
     assert through["separation"].pvalue > 0.05 >= direct["separation"].pvalue
     assert direct["separation"].value > direct["separation"].under_independence
 
@@ -266,13 +324,21 @@ def test_quality_is_that_of_the_definition_beside_a_constant():
     assert quality["accuracy"] == (0.5, 0.5)
     assert quality["auc"] == (np.mean(pairs), 0.5)
     assert quality["log_loss"] == pytest.approx((log_loss(y, scores), math.log(2)))
-    assert (quality["true_positive_rate"], quality["false_positive_rate"]) == ((0.5, 0.0), (0.5, 0.0))
+    assert (quality["true_positive_rate"], quality["false_positive_rate"]) == (
+        (0.5, 0.0),
+        (0.5, 0.0),
+    )
     assert {one.key for one in qualities(scores - 1, y, None)} == {"auc"}
     other = {one.key: one for one in qualities(scores, 3 * y + scores, None)}
-    assert (other["squared_error"].value, other["mean_error"].value) == pytest.approx((np.mean(9 * y), 1.5))
+    assert (other["squared_error"].value, other["mean_error"].value) == pytest.approx(
+        (np.mean(9 * y), 1.5)
+    )
     for one in qualities(np.full(100, 0.06), np.repeat([0.0, 1.0], [94, 6]), 0.5):
         assert one.value == pytest.approx(one.constant, abs=1e-12)
-    assert {one.key for one in qualities(scores, np.ones(4), 0.5)} & {"auc", "true_positive_rate"} == set()
+    assert {one.key for one in qualities(scores, np.ones(4), 0.5)} & {
+        "auc",
+        "true_positive_rate",
+    } == set()
 
 
 def test_standard_errors_are_those_of_repeated_samples():
@@ -292,17 +358,25 @@ def test_standard_errors_are_those_of_repeated_samples():
         noise = np.repeat(random.standard_normal(100), 2)
         own = np.repeat(y[:100], 2)
         was = own + noise + 0.5 * random.standard_normal(200)
-        other = list(changes(was, was - 0.5 * own + 0.5 * random.standard_normal(100)[pairs], own, 0.5, pairs))
+        other = list(
+            changes(
+                was, was - 0.5 * own + 0.5 * random.standard_normal(100)[pairs], own, 0.5, pairs
+            )
+        )
         values.append((auc.value, mean[0], *(one.value for one in other)))
         errors.append((auc.standard_error, mean[1], *(one.standard_error for one in other)))
-    assert np.sqrt(np.mean(np.square(errors), axis=0)) == pytest.approx(np.std(values, axis=0), rel=0.12)
+    assert np.sqrt(np.mean(np.square(errors), axis=0)) == pytest.approx(
+        np.std(values, axis=0), rel=0.12
+    )
 
 
 def test_a_base_rate_has_the_exact_interval_and_counts_weights():
     y = np.repeat([0.0, 1.0], [190, 10])
     expected = stats.binomtest(10, 200).proportion_ci(0.95, "exact")
     rate = base_rate(y, 0.95)
-    assert (rate.interval.low, rate.interval.high) == pytest.approx((expected.low, expected.high), rel=0.02)
+    assert (rate.interval.low, rate.interval.high) == pytest.approx(
+        (expected.low, expected.high), rel=0.02
+    )
     twice = np.repeat(np.arange(200), 1 + (y > 0))
     assert base_rate(y, 0.95, weights=1 + y).value == pytest.approx(y[twice].mean(), rel=1e-12)
     empty = base_rate(np.zeros(200), 0.95).interval
@@ -318,7 +392,9 @@ def test_an_audit_survives_json_and_the_same_seed_repeats_it(scored, embedded):
         assert Audit.from_json(text) == result
         assert json.loads(text) == result.to_dict()
     z, age, _ = table(150)
-    first, again, other = (audit(z, age, settings=replace(QUICK, seed=seed, max_rows=100)) for seed in (0, 0, 1))
+    first, again, other = (
+        audit(z, age, settings=replace(QUICK, seed=seed, max_rows=100)) for seed in (0, 0, 1)
+    )
     assert first == again
     assert first != other
     assert "gdp=" in repr(first)
@@ -395,7 +471,12 @@ def people(n: int = 400, seed: int = 0) -> pd.DataFrame:
     age = np.round(rng.uniform(20, 70, n))
     risk = 1 / (1 + np.exp(-(0.05 * (45 - age) + rng.normal(size=n))))
     return pd.DataFrame(
-        {"age": age, "risk": risk, "late": (rng.random(n) < risk).astype(int), "x": rng.normal(size=n)}
+        {
+            "age": age,
+            "risk": risk,
+            "late": (rng.random(n) < risk).astype(int),
+            "x": rng.normal(size=n),
+        }
     ).assign(outcome=lambda frame: np.where(frame["late"] == 1, "late", "repaid"))
 
 
@@ -416,13 +497,17 @@ def test_two_probabilities_mean_that_of_the_second_class():
     result = audit(both.astype(np.float32), data["age"], settings=SMALL)
     assert (result.subject.dimensions, result.subject.name) == (1, "score")
     assert gap(result) == pytest.approx(expected, rel=1e-5)
-    np.testing.assert_allclose(taken(pd.DataFrame(both, columns=["repaid", "late"])), data[["risk"]])
+    np.testing.assert_allclose(
+        taken(pd.DataFrame(both, columns=["repaid", "late"])), data[["risk"]]
+    )
 
 
 def test_probabilities_of_more_classes_are_refused_and_other_columns_are_a_representation():
     data = people()
     three = np.column_stack([1 - data["risk"], data["risk"] / 3, 2 * data["risk"] / 3])
-    with pytest.raises(ValueError, match=r"3 columns between 0 and 1 whose rows sum to 1.*Pass the column of one"):
+    with pytest.raises(
+        ValueError, match=r"3 columns between 0 and 1 whose rows sum to 1.*Pass the column of one"
+    ):
         audit(three, data["age"], settings=SMALL)
     assert taken(three[:, 1:]).shape == (400, 2)
     assert taken(three, scores=data["risk"]).shape == (400, 3)
@@ -431,7 +516,12 @@ def test_probabilities_of_more_classes_are_refused_and_other_columns_are_a_repre
 
 def test_a_text_target_is_taken_with_its_positive_value():
     data = people()
-    for y in (data["outcome"], data["outcome"].astype("category"), data["outcome"].to_numpy(), list(data["outcome"])):
+    for y in (
+        data["outcome"],
+        data["outcome"].astype("category"),
+        data["outcome"].to_numpy(),
+        list(data["outcome"]),
+    ):
         codes, favoured, target = outcome(y, "late", None)
         assert target.positive == "late"
         np.testing.assert_array_equal(codes, data["late"])
@@ -440,9 +530,16 @@ def test_a_text_target_is_taken_with_its_positive_value():
 
 @pytest.mark.parametrize(
     ("target", "positive", "favourable"),
-    [("late", None, 0), ("late", None, "0"), ("outcome", "late", "repaid"), ("outcome", "repaid", None)],
+    [
+        ("late", None, 0),
+        ("late", None, "0"),
+        ("outcome", "late", "repaid"),
+        ("outcome", "repaid", None),
+    ],
 )
-def test_equal_opportunity_is_measured_on_the_favourable_outcome(target: str, positive: Any, favourable: Any):
+def test_equal_opportunity_is_measured_on_the_favourable_outcome(
+    target: str, positive: Any, favourable: Any
+):
     data = people()
     np.testing.assert_array_equal(outcome(data[target], positive, favourable)[1], data["late"] == 0)
 
@@ -453,7 +550,9 @@ def test_rows_without_an_attribute_are_left_out_counted_and_compared():
     result = audit(data["risk"], age, data["late"], context=Context(dropped=7), settings=SMALL)
     known = data[age.notna()]
     assert (result.rows.given, result.rows.dropped, result.rows.used) == (407, 107, 300)
-    assert gap(result) == pytest.approx(gdp(known["risk"], known["age"], resamples=0).value, rel=1e-12)
+    assert gap(result) == pytest.approx(
+        gdp(known["risk"], known["age"], resamples=0).value, rel=1e-12
+    )
     assert result["age"].positives.rows == int(known["late"].sum())
     with pytest.raises(ValueError, match="an audit needs at least 20 rows; 10 of 400 have"):
         audit(data["risk"], age.where(data.index % 40 == 1), settings=SMALL)
@@ -489,7 +588,13 @@ def test_the_names_of_groups_change_nothing():
     mixed = [label if label % 2 else f"a{label}" for label in number.tolist()]  # numbers and text
     results = [
         audit(data["risk"], data["age"], groups=groups, settings=SMALL)
-        for groups in (number, torch.from_numpy(number), named, named.map("{:03d}".format), named.astype("category"))
+        for groups in (
+            number,
+            torch.from_numpy(number),
+            named,
+            named.map("{:03d}".format),
+            named.astype("category"),
+        )
     ]
     assert all(result == results[0] for result in results)
     assert results[0].rows.groups == 100
@@ -510,28 +615,70 @@ def test_bands_are_audited_and_remarked():
     [
         ({"z": np.r_[np.nan, np.ones(399)]}, ValueError, "scores holds 1 values that are NaN"),
         ({"z": np.full((400, 2), np.inf)}, ValueError, "representation holds 800 values"),
-        ({"z": np.array(["a"] * 400, dtype=object)}, TypeError, r"scores holds text, bands or categories \(object\)"),
+        (
+            {"z": np.array(["a"] * 400, dtype=object)},
+            TypeError,
+            r"scores holds text, bands or categories \(object\)",
+        ),
         ({"z": None}, TypeError, "scores is None"),
         ({"z": np.arange(399.0)}, ValueError, "scores has 399 rows, sensitive_features has 400"),
-        ({"s": np.array([["a", 1.0]] * 400, dtype=object)}, TypeError, "sensitive_features holds text"),
+        (
+            {"s": np.array([["a", 1.0]] * 400, dtype=object)},
+            TypeError,
+            "sensitive_features holds text",
+        ),
         ({"s": None}, TypeError, "sensitive_features is None"),
-        ({"s": pd.DataFrame(np.ones((400, 2)), columns=["a", "a"])}, ValueError, "more than one column named a"),
+        (
+            {"s": pd.DataFrame(np.ones((400, 2)), columns=["a", "a"])},
+            ValueError,
+            "more than one column named a",
+        ),
         ({"y": np.arange(5)}, ValueError, "y has 5"),
-        ({"y": np.r_[np.nan, np.ones(399)]}, ValueError, r"y lacks a value in 1 of 400 rows \(row 1\)"),
+        (
+            {"y": np.r_[np.nan, np.ones(399)]},
+            ValueError,
+            r"y lacks a value in 1 of 400 rows \(row 1\)",
+        ),
         ({"groups": np.arange(5)}, ValueError, "groups has 5"),
         ({"groups": np.ones((400, 2))}, ValueError, r"groups has shape \(400, 2\)"),
-        ({"groups": np.r_[np.nan, np.ones(399)]}, ValueError, r"groups lacks a value in 1 of 400 rows \(row 1\)"),
-        ({"groups": [None] * 7 + ["a"] * 393}, ValueError, r"in 7 of 400 rows \(rows 1, 2, 3, 4, 5, \.\.\.\)"),
+        (
+            {"groups": np.r_[np.nan, np.ones(399)]},
+            ValueError,
+            r"groups lacks a value in 1 of 400 rows \(row 1\)",
+        ),
+        (
+            {"groups": [None] * 7 + ["a"] * 393},
+            ValueError,
+            r"in 7 of 400 rows \(rows 1, 2, 3, 4, 5, \.\.\.\)",
+        ),
         ({"y": np.zeros((400, 2))}, ValueError, r"y has shape \(400, 2\)"),
-        ({"y": np.arange(400) % 2, "favourable": 2}, ValueError, "favourable=2 is not a value of y: '0', '1'"),
+        (
+            {"y": np.arange(400) % 2, "favourable": 2},
+            ValueError,
+            "favourable=2 is not a value of y: '0', '1'",
+        ),
         ({"y": ["late"] * 400}, TypeError, r"y holds text \('late'\); pass positive=VALUE"),
-        ({"groups": pd.Series(["a"] * 400, name="id")}, ValueError, r"'id' \(groups\) has one value in all 400"),
-        ({"sample_weight": np.r_[1, -0.5, np.ones(398)]}, ValueError, "sample_weight is −0.5 in row 2; pass weights"),
-        ({"sample_weight": np.r_[np.nan, np.ones(399)]}, ValueError, "sample_weight lacks a value in 1 of 400"),
+        (
+            {"groups": pd.Series(["a"] * 400, name="id")},
+            ValueError,
+            r"'id' \(groups\) has one value in all 400",
+        ),
+        (
+            {"sample_weight": np.r_[1, -0.5, np.ones(398)]},
+            ValueError,
+            "sample_weight is −0.5 in row 2; pass weights",
+        ),
+        (
+            {"sample_weight": np.r_[np.nan, np.ones(399)]},
+            ValueError,
+            "sample_weight lacks a value in 1 of 400",
+        ),
         ({"sample_weight": np.zeros(400)}, ValueError, "sample_weight is 0 in all 400"),
     ],
 )
-def test_messages_use_the_words_of_the_caller(change: dict[str, Any], error: type[Exception], message: str):
+def test_messages_use_the_words_of_the_caller(
+    change: dict[str, Any], error: type[Exception], message: str
+):
     data = people()
     with pytest.raises(error, match=message):
         audit(**({"z": data["risk"], "s": data["age"], "settings": SMALL} | change))
@@ -561,7 +708,16 @@ def test_counts_of_an_audit_of_a_sample_are_those_of_the_file(tmp_path, monkeypa
     data = people(6000)
     data.loc[data.index % 10 == 0, "risk"] = np.nan
     data.to_csv(tmp_path / "long.csv", index=False, sep="\t")
-    asked = ["audit", str(tmp_path / "long.csv"), "-s", "age", "--score", "risk", "--target", "outcome"]
+    asked = [
+        "audit",
+        str(tmp_path / "long.csv"),
+        "-s",
+        "age",
+        "--score",
+        "risk",
+        "--target",
+        "outcome",
+    ]
     asked += ["--positive", "late", "--favourable", "repaid", "--max-rows", "100", "--json"]
     result = CliRunner().invoke(app, asked)
     assert result.exit_code == 0, result.output
@@ -576,7 +732,9 @@ def test_counts_of_an_audit_of_a_sample_are_those_of_the_file(tmp_path, monkeypa
 # limits ------------------------------------------------------------------------------------------------------------
 
 
-def loans(n: int = 600, seed: int = 1, *, age: float = 45.0, slope: float = 0.2, skill: float = 1.0) -> tuple[Any, ...]:
+def loans(
+    n: int = 600, seed: int = 1, *, age: float = 45.0, slope: float = 0.2, skill: float = 1.0
+) -> tuple[Any, ...]:
     """Chances of being late that follow age, and outcomes that follow them, or with skill 0 a coin."""
     random = np.random.default_rng(seed)
     years = np.round(random.uniform(age - 25, age + 25, n))
@@ -608,7 +766,9 @@ def may() -> Audit:
         ("gdp=50% of gap", "there is none"),
     ],
 )
-def test_limits_that_cannot_be_read_or_checked_or_limit_nothing_are_refused(may: Audit, text: str, message: str):
+def test_limits_that_cannot_be_read_or_checked_or_limit_nothing_are_refused(
+    may: Audit, text: str, message: str
+):
     with pytest.raises(ValueError, match=message):
         checked(may, limits_of(text))
 
@@ -624,7 +784,9 @@ def test_limits_that_cannot_be_read_or_checked_or_limit_nothing_are_refused(may:
         ("decision_ratio", 0.95, 0.7, 0.9, "not kept"),
     ],
 )
-def test_the_interval_decides_whether_a_limit_is_kept(key: str, limit: float, low: float, high: float, verdict: str):
+def test_the_interval_decides_whether_a_limit_is_kept(
+    key: str, limit: float, low: float, high: float, verdict: str
+):
     check = LimitCheck("age", key, "all", limit, (low + high) / 2, Interval(low, high, 0.95, ""))
     assert check.verdict == verdict
 
@@ -634,9 +796,18 @@ def test_a_share_of_the_base_rate_counts_the_error_of_both():
     reference = Number("base_rate", 0.3, 100, Interval(0.2, 0.42, 0.95, ""))
     for gap, verdict in ((0.02, "kept"), (0.05, "unclear"), (0.09, "not kept")):
         interval = Interval(gap - 0.01, gap + 0.01, 0.95, "")
-        check = LimitCheck("age", "gdp", "all", 0.15 * 0.3, gap, interval, 0.15, "base rate", reference)
-        low, high = (gap - 0.045 + sign * math.hypot(0.01, 0.15 * reach) for sign, reach in ((-1, 0.12), (1, 0.1)))
-        assert check.verdict == verdict == ("kept" if high <= 0 else "not kept" if low > 0 else "unclear")
+        check = LimitCheck(
+            "age", "gdp", "all", 0.15 * 0.3, gap, interval, 0.15, "base rate", reference
+        )
+        low, high = (
+            gap - 0.045 + sign * math.hypot(0.01, 0.15 * reach)
+            for sign, reach in ((-1, 0.12), (1, 0.1))
+        )
+        assert (
+            check.verdict
+            == verdict
+            == ("kept" if high <= 0 else "not kept" if low > 0 else "unclear")
+        )
 
 
 def test_kept_is_said_by_mistake_no_more_often_than_stated():
@@ -657,11 +828,15 @@ def test_limits_are_those_of_the_numbers_among_all_and_among_the_favoured(may: A
     assert (wide.limit, wide.verdict, wide.interval) == (0.2, "kept", number.interval)
     assert (narrow.limit, narrow.verdict) == (pytest.approx(0.01 * rate, rel=1e-12), "not kept")
     chance, age, late = loans()
-    result = audit(chance, age, late, favourable=0, limit=["eo=0.4", "eo.rank_gap=0.01"], settings=SMALL)
+    result = audit(
+        chance, age, late, favourable=0, limit=["eo=0.4", "eo.rank_gap=0.01"], settings=SMALL
+    )
     apart = audit(chance[late == 0], age[late == 0], settings=SMALL)["s"].all_rows["gdp"]
     assert result.limits[0].value == pytest.approx(apart.value, rel=1e-12)
     assert [check.verdict for check in result.limits] == ["kept", "not kept"]
-    score = audit(chance, age, limit="gdp=10% of base rate", settings=SMALL)  # without a target, of the mean score
+    score = audit(
+        chance, age, limit="gdp=10% of base rate", settings=SMALL
+    )  # without a target, of the mean score
     assert score.limits[0].reference.value == pytest.approx(chance.mean())
     with pytest.raises(ValueError, match="not above 0 here"):
         audit(chance - 2, age, limit="gdp=10% of base rate", settings=SMALL)
@@ -672,7 +847,9 @@ def test_a_gap_that_is_not_to_be_trusted_is_limited_by_its_bound():
     random = np.random.default_rng(0)
     for seed in range(20):
         u = random.random(300)
-        numbers = audit(np.sin(2 * np.pi * 40 * u), u, settings=replace(SMALL, seed=seed))["s"].all_rows
+        numbers = audit(np.sin(2 * np.pi * 40 * u), u, settings=replace(SMALL, seed=seed))[
+            "s"
+        ].all_rows
         if not numbers["gdp"].trusted:
             assert numbers["gdp"].interval.high >= numbers["gdp"].settings["bound"]
             return
@@ -699,7 +876,11 @@ def test_what_has_moved_is_named(may: Audit, change: dict[str, float], moved: se
     steep = audit(*loans(2000, slope=0.8), settings=SMALL) if "skill" in change else may
     extra = {"slope": 0.8} if "skill" in change else {}
     june = audit(*loans(2000, 2, **extra, **change), settings=SMALL)
-    assert moved <= changed(june, steep) <= moved | {"score", "gdp"} | ({"auc"} if "slope" in change else set())
+    assert (
+        moved
+        <= changed(june, steep)
+        <= moved | {"score", "gdp"} | ({"auc"} if "slope" in change else set())
+    )
 
 
 def test_the_same_rows_are_refused(may: Audit):
@@ -729,17 +910,28 @@ def test_a_difference_joins_the_ends_that_face_each_other_and_is_adjusted(may: A
         gap = Number("gdp_common", value, 100, Interval(low, high, 0.95, ""), standard_error=error)
         attribute = replace(may["s"], all_rows=replace(may["s"].all_rows, numbers=(gap,)))
         law = Law((0.0, float(seed)), (0.5, 1.0), 1.0, 100, True)
-        return replace(may, attributes=(attribute,), subject=replace(may.subject, law=law), quality=())
+        return replace(
+            may, attributes=(attribute,), subject=replace(may.subject, law=law), quality=()
+        )
 
     z = 1.959964
-    before, after = with_gap(0.02, 0.04, 0.0, 0.02 + z * 0.06, 1), with_gap(0.22, 0.03, 0.22 - z * 0.08, 0.28, 1)
+    before, after = (
+        with_gap(0.02, 0.04, 0.0, 0.02 + z * 0.06, 1),
+        with_gap(0.22, 0.03, 0.22 - z * 0.08, 0.28, 1),
+    )
     after = replace(after, subject=replace(after.subject, law=replace(after.subject.law, mean=2.0)))
     changes = {change.key: change for change in drift(after, before)}
     gap = changes["gdp"]
     raw = 2 * stats.norm.sf(0.2 / math.hypot(0.08, 0.06))
-    assert gap.pvalue == min(change.pvalue for change in changes.values()) == pytest.approx(len(changes) * raw)
+    assert (
+        gap.pvalue
+        == min(change.pvalue for change in changes.values())
+        == pytest.approx(len(changes) * raw)
+    )
     assert gap.interval.low == pytest.approx(0.2 - z * 0.1)
-    assert gap.interval.high == pytest.approx(0.2 + z * math.hypot(0.06 / z, 0.04), rel=1e-3)  # an end was cut off at 0
+    assert gap.interval.high == pytest.approx(
+        0.2 + z * math.hypot(0.06 / z, 0.04), rel=1e-3
+    )  # an end was cut off at 0
 
 
 @pytest.mark.parametrize("values", [30, 5000])

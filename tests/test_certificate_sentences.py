@@ -48,14 +48,18 @@ class Claim:
     def gram(self, x: np.ndarray, y: np.ndarray, of: str) -> np.ndarray:
         """Gaussian kernel of the stated bandwidth; the exact one, which the text rounds."""
         width = self.row.settings[f"bandwidth_{of}"]
-        assert any(abs(shown / width - 1) < 0.006 for shown in map(number, re.findall(NUMBER, self.text)))
+        assert any(
+            abs(shown / width - 1) < 0.006 for shown in map(number, re.findall(NUMBER, self.text))
+        )
         return gaussian(x, y, width)
 
 
 def number(text: str) -> float:
     """The value of a number as sentences write it."""
     mantissa, _, exponent = text.replace(",", "").partition(" × 10")
-    return float(mantissa) * 10.0 ** int(exponent.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")) or 0)
+    return float(mantissa) * 10.0 ** int(
+        exponent.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")) or 0
+    )
 
 
 def gaussian(x: np.ndarray, y: np.ndarray, width: float) -> np.ndarray:
@@ -80,13 +84,17 @@ def representation(rng: np.random.Generator, s: np.ndarray) -> np.ndarray:
     t = (s - s.mean()) / s.std()
     noise = rng.normal(size=(len(s), rng.integers(1, 5)))
     signal = [t, np.cos(rng.uniform(1, 60) * t), np.sign(t), 0 * t][rng.integers(4)][:, None]
-    return rng.uniform(0, 3) * signal + rng.uniform(0.05, 1) * noise * (1 + rng.integers(2) * np.abs(t[:, None]))
+    return rng.uniform(0, 3) * signal + rng.uniform(0.05, 1) * noise * (
+        1 + rng.integers(2) * np.abs(t[:, None])
+    )
 
 
 def spread(z: np.ndarray) -> np.ndarray:
     """Standard deviation of each column, values further than ten interquartile ranges from the median drawn in."""
     low, middle, high = np.percentile(z, [25, 50, 75], axis=0)
-    return np.std(np.minimum(np.maximum(z, middle - 10 * (high - low)), middle + 10 * (high - low)), axis=0)
+    return np.std(
+        np.minimum(np.maximum(z, middle - 10 * (high - low)), middle + 10 * (high - low)), axis=0
+    )
 
 
 def claims(rng: np.random.Generator, key: str) -> Iterator[Claim]:
@@ -94,20 +102,30 @@ def claims(rng: np.random.Generator, key: str) -> Iterator[Claim]:
     n = int(rng.integers(20, 70))
     s = attribute(rng, n)
     z = representation(rng, s)
-    scores = [z[:, 0], np.cos(rng.uniform(1, 60) * s), rng.normal(size=n), z[:, 0] * 10.0 ** rng.uniform(-6, 6)]
+    scores = [
+        z[:, 0],
+        np.cos(rng.uniform(1, 60) * s),
+        rng.normal(size=n),
+        z[:, 0] * 10.0 ** rng.uniform(-6, 6),
+    ]
     f = scores[rng.integers(4)]
     given = f if key == "gap_of_these_scores" else None
     for row in certificates(Rows(z, s[:, None], given), Settings()):
         if row.key == key and row.value is not None:
             text = certificate_sentence(row, SCORE if z.shape[1] == 1 else EMBEDDING, "s")
-            assert ("each column divided by its spread" in text) == (z.shape[1] > 1 and key != "gap_of_these_scores")
+            assert ("each column divided by its spread" in text) == (
+                z.shape[1] > 1 and key != "gap_of_these_scores"
+            )
             yield Claim(row, text, z if z.shape[1] == 1 else z / spread(z), s[:, None], f)
             return  # the others are not needed, and not computed
 
 
 def directions(claim: Claim) -> np.ndarray:
     """The stated principal directions of S: eigenvectors of its centred Gram matrix, of as many as the text says."""
-    stated = re.search(r"along (\d+) of up to (\d+) principal directions of s \((?:all|at least (\d+) %)", claim.text)
+    stated = re.search(
+        r"along (\d+) of up to (\d+) principal directions of s \((?:all|at least (\d+) %)",
+        claim.text,
+    )
     m, of, share = int(stated[1]), int(stated[2]), int(stated[3] or 100)
     n = len(claim.s)
     centring = np.eye(n) - 1 / n
@@ -168,7 +186,9 @@ def test_no_counterexample_is_found(key: str, instances: int) -> None:
 
 
 @pytest.mark.parametrize("instances", [100, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_hsic_of_the_population_exceeds_its_bound_in_fewer_samples_than_stated(instances: int) -> None:
+def test_hsic_of_the_population_exceeds_its_bound_in_fewer_samples_than_stated(
+    instances: int,
+) -> None:
     """Populations of a few values, whose HSIC is a finite sum; rows drawn from them, and the bound read."""
     exceeded, closest = 0, 0.0
     for seed in range(instances):
@@ -179,11 +199,15 @@ def test_hsic_of_the_population_exceeds_its_bound_in_fewer_samples_than_stated(i
         rows = rng.choice(a * b, int(rng.integers(250, 900)), p=table.ravel())
         drawn = Rows(z[rows // b] + 0, s[rows % b] + 0, None)
         confidence = float(rng.choice([0.5, 0.8, 0.95]))
-        settings = Settings(max_rows=len(rows) - int(rng.integers(100, 130)), confidence=confidence, seed=seed)
+        settings = Settings(
+            max_rows=len(rows) - int(rng.integers(100, 130)), confidence=confidence, seed=seed
+        )
         shown = {row.key: row for row in certificates(drawn, settings)}.get("population_hsic")
         if shown is None:  # a median distance is 0
             continue
-        claim = Claim(shown, certificate_sentence(shown, SCORE, "s"), drawn.z, drawn.s, np.array([]))
+        claim = Claim(
+            shown, certificate_sentence(shown, SCORE, "s"), drawn.z, drawn.s, np.array([])
+        )
         assert f"with probability at least {100 * confidence:.0f} %" in claim.text
         k, l = claim.gram(z, z, "z"), claim.gram(s, s, "s")
         excess = table - table.sum(1, keepdims=True) * table.sum(0)
@@ -211,6 +235,8 @@ def test_a_gap_outside_the_directions_is_named_and_not_bounded() -> None:
 def test_a_bound_is_rounded_up() -> None:
     row = samples.attribute().certificates[0]
     assert "is at most 0.0124 " in certificate_sentence(replace(row, value=0.012301), SCORE, "s")
-    assert "with probability at least 99.97 %" in certificate_sentence(replace(row, confidence=0.9997), SCORE, "s")
+    assert "with probability at least 99.97 %" in certificate_sentence(
+        replace(row, confidence=0.9997), SCORE, "s"
+    )
     vacuous = replace(samples.attribute().certificates[1], trivial=2.001, trivial_because="so")
     assert "always at most 2.01, because so." in certificate_sentence(vacuous, SCORE, "s")

@@ -10,7 +10,13 @@ from scipy.stats import binom
 
 from certificate_instances import INSTANCES, holds, instance, kernel_of
 from frhsic import certificates
-from frhsic.certificates import NumericalRank, VarianceShare, binned_gap_bound, gdp_certificate, held_out_bound
+from frhsic.certificates import (
+    NumericalRank,
+    VarianceShare,
+    binned_gap_bound,
+    gdp_certificate,
+    held_out_bound,
+)
 from frhsic.dependence.grams import centered, hsic_biased, hsic_weighted
 from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.parity import gdp
@@ -21,7 +27,9 @@ RULES = [NumericalRank(1e-6), NumericalRank(1e-2), VarianceShare(0.9), 1]
 
 def certificate_of(case, **options):
     """The certificate of a case with its own kernels, unless others are given."""
-    return gdp_certificate(case.z, case.s, **{"kernel_z": case.kernel_z, "kernel_s": case.kernel_s} | options)
+    return gdp_certificate(
+        case.z, case.s, **{"kernel_z": case.kernel_z, "kernel_s": case.kernel_s} | options
+    )
 
 
 def expansion(kernel, z, coefficients):
@@ -53,7 +61,9 @@ def forms(certificate):
 def test_the_three_forms_are_the_definition(seed):
     case = instance(seed)
     certificate = certificate_of(case, directions=NumericalRank(1e-4))
-    assert forms(certificate) == approx(forms_by_definition(case, certificate.details["directions"]), rel=1e-8)
+    assert forms(certificate) == approx(
+        forms_by_definition(case, certificate.details["directions"]), rel=1e-8
+    )
     assert certificate.value == certificate.details["tight"]
 
 
@@ -87,7 +97,9 @@ def test_the_tight_form_is_attained_by_its_worst_head_and_no_other_exceeds_it():
 def test_the_deployed_head_is_bounded_whatever_it_is():
     for seed in INSTANCES:
         case = instance(seed)
-        scores = torch.tensor(np.exp(case.rng.normal(size=case.n)) * case.rng.choice([0.01, 1.0, 100.0]))
+        scores = torch.tensor(
+            np.exp(case.rng.normal(size=case.n)) * case.rng.choice([0.01, 1.0, 100.0])
+        )
         certificate = certificate_of(case, scores=scores, directions=RULES[seed % len(RULES)])
         assert holds(certificate.bounded, certificate.value)
         m = certificate.details["directions"]
@@ -118,7 +130,10 @@ def test_the_trace_form_of_shuffled_rows_averages_what_is_said():
     case = instance(5)
     rng = np.random.default_rng(0)
     expected = gdp_certificate(case.z, case.s, directions=2).details["trace_if_shuffled"]
-    drawn = [gdp_certificate(case.z, rng.permutation(case.s), directions=2).details["trace"] for _ in range(150)]
+    drawn = [
+        gdp_certificate(case.z, rng.permutation(case.s), directions=2).details["trace"]
+        for _ in range(150)
+    ]
     assert abs(np.mean(drawn) - expected) < 4 * np.std(drawn) / math.sqrt(150)
 
 
@@ -128,8 +143,12 @@ def test_what_the_directions_do_not_resolve_and_what_gdp_says_stand_beside_the_b
     certificate = certificate_of(case, **head, directions=1)
     scores, e = head["scores"], certificate.directions.vectors
     deviations = scores - scores.mean()
-    unresolved = float((deviations - e @ (e.T @ deviations)).square().sum() / deviations.square().sum())
-    assert certificate.details["head_gap"] == approx(float((e.T @ deviations).square().sum()) / case.n)
+    unresolved = float(
+        (deviations - e @ (e.T @ deviations)).square().sum() / deviations.square().sum()
+    )
+    assert certificate.details["head_gap"] == approx(
+        float((e.T @ deviations).square().sum()) / case.n
+    )
     assert certificate.details["unresolved"] == approx(unresolved)
     assert certificate.details["gdp"] == approx(float(gdp(scores, case.s)))
 
@@ -141,20 +160,27 @@ def test_all_directions_of_a_tied_attribute_give_the_between_group_variance():
         head = random_head(case)
         scores, groups = head["scores"], [case.s == value for value in case.s.unique()]
         certificate = certificate_of(case, kernel_s=ONE, **head, directions=len(groups) - 1)
-        between = sum(float(g.double().mean() * (scores[g].mean() - scores.mean()) ** 2) for g in groups)
+        between = sum(
+            float(g.double().mean() * (scores[g].mean() - scores.mean()) ** 2) for g in groups
+        )
         assert certificate.bounded == approx(between, rel=1e-8, abs=1e-15)
 
 
 def test_the_factor_gives_the_directions_of_the_full_decomposition(monkeypatch):
     rng = np.random.default_rng(0)
-    z, s = rng.normal(size=(400, 2)), np.concatenate([rng.normal(size=300), rng.integers(0, 3, size=100)])
+    z, s = (
+        rng.normal(size=(400, 2)),
+        np.concatenate([rng.normal(size=300), rng.integers(0, 3, size=100)]),
+    )
     for rule in RULES:
         full = gdp_certificate(z, s, directions=rule)
         with monkeypatch.context() as patch:
             patch.setattr(certificates, "DENSE_VALUES", 10)
             low = gdp_certificate(z, s, directions=rule)
         assert low.details["eigenvalue_error"] < 1e-11
-        assert low.directions.eigenvalues.tolist() == approx(full.directions.eigenvalues.tolist(), rel=1e-5)
+        assert low.directions.eigenvalues.tolist() == approx(
+            full.directions.eigenvalues.tolist(), rel=1e-5
+        )
         assert low.details["tight"] == approx(full.details["tight"], rel=1e-6)
         assert low.details["trace"] == approx(full.details["trace"], rel=1e-6)
 
@@ -165,7 +191,9 @@ def test_rules_count_what_they_say():
     for tolerance in (1e-8, 1e-4, 1e-1):
         certificate = certificate_of(case, kernel_s=ONE, directions=NumericalRank(tolerance))
         assert certificate.details["directions"] == int((values > tolerance * values[0]).sum())
-        assert list(certificate.details["eigenvalues"]) == approx(values[: certificate.directions.count].tolist())
+        assert list(certificate.details["eigenvalues"]) == approx(
+            values[: certificate.directions.count].tolist()
+        )
     for share in (0.3, 0.9, 0.999):
         m = certificate_of(case, kernel_s=ONE, directions=VarianceShare(share)).directions.count
         assert float(values[:m].sum() / values.sum()) >= share
@@ -199,11 +227,15 @@ def test_a_pair_of_rows_changes_by_at_most_the_root_of_six():
     largest = 0.0
     for trial in range(3000):
         sharp = rng.choice([1, 4, 30])
-        phi, psi = (rng.dirichlet(np.ones(3) / sharp, size=3) for _ in range(2))  # non-negative rows
+        phi, psi = (
+            rng.dirichlet(np.ones(3) / sharp, size=3) for _ in range(2)
+        )  # non-negative rows
         if trial % 3 == 0:
             phi = np.array([[1, 0, 0], [0, 1, 0], rng.dirichlet(np.ones(3))])
         phi, psi = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (phi, psi))
-        change = np.outer(phi[0] - phi[2], psi[0] - psi[2]) - np.outer(phi[1] - phi[2], psi[1] - psi[2])
+        change = np.outer(phi[0] - phi[2], psi[0] - psi[2]) - np.outer(
+            phi[1] - phi[2], psi[1] - psi[2]
+        )
         largest = max(largest, float(np.linalg.norm(change)))
     assert largest <= math.sqrt(6) + 1e-12
     assert largest > 0.98 * math.sqrt(6)
@@ -273,7 +305,9 @@ def test_it_fails_at_most_as_often_as_it_says(law):
     rng = np.random.default_rng(0)
     draws = [draw(law, 300, rng) for _ in range(400)]
     for delta in (0.05, 0.5):
-        failures = sum(truth > float(binned_gap_bound(f, s, EDGES, delta=delta)) for f, s, truth in draws)
+        failures = sum(
+            truth > float(binned_gap_bound(f, s, EDGES, delta=delta)) for f, s, truth in draws
+        )
         assert failures <= binom.ppf(0.999, 400, delta)
 
 
@@ -297,19 +331,27 @@ def test_it_says_something_at_ordinary_numbers_of_rows(n, most):
 
 def test_increasing_maps_of_s_and_their_edges_change_nothing():
     f, s, _ = draw("linear", 200, np.random.default_rng(0))
-    assert float(binned_gap_bound(f, np.exp(s), np.exp(EDGES))) == approx(float(binned_gap_bound(f, s, EDGES)))
+    assert float(binned_gap_bound(f, np.exp(s), np.exp(EDGES))) == approx(
+        float(binned_gap_bound(f, s, EDGES))
+    )
 
 
 ROWS = {"z": [0.0, 0.1, 0.2, 0.4], "s": [0.0, 0.1, 0.3, 0.7]}
 SCORES = {"scores": ROWS["z"], "s": ROWS["s"], "edges": [0.2]}
 REFUSED = [
-    *((gdp_certificate, ROWS, other) for other in ({"scores": [1.0]}, {"norm": 0.0}, {"form": "best"})),
+    *(
+        (gdp_certificate, ROWS, other)
+        for other in ({"scores": [1.0]}, {"norm": 0.0}, {"form": "best"})
+    ),
     *((gdp_certificate, ROWS, {"directions": count}) for count in (4, 0, True)),
     *(
         (gdp_certificate, ROWS, {"s": s, "kernel_s": ONE})
         for s in ([1.0] * 4, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, math.nan])
     ),
-    *((binned_gap_bound, SCORES, other) for other in ({"scores": [0.0, 0.1, 0.2, 1.4]}, {"s": [0.0, 0.1, 0.3]})),
+    *(
+        (binned_gap_bound, SCORES, other)
+        for other in ({"scores": [0.0, 0.1, 0.2, 1.4]}, {"s": [0.0, 0.1, 0.3]})
+    ),
     *((binned_gap_bound, SCORES, {"edges": edges}) for edges in ([0.5, 0.5], [])),
     *((held_out_bound, ROWS, {"kernel_z": kernel, "kernel_s": ONE}) for kernel in (None, Linear())),
     (held_out_bound, {"z": [1.0], "s": [1.0]}, {"kernel_z": ONE, "kernel_s": ONE}),

@@ -31,7 +31,9 @@ def folder(tmp_path_factory):
     data = people()
     data.to_csv(place / "people.csv", index=False)
     lost = pd.DataFrame({"age": ["?", "NA", ""], "score": ["1", "0,5", "1"]})
-    pd.concat([lost, data.astype(object)]).to_csv(place / "messy.csv", index=False, sep=";", decimal=",")
+    pd.concat([lost, data.astype(object)]).to_csv(
+        place / "messy.csv", index=False, sep=";", decimal=","
+    )
     data.to_parquet(place / "people.parquet")
     return place
 
@@ -40,18 +42,29 @@ SCORE = ["-s", "age", "--score", "score", "--max-rows", "100"]
 
 
 @pytest.mark.parametrize(
-    ("name", "weights"), [("people.csv", "w"), ("people.csv", None), ("people.parquet", None), ("messy.csv", "w")]
+    ("name", "weights"),
+    [("people.csv", "w"), ("people.csv", None), ("people.parquet", None), ("messy.csv", "w")],
 )
 def test_the_command_says_what_the_function_says_to_the_last_digit(folder, name, weights):
     asked = [*SCORE, "-t", "repaid", "--groups", "person", "--at", "30", "--json"]
-    result = done(["audit", str(folder / name), *asked, *(["--row-weights", weights] if weights else [])])
+    result = done(
+        ["audit", str(folder / name), *asked, *(["--row-weights", weights] if weights else [])]
+    )
     data = people()
     design = {"groups": data["person"], "sample_weight": data[weights] if weights else None}
     settings = Settings(max_rows=100, at=[30])
     expected = audit(data["score"], data["age"], data["repaid"], settings=settings, **design)
     found = Audit.from_json(result.stdout)
-    assert (found["age"], found.subject, found.quality) == (expected["age"], expected.subject, expected.quality)
-    assert (found.rows.groups, found.rows.weighted, found.rows.used) == (150, weights is not None, 300)
+    assert (found["age"], found.subject, found.quality) == (
+        expected["age"],
+        expected.subject,
+        expected.quality,
+    )
+    assert (found.rows.groups, found.rows.weighted, found.rows.used) == (
+        150,
+        weights is not None,
+        300,
+    )
 
 
 def test_a_target_of_yes_and_no_needs_no_positive_value(tmp_path):
@@ -59,7 +72,11 @@ def test_a_target_of_yes_and_no_needs_no_positive_value(tmp_path):
     data.assign(repaid=np.where(data["repaid"] == 1, "Ja", "nein")).to_csv(table, index=False)
     found = Audit.from_json(done(["audit", str(table), *SCORE, "-t", "repaid", "--json"]).stdout)
     expected = audit(data["score"], data["age"], data["repaid"], settings=Settings(max_rows=100))
-    assert (found["age"], found.quality, found.subject.target.positive) == (expected["age"], expected.quality, "Ja")
+    assert (found["age"], found.quality, found.subject.target.positive) == (
+        expected["age"],
+        expected.quality,
+        "Ja",
+    )
     assert any("'Ja' counts as 1 in 'repaid'" in remark for remark in found.context.remarks)
 
 
@@ -72,22 +89,35 @@ def test_off_a_terminal_the_path_is_printed_and_the_finding_goes_to_standard_err
     stdout, stderr = capfd.readouterr()
     assert (ended.value.code, stdout) == (0, "frhsic-report.html\n")
     assert "age" in stderr.splitlines()[0]
-    assert (tmp_path / "frhsic-report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert (
+        (tmp_path / "frhsic-report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    )
 
 
 def test_on_a_terminal_the_finding_and_the_numbers_are_shown(folder, tmp_path, monkeypatch):
-    for name, value in (("FORCE_COLOR", "1"), ("NO_COLOR", "1"), ("COLUMNS", "200"), ("TERM", "xterm")):
+    for name, value in (
+        ("FORCE_COLOR", "1"),
+        ("NO_COLOR", "1"),
+        ("COLUMNS", "200"),
+        ("TERM", "xterm"),
+    ):
         monkeypatch.setenv(name, value)
     out = tmp_path / "report.html"
     result = done(["audit", str(folder / "people.csv"), *SCORE, "-o", str(out)])
-    data = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(1)
+    data = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(
+        1
+    )
     found = Audit.from_dict(json.loads(data)["audit"])
     age = found["age"]
     shown = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout)
     assert " ".join(findings(found, age)[0].split()) in " ".join(shown.split())
     for number in age.all_rows.numbers:
         (line,) = [line for line in shown.splitlines() if f"│ {label(number.key)} " in line]
-        ends = "-" if number.interval is None else f"{figure(number.interval.low)} to {figure(number.interval.high)}"
+        ends = (
+            "-"
+            if number.interval is None
+            else f"{figure(number.interval.low)} to {figure(number.interval.high)}"
+        )
         assert [cell.strip() for cell in line.split("│")[2:4]] == [figure(number.value), ends]
     assert shown.endswith(f"report: {out}\n")
 
@@ -105,7 +135,14 @@ def test_a_saved_model_is_applied_to_the_table_piece_by_piece(folder, fitted, mo
     model, X = fitted
     save(model, folder / "model.frhsic")
     monkeypatch.setattr(files, "CELLS", 200)
-    asked = ["audit", str(folder / "people.csv"), "-s", "age", "--model", str(folder / "model.frhsic")]
+    asked = [
+        "audit",
+        str(folder / "people.csv"),
+        "-s",
+        "age",
+        "--model",
+        str(folder / "model.frhsic"),
+    ]
     found = Audit.from_json(done([*asked, "--max-rows", "100", "--json"]).stdout)
     expected = gdp(model.predict_proba(X)[:, 1], people()["age"], resamples=0).value
     assert found["age"].all_rows["gdp"].value == pytest.approx(expected, rel=1e-5)
@@ -115,12 +152,18 @@ def test_a_saved_model_is_applied_to_the_table_piece_by_piece(folder, fitted, mo
 
 def test_a_model_that_cannot_be_applied_says_why(folder, fitted, monkeypatch):
     (_, X), data = fitted, people()
-    nameless = FRHSICRegressor(penalty_weight=0, **quick(epochs=1)).fit(data[["skill"]].to_numpy(), data["score"])
-    three = FRHSICClassifier(**quick(epochs=1)).fit(X, np.arange(len(X)) % 3, sensitive_features=data["age"])
+    nameless = FRHSICRegressor(penalty_weight=0, **quick(epochs=1)).fit(
+        data[["skill"]].to_numpy(), data["score"]
+    )
+    three = FRHSICClassifier(**quick(epochs=1)).fit(
+        X, np.arange(len(X)) % 3, sensitive_features=data["age"]
+    )
     monkeypatch.chdir(folder)
     for model, message in ((nameless, "without column names"), (three, "3 classes")):
         save(model, folder / "other.frhsic")
-        assert message in one_line_and_2(["audit", "people.csv", "-s", "age", "--model", "other.frhsic"])
+        assert message in one_line_and_2(
+            ["audit", "people.csv", "-s", "age", "--model", "other.frhsic"]
+        )
 
 
 # --- a job that runs every month
@@ -149,7 +192,9 @@ def may(tmp_path_factory):
 
 def test_the_audit_says_what_it_read_and_for_whom(may):
     found = Audit.from_json((may / "may.json").read_text())
-    assert found.context.origin["data"] == hashlib.sha256((may / "may.csv").read_bytes()).hexdigest()
+    assert (
+        found.context.origin["data"] == hashlib.sha256((may / "may.csv").read_bytes()).hexdigest()
+    )
     assert (found.context.people, found.limits[0].verdict) == ("applicants", "kept")
 
 
@@ -170,7 +215,9 @@ def test_exit_codes_say_whether_the_gap_has_grown_and_the_limit_is_kept(may):
 
 
 def test_a_gap_that_has_fallen_is_told_and_is_no_alarm(may):
-    (may / "wide.json").write_text(done(["audit", month(may, "wide.csv", 0.6, 8, 2000, skill=0.0), *MONTHLY]).stdout)
+    (may / "wide.json").write_text(
+        done(["audit", month(may, "wide.csv", 0.6, 8, 2000, skill=0.0), *MONTHLY]).stdout
+    )
     asked = ["-s", "age", "--score", "p", "--max-rows", "100", "-o", str(may / "narrow.html")]
     table = month(may, "narrow.csv", 0.35, 9, 2000, skill=0.0)
     said = run(["audit", table, *asked, "--against", str(may / "wide.json")]).stderr
@@ -178,24 +225,34 @@ def test_a_gap_that_has_fallen_is_told_and_is_no_alarm(may):
     earlier = Audit.from_json((may / "wide.json").read_text())
     drift = Drift("gdp", "age", 0.1, 0.05, None, 0.001, 0.05)
     assert drift.improved
-    assert not any(replace(drift, **change).improved for change in ({"pvalue": 0.2}, {"after": 0.2}, {"key": "score"}))
+    assert not any(
+        replace(drift, **change).improved
+        for change in ({"pvalue": 0.2}, {"after": 0.2}, {"key": "score"})
+    )
     assert alarms(replace(earlier, drift=(drift,))) == []
     assert len(alarms(replace(earlier, drift=(replace(drift, key="auc"),)))) == 1
 
 
 @pytest.fixture(scope="module")
 def before(may):
-    (may / "before.json").write_text(done(["audit", month(may, "before.csv", 0.6, 5, 2000), *MONTHLY]).stdout)
+    (may / "before.json").write_text(
+        done(["audit", month(may, "before.csv", 0.6, 5, 2000), *MONTHLY]).stdout
+    )
     return str(may / "before.json")
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"older": 13.0}, "the distribution of age"), ({"skill": 0.0}, "the share of pairs in the right order")],
+    [
+        ({"older": 13.0}, "the distribution of age"),
+        ({"skill": 0.0}, "the share of pairs in the right order"),
+    ],
 )
 def test_a_month_that_only_keeps_its_gap_is_not_passed(may, before, change, said):
     """An older population, and outcomes that are a coin: the gap is as it was, and the exit code is 1."""
-    result = done(["audit", month(may, "after.csv", 0.6, 6, 2000, **change), *MONTHLY, "--against", before], 1)
+    result = done(
+        ["audit", month(may, "after.csv", 0.6, 6, 2000, **change), *MONTHLY, "--against", before], 1
+    )
     assert f"changed: {said}" in result.stderr
     assert "changed: the average gap" not in result.stderr
 
@@ -208,7 +265,18 @@ def test_a_pdf_without_a_browser_is_refused_before_the_work(may, monkeypatch):
 
 def test_a_training_states_its_limit_and_names_its_model_by_a_fingerprint(may):
     model, page = may / "m.frhsic", may / "trained.html"
-    line = ["train", str(may / "may.csv"), "-t", "late", "-s", "age", "--positive", "1", "--favourable", "0"]
+    line = [
+        "train",
+        str(may / "may.csv"),
+        "-t",
+        "late",
+        "-s",
+        "age",
+        "--positive",
+        "1",
+        "--favourable",
+        "0",
+    ]
     line += ["--max-rows", "100", "--json", "-o", str(model), "-r", str(page)]
     result = done([*line, "--require", "gdp=0.4", "--decision", "whether a loan is granted"])
     found = Audit.from_dict(json.loads(result.stdout)["report"]["audit"])

@@ -57,10 +57,14 @@ def predicted(model, table, out):
 
 @pytest.mark.parametrize("table", ["new.csv", "new.parquet"])
 @pytest.mark.parametrize("piece", [35, 100_000])
-def test_scores_are_those_of_the_model_in_the_order_of_the_rows(place, tmp_path, monkeypatch, table, piece):
+def test_scores_are_those_of_the_model_in_the_order_of_the_rows(
+    place, tmp_path, monkeypatch, table, piece
+):
     monkeypatch.setattr(files, "CELLS", piece)
     out = tmp_path / "scores.csv"
-    result = done(["predict", str(place / "model"), str(place / table), "-o", str(out), "--keep", "id"])
+    result = done(
+        ["predict", str(place / "model"), str(place / table), "-o", str(out), "--keep", "id"]
+    )
     assert (result.stdout, result.stderr) == (f"{out}\n", "")
     scores, model = pd.read_csv(out), load(place / "model")
     assert list(scores) == ["id", "score", "predicted"]
@@ -73,7 +77,8 @@ def test_scores_are_those_of_the_model_in_the_order_of_the_rows(place, tmp_path,
 def test_numbers_several_classes_and_representations_are_written_too(place, tmp_path):
     X = features(place)
     numbers, jobs, encoder = (
-        predicted(place / name, place / "new.csv", tmp_path / "out.csv") for name in ("numbers", "jobs", "encoder")
+        predicted(place / name, place / "new.csv", tmp_path / "out.csv")
+        for name in ("numbers", "jobs", "encoder")
     )
     assert np.allclose(numbers["predicted"], load(place / "numbers").predict(X), rtol=1e-5)
     assert list(jobs) == ["score_clerk", "score_cook", "score_nurse", "predicted"]
@@ -124,7 +129,9 @@ def test_a_closed_form_is_served_with_its_labels_and_its_threshold(name, tmp_pat
     X = X.astype({"job": "category", "size": "category"})
     if name == "frozen":
         other, bought, _ = people(seed=1)
-        model.estimator = FrozenEstimator(clone(FROZEN).fit(other.astype({"job": "category"}), bought))
+        model.estimator = FrozenEstimator(
+            clone(FROZEN).fit(other.astype({"job": "category"}), bought)
+        )
     with warnings.catch_warnings(action="ignore"):
         model.fit(X, labels, sensitive_features=age)
     save(model, tmp_path / "model")
@@ -151,22 +158,46 @@ def test_a_frozen_lightgbm_with_categories_is_served_and_audited(tmp_path):
     expected = model.predict_proba(X)[:, 1]
     scores = predicted(tmp_path / "model", tmp_path / "new.csv", tmp_path / "scores.csv")
     np.testing.assert_allclose(scores["score"], expected, rtol=1e-9)
-    asked = ["audit", str(tmp_path / "new.csv"), "-s", "age", "--model", str(tmp_path / "model"), "--max-rows", "100"]
+    asked = [
+        "audit",
+        str(tmp_path / "new.csv"),
+        "-s",
+        "age",
+        "--model",
+        str(tmp_path / "model"),
+        "--max-rows",
+        "100",
+    ]
     gap = float(gdp(expected, age, resamples=0))
-    assert Audit.from_json(done([*asked, "--json"]).stdout)["age"].all_rows["gdp"].value == pytest.approx(gap, rel=1e-9)
+    assert Audit.from_json(done([*asked, "--json"]).stdout)["age"].all_rows[
+        "gdp"
+    ].value == pytest.approx(gap, rel=1e-9)
 
 
 def test_a_model_of_bands_that_uses_them_reads_each_row_as_in_training(tmp_path):
     """An open band has no width of its own: alone in a file, it is still the point that it was in training."""
     random = np.random.default_rng(0)
     age, x = random.choice(["<30", "30-39", "40-49", "50+"], 300), random.normal(size=300)
-    table = pd.DataFrame({"age": age, "x": x, "paid": (x + (age == "50+") + random.normal(size=300) > 0).astype(int)})
+    table = pd.DataFrame(
+        {"age": age, "x": x, "paid": (x + (age == "50+") + random.normal(size=300) > 0).astype(int)}
+    )
     table.to_csv(tmp_path / "all.csv", index=False)
     table[table["age"] == "50+"].head(3).to_csv(tmp_path / "old.csv", index=False)
-    asked = ["train", str(tmp_path / "all.csv"), "-t", "paid", "-s", "age", "--uses-sensitive", "--limit", "none"]
+    asked = [
+        "train",
+        str(tmp_path / "all.csv"),
+        "-t",
+        "paid",
+        "-s",
+        "age",
+        "--uses-sensitive",
+        "--limit",
+        "none",
+    ]
     done([*asked, "--max-rows", "100", "--json", "-o", str(tmp_path / "model")])
     every, old = (
-        predicted(tmp_path / "model", tmp_path / f"{name}.csv", tmp_path / "scores")["score"] for name in ("all", "old")
+        predicted(tmp_path / "model", tmp_path / f"{name}.csv", tmp_path / "scores")["score"]
+        for name in ("all", "old")
     )
     np.testing.assert_allclose(old, every[age == "50+"][:3], rtol=1e-12)
 
@@ -176,7 +207,18 @@ def test_predictions_have_the_labels_of_the_training_table_and_the_stated_thresh
     age, x = random.uniform(20, 60, 200), random.normal(size=200)
     paid = np.where(x + random.normal(size=200) > 0.5, "ja", "nein")
     pd.DataFrame({"age": age, "x": x, "paid": paid}).to_csv(tmp_path / "all.csv", index=False)
-    asked = ["train", str(tmp_path / "all.csv"), "-t", "paid", "--positive", "ja", "-s", "age", "--limit", "none"]
+    asked = [
+        "train",
+        str(tmp_path / "all.csv"),
+        "-t",
+        "paid",
+        "--positive",
+        "ja",
+        "-s",
+        "age",
+        "--limit",
+        "none",
+    ]
     asked += ["--max-rows", "100", "--json", "-o", str(tmp_path / "model"), "--threshold", "0.3"]
     done(asked)
     scores = predicted(tmp_path / "model", tmp_path / "all.csv", tmp_path / "scores")

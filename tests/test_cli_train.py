@@ -67,18 +67,26 @@ def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained)
     expected = ParityClassifier(limit="50%", random_state=0, n_jobs=1)
     expected.fit(data.X.iloc[train], data.y[train], sensitive_features=data.s.iloc[train])
     written = frhsic.load(path)
-    np.testing.assert_allclose(written.predict_proba(X_test), expected.predict_proba(X_test), rtol=1e-12)
+    np.testing.assert_allclose(
+        written.predict_proba(X_test), expected.predict_proba(X_test), rtol=1e-12
+    )
     report = Report.from_dict(said["report"])
     for model, found in ((expected.at(None), report.before), (expected, report.audit)):
         gap = gdp(model.predict_proba(X_test)[:, 1], s_test["age"], resamples=0).value
         assert found["age"].all_rows["gdp"].value == pytest.approx(gap, rel=1e-9)
-        assert (found.subject.target.name, found.subject.target.positive, found.rows.used) == ("approved", "yes", 60)
+        assert (found.subject.target.name, found.subject.target.positive, found.rows.used) == (
+            "approved",
+            "yes",
+            60,
+        )
     assert said["met"] is expected.choice_.met
 
 
 def test_the_page_holds_the_report_of_the_json_and_what_is_not_shown_is_told(trained):
     said, _, page, stderr = trained
-    text = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL).group(1)
+    text = re.search(
+        r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL
+    ).group(1)
     assert json.loads(text) == said["report"]
     assert said["files"] == {"model": str(trained[1]), "report": str(page)}
     assert re.search(r"^limit not (kept|shown to be kept): gdp of age is ", stderr, re.MULTILINE)
@@ -121,14 +129,20 @@ def test_rows_that_train_measure_and_are_left_out_add_up_to_those_of_the_table()
     assert given == train + test + left_out
     assert reasons == [7, 711, 5, 15]
     assert sum(reasons) == left_out
-    assert re.findall(r"\d+", training._row_counts(data_of(), 300, 200, 100, 0)) == ["300", "200", "100"]
+    assert re.findall(r"\d+", training._row_counts(data_of(), 300, 200, 100, 0)) == [
+        "300",
+        "200",
+        "100",
+    ]
 
 
 @pytest.mark.parametrize("aim", YARDSTICKS)
 def test_a_report_measures_what_the_aim_limits(aim):
     data, other = people(600), people(200, seed=1)
     X, y, s = data[["skill", "rank"]], data["repaid"], data["age"]
-    model = ParityClassifier(aim=aim, limit="75%", random_state=0, n_jobs=1).fit(X, y, sensitive_features=s)
+    model = ParityClassifier(aim=aim, limit="75%", random_state=0, n_jobs=1).fit(
+        X, y, sensitive_features=s
+    )
     X, y, s = other[["skill", "rank"]], other["repaid"], other["age"]
     report = trained_report(model, X, y, sensitive_features=s, settings=QUICK)
     for one, point in ((model.at(None), report.tradeoff.before), (model, report.tradeoff.after)):
@@ -136,12 +150,21 @@ def test_a_report_measures_what_the_aim_limits(aim):
         gap = (rank_gap if aim == "rank" else gdp)(f.astype(float), s, resamples=0)
         assert point.gaps[0].value == pytest.approx(float(gap), rel=1e-9)
         assert point.performance == pytest.approx(YARDSTICKS[aim](y, f), rel=1e-9)
-    audited, after = report.audit["age"].all_rows["rank_gap" if aim == "rank" else "gdp"], report.tradeoff.after.gaps[0]
-    assert not audited.trusted  # so that the upper end is a bound, in the trade-offs as in the audit
-    assert (after.low, after.high) == pytest.approx((audited.interval.low, audited.interval.high), rel=1e-9)
+    audited, after = (
+        report.audit["age"].all_rows["rank_gap" if aim == "rank" else "gdp"],
+        report.tradeoff.after.gaps[0],
+    )
+    assert (
+        not audited.trusted
+    )  # so that the upper end is a bound, in the trade-offs as in the audit
+    assert (after.low, after.high) == pytest.approx(
+        (audited.interval.low, audited.interval.high), rel=1e-9
+    )
     chosen = next(point for point in report.tradeoff.points if point.chosen)
     assert chosen.gaps[0] == model.choice_.gaps["age"]
-    assert report.tradeoff.limits[0] == pytest.approx(0.75 * model.choice_.unconstrained["age"].value)
+    assert report.tradeoff.limits[0] == pytest.approx(
+        0.75 * model.choice_.unconstrained["age"].value
+    )
     values = [point.performance for point in report.tradeoff.points]
     assert min(values) <= chosen.performance <= max(values)
     assert {driver.column for driver in report.drivers[0].columns} == {"skill", "rank"}
@@ -179,7 +202,9 @@ def test_a_report_of_numbers_with_two_attributes_leaves_rows_without_one_out():
 
 def test_a_column_explains_the_share_of_ranks_that_lies_between_its_levels():
     s = pd.Series(np.arange(4000.0) ** 2)
-    assert explained(pd.Series(np.where(s < s.median(), "low", "high")), s) == pytest.approx(3 / 4, abs=1e-3)
+    assert explained(pd.Series(np.where(s < s.median(), "low", "high")), s) == pytest.approx(
+        3 / 4, abs=1e-3
+    )
     assert explained(-s, s) == pytest.approx(1 - 1 / 20**2, abs=1e-3)
     random = np.random.default_rng(0)
     levels = [pd.Series(random.integers(0, 50, 400).astype(str)) for _ in range(40)]
@@ -195,7 +220,9 @@ def by_age():
     """Rows whose outcome follows age; tenure tells of it."""
     random, n = np.random.default_rng(0), 1500
     age, skill = random.uniform(20, 70, n), random.normal(size=n)
-    X = pd.DataFrame({"skill": skill, "noise": random.normal(size=n), "tenure": age * random.uniform(0.6, 1, n)})
+    X = pd.DataFrame(
+        {"skill": skill, "noise": random.normal(size=n), "tenure": age * random.uniform(0.6, 1, n)}
+    )
     return X, skill + 0.1 * (age - 45) + random.normal(size=n) > 0, pd.Series(age, name="age")
 
 
@@ -203,18 +230,25 @@ def on_other_columns(X, y, age, **options):
     model = ParityClassifier(random_state=0, n_jobs=1, cv=2, **options)
     model.fit(X[TRAIN], y[TRAIN], sensitive_features=age[TRAIN])
     fitted_on = X[TRAIN], y[TRAIN], age[TRAIN]
-    return trained_report(model, X[TEST], y[TEST], sensitive_features=age[TEST], fitted_on=fitted_on, settings=QUICK)
+    return trained_report(
+        model, X[TEST], y[TEST], sensitive_features=age[TEST], fitted_on=fitted_on, settings=QUICK
+    )
 
 
 def gap_without_a_limit(X, y, age):
     """The gap of the mean of two fits on halves of the training rows, by definition."""
     plain = ParityClassifier(limit=None, random_state=0, n_jobs=1)
     halves = StratifiedKFold(2).split(X[TRAIN], y[TRAIN])
-    fits = [plain.fit(X[TRAIN].iloc[rows], y[TRAIN][rows]).predict_proba(X[TEST])[:, 1] for rows, _ in halves]
+    fits = [
+        plain.fit(X[TRAIN].iloc[rows], y[TRAIN][rows]).predict_proba(X[TEST])[:, 1]
+        for rows, _ in halves
+    ]
     return float(gdp(np.mean(fits, axis=0), age[TEST], resamples=0))
 
 
-@pytest.mark.filterwarnings("ignore::frhsic.tables.schema.SuspiciousColumnWarning")  # the last target is skill
+@pytest.mark.filterwarnings(
+    "ignore::frhsic.tables.schema.SuspiciousColumnWarning"
+)  # the last target is skill
 @pytest.mark.filterwarnings("ignore::frhsic.estimators.tradeoffs.IndistinctGapWarning")
 def test_a_report_says_that_leaving_out_the_attribute_was_enough(by_age):
     X, y, age = by_age
@@ -222,7 +256,9 @@ def test_a_report_says_that_leaving_out_the_attribute_was_enough(by_age):
     report = on_other_columns(X, y, age)
     (other,) = report.tradeoff.others
     assert (other.added, other.left_out) == (("age",), ())
-    assert other.gaps[0].value == pytest.approx(gap_without_a_limit(X.assign(age=age), y, age), rel=1e-9)
+    assert other.gaps[0].value == pytest.approx(
+        gap_without_a_limit(X.assign(age=age), y, age), rel=1e-9
+    )
     assert other.pvalues[0] <= 0.05 < report.tradeoff.before.pvalues[0]
     assert any("was enough" in line for line in needed_lines(report))
     nothing = on_other_columns(X, X.sum(axis=1).to_numpy() > 0, age)
@@ -234,7 +270,9 @@ def test_a_report_says_that_leaving_out_what_tells_the_attribute_may_be_enough(b
     report = on_other_columns(X, y, age)
     added, without = report.tradeoff.others
     assert (added.added, without.left_out) == (("age",), ("tenure",))
-    assert without.gaps[0].value == pytest.approx(gap_without_a_limit(X[["skill", "noise"]], y, age), rel=1e-9)
+    assert without.gaps[0].value == pytest.approx(
+        gap_without_a_limit(X[["skill", "noise"]], y, age), rel=1e-9
+    )
     assert max(added.pvalues[0], report.tradeoff.before.pvalues[0]) <= 0.05 < without.pvalues[0]
     assert any("may be enough" in line for line in needed_lines(report))
 
@@ -252,7 +290,9 @@ def test_a_model_that_sees_the_attribute_is_compared_with_one_that_does_not(by_a
 
 def test_a_model_that_was_given_is_not_fitted_on_other_columns(by_age):
     X, y, age = by_age
-    report = on_other_columns(X, y, age, estimator=FrozenEstimator(LogisticRegression().fit(X[TRAIN], y[TRAIN])))
+    report = on_other_columns(
+        X, y, age, estimator=FrozenEstimator(LogisticRegression().fit(X[TRAIN], y[TRAIN]))
+    )
     assert report.tradeoff.others == ()
 
 
@@ -263,7 +303,9 @@ def outcome():
     return model, replace(report, audit=replace(report.audit, context=context))
 
 
-def test_on_a_terminal_it_tells_the_trade_offs_both_audits_and_the_summary(monkeypatch, capsys, tmp_path, outcome):
+def test_on_a_terminal_it_tells_the_trade_offs_both_audits_and_the_summary(
+    monkeypatch, capsys, tmp_path, outcome
+):
     console = Console(force_terminal=True, width=200, color_system=None)
     monkeypatch.setattr(_terminal, "console", lambda: console)
     model, report = outcome
@@ -284,22 +326,31 @@ def test_a_limit_that_the_fit_does_not_meet_exits_with_1(outcome, capsys):
     training.finish(model, report, {}, as_json=True)
     assert capsys.readouterr().err == ""
     with pytest.raises(typer.Exit) as ended:
-        training.finish(model, replace(report, tradeoff=replace(report.tradeoff, met=False)), {}, as_json=True)
+        training.finish(
+            model, replace(report, tradeoff=replace(report.tradeoff, met=False)), {}, as_json=True
+        )
     assert ended.value.exit_code == 1
     assert capsys.readouterr().err.startswith("not met: The gap along [red]age goes from")
 
 
-def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error(folder, tmp_path, monkeypatch, capfd):
+def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error(
+    folder, tmp_path, monkeypatch, capfd
+):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
         app(["train", str(folder / "people.csv"), *ASKED, "--limit", "0"])
     stdout, stderr = capfd.readouterr()
     assert ended.value.code == 0
-    notes = [line.removeprefix("note: ") for line in stderr.splitlines() if line.startswith("note: ")]
+    notes = [
+        line.removeprefix("note: ") for line in stderr.splitlines() if line.startswith("note: ")
+    ]
     assert "rows not used in the fit" in stderr
     page = (tmp_path / "frhsic-report.html").read_text(encoding="utf-8")
     assert "--positive was not given: 'yes' counts as 1 in 'approved'." in notes
-    assert all(html.escape(note).replace("&#x27;", "&#39;") in page.replace("\u00a0", " ") for note in notes)
+    assert all(
+        html.escape(note).replace("&#x27;", "&#39;") in page.replace("\u00a0", " ")
+        for note in notes
+    )
     assert stdout == "frhsic-model.frhsic\nfrhsic-report.html\n"
 
 
@@ -307,7 +358,9 @@ def unavailable(*_):
     raise DatasetUnavailableError("no place has it")
 
 
-def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(monkeypatch, tmp_path):
+def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(
+    monkeypatch, tmp_path
+):
     monkeypatch.setattr("frhsic.datasets.load_dataset", unavailable)
     out = tmp_path / "report.html"
     result = done(["demo", "--rows", "400", "--out", str(out)])
@@ -317,6 +370,10 @@ def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(mo
     notes = [line for line in lines if line.startswith("note: ")]
     assert "synthetic task stands in" in notes[0]
     assert notes[1].startswith("note: This is a sample of 400 of 20,000 rows")
-    text = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(1)
-    assert any("This is a sample" in warning for warning in json.loads(text)["audit"]["context"]["remarks"])
+    text = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(
+        1
+    )
+    assert any(
+        "This is a sample" in warning for warning in json.loads(text)["audit"]["context"]["remarks"]
+    )
     assert not any("sample" in note for note in demo_module._data(20_000, 0).notes)

@@ -12,7 +12,13 @@ from scipy.optimize import brentq, linprog, minimize
 from scipy.special import expit, softmax
 
 from frhsic.estimators import conditional
-from frhsic.estimators.conditional import MOST_LEVELS, BoostedTrees, ConditionalLaw, SensitiveBasis, TreeTable
+from frhsic.estimators.conditional import (
+    MOST_LEVELS,
+    BoostedTrees,
+    ConditionalLaw,
+    SensitiveBasis,
+    TreeTable,
+)
 from frhsic.estimators.solving import SMOOTHNESS, Curve, Rows, _root, expanded, link, outputs, solve
 
 
@@ -62,7 +68,9 @@ class Law:
         counted = weights * y if self.positive else weights
         curve = Curve.of(self.basis, self.basis(s * 1.0), counted)
         width = np.array(0.1 * self.eta[x].std())
-        return Rows(family, link(family, self.eta)[x], self.means[x], y * 1.0, weights, [curve], width)
+        return Rows(
+            family, link(family, self.eta)[x], self.means[x], y * 1.0, weights, [curve], width
+        )
 
 
 def laws() -> dict[str, Law]:
@@ -73,7 +81,11 @@ def laws() -> dict[str, Law]:
     table = np.stack([p * (1 - chance), p * chance], axis=2)
     aware = np.zeros((24, 4, 2))  # x contains s
     aware[np.arange(24), np.tile(np.arange(4), 6)] = table.reshape(24, 2)
-    return {"all rows": Law(table), "Equal Opportunity": Law(table, positive=True), "S is known": Law(aware)}
+    return {
+        "all rows": Law(table),
+        "Equal Opportunity": Law(table, positive=True),
+        "S is known": Law(aware),
+    }
 
 
 LAWS = laws()
@@ -115,8 +127,11 @@ def brute_force(loss: str, law: Law, mu: float = 0.0, limit: float | None = None
     result = minimize(
         lambda v: risk(loss, law, v[:cells]) + price @ v,
         start,
-        jac=lambda v: price + np.concatenate([law.mass * slope(loss, law, v[:cells]), np.zeros(levels)]),
-        bounds=[(None, None) if loss == "squared" else (edge, 1 - edge)] * cells + [(0, None)] * levels,
+        jac=lambda v: (
+            price + np.concatenate([law.mass * slope(loss, law, v[:cells]), np.zeros(levels)])
+        ),
+        bounds=[(None, None) if loss == "squared" else (edge, 1 - edge)] * cells
+        + [(0, None)] * levels,
         constraints={"type": "ineq", "fun": lambda v: most - rows @ v, "jac": lambda v: -rows},
         method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 1000},
@@ -125,7 +140,9 @@ def brute_force(loss: str, law: Law, mu: float = 0.0, limit: float | None = None
     return result.x[:cells]
 
 
-def multiplier(law: Law, wanted: np.ndarray, mu: float, curve: np.ndarray) -> tuple[np.ndarray, float]:
+def multiplier(
+    law: Law, wanted: np.ndarray, mu: float, curve: np.ndarray
+) -> tuple[np.ndarray, float]:
     """Return c of the closed form, and how far it violates the theorem.
 
     The theorem: `wanted`, the derivative of the loss with a minus, is m_ν(x) = Σ_k c_k m_k(x), where
@@ -157,7 +174,9 @@ def test_the_convex_optimum_over_all_functions_has_the_closed_form(name, loss):
     c, violation = multiplier(law, -slope(loss, law, f), mu, law.curve(f))
     assert violation < 1e-4
     moved = law.means @ c
-    assert (law.eta - moved if loss == "squared" else _root(law.eta, moved)[0]) == approx(f, abs=2e-5)
+    assert (law.eta - moved if loss == "squared" else _root(law.eta, moved)[0]) == approx(
+        f, abs=2e-5
+    )
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -196,7 +215,9 @@ def test_optimal_decisions_have_the_closed_form(name):
     margin = law.eta - 0.5 - law.means @ c / 2
     assert d[margin > 1e-9] == approx(1, abs=1e-9)
     assert d[margin < -1e-9] == approx(0, abs=1e-9)
-    assert (np.abs(margin) <= 1e-9).sum() <= levels  # a vertex draws lots in at most one cell for each level
+    assert (
+        np.abs(margin) <= 1e-9
+    ).sum() <= levels  # a vertex draws lots in at most one cell for each level
     least = float(law.mass @ law.eta) - dual.fun
     assert risk("decision", law, d) + mu * law.gap(d) == approx(least, abs=1e-9)  # strong duality
 
@@ -216,8 +237,13 @@ def test_every_solved_trade_off_is_the_optimum_at_its_gap(name, family, loss):
     ends = []
     for f in path[:-2:3]:  # towards the end the optimum is flat and SLSQP has no interior
         width = SMOOTHNESS * law.gap(law.eta)
-        value, smooth = law.gap(f), float(law.joint.sum(axis=0) @ (np.hypot(law.curve(f), width) - width))
-        least, most = (risk(loss, law, brute_force(loss, law, limit=limit)) for limit in (value, smooth))
+        value, smooth = (
+            law.gap(f),
+            float(law.joint.sum(axis=0) @ (np.hypot(law.curve(f), width) - width)),
+        )
+        least, most = (
+            risk(loss, law, brute_force(loss, law, limit=limit)) for limit in (value, smooth)
+        )
         assert least - 1e-7 <= risk(loss, law, f) <= most + 5e-5
         ends.append(value)
     assert ends[0] == approx(law.gap(law.eta), rel=1e-3)
@@ -227,7 +253,9 @@ def test_every_solved_trade_off_is_the_optimum_at_its_gap(name, family, loss):
 @pytest.mark.parametrize("family", ["binary", "numbers", "decision", "rank"])
 def test_without_constraint_a_wrong_model_is_recalibrated_and_not_moved(family):
     law = LAWS["all rows"]
-    rows = replace(law.rows(family), base=np.sin(np.arange(law.table.size)))  # it knows nothing of y
+    rows = replace(
+        law.rows(family), base=np.sin(np.arange(law.table.size))
+    )  # it knows nothing of y
     moved = solve(rows)[:, -law.means.shape[1] :]
     assert moved[0] == approx(0, abs=1e-12)
     assert np.abs(moved[1:]).max() > 0
@@ -248,7 +276,9 @@ def test_decisions_of_the_path_cost_less_than_drawing_lots():
         d = (outputs("decision", parameters, base, law.means) > 0) * 1.0
         share = law.gap(d) / law.gap(free)
         assert share < 0.8
-        assert risk("decision", law, d) < share * risk("decision", law, free) + (1 - share) * constant
+        assert (
+            risk("decision", law, d) < share * risk("decision", law, free) + (1 - share) * constant
+        )
 
 
 @pytest.mark.parametrize("moved", [-30.0, -1.0 - 1e-9, -1.0, -0.3, 0.0, 0.7, 30.0])
@@ -259,7 +289,9 @@ def test_the_root_minimises_loss_plus_moved_score(moved):
     grid = expit(np.linspace(-12, 12, 20_001))
     for one, value in zip(eta, f):
         least = (-one * np.log(grid) - (1 - one) * np.log1p(-grid) + moved * grid).min()
-        assert -one * np.log(value) - (1 - one) * np.log1p(-value) + moved * value == approx(least, abs=1e-6)
+        assert -one * np.log(value) - (1 - one) * np.log1p(-value) + moved * value == approx(
+            least, abs=1e-6
+        )
     assert f == approx(eta - moved * f * (1 - f), abs=1e-9)
 
 
@@ -275,7 +307,9 @@ def test_the_root_is_right_where_nothing_is_positive():
 def test_for_small_coefficients_the_log_odds_move_by_m():
     eta = np.linspace(0.1, 0.9, 9)
     first = expit(link("binary", eta) - 1e-3)
-    assert _root(eta, np.full(9, 1e-3))[0] == approx(first, abs=1e-6)  # up to the square of the coefficient
+    assert _root(eta, np.full(9, 1e-3))[0] == approx(
+        first, abs=1e-6
+    )  # up to the square of the coefficient
 
 
 def test_the_dual_bounds_every_predictor_from_below():
@@ -304,7 +338,10 @@ def sample_rows(family: str) -> tuple[Rows, np.ndarray]:
     means = rng.normal(size=(n, k))
     base, y = rng.normal(size=n), (rng.random(n) < 0.5) * 1.0
     if family == "classes":
-        base, y = np.log(softmax(rng.normal(size=(n, 3)), axis=1)), np.eye(3)[rng.integers(3, size=n)]
+        base, y = (
+            np.log(softmax(rng.normal(size=(n, 3)), axis=1)),
+            np.eye(3)[rng.integers(3, size=n)],
+        )
     if family.endswith("numbers"):
         y = rng.normal(size=n)
     means = expanded(family, means, rng.uniform(size=n))
@@ -343,7 +380,9 @@ def test_gradients_of_ranks_let_a_decile_move_so_that_its_soft_share_stays(famil
         def share_above(q: float, share: float) -> float:
             return float(rows.weights @ expit((score - q) / rows.width) - share)
 
-        soft = [expit((score - brentq(share_above, -50, 50, (share,))) / rows.width) for share in shares]
+        soft = [
+            expit((score - brentq(share_above, -50, 50, (share,))) / rows.width) for share in shares
+        ]
         return rows.evaluate(parameters).loss + float((pull * np.stack(soft, axis=1)).sum())
 
     assert rows.evaluate(at).gradient(pull) == approx(difference(value, at), rel=1e-4, abs=1e-6)
@@ -365,7 +404,9 @@ SAMPLES = {
     "sixteen levels": np.repeat(np.arange(16.0), np.arange(1, 17)),
     "thirty levels": np.repeat(np.arange(30.0), 10),
     "continuous": np.random.default_rng(0).lognormal(size=1000),
-    "zero in a third": np.where(np.arange(900) % 3 == 0, 0.0, np.random.default_rng(0).lognormal(size=900)),
+    "zero in a third": np.where(
+        np.arange(900) % 3 == 0, 0.0, np.random.default_rng(0).lognormal(size=900)
+    ),
 }
 
 
@@ -378,7 +419,9 @@ def test_functions_are_orthonormal_with_mean_zero(name):
     weights = np.bincount(basis.node(s)) / len(s)
     assert weights == approx(basis.mass)
     assert weights @ basis.values == approx(0, abs=1e-10)
-    assert (basis.values.T * weights) @ basis.values == approx(np.eye(basis.values.shape[1]), abs=1e-10)
+    assert (basis.values.T * weights) @ basis.values == approx(
+        np.eye(basis.values.shape[1]), abs=1e-10
+    )
 
 
 @pytest.mark.parametrize("name", ["two levels", "sixteen levels"])
@@ -386,7 +429,9 @@ def test_functions_span_all_functions_of_few_levels(name):
     basis = SensitiveBasis.fit(SAMPLES[name])
     assert basis.values.shape == (len(basis.mass), len(basis.mass) - 1)
     assert len(basis.mass) <= MOST_LEVELS
-    assert np.linalg.matrix_rank(np.column_stack([np.ones(len(basis.mass)), basis.values])) == len(basis.mass)
+    assert np.linalg.matrix_rank(np.column_stack([np.ones(len(basis.mass)), basis.values])) == len(
+        basis.mass
+    )
 
 
 def test_a_frequent_value_has_an_indicator_in_the_span():
@@ -401,7 +446,9 @@ def test_a_frequent_value_has_an_indicator_in_the_span():
 @pytest.mark.parametrize("name", SAMPLES)
 def test_no_increasing_map_changes_the_functions(name):
     s = SAMPLES[name]
-    assert SensitiveBasis.fit(np.log1p(s) * 3)(np.log1p(s) * 3) == approx(SensitiveBasis.fit(s)(s), abs=1e-12)
+    assert SensitiveBasis.fit(np.log1p(s) * 3)(np.log1p(s) * 3) == approx(
+        SensitiveBasis.fit(s)(s), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", ["two levels", "thirty levels", "continuous"])
@@ -440,7 +487,9 @@ def test_scores_are_moved_to_one_law_whatever_the_attribute(known_levels):
     moved = law.predict(eta, s)
     quantiles = [np.quantile(moved[s == level], np.linspace(0.05, 0.95, 19)) for level in range(3)]
     spread = np.ptp(quantiles, axis=0).max()
-    before = np.ptp([np.quantile(eta[s == level], np.linspace(0.05, 0.95, 19)) for level in range(3)], axis=0).max()
+    before = np.ptp(
+        [np.quantile(eta[s == level], np.linspace(0.05, 0.95, 19)) for level in range(3)], axis=0
+    ).max()
     assert before > 0.25
     assert spread < 0.03  # 120 values of a level lie about 1/120 apart, and the law has 200 cells
 
@@ -468,7 +517,9 @@ def test_clipped_decisions_are_optimal_among_those_that_know_s(known_levels, mov
     assert error - program.fun < 0.002  # one row of a level is 1/120 of it
 
 
-def test_the_default_model_of_few_rows_follows_a_line_that_trees_alone_miss(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_model_of_few_rows_follows_a_line_that_trees_alone_miss(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rng = np.random.default_rng(0)
     X, X_new = rng.normal(size=(600, 4)), rng.normal(size=(4_000, 4))
     slopes = np.array([1.0, -1.0, 0.5, 0.0])

@@ -23,10 +23,15 @@ def test_the_ridge_has_the_least_leave_one_out_error_and_products_of_residuals_a
     top, rests = torch.linalg.eigvalsh(k)[-1], [[j for j in range(8) if j != i] for i in range(8)]
     errors = {}
     for ridge in conditional.RIDGES:
-        fits = [k[i, a] @ torch.linalg.solve((k + ridge * top * eye)[a][:, a], x[a]) for i, a in enumerate(rests)]
+        fits = [
+            k[i, a] @ torch.linalg.solve((k + ridge * top * eye)[a][:, a], x[a])
+            for i, a in enumerate(rests)
+        ]
         errors[ridge] = float((x - torch.stack(fits)).square().sum())
     basis = conditional._basis(y, 0.4)
-    assert [conditional._left_out_error(x, basis, r) for r in errors] == approx(list(errors.values()), rel=1e-4)
+    assert [conditional._left_out_error(x, basis, r) for r in errors] == approx(
+        list(errors.values()), rel=1e-4
+    )
     regressed, _, _ = conditional._regressed(x, Linear(), "z", [basis], y)
     m = eye - k @ torch.linalg.inv(k + min(errors, key=errors.get) * top * eye)
     assert regressed.residual[:, 0].abs().numpy() == approx((m @ x)[:, 0].abs().numpy(), rel=1e-4)
@@ -36,14 +41,22 @@ def test_the_ridge_has_the_least_leave_one_out_error_and_products_of_residuals_a
 
 
 def test_what_is_left_along_y_is_a_sum_over_neighbours():
-    residual, left, right = torch.randn(3, 7, 2, generator=torch.Generator().manual_seed(3)).double()
+    residual, left, right = torch.randn(
+        3, 7, 2, generator=torch.Generator().manual_seed(3)
+    ).double()
     products = [float(residual[i] @ residual[i + 1]) for i in range(6)]
     expected = [float(left[i] @ right[i + 1]) for i in range(6)]
     score = (sum(products) - sum(expected)) / np.linalg.norm(products)
-    assert conditional._left_along(conditional._Regressed(residual, left, right)) == approx(norm.sf(score), rel=1e-9)
-    small = conditional._Regressed(1e-3 * residual, 1e-3 * left, 1e-3 * right)  # the unit does not matter
+    assert conditional._left_along(conditional._Regressed(residual, left, right)) == approx(
+        norm.sf(score), rel=1e-9
+    )
+    small = conditional._Regressed(
+        1e-3 * residual, 1e-3 * left, 1e-3 * right
+    )  # the unit does not matter
     assert conditional._left_along(small) == approx(norm.sf(score), rel=1e-9)
-    assert conditional._left_along(conditional._Regressed(0 * residual, left, right)) == 1  # nothing is left
+    assert (
+        conditional._left_along(conditional._Regressed(0 * residual, left, right)) == 1
+    )  # nothing is left
 
 
 def test_jumps_are_added_to_a_basis_where_the_means_jump():
@@ -57,25 +70,38 @@ def test_jumps_are_added_to_a_basis_where_the_means_jump():
     both = steps @ steps.T + 30 * gram / torch.linalg.eigvalsh(gram)[-1]
     basis = conditional._with_steps(conditional._basis(ranks, 0.4), steps)
     top = torch.linalg.eigvalsh(both)[-1]
-    assert (top * (basis.vectors * basis.values) @ basis.vectors.T).numpy() == approx(both.numpy(), abs=1e-6)
+    assert (top * (basis.vectors * basis.values) @ basis.vectors.T).numpy() == approx(
+        both.numpy(), abs=1e-6
+    )
     bases = [conditional._basis(ranks, width) for width in (0.05, 0.4)]
     price = 1 + 2 * np.log(60) / 60  # one jump
     errors = {
         (jumps, number, ridge): (price if jumps else 1)
         * conditional._left_out_error(features - features.mean(), one, ridge)
         for jumps in (False, True)
-        for number, one in enumerate([conditional._with_steps(b, steps) for b in bases] if jumps else bases)
+        for number, one in enumerate(
+            [conditional._with_steps(b, steps) for b in bases] if jumps else bases
+        )
         for ridge in conditional.RIDGES
     }
     jumps, number, ridge = min(errors, key=errors.get)
     chosen = conditional._with_steps(bases[number], steps) if jumps else bases[number]
-    fitted = chosen.vectors @ ((chosen.values / (chosen.values + ridge))[:, None] * (chosen.vectors.T @ features))
+    fitted = chosen.vectors @ (
+        (chosen.values / (chosen.values + ridge))[:, None] * (chosen.vectors.T @ features)
+    )
     residual = conditional._regressed(features, Linear(), "z", bases, ranks)[0].residual
-    mean = chosen.vectors @ ((chosen.values / (chosen.values + ridge)) * (chosen.vectors.T @ torch.ones(60).double()))
+    mean = chosen.vectors @ (
+        (chosen.values / (chosen.values + ridge)) * (chosen.vectors.T @ torch.ones(60).double())
+    )
     expected = features[:, 0] - features.mean() - fitted[:, 0] + features.mean() * mean
     assert residual[:, 0].abs().numpy() == approx(expected.abs().numpy(), abs=1e-9)
     assert jumps
-    assert conditional._basis(torch.linspace(0, 1, 150, dtype=torch.float64)[:, None], 1e-3).vectors.shape[1] == 100
+    assert (
+        conditional._basis(
+            torch.linspace(0, 1, 150, dtype=torch.float64)[:, None], 1e-3
+        ).vectors.shape[1]
+        == 100
+    )
 
 
 def test_the_test_is_its_statistic_under_random_signs():
@@ -95,21 +121,34 @@ def test_the_test_is_its_statistic_under_random_signs():
     left, right = r.residual @ r.residual.T * near, q.residual @ q.residual.T
     explained = near * (r.left @ r.right.T) * (q.left @ q.right.T)
     observed = float((left * right).sum() - explained.sum() + explained.trace()) / 1600
-    signs = 2.0 * torch.randint(2, (40, 39), generator=torch.Generator().manual_seed(5)).double() - 1
+    signs = (
+        2.0 * torch.randint(2, (40, 39), generator=torch.Generator().manual_seed(5)).double() - 1
+    )
     null = ((signs * (left * right @ signs)).sum(0) / 1600).numpy()
     size = float(left.norm() * right.norm()) / 1600
     assert result.pvalue == (1 + (null >= observed).sum()) / 40
     assert (result.statistic, result.threshold) == approx((observed, np.sort(null)[-4]), rel=1e-6)
-    assert (result.effect_size, result.effect_size_null) == approx((observed / size, null.mean() / size), rel=1e-6)
-    assert (result.null_mean, result.null_standard_deviation) == approx((null.mean(), null.std(ddof=1)), rel=1e-6)
+    assert (result.effect_size, result.effect_size_null) == approx(
+        (observed / size, null.mean() / size), rel=1e-6
+    )
+    assert (result.null_mean, result.null_standard_deviation) == approx(
+        (null.mean(), null.std(ddof=1)), rel=1e-6
+    )
     assert (result.n, result.seed, result.level, result.caution) == (40, 5, 0.1, None)
     assert result.kernels == tuple(map(repr, kernels))
     assert result.bandwidth_rules == ("given", "given")
 
 
 def test_a_kernel_that_sees_nothing_finds_nothing():
-    result = conditional_test(*samples("direct", 40, 0), Gaussian(1e12), resamples=19, random_state=0)
-    assert (result.statistic, result.effect_size, result.effect_size_null, result.pvalue) == (0, 0, 0, 1)
+    result = conditional_test(
+        *samples("direct", 40, 0), Gaussian(1e12), resamples=19, random_state=0
+    )
+    assert (result.statistic, result.effect_size, result.effect_size_null, result.pvalue) == (
+        0,
+        0,
+        0,
+        1,
+    )
 
 
 def samples(kind, n, seed):
@@ -132,13 +171,22 @@ def samples(kind, n, seed):
 
 
 @pytest.mark.parametrize(
-    "kind", ["skewed", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("linear", "decisions", "zeros"))]
+    "kind",
+    [
+        "skewed",
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("linear", "decisions", "zeros")),
+    ],
 )
 def test_dependence_through_y_alone_is_rejected_about_as_often_as_the_level(kind):
-    tests = [conditional_test(*samples(kind, 120, seed), resamples=99, random_state=seed) for seed in range(30)]
+    tests = [
+        conditional_test(*samples(kind, 120, seed), resamples=99, random_state=seed)
+        for seed in range(30)
+    ]
     assert sum(test.rejected for test in tests) <= 6  # 1.5 expected; P(more than 6) = .001
     z, s, _ = samples(kind, 120, 0)
-    assert permutation_test(z, s, resamples=99, random_state=0).rejected  # not independent without y
+    assert permutation_test(
+        z, s, resamples=99, random_state=0
+    ).rejected  # not independent without y
 
 
 def test_jumps_of_the_conditional_means_are_not_taken_for_dependence():
@@ -155,12 +203,18 @@ def test_jumps_of_the_conditional_means_are_not_taken_for_dependence():
 @pytest.mark.parametrize("kind", ["direct", "signed"])
 def test_direct_dependence_is_found(kind):
     for seed in range(4):
-        assert conditional_test(*samples(kind, 300, seed), resamples=99, random_state=seed).pvalue <= 0.05
+        assert (
+            conditional_test(*samples(kind, 300, seed), resamples=99, random_state=seed).pvalue
+            <= 0.05
+        )
 
 
 @pytest.mark.parametrize("kind", ["linear", "direct"])
 def test_means_that_the_regressions_find_raise_no_caution(kind):
-    cautions = [conditional_test(*samples(kind, 150, i), resamples=19, random_state=i).caution for i in range(8)]
+    cautions = [
+        conditional_test(*samples(kind, 150, i), resamples=19, random_state=i).caution
+        for i in range(8)
+    ]
     assert cautions.count(None) >= 7
 
 
@@ -170,7 +224,9 @@ def test_means_that_the_regressions_do_not_find_raise_a_caution():
     y = rng.uniform(size=150)
     z, s = np.sin(190 * y) + 0.1 * rng.normal(size=(2, 150))
     assert "may be too small" in conditional_test(z, s, y, resamples=19, random_state=0).caution
-    assert conditional_test(z, rng.normal(size=150), y, resamples=19, random_state=0).caution is None
+    assert (
+        conditional_test(z, rng.normal(size=150), y, resamples=19, random_state=0).caution is None
+    )
 
 
 def test_units_and_order_do_not_matter():

@@ -13,7 +13,14 @@ from sklearn.linear_model import LinearRegression
 
 from frhsic.estimators import ParityCoupling
 from frhsic.estimators.conditional import BoostedMeans
-from frhsic.estimators.coupling import DensityRatio, JointBasis, embedded, exchanged, permutation, released
+from frhsic.estimators.coupling import (
+    DensityRatio,
+    JointBasis,
+    embedded,
+    exchanged,
+    permutation,
+    released,
+)
 
 QUICK = BoostedMeans(30, n_jobs=1)
 
@@ -28,7 +35,9 @@ def discrete(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return cell // 3, cell % 3
 
 
-def release(n: int, seed: int, amount: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def release(
+    n: int, seed: int, amount: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return x, s, the rows that places get and which were emptied, by the true ratio in the form that is fitted."""
     x, s = discrete(n, seed)
     basis = JointBasis.fit(s[:, None].astype(float))
@@ -44,7 +53,12 @@ def same_rows(one: pd.DataFrame, other: pd.DataFrame) -> bool:
 
 
 def total_variation(z: np.ndarray, s: np.ndarray, pooled: np.ndarray) -> np.ndarray:
-    laws = np.array([np.bincount(z[s == level], minlength=len(pooled)) / (s == level).sum() for level in np.unique(s)])
+    laws = np.array(
+        [
+            np.bincount(z[s == level], minlength=len(pooled)) / (s == level).sum()
+            for level in np.unique(s)
+        ]
+    )
     return np.abs(laws - pooled).sum(1) / 2
 
 
@@ -55,10 +69,13 @@ def table(n: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
         {
             "years": np.maximum(0, (age - 22) * rng.uniform(0.3, 1, n)).round(1),
             "children": rng.binomial(3, (age - 15) / 60),
-            "job": pd.Categorical(np.where(rng.random(n) < age / 90, "senior", "junior"), ["senior", "junior", "none"]),
+            "job": pd.Categorical(
+                np.where(rng.random(n) < age / 90, "senior", "junior"), ["senior", "junior", "none"]
+            ),
             "town": rng.choice(["A", "B", "C"], n),
             "member": rng.random(n) < 0.3,
-            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 500, n), unit="D"),
+            "since": pd.Timestamp("2020-01-01")
+            + pd.to_timedelta(rng.integers(0, 500, n), unit="D"),
             "skill": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
         }
     )
@@ -109,7 +126,9 @@ def test_permutations_have_the_weight_that_is_asked_for():
     rng = np.random.default_rng(0)
     draws = [tuple(permutation(np.log(weights), np.arange(3), rng)) for _ in range(400)]
     options = [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
-    expected = np.array([np.prod([weights[row, place] for place, row in enumerate(option)]) for option in options])
+    expected = np.array(
+        [np.prod([weights[row, place] for place, row in enumerate(option)]) for option in options]
+    )
     expected /= expected.sum()
     counts = np.array([draws.count(option) for option in options])
     assert counts.sum() == 400
@@ -128,7 +147,9 @@ def test_ratio_is_calibrated_on_new_rows():
     assert fitted.mean(0) == pytest.approx(np.ones(fitted.shape[1]), abs=1e-3)
     m = model._means(pd.DataFrame(X[4500:]), np.arange(500) % 5)
     estimate = model.ratio_(m)[:, model.ratio_.basis.node(s[4500:, None])].ravel()
-    true = (norm.pdf(X[4500:, [0]], rho * s[4500:], np.sqrt(1 - rho**2)) / norm.pdf(X[4500:, [0]])).ravel()
+    true = (
+        norm.pdf(X[4500:, [0]], rho * s[4500:], np.sqrt(1 - rho**2)) / norm.pdf(X[4500:, [0]])
+    ).ravel()
     for low, high in pairwise(np.quantile(estimate, [0, 0.2, 0.4, 0.6, 0.8, 1])):
         here = (estimate >= low) & (estimate <= high)
         assert true[here].mean() == pytest.approx(estimate[here].mean(), abs=0.15)
@@ -192,7 +213,9 @@ def test_a_column_that_is_the_xor_of_two_attributes_is_coupled():
     """It tells nothing of either attribute alone."""
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 2, size=(2, 6000)).astype(float)
-    X = np.column_stack([np.where(rng.random(6000) < 0.9, a != b, rng.random(6000) < 0.5), rng.normal(size=6000)])
+    X = np.column_stack(
+        [np.where(rng.random(6000) < 0.9, a != b, rng.random(6000) < 0.5), rng.normal(size=6000)]
+    )
     both = np.column_stack([a, b])
     Z = ParityCoupling(QUICK, random_state=0).fit_transform(X, sensitive_features=both)
     before, after = (np.corrcoef(data[:, 0], a != b)[0, 1] for data in (X, Z))
@@ -215,7 +238,9 @@ def test_a_release_is_a_permutation_with_the_same_types():
     assert (Z.dtypes == X.dtypes).all()
     assert Z.index.equals(X.index)
     assert same_rows(Z, X)
-    assert (Z.fillna(0) == X.fillna(0)).all(axis=1).mean() == pytest.approx(model.untouched_, abs=0.02)
+    assert (Z.fillna(0) == X.fillna(0)).all(axis=1).mean() == pytest.approx(
+        model.untouched_, abs=0.02
+    )
 
 
 def r2(Z: pd.DataFrame, s: np.ndarray, Z_new: pd.DataFrame, s_new: np.ndarray) -> float:
@@ -225,7 +250,9 @@ def r2(Z: pd.DataFrame, s: np.ndarray, Z_new: pd.DataFrame, s_new: np.ndarray) -
 
 def numeric(X: pd.DataFrame) -> pd.DataFrame:
     codes = {"A": 0, "B": 1, "C": 2}
-    return X.assign(job=X.job.cat.codes, town=X.town.map(codes), since=X.since.astype("int64") / 1e15).astype(float)
+    return X.assign(
+        job=X.job.cat.codes, town=X.town.map(codes), since=X.since.astype("int64") / 1e15
+    ).astype(float)
 
 
 def test_trees_read_age_from_the_columns_and_not_from_the_release():
@@ -237,8 +264,13 @@ def test_trees_read_age_from_the_columns_and_not_from_the_release():
     # trees that overfit are below zero on new rows; 2 / √2000 is two errors of R² on independent rows
     assert r2(numeric(Z), s, numeric(Z_new), s_new) < 2 / np.sqrt(2000)
     noise = np.random.default_rng(0).normal(scale=30, size=4000)
-    planted = [numeric(data).assign(planted=age + noise[: len(age)]) for data, age in ((Z, s), (Z_new, s_new))]
-    assert r2(planted[0], s, planted[1], s_new) > 2 / np.sqrt(2000)  # the probe finds a column that tells 16 %
+    planted = [
+        numeric(data).assign(planted=age + noise[: len(age)])
+        for data, age in ((Z, s), (Z_new, s_new))
+    ]
+    assert r2(planted[0], s, planted[1], s_new) > 2 / np.sqrt(
+        2000
+    )  # the probe finds a column that tells 16 %
 
 
 def test_the_same_row_gets_the_same_z():
@@ -256,7 +288,9 @@ def test_the_same_row_gets_the_same_z():
         model.transform(X_new[:3], sensitive_features=s_new[:3])
     with pytest.raises(ValueError, match="sensitive_features"):
         model.transform(X)
-    assert model.transform(X_new.iloc[order], sensitive_features=s_new[order]).equals(whole.iloc[order])
+    assert model.transform(X_new.iloc[order], sensitive_features=s_new[order]).equals(
+        whole.iloc[order]
+    )
 
 
 def test_few_new_rows_come_from_the_pool_once_each():
@@ -265,7 +299,10 @@ def test_few_new_rows_come_from_the_pool_once_each():
     pool = X[model.pool_]
     assert len(pool) == pytest.approx(1000, abs=4 * np.sqrt(500))
     X_new, s_new = table(300, seed=1)
-    parts = [model.transform(X_new[i : i + 30], sensitive_features=s_new[i : i + 30]) for i in range(0, 300, 30)]
+    parts = [
+        model.transform(X_new[i : i + 30], sensitive_features=s_new[i : i + 30])
+        for i in range(0, 300, 30)
+    ]
     Z = pd.concat(parts)
     assert Z.index.equals(X_new.index)
     assert (Z.dtypes == X.dtypes).all()
@@ -317,7 +354,9 @@ def test_weights_count_as_repeated_rows_do():
 def test_groups_share_a_fold():
     """Rows that repeat are told by heart, unless they are in one fold: then noise says nothing of S."""
     rng = np.random.default_rng(0)
-    X, s = (np.repeat(values, 4, axis=0) for values in (rng.normal(size=(400, 2)), rng.normal(size=400)))
+    X, s = (
+        np.repeat(values, 4, axis=0) for values in (rng.normal(size=(400, 2)), rng.normal(size=400))
+    )
     shares = [
         ParityCoupling(QUICK, random_state=0).fit(X, sensitive_features=s, groups=groups).untouched_
         for groups in (None, np.arange(1600) // 4)

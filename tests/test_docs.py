@@ -23,7 +23,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 README = ROOT / "README.md"
 FOLDERS = (".", "evidence", "reproduction")
-ALL = [README, *sorted(path for folder in FOLDERS for path in (ROOT / "docs" / folder).glob("*.md"))]
+ALL = [
+    README,
+    *sorted(path for folder in FOLDERS for path in (ROOT / "docs" / folder).glob("*.md")),
+]
 BLOCK = re.compile(r"(?:<!-- needs (\w+) -->\n)?```(python|py|pycon)\n(.*?)```", re.DOTALL)
 """A Python block, and the package that it needs beyond those of the tests, if its page says so."""
 SCHEDULER = 'cluster("local")'
@@ -36,7 +39,11 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 
 PAGES = [path for path in ALL if blocks(path)]
-NEEDED = [(path, name) for path in PAGES for name in sorted({package for package, _ in blocks(path) if package})]
+NEEDED = [
+    (path, name)
+    for path in PAGES
+    for name in sorted({package for package, _ in blocks(path) if package})
+]
 
 
 ROWS = slice(0, 300), slice(300, 500)
@@ -49,7 +56,9 @@ def world(folder: Path) -> dict[str, Any]:
     for example in doctest.DocTestParser().get_examples(blocks(ROOT / "docs" / "start.md")[0][1]):
         exec(example.source, table)
     columns = {"X": table["X"], "y": table["hired"], "age": table["age"]}
-    known, new = ({name: c[rows].reset_index(drop=True) for name, c in columns.items()} for rows in ROWS)
+    known, new = (
+        {name: c[rows].reset_index(drop=True) for name, c in columns.items()} for rows in ROWS
+    )
     model = frhsic.FRHSICClassifier(penalty_weight=1, training=Training(epochs=5), random_state=0)
     model.fit(known["X"], known["y"], sensitive_features=known["age"])
     frhsic.save(model, folder / "model.frhsic")
@@ -80,10 +89,14 @@ def run(page: Path, packages: set[str], names: dict[str, Any], scheduler: str) -
             continue
         code = code.replace(SCHEDULER, f'cluster("{scheduler}")')
         if ">>>" in code:
-            example = doctest.DocTestParser().get_doctest(code, names, f"{page.name}, block {number}", None, 0)
+            example = doctest.DocTestParser().get_doctest(
+                code, names, f"{page.name}, block {number}", None, 0
+            )
             flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
             said: list[str] = []
-            failed = doctest.DocTestRunner(optionflags=flags).run(example, out=said.append, clear_globs=False)
+            failed = doctest.DocTestRunner(optionflags=flags).run(
+                example, out=said.append, clear_globs=False
+            )
             assert not failed.failed, "".join(said)
             names.update(example.globs)
         else:
@@ -91,7 +104,9 @@ def run(page: Path, packages: set[str], names: dict[str, Any], scheduler: str) -
 
 
 @pytest.fixture
-def at_work(prepared: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+def at_work(
+    prepared: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, Any]]:
     """The names of the pages, in their folder, with short training and few resamples, on one thread."""
     folder, names = prepared
     monkeypatch.chdir(folder)
@@ -107,10 +122,17 @@ def at_work(prepared: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPat
 @pytest.mark.filterwarnings("ignore:Setting an? :DeprecationWarning")  # fairlearn with new pandas
 @pytest.mark.usefixtures("few_trees", "few_epochs")  # the pages show no number of the tree probe
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=[pytest.mark.slow] * (page.stem != "README"), id=page.stem) for page in PAGES]
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] * (page.stem != "README"), id=page.stem)
+        for page in PAGES
+    ],
 )
 def test_the_code_of_a_page_runs(
-    page: Path, at_work: dict[str, Any], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    page: Path,
+    at_work: dict[str, Any],
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ):
     text = page.read_text(encoding="utf-8")
     if "load_dataset" in text and "FRHSIC_DATA" not in os.environ:
@@ -121,10 +143,16 @@ def test_the_code_of_a_page_runs(
 
 
 @pytest.mark.filterwarnings("ignore")  # of other libraries
-@pytest.mark.parametrize(("page", "package"), NEEDED, ids=lambda value: getattr(value, "stem", value))
-def test_code_for_another_library_runs_where_it_is_installed(page: Path, package: str, at_work: dict[str, Any]):
+@pytest.mark.parametrize(
+    ("page", "package"), NEEDED, ids=lambda value: getattr(value, "stem", value)
+)
+def test_code_for_another_library_runs_where_it_is_installed(
+    page: Path, package: str, at_work: dict[str, Any]
+):
     if importlib.util.find_spec(package) is None:
-        pytest.skip(f"{package} is not installed; pip install {package} to run these lines of {page.name}")
+        pytest.skip(
+            f"{package} is not installed; pip install {package} to run these lines of {page.name}"
+        )
     run(page, {"", package}, at_work, "")
 
 

@@ -15,7 +15,13 @@ from frhsic.dependence import distance_covariance, hsic, hsic_unbiased
 from frhsic.dependence.exact import CUBE_ROWS, CenteredGram, _estimated_trace, own_sums, pair_sums
 from frhsic.dependence.grams import Gram, centered, hsic_biased
 from frhsic.dependence.grams import hsic_unbiased as unbiased
-from frhsic.independence import equivalence_test, gamma_test, hsic_interval, normalized_hsic_interval, permutation_test
+from frhsic.independence import (
+    equivalence_test,
+    gamma_test,
+    hsic_interval,
+    normalized_hsic_interval,
+    permutation_test,
+)
 from frhsic.kernels import Gaussian, HalfDistance, Linear, default_gaussian
 
 ONE = Gaussian(1.0)
@@ -32,7 +38,9 @@ def test_values_are_the_unbiased_statistics(n, d):
     k, l = Gaussian(1.3), Gaussian(0.7)
     own = math.sqrt(float(hsic_unbiased(z, z, k, k)) * float(hsic_unbiased(s, s, l, l)))
     assert hsic_interval(z, s, k, l).value == approx(float(hsic_unbiased(z, s, k, l)), rel=1e-8)
-    assert normalized_hsic_interval(z, s, k, l).value == approx(float(hsic_unbiased(z, s, k, l)) / own, rel=1e-8)
+    assert normalized_hsic_interval(z, s, k, l).value == approx(
+        float(hsic_unbiased(z, s, k, l)) / own, rel=1e-8
+    )
 
 
 def test_hsic_under_half_distances_is_a_quarter_of_distance_covariance():
@@ -56,8 +64,13 @@ def test_an_interval_does_not_depend_on_scale_or_order():
     z, s = correlated(60, 0.4, 2)
     first = normalized_hsic_interval(z, s).interval
     order = torch.randperm(60, generator=torch.Generator().manual_seed(0))
-    for other in (normalized_hsic_interval(z[order], s[order]), normalized_hsic_interval(1e6 * z + 5, 1e-6 * s)):
-        assert (other.interval.low, other.interval.high) == approx((first.low, first.high), rel=1e-6)
+    for other in (
+        normalized_hsic_interval(z[order], s[order]),
+        normalized_hsic_interval(1e6 * z + 5, 1e-6 * s),
+    ):
+        assert (other.interval.low, other.interval.high) == approx(
+            (first.low, first.high), rel=1e-6
+        )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -81,7 +94,9 @@ def test_intervals_and_tests_are_those_of_the_three_moment_law(seed, normalized)
         influence = influence / scale
         influence -= value * ((a * a).mean(dim=1) / own[0] + (b * b).mean(dim=1) / own[1])
     variance, third = moments[0] / scale**2, moments[1] / scale**3
-    weak = 4 / n / scale * math.prod(float((g @ g @ g).trace() / (n * (g * g).sum())) for g in (a, b))
+    weak = (
+        4 / n / scale * math.prod(float((g @ g @ g).trace() / (n * (g * g).sum())) for g in (a, b))
+    )
     excess = max(float(influence.var()) / n - 2 * variance, 0)
     near = 2 * math.sqrt(variance)
     slope = max(weak, (weak * near + excess) / (near + max(value, 0)))
@@ -92,10 +107,16 @@ def test_intervals_and_tests_are_those_of_the_three_moment_law(seed, normalized)
 
     for confidence in (0.1, 0.4, 0.95):
         tail = (1 - confidence) / 2
-        effect = (normalized_hsic_interval if normalized else hsic_interval)(z, s, ONE, ONE, confidence=confidence)
+        effect = (normalized_hsic_interval if normalized else hsic_interval)(
+            z, s, ONE, ONE, confidence=confidence
+        )
         low, high = effect.interval.low, effect.interval.high
         assert effect.value == approx(value)
-        assert (effect.n, effect.kernels, effect.interval.confidence) == (n, (repr(ONE), repr(ONE)), confidence)
+        assert (effect.n, effect.kernels, effect.interval.confidence) == (
+            n,
+            (repr(ONE), repr(ONE)),
+            confidence,
+        )
         below, above = law(low).sf(value) if low >= 0 else 1, law(high).cdf(max(value, 0))
         at_value, at_zero = low == approx(value), low == 0  # an end that is not a root of the law
         assert (
@@ -106,7 +127,13 @@ def test_intervals_and_tests_are_those_of_the_three_moment_law(seed, normalized)
             else below == approx(tail)
         )
         top, bottom = normalized and high >= 1, high == approx(max(value, 0))
-        assert above >= tail or value >= 1 if top else above <= tail if bottom else above == approx(tail)
+        assert (
+            above >= tail or value >= 1
+            if top
+            else above <= tail
+            if bottom
+            else above == approx(tail)
+        )
     if not normalized:
         test = equivalence_test(z, s, 0.02, ONE, ONE, level=0.1)
         assert test.pvalue == approx(law(0.02).cdf(value))
@@ -114,18 +141,32 @@ def test_intervals_and_tests_are_those_of_the_three_moment_law(seed, normalized)
         assert test.power == approx(law(0.0).cdf(test.threshold))
         bounded = test.upper_bound > 0  # the largest value that is not rejected, if there is one
         assert (
-            law(test.upper_bound).cdf(max(value, 0)) == approx(0.1) if bounded else law(0.0).cdf(max(value, 0)) <= 0.1
+            law(test.upper_bound).cdf(max(value, 0)) == approx(0.1)
+            if bounded
+            else law(0.0).cdf(max(value, 0)) <= 0.1
         )
-        assert (test.epsilon, test.level, test.n, test.equivalent) == (0.02, 0.1, n, test.pvalue <= 0.1)
+        assert (test.epsilon, test.level, test.n, test.equivalent) == (
+            0.02,
+            0.1,
+            n,
+            test.pvalue <= 0.1,
+        )
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.3, *(pytest.param(rho, marks=pytest.mark.slow) for rho in (0.1, 0.5))])
+@pytest.mark.parametrize(
+    "rho", [0.0, 0.3, *(pytest.param(rho, marks=pytest.mark.slow) for rho in (0.1, 0.5))]
+)
 def test_the_interval_of_hsic_covers_the_closed_form(rho):
     """Jointly normal, bandwidths one. At zero nothing can lie below the interval, and half of the misses are gone."""
     draws, truth = 200, gaussian_population(rho)
     for confidence in (0.95, 0.99):
-        effects = [hsic_interval(*correlated(100, rho, i), ONE, ONE, confidence=confidence) for i in range(draws)]
-        covered = np.mean([effect.interval.low <= truth <= effect.interval.high for effect in effects])
+        effects = [
+            hsic_interval(*correlated(100, rho, i), ONE, ONE, confidence=confidence)
+            for i in range(draws)
+        ]
+        covered = np.mean(
+            [effect.interval.low <= truth <= effect.interval.high for effect in effects]
+        )
         low, high = band(draws, confidence)
         assert low <= covered
         assert covered <= high or rho in (0.0, 0.1)  # conservative near zero
@@ -135,22 +176,32 @@ def test_the_interval_of_hsic_covers_the_closed_form(rho):
 def test_normalized_intervals_cover_the_mean_of_their_estimates(d):
     """The mean over 120 samples is as good as the population value: its error is an eleventh of one estimate's."""
     for kernels in ((Gaussian(math.sqrt(2 * d)), ONE), (HalfDistance(), HalfDistance())):
-        effects = [normalized_hsic_interval(*correlated(100, 0.3, seed, d), *kernels) for seed in range(120)]
+        effects = [
+            normalized_hsic_interval(*correlated(100, 0.3, seed, d), *kernels)
+            for seed in range(120)
+        ]
         truth = np.mean([effect.value for effect in effects])
-        covered = np.mean([effect.interval.low <= truth <= effect.interval.high for effect in effects])
+        covered = np.mean(
+            [effect.interval.low <= truth <= effect.interval.high for effect in effects]
+        )
         assert covered >= band(120, 0.95)[0]
 
 
 @pytest.mark.parametrize("rho", [0.2, pytest.param(0.4, marks=pytest.mark.slow)])
 def test_equivalence_is_claimed_no_more_often_than_the_level_where_hsic_is_epsilon(rho):
     draws, epsilon = 250, gaussian_population(rho)
-    claimed = sum(equivalence_test(*correlated(150, rho, seed), epsilon, ONE, ONE).equivalent for seed in range(draws))
+    claimed = sum(
+        equivalence_test(*correlated(150, rho, seed), epsilon, ONE, ONE).equivalent
+        for seed in range(draws)
+    )
     assert claimed / draws <= band(draws, 0.05)[1]
 
 
 def test_the_power_is_the_rate_at_which_independent_data_are_called_equivalent():
     draws, epsilon = 200, gaussian_population(0.3)
-    results = [equivalence_test(*correlated(150, 0.0, seed), epsilon, ONE, ONE) for seed in range(draws)]
+    results = [
+        equivalence_test(*correlated(150, 0.0, seed), epsilon, ONE, ONE) for seed in range(draws)
+    ]
     power = np.mean([result.power for result in results])
     low, high = band(draws, float(power))
     assert 0.3 < power < 0.99
@@ -192,7 +243,9 @@ def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(kind, m
     for of_s in (other, Gram.of(s, Gaussian(1.0))):  # without and with a thin factor
         prepared = pair_sums(gram, of_s, third=True).k
         assert prepared.signed is not None
-        torch.testing.assert_close(torch.stack([*own_sums(gram, prepared).cubes]), torch.stack([*estimated]))
+        torch.testing.assert_close(
+            torch.stack([*own_sums(gram, prepared).cubes]), torch.stack([*estimated])
+        )
 
 
 def test_the_trace_of_a_projection_needs_no_luck(monkeypatch):
@@ -201,7 +254,9 @@ def test_the_trace_of_a_projection_needs_no_luck(monkeypatch):
     gram = Gram.of(torch.eye(200, dtype=torch.float64), Gaussian(1.0))
     assert gram.factor is None
     cubes = own_sums(gram, pair_sums(gram, gram, third=True).k).cubes
-    rounding = 3 * gram.n**2 * torch.finfo(torch.float64).eps  # a third power of sums of n² terms, in any order
+    rounding = (
+        3 * gram.n**2 * torch.finfo(torch.float64).eps
+    )  # a third power of sums of n² terms, in any order
     assert float(cubes.trace) == approx(199 * (1 - math.exp(-1)) ** 3, rel=rounding)
 
 
@@ -214,7 +269,9 @@ def test_a_far_off_row_changes_little():
     both = torch.cat([s, s[:1]])
     gram_z = k(z, z)
     exact = torch.block_diag(gram_z, torch.ones(1, 1, dtype=torch.float64))
-    assert float(hsic(far, both, k, l)) == approx(float(hsic_biased(exact, l(both, both))), rel=1e-9)
+    assert float(hsic(far, both, k, l)) == approx(
+        float(hsic_biased(exact, l(both, both))), rel=1e-9
+    )
     assert permutation_test(far, both, resamples=999, random_state=0).pvalue == 0.001
     assert gamma_test(far, both).pvalue < 1e-6
 
@@ -227,7 +284,9 @@ def test_tests_of_binary_and_zero_inflated_variables_say_which_bandwidth_they_us
     assert result.kernels[1] == "Gaussian(bandwidth=1.0)"
     assert result.bandwidth_rules == ("median distance", "median of the non-zero distances")
     assert gamma_test(z, s, Gaussian(1.0), Linear()).bandwidth_rules == ("given", "given")
-    assert default_gaussian([0.0] * 9 + [1.0, 5.0])[0].bandwidth == 4.0  # of nine 1, one 4 and nine 5
+    assert (
+        default_gaussian([0.0] * 9 + [1.0, 5.0])[0].bandwidth == 4.0
+    )  # of nine 1, one 4 and nine 5
 
 
 def test_the_interval_of_hsic_follows_the_unit_of_its_kernels():
@@ -243,9 +302,13 @@ def test_an_estimated_trace_is_that_of_a_matrix_without_negative_eigenvalues(tra
     signs = torch.ones(5, 16, dtype=torch.float64)
     known = CenteredGram(torch.ones(5), *torch.tensor([trace, squares], dtype=torch.float64))
     for cubed, bound in ((1e9, squares**1.5), (-1e9, squares**2 / trace)):
-        assert _estimated_trace(signs, 0 * signs, torch.full_like(signs[0], cubed), known) == approx(bound)
+        assert _estimated_trace(
+            signs, 0 * signs, torch.full_like(signs[0], cubed), known
+        ) == approx(bound)
     draw = torch.Generator().manual_seed(0)
     signs, once = torch.randn(2, 5, 16, generator=draw, dtype=torch.float64)
-    middle = (squares**1.5 + squares**2 / trace) / 2  # a sum that is linear in the two known ones is found exactly
+    middle = (
+        squares**1.5 + squares**2 / trace
+    ) / 2  # a sum that is linear in the two known ones is found exactly
     cubed = (signs * once).sum(0) / 2 + (middle - trace / 2) / squares * once.square().sum(0)
     assert _estimated_trace(signs, once, cubed, known) == approx(middle)

@@ -21,14 +21,18 @@ SCALINGS = tuple(SCALES)
 
 anything = st.floats(allow_nan=True, allow_infinity=False)
 columns = st.lists(
-    st.one_of(anything, st.sampled_from([0.0, 1.0, -1e300, 1e300, 5e-324, math.nan])), min_size=1, max_size=150
+    st.one_of(anything, st.sampled_from([0.0, 1.0, -1e300, 1e300, 5e-324, math.nan])),
+    min_size=1,
+    max_size=150,
 )
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
 @settings(max_examples=150, deadline=None)
 @given(columns, columns)
-def test_every_scale_is_finite_and_monotone_for_any_numbers(scaling: str, training: list[float], new: list[float]):
+def test_every_scale_is_finite_and_monotone_for_any_numbers(
+    scaling: str, training: list[float], new: list[float]
+):
     scale = SCALES[scaling].fit("x", np.array(training))
     values = np.array(training + new)
     encoded = scale(values)
@@ -54,8 +58,12 @@ def test_quantiles_keep_the_order_of_distinct_training_values(values: list[float
 @pytest.mark.parametrize("scaling", SCALINGS)
 @settings(max_examples=60, deadline=None)
 @given(columns, columns)
-def test_an_encoding_survives_json_and_encodes_the_same(scaling: str, training: list[float], new: list[float]):
-    frame = pd.DataFrame({"x": training, "job": [["cook", "clerk", None][i % 3] for i in range(len(training))]})
+def test_an_encoding_survives_json_and_encodes_the_same(
+    scaling: str, training: list[float], new: list[float]
+):
+    frame = pd.DataFrame(
+        {"x": training, "job": [["cook", "clerk", None][i % 3] for i in range(len(training))]}
+    )
     encoding = TableEncoding.fit(frame, scaling=scaling)
     again = from_json(json.loads(json.dumps(to_json(encoding), allow_nan=False)))
     assert again == encoding
@@ -95,7 +103,9 @@ def test_a_zero_inflated_column_leaves_room_for_what_is_not_zero(share: float):
 
 @pytest.mark.parametrize("scaling", SCALINGS)
 def test_a_missing_number_takes_the_place_of_the_median_and_has_an_indicator(scaling: str):
-    frame = pd.DataFrame({"x": [5.0, np.nan, 1.0, 3.0], "never": [1.0, 2.0, 3.0, 4.0], "all": [np.nan] * 4})
+    frame = pd.DataFrame(
+        {"x": [5.0, np.nan, 1.0, 3.0], "never": [1.0, 2.0, 3.0, 4.0], "all": [np.nan] * 4}
+    )
     encoding = TableEncoding.fit(frame, scaling=scaling)
     assert encoding.names == ("x", "x=missing", "never", "all", "all=missing")
     matrix = encoding(frame)
@@ -109,11 +119,15 @@ def test_a_missing_number_takes_the_place_of_the_median_and_has_an_indicator(sca
 
 
 def test_missing_is_a_level_of_its_own_and_unseen_levels_are_no_error():
-    encoding = TableEncoding.fit(pd.DataFrame({"job": ["cook", None, "clerk"], "team": ["a", "b", "a"]}))
+    encoding = TableEncoding.fit(
+        pd.DataFrame({"job": ["cook", None, "clerk"], "team": ["a", "b", "a"]})
+    )
     assert encoding.names == ("job=clerk", "job=cook", "job=missing", "team=a", "team=b")
     new = pd.DataFrame({"job": ["pilot", np.nan], "team": [None, "a"]})
     np.testing.assert_array_equal(encoding(new), [[0, 0, 0, 0, 0], [0, 0, 1, 1, 0]])
-    with pytest.raises(ValueError, match=r"'team' has a missing value \(row 0\), which no training row has"):
+    with pytest.raises(
+        ValueError, match=r"'team' has a missing value \(row 0\), which no training row has"
+    ):
         encoding(new.assign(job="cook"), "error")
 
 
@@ -138,7 +152,9 @@ def test_of_many_levels_the_most_frequent_keep_a_column():
 
 def test_text_that_identifies_rows_is_refused_by_name():
     frame = pd.DataFrame({"who": [f"person {i}" for i in range(300)]})
-    with pytest.raises(ValueError, match=r"column 'who' of X holds text with 300 different values.*identifies rows"):
+    with pytest.raises(
+        ValueError, match=r"column 'who' of X holds text with 300 different values.*identifies rows"
+    ):
         TableEncoding.fit(frame)
     with pytest.raises(ValueError, match="'who'"):
         TableEncoding.fit(frame.assign(who=frame["who"].where(frame.index % 20 > 0)))
@@ -149,7 +165,10 @@ def test_text_that_identifies_rows_is_refused_by_name():
     ("values", "days"),
     [
         (pd.to_datetime(["2020-01-01", None, "2020-01-11"]), [18262, None, 18272]),
-        (pd.to_datetime(["2020-01-01", None, "2020-01-11"]).tz_localize("UTC"), [18262, None, 18272]),
+        (
+            pd.to_datetime(["2020-01-01", None, "2020-01-11"]).tz_localize("UTC"),
+            [18262, None, 18272],
+        ),
         ([datetime.date(2020, 1, 1), None, datetime.date(2020, 1, 11)], [18262, None, 18272]),
         ([datetime.datetime(2020, 1, 1, 12), None, None], [18262.5, None, None]),
         (pd.PeriodIndex(["2020-01", None, "2020-02"], freq="M"), [18262, None, 18293]),
@@ -166,7 +185,9 @@ def test_dates_and_durations_count_days(values: Any, days: list[float | None]):
     assert (column.low, column.high, column.missing) == (min(known), max(known), None in days)
     assert column.unit == ("duration" if known[0] < 2 else "date")
     assert np.isfinite(encoding(frame)).all()
-    with pytest.raises(ValueError, match="column 'when' of X holds numbers; in the training rows it was d"):
+    with pytest.raises(
+        ValueError, match="column 'when' of X holds numbers; in the training rows it was d"
+    ):
         encoding(pd.DataFrame({"when": [1.0, 2.0]}))
 
 
@@ -174,7 +195,9 @@ def test_dates_are_the_same_in_any_resolution_and_a_column_of_nothing_is_taken()
     frame = pd.DataFrame({"when": pd.date_range("2020", periods=5)})
     encoding = TableEncoding.fit(frame)
     for unit in ("s", "ms", "us", "ns"):
-        np.testing.assert_array_equal(encoding(frame.astype(f"datetime64[{unit}]")), encoding(frame))
+        np.testing.assert_array_equal(
+            encoding(frame.astype(f"datetime64[{unit}]")), encoding(frame)
+        )
     np.testing.assert_array_equal(encoding(pd.DataFrame({"when": [pd.NaT, None]})), [[0.5], [0.5]])
     np.testing.assert_array_equal(encoding(pd.DataFrame({"when": [None, None]})), [[0.5], [0.5]])
 
@@ -186,4 +209,6 @@ def test_the_robust_scale_is_that_of_its_definition():
     low, center, high = np.sort(column)[[1000, 2000, 3000]]
     assert (scale.middle, scale.width) == (center, high - low)
     steps = (column - center) / (high - low)
-    np.testing.assert_allclose(scale.scaled(column), steps / np.sqrt(1 + (steps / 3) ** 2), rtol=1e-12)
+    np.testing.assert_allclose(
+        scale.scaled(column), steps / np.sqrt(1 + (steps / 3) ** 2), rtol=1e-12
+    )

@@ -46,7 +46,9 @@ def scaled(values: np.ndarray) -> np.ndarray:
 
 def test_the_default_classifier_is_the_paper_s_method_as_a_fleet_of_one():
     X, y, s = biased(300)
-    model = FRHSICClassifier(penalty_weight=3.0, random_state=0, device="cpu").fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(penalty_weight=3.0, random_state=0, device="cpu").fit(
+        X, y, sensitive_features=s
+    )
     fleet = train(
         TrainingData.of(scaled(X), y, scaled(s)),
         [Member(3.0, 0)],
@@ -55,8 +57,12 @@ def test_the_default_classifier_is_the_paper_s_method_as_a_fleet_of_one():
     )
     rows = torch.from_numpy(scaled(X)).float()
     np.testing.assert_allclose(model.transform(X), fleet.transform(rows)[0].numpy(), atol=1e-5)
-    np.testing.assert_allclose(model.decision_function(X), fleet.scores(rows)[0, :, 0].numpy(), atol=1e-5)
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], expit(model.decision_function(X)), rtol=1e-12)
+    np.testing.assert_allclose(
+        model.decision_function(X), fleet.scores(rows)[0, :, 0].numpy(), atol=1e-5
+    )
+    np.testing.assert_allclose(
+        model.predict_proba(X)[:, 1], expit(model.decision_function(X)), rtol=1e-12
+    )
     assert model.loss_curve_.shape == (200,)
     np.testing.assert_allclose(model.penalty_curve_, fleet.history.penalty[0].numpy())
 
@@ -88,7 +94,9 @@ def test_the_units_of_features_and_attribute_do_not_matter(penalty: str):
     X, y, s = biased(100)
     model = FRHSICClassifier(penalty, 1.0, **quick(epochs=15))
     one = model.fit(X, y, sensitive_features=s).predict_proba(X)
-    other = clone(model).fit(1000 * X - 7, y, sensitive_features=12 * s + 3).predict_proba(1000 * X - 7)
+    other = (
+        clone(model).fit(1000 * X - 7, y, sensitive_features=12 * s + 3).predict_proba(1000 * X - 7)
+    )
     np.testing.assert_allclose(one, other, atol=1e-4)
 
 
@@ -146,7 +154,9 @@ def test_a_missing_attribute_warns_in_its_own_category_and_trains_without_penalt
     np.testing.assert_array_equal(model.transform(X), plain.transform(X))
 
 
-def test_a_fit_that_fails_or_is_interrupted_leaves_the_fitted_model_whole(monkeypatch: pytest.MonkeyPatch):
+def test_a_fit_that_fails_or_is_interrupted_leaves_the_fitted_model_whole(
+    monkeypatch: pytest.MonkeyPatch,
+):
     X, y, s = biased(60)
     model = FRHSICClassifier(**quick(epochs=1)).fit(X, y, sensitive_features=s)
     before = model.predict_proba(X)
@@ -169,21 +179,29 @@ def test_a_fit_that_fails_or_is_interrupted_leaves_the_fitted_model_whole(monkey
 def test_labels_of_any_kind_come_back(labels: list[Any]):
     X, y, s = biased(400)
     y = y if len(labels) == 2 else np.digitize(X[:, 1], [-0.4, 0.4])
-    model = FRHSICClassifier(penalty_weight=0.1, **QUICK).fit(X, np.array(labels)[y], sensitive_features=s)
+    model = FRHSICClassifier(penalty_weight=0.1, **QUICK).fit(
+        X, np.array(labels)[y], sensitive_features=s
+    )
     assert list(model.classes_) == sorted(labels)
     np.testing.assert_allclose(model.predict_proba(X).sum(1), 1)
-    np.testing.assert_array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(1)])
+    np.testing.assert_array_equal(
+        model.predict(X), model.classes_[model.predict_proba(X).argmax(1)]
+    )
     assert model.score(X, np.array(labels)[y]) > 0.85
 
 
 def test_constant_sample_weights_are_none_and_rows_of_weight_zero_do_not_teach():
     X, y, s = biased(200)
     plain = FRHSICClassifier(**QUICK).fit(X, y, sensitive_features=s)
-    same = FRHSICClassifier(**QUICK).fit(X, y, sensitive_features=s, sample_weight=np.full(200, 2.0))
+    same = FRHSICClassifier(**QUICK).fit(
+        X, y, sensitive_features=s, sample_weight=np.full(200, 2.0)
+    )
     np.testing.assert_allclose(plain.predict_proba(X), same.predict_proba(X), atol=1e-5)
     wrong = np.concatenate([y, 1 - y, 1 - y])
     weight = np.concatenate([np.ones(200), np.zeros(400)])
-    taught = FRHSICClassifier(penalty_weight=0, **QUICK).fit(np.tile(X, (3, 1)), wrong, sample_weight=weight)
+    taught = FRHSICClassifier(penalty_weight=0, **QUICK).fit(
+        np.tile(X, (3, 1)), wrong, sample_weight=weight
+    )
     assert taught.score(X, y) > 0.9
 
 
@@ -227,7 +245,10 @@ def test_an_encoder_follows_its_target():
     settings = quick(epochs=1)
     assert ParityEncoder(**settings).fit(X, y, sensitive_features=s).task_ == "binary"
     assert ParityEncoder(**settings).fit(X, X[:, 1], sensitive_features=s).task_ == "regression"
-    assert ParityEncoder(**settings).fit(X, np.arange(60) % 3, sensitive_features=s).task_ == "multiclass"
+    assert (
+        ParityEncoder(**settings).fit(X, np.arange(60) % 3, sensitive_features=s).task_
+        == "multiclass"
+    )
 
 
 class Doubling(nn.Module):
@@ -256,7 +277,9 @@ def test_an_encoder_of_one_s_own_is_a_function_of_the_number_of_columns_or_a_mod
     with pytest.raises(ValueError, match="does not take rows of 3 columns"):
         FRHSICClassifier(**settings | {"encoder": nn.Linear(4, 2)}).fit(X, y, sensitive_features=s)
     with pytest.raises(TypeError, match=r"must make a torch\.nn\.Module"):
-        FRHSICClassifier(**settings | {"encoder": lambda columns: columns}).fit(X, y, sensitive_features=s)
+        FRHSICClassifier(**settings | {"encoder": lambda columns: columns}).fit(
+            X, y, sensitive_features=s
+        )
 
 
 # several calls
@@ -269,11 +292,15 @@ def test_training_in_parts_learns_with_scales_of_the_first_call():
     for _ in range(2):
         for part in np.split(np.arange(480), 3):
             for each in (plain, model):
-                each.partial_fit(X[part], labels[part], classes=["no", "yes"], sensitive_features=s[part])
+                each.partial_fit(
+                    X[part], labels[part], classes=["no", "yes"], sensitive_features=s[part]
+                )
     assert model.n_fits_ == 6
     assert model.feature_encoding_ == TableEncoding.fit(X[:160], scaling="range")
     assert plain.score(X, labels) > 0.85
-    gaps = [gdp_difference(y, m.predict_proba(X)[:, 1], sensitive_features=s) for m in (plain, model)]
+    gaps = [
+        gdp_difference(y, m.predict_proba(X)[:, 1], sensitive_features=s) for m in (plain, model)
+    ]
     assert gaps[1] < 0.5 * gaps[0]
 
 
@@ -296,8 +323,12 @@ def test_a_regressor_and_an_encoder_train_in_parts():
 def test_decay_and_floor_are_those_of_the_penalty_unless_asked_for():
     X, y, s = biased(200)
 
-    def fitted(penalty: Any = "hsic", weight: float = 10.0, **training: Any) -> tuple[np.ndarray, int]:
-        model = FRHSICClassifier(penalty, weight, **quick(epochs=3, **training)).fit(X, y, sensitive_features=s)
+    def fitted(
+        penalty: Any = "hsic", weight: float = 10.0, **training: Any
+    ) -> tuple[np.ndarray, int]:
+        model = FRHSICClassifier(penalty, weight, **quick(epochs=3, **training)).fit(
+            X, y, sensitive_features=s
+        )
         return np.concatenate(
             [p.detach().numpy().ravel() for p in model.encoder_.parameters()]
         ), model.representation_rank_
@@ -306,9 +337,18 @@ def test_decay_and_floor_are_those_of_the_penalty_unless_asked_for():
     np.testing.assert_array_equal(usual, fitted(weight_decay=1e-3)[0])
     np.testing.assert_array_equal(usual, fitted(HSIC())[0])
     assert not np.array_equal(usual, undecayed)
-    assert rank == fitted(variance_floor=0.3)[1] < fitted(variance_floor=0.01)[1] < 8 == whole == fitted(weight=0.0)[1]
+    assert (
+        rank
+        == fitted(variance_floor=0.3)[1]
+        < fitted(variance_floor=0.01)[1]
+        < 8
+        == whole
+        == fitted(weight=0.0)[1]
+    )
     published, rank = fitted("frhsic")
-    np.testing.assert_array_equal(published, fitted("frhsic", weight_decay=0.0, variance_floor=0.0)[0])
+    np.testing.assert_array_equal(
+        published, fitted("frhsic", weight_decay=0.0, variance_floor=0.0)[0]
+    )
     assert rank == 8
 
 
@@ -339,8 +379,14 @@ def test_a_fit_that_stops_early_is_a_fleet_with_its_rows_held_out():
     recipe = Recipe("binary", HSIC.published(), MLP((16,), 8), **vars(STOPS["training"]))
     fleet = train(data, [Member(3.0, 0)], recipe, device="cpu")
     done = int(fleet.epochs_done[0])
-    assert model.best_epoch_ == int(fleet.history.best_epoch[0]) == int(np.argmin(model.validation_curve_))
-    np.testing.assert_array_equal(model.validation_curve_, fleet.history.held_out_objective[0, :done])
+    assert (
+        model.best_epoch_
+        == int(fleet.history.best_epoch[0])
+        == int(np.argmin(model.validation_curve_))
+    )
+    np.testing.assert_array_equal(
+        model.validation_curve_, fleet.history.held_out_objective[0, :done]
+    )
     assert len(model.loss_curve_) == len(model.penalty_curve_) == done
     assert torch.equal(model.encoder_[0].weight, fleet.parameters["encoder.0.weight"][0].double())
     part = FRHSICClassifier(**STOPS).partial_fit(X, y, sensitive_features=s)
@@ -378,7 +424,9 @@ def test_auto_stops_early_on_tables_of_middle_size_and_not_for_adversaries(penal
 
 def test_the_score_of_a_row_depends_on_no_other_row(monkeypatch: pytest.MonkeyPatch):
     frame, y, age = people(700)
-    model = FRHSICClassifier(penalty_weight=1.0, **quick(epochs=1)).fit(frame, y, sensitive_features=age)
+    model = FRHSICClassifier(penalty_weight=1.0, **quick(epochs=1)).fit(
+        frame, y, sensitive_features=age
+    )
     scores = model.decision_function(frame)
     order = np.random.default_rng(0).permutation(700)
     np.testing.assert_array_equal(model.decision_function(frame.iloc[order]), scores[order])
@@ -396,9 +444,13 @@ def test_global_state_of_torch_neither_changes_nor_breaks_a_fit(name: str):
     torch.set_default_dtype(torch.float64)
     try:
         with torch.no_grad():
-            np.testing.assert_array_equal(model.fit(X, y, sensitive_features=s).decision_function(X), scores)
+            np.testing.assert_array_equal(
+                model.fit(X, y, sensitive_features=s).decision_function(X), scores
+            )
         with torch.inference_mode():
-            np.testing.assert_array_equal(model.fit(X, y, sensitive_features=s).decision_function(X), scores)
+            np.testing.assert_array_equal(
+                model.fit(X, y, sensitive_features=s).decision_function(X), scores
+            )
         assert torch.get_default_dtype() == torch.float64
     finally:
         torch.set_default_dtype(torch.float32)
@@ -442,8 +494,12 @@ def test_a_grid_search_gives_each_fold_its_rows_of_the_attribute():
         cv=folds,
     ).fit(X, y, sensitive_features=s)
     fit_on, check_on = next(iter(folds.split(X)))
-    strong = FRHSICClassifier(penalty_weight=100.0, **SHORT).fit(X[fit_on], y[fit_on], sensitive_features=s[fit_on])
-    gap = gdp_difference(None, strong.predict_proba(X[check_on])[:, 1], sensitive_features=s[check_on])
+    strong = FRHSICClassifier(penalty_weight=100.0, **SHORT).fit(
+        X[fit_on], y[fit_on], sensitive_features=s[fit_on]
+    )
+    gap = gdp_difference(
+        None, strong.predict_proba(X[check_on])[:, 1], sensitive_features=s[check_on]
+    )
     assert search.cv_results_["split0_test_gap"][1] == pytest.approx(-gap)
     assert search.best_params_ == {"penalty_weight": 100.0}
 
@@ -471,24 +527,36 @@ def test_half_of_the_attributes_do_nearly_as_much_as_all_of_them():
     X_new, y_new, s_new = biased(4000, seed=5)
     model = FRHSICClassifier("hsic", 20.0, **quick(epochs=30))
     free = clone(model).set_params(penalty_weight=0.0).fit(X, y, sensitive_features=s)
-    whole, half = (clone(model).fit(X, y, sensitive_features=values) for values in (s, hidden(s, 0.5)))
-    gaps = [gdp_difference(y_new, m.predict_proba(X_new)[:, 1], sensitive_features=s_new) for m in (free, whole, half)]
+    whole, half = (
+        clone(model).fit(X, y, sensitive_features=values) for values in (s, hidden(s, 0.5))
+    )
+    gaps = [
+        gdp_difference(y_new, m.predict_proba(X_new)[:, 1], sensitive_features=s_new)
+        for m in (free, whole, half)
+    ]
     assert gaps[1] < 0.25 * gaps[0]
     assert abs(gaps[2] - gaps[1]) < 0.1 * gaps[0]
 
 
 def test_a_row_counts_if_it_has_every_attribute_and_what_the_others_hold_does_not_matter():
     X, y, s = biased(200)
-    first, second = np.where(np.arange(200) % 4 == 1, np.nan, s), np.where(np.arange(200) % 4 == 0, np.nan, X[:, 2])
+    first, second = (
+        np.where(np.arange(200) % 4 == 1, np.nan, s),
+        np.where(np.arange(200) % 4 == 0, np.nan, X[:, 2]),
+    )
     frame = pd.DataFrame({"age": first, "income": second})
     missing = frame.isna().any(axis=1).to_numpy()
     with pytest.warns(UnlabelledRowsWarning, match="100 of 200 rows") as caught:
         model = FRHSICClassifier(**quick(epochs=3)).fit(X, y, sensitive_features=frame)
     assert caught[0].filename == __file__
-    scales = {column.name: (column.low, column.high) for column in model.sensitive_encoding_.columns}
+    scales = {
+        column.name: (column.low, column.high) for column in model.sensitive_encoding_.columns
+    }
     assert scales["age"] == (s[~missing].min(), s[~missing].max())
     with pytest.warns(UnlabelledRowsWarning):
-        again = clone(model).fit(X, y, sensitive_features=np.where(missing[:, None], np.nan, frame.to_numpy()))
+        again = clone(model).fit(
+            X, y, sensitive_features=np.where(missing[:, None], np.nan, frame.to_numpy())
+        )
     np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
 
 
@@ -508,7 +576,12 @@ ERRORS: list[tuple[dict[str, Any], dict[str, Any], type[Exception], str]] = [
     ({}, {"sample_weight": np.ones(3)}, ValueError, "sample_weight"),
     ({"penalty": "fair"}, {}, ValueError, "'fair' is not known"),
     ({"penalty": 3}, {}, TypeError, "penalty"),
-    ({"penalty": HSIC(condition="positive")}, {"y": np.arange(40) % 3}, ValueError, "needs two classes"),
+    (
+        {"penalty": HSIC(condition="positive")},
+        {"y": np.arange(40) % 3},
+        ValueError,
+        "needs two classes",
+    ),
     ({"penalty_weight": -1.0}, {}, ValueError, "penalty_weight"),
     ({"handle_unknown": "drop"}, {}, ValueError, "handle_unknown"),
     ({"encoder": 3}, {}, TypeError, "encoder"),
@@ -536,7 +609,9 @@ def test_bad_input_is_refused(
         ("variance_floor", 1.0, ValueError), ("variance_floor", float("nan"), ValueError),
     ],
 )  # fmt: skip
-def test_settings_that_cannot_be_are_refused_when_they_are_made(field: str, value: Any, error: type[Exception]):
+def test_settings_that_cannot_be_are_refused_when_they_are_made(
+    field: str, value: Any, error: type[Exception]
+):
     with pytest.raises(error, match=field):
         Training(**{field: value})
 

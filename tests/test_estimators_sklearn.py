@@ -9,11 +9,21 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from frhsic import FRHSICClassifier, FRHSICRegressor, ParityClassifier, ParityCoupling, ParityEncoder, ParityRegressor
+from frhsic import (
+    FRHSICClassifier,
+    FRHSICRegressor,
+    ParityClassifier,
+    ParityCoupling,
+    ParityEncoder,
+    ParityRegressor,
+)
 from frhsic.estimators import MissingSensitiveFeaturesWarning
 from frhsic.training import MLP, Training
 
-SMALL = {"encoder": MLP((16,), 8), "training": Training(epochs=15, batch_size=64, learning_rate=0.03)}
+SMALL = {
+    "encoder": MLP((16,), 8),
+    "training": Training(epochs=15, batch_size=64, learning_rate=0.03),
+}
 NETWORKS = [FRHSICClassifier(**SMALL), FRHSICRegressor(**SMALL), ParityEncoder(**SMALL)]
 OTHERS = [ParityClassifier(n_jobs=1), ParityRegressor(n_jobs=1), ParityCoupling()]
 
@@ -27,7 +37,9 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
 
 @pytest.mark.usefixtures("few_trees")
 @parametrize_with_checks([*NETWORKS, *OTHERS], expected_failed_checks=expected_failures)
-def test_scikit_learn_finds_an_estimator(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
+def test_scikit_learn_finds_an_estimator(
+    estimator: BaseEstimator, check: Callable[[BaseEstimator], None]
+) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingSensitiveFeaturesWarning)
         check(estimator)

@@ -52,7 +52,8 @@ def test_a_prepared_penalty_keeps_its_state_and_an_unprepared_copy_is_prepared_o
     data, penalty = sample(attributes=2), BinnedMMD(bins=2)
     penalty.prepare(torch.tensor([[0.0, 2.0], [40.0, 4.0]]), torch.Generator())
     states = [
-        binary(data, [Member(1.0)], penalty=each).penalty_state["edges"] for each in (penalty.unprepared(), penalty)
+        binary(data, [Member(1.0)], penalty=each).penalty_state["edges"]
+        for each in (penalty.unprepared(), penalty)
     ]
     assert bool((states[0] < 2).all())
     assert states[1].flatten().tolist() == [20, 3]
@@ -60,11 +61,18 @@ def test_a_prepared_penalty_keeps_its_state_and_an_unprepared_copy_is_prepared_o
 
 def test_model_that_diverges_keeps_what_it_was_before_that_epoch_and_the_others_go_on():
     data = sample()
-    with pytest.warns(DivergenceWarning, match=r"1 of 3 models .* Member\(weight=1.0, seed=0, split=0\) in epoch 1"):
-        fleet = binary(data, [Member(0.0), Member(1.0), Member(0.0, 1)], penalty=partial(Explosive, 4))
+    with pytest.warns(
+        DivergenceWarning,
+        match=r"1 of 3 models .* Member\(weight=1.0, seed=0, split=0\) in epoch 1",
+    ):
+        fleet = binary(
+            data, [Member(0.0), Member(1.0), Member(0.0, 1)], penalty=partial(Explosive, 4)
+        )
     assert fleet.diverged.tolist() == [-1, 1, -1]
     assert fleet.epochs_done.tolist() == [3, 1, 3]
-    assert gap(fleet, 1, by_hand(data, Member(1.0), partial(Explosive, 4), epochs=1)) < 1e-6  # the epoch before
+    assert (
+        gap(fleet, 1, by_hand(data, Member(1.0), partial(Explosive, 4), epochs=1)) < 1e-6
+    )  # the epoch before
     assert gap(fleet, 0, by_hand(data, Member(0.0), partial(Explosive, 4))) < 1e-5
     assert torch.isfinite(fleet.history.task_loss[1]).tolist() == [True, False, False]
     assert bool(torch.isfinite(fleet.history.task_loss[[0, 2]]).all())
@@ -98,7 +106,10 @@ def test_fleet_that_runs_out_of_memory_is_halved_until_it_fits(monkeypatch):
     assert tried == [5, 2, 2, 2, 3, 1, 1, 1, 2, 2, 2]
     assert fleet.members == whole.members
     for index in range(5):
-        assert gap(whole, index, {name: values[index] for name, values in fleet.parameters.items()}) < 1e-6
+        assert (
+            gap(whole, index, {name: values[index] for name, values in fleet.parameters.items()})
+            < 1e-6
+        )
 
 
 def batch_normed(columns: int) -> nn.Module:
@@ -142,7 +153,9 @@ def test_batch_normalisation_trains_as_in_an_ordinary_loop(encoder):
     for index, member in enumerate(members):
         assert gap(fleet, index, by_hand(data, member, HSIC.published, encoder=encoder)) < 1e-5
         made, head = fleet.module(index)
-        assert torch.allclose(fleet.scores(data.x)[index], head(made(data.x[member.split])), atol=1e-6)
+        assert torch.allclose(
+            fleet.scores(data.x)[index], head(made(data.x[member.split])), atol=1e-6
+        )
     assert fleet.buffers[f"encoder.{layer}.num_batches_tracked"].tolist() == [9] * 4
     means = fleet.buffers[f"encoder.{layer}.running_mean"]
     assert not torch.equal(means[0], means[2])
@@ -165,9 +178,14 @@ def test_stream_of_a_member_is_fixed_for_all_time():
     assert stream_seed(42, 3, Purpose.ORDER, 7) == word
 
 
-@pytest.mark.parametrize(("sizes", "together"), [([9, 9, 9], 9), ([4, 6], 2), ([3, 2], 1), ([7], 7), ([1], 1)])
+@pytest.mark.parametrize(
+    ("sizes", "together"), [([9, 9, 9], 9), ([4, 6], 2), ([3, 2], 1), ([7], 7), ([1], 1)]
+)
 def test_members_that_share_batches_are_laid_out_in_the_widest_even_groups(sizes, together):
-    assert sharing([Member(float(w), seed) for seed, size in enumerate(sizes) for w in range(size)]) == together
+    assert (
+        sharing([Member(float(w), seed) for seed, size in enumerate(sizes) for w in range(size)])
+        == together
+    )
 
 
 def test_penalty_that_replaces_its_state_is_refused():
@@ -175,14 +193,18 @@ def test_penalty_that_replaces_its_state_is_refused():
         def _adapt(self, z: Tensor, s: Tensor) -> None:
             self.calls = self.calls + 1
 
-    with pytest.raises(TypeError, match=r"Replacing.adapt replaced a buffer; it must write in place"):
+    with pytest.raises(
+        TypeError, match=r"Replacing.adapt replaced a buffer; it must write in place"
+    ):
         binary(sample(), [Member(1.0)], penalty=partial(Replacing, 1e9))
 
 
 def trainer(name):
     data, recipe = sample(), Recipe("binary", PENALTIES[name], ENCODER, epochs=3, batch_size=BATCH)
     trial = tried(Model.initial(recipe, data, 0, 0), recipe, data, 3)
-    return Trainer(data, [data.table(), None], [Member(1.0), Member(2.0)], recipe, torch.device("cpu"), trial)
+    return Trainer(
+        data, [data.table(), None], [Member(1.0), Member(2.0)], recipe, torch.device("cpu"), trial
+    )
 
 
 def test_only_state_that_adapts_is_kept_for_every_model():
@@ -193,7 +215,13 @@ def test_only_state_that_adapts_is_kept_for_every_model():
 
 def test_watcher_hears_of_progress_and_of_the_end():
     heard: list[float] = []
-    binary(sample(), grid([0.0, 1.0], [0, 1]), encoder=with_dropout, penalty=HSIC, progress=heard.append)
+    binary(
+        sample(),
+        grid([0.0, 1.0], [0, 1]),
+        encoder=with_dropout,
+        penalty=HSIC,
+        progress=heard.append,
+    )
     done = [epoch / 12 for epoch in range(1, 13)]  # four models one by one, three epochs each
     assert sorted(set(heard)) == pytest.approx(done)
     assert sorted(heard) == heard
@@ -213,7 +241,9 @@ X6, Y6 = torch.zeros(6, 2), torch.zeros(6)
         lambda: binary(sample(task="reconstruction"), [Member(1.0)]),
         lambda: binary(sample(), [Member(1.0)], encoder=lambda columns: MLP()(3)),
         lambda: binary(sample(), [Member(1.0)], head=lambda *_: nn.Linear(5, 2)),
-        lambda: binary(sample(), [Member(1.0)], head=lambda *_: nn.Sequential(nn.Linear(5, 1), nn.Flatten(0))),
+        lambda: binary(
+            sample(), [Member(1.0)], head=lambda *_: nn.Sequential(nn.Linear(5, 1), nn.Flatten(0))
+        ),
         lambda: binary(replace(sample(), labelled=6), [Member(1.0)], penalty=HSIC),
         lambda: binary(sample(), [Member(1.0, 0, 1)], epochs=1).scores(sample().x[:1]),
         lambda: Member(-1.0),

@@ -19,7 +19,13 @@ def sample(dtype=torch.float64):
 
 
 def trained(data, members, floor=0.0, **asked):
-    options = {"task": "binary", "penalty": HSIC, "epochs": 3, "device": "cpu", "variance_floor": floor}
+    options = {
+        "task": "binary",
+        "penalty": HSIC,
+        "epochs": 3,
+        "device": "cpu",
+        "variance_floor": floor,
+    }
     return fleet_samples.trained(data, members, **options, **asked)
 
 
@@ -100,7 +106,9 @@ def test_a_constant_coordinate_stays_and_a_model_that_is_not_finite_is_left_alon
     weights = fleet.parameters["encoder.2.weight"].clone()
     weights[0, 7] = 0
     weights[2] = torch.nan
-    cut = floored(replace(fleet, parameters=fleet.parameters | {"encoder.2.weight": weights}), data, FLOOR)
+    cut = floored(
+        replace(fleet, parameters=fleet.parameters | {"encoder.2.weight": weights}), data, FLOOR
+    )
     constant = fleet.parameters["encoder.2.bias"][0, 7]
     torch.testing.assert_close(cut.transform(data.x)[0, :, 7], constant.expand(data.rows))
     assert cut.transform(data.x)[0].isfinite().all()

@@ -20,7 +20,9 @@ def partly(labelled: int, **options: object) -> TrainingData:
     return replace(sample(**options), labelled=labelled)
 
 
-@pytest.mark.parametrize(("rows", "labelled", "size"), [(150, 61, 64), (150, 149, 64), (1000, 37, 100), (64, 10, 64)])
+@pytest.mark.parametrize(
+    ("rows", "labelled", "size"), [(150, 61, 64), (150, 149, 64), (1000, 37, 100), (64, 10, 64)]
+)
 def test_batches_hold_every_row_once_and_those_with_s_first_in_even_numbers(rows, labelled, size):
     data = partly(labelled, rows=rows)
     keys = [(1, 0), (2, 1)]  # seed and split of each group
@@ -43,12 +45,16 @@ def test_batches_hold_every_row_once_and_those_with_s_first_in_even_numbers(rows
             seen.append(taken)
         order = torch.cat(seen, dim=1)
         for group, (_, split) in enumerate(keys):
-            assert order[group].sort().values.tolist() == list(range(split * rows, (split + 1) * rows))
+            assert order[group].sort().values.tolist() == list(
+                range(split * rows, (split + 1) * rows)
+            )
         orders.append(order)
     assert not torch.equal(orders[0], orders[1])
 
 
-@pytest.mark.parametrize("name", ["frhsic", "head and gaussian", "reg-gdp", "adv", "equal opportunity", "frem"])
+@pytest.mark.parametrize(
+    "name", ["frhsic", "head and gaussian", "reg-gdp", "adv", "equal opportunity", "frem"]
+)
 def test_a_fleet_is_the_ordinary_loop_on_such_batches(name):
     data = partly(60, dtype=torch.float64)
     fleet = binary(data, MEMBERS, penalty=PENALTIES[name])
@@ -58,15 +64,21 @@ def test_a_fleet_is_the_ordinary_loop_on_such_batches(name):
 
 @pytest.mark.parametrize("name", PENALTIES)
 def test_values_of_s_in_rows_without_it_do_not_matter_and_small_last_batches_are_trained_on(name):
-    for labelled, rows in ((30, 150), (10, 131)):  # the last batch of 22 and of 3 rows has 5 and 1 of them
+    for labelled, rows in (
+        (30, 150),
+        (10, 131),
+    ):  # the last batch of 22 and of 3 rows has 5 and 1 of them
         data = partly(labelled, rows=rows)
         assert batch_shapes(data, BATCH)[-1] in ((22, 5), (3, 1))
         junk = data.s.clone()
         junk[:, labelled:] = torch.nan
         fleet, other = (
-            binary(each, MEMBERS, penalty=PENALTIES[name], epochs=2) for each in (data, replace(data, s=junk))
+            binary(each, MEMBERS, penalty=PENALTIES[name], epochs=2)
+            for each in (data, replace(data, s=junk))
         )
-        assert all(torch.equal(values, other.parameters[n]) for n, values in fleet.parameters.items())
+        assert all(
+            torch.equal(values, other.parameters[n]) for n, values in fleet.parameters.items()
+        )
         assert bool(fleet.history.penalty.isfinite().all())
         assert (fleet.diverged == -1).all()
 

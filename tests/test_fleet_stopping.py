@@ -8,7 +8,16 @@ import pytest
 import torch
 from torch import nn
 
-from fleet_samples import ENCODER, PENALTIES, WIDTH, gap, held_out, held_out_objective, quick, sample
+from fleet_samples import (
+    ENCODER,
+    PENALTIES,
+    WIDTH,
+    gap,
+    held_out,
+    held_out_objective,
+    quick,
+    sample,
+)
 from frhsic.penalties import HSIC, Penalty
 from frhsic.training import Member, TrainingData, grid
 from frhsic.training.result import DivergenceWarning
@@ -29,13 +38,18 @@ def test_weights_are_bit_for_bit_those_of_a_run_that_ends_with_the_best_epoch(na
     best = stopped.history.best_epoch
     assert len(set(best.tolist())) > 1, "all models are best in one epoch: a weak test"
     runs = {
-        epoch: binary(replace(data, held_out=None), MEMBERS, penalty=PENALTIES[name], epochs=epoch + 1)
+        epoch: binary(
+            replace(data, held_out=None), MEMBERS, penalty=PENALTIES[name], epochs=epoch + 1
+        )
         for epoch in set(best.tolist())
     }
     for index in range(len(MEMBERS)):
         cut = runs[int(best[index])]
         assert gap(stopped, index, {n: values[index] for n, values in cut.parameters.items()}) == 0
-        assert all(torch.equal(v[index], cut.penalty_state[n][index]) for n, v in stopped.penalty_state.items())
+        assert all(
+            torch.equal(v[index], cut.penalty_state[n][index])
+            for n, v in stopped.penalty_state.items()
+        )
 
 
 @pytest.mark.parametrize("name", ["none", "head and gaussian", "reg-gdp", "equal opportunity"])
@@ -44,7 +58,9 @@ def test_the_objective_is_task_loss_and_weighted_penalty_in_batches_of_the_train
     fleet = binary(data, members, penalty=PENALTIES[name], epochs=1)
     for index in range(4):
         expected = held_out_objective(fleet, index, data, PENALTIES[name]())
-        assert float(fleet.history.held_out_objective[index, 0]) == pytest.approx(expected, rel=1e-9)
+        assert float(fleet.history.held_out_objective[index, 0]) == pytest.approx(
+            expected, rel=1e-9
+        )
 
 
 def test_best_epoch_has_the_least_objective_and_a_model_waits_no_longer_than_its_patience():
@@ -82,7 +98,12 @@ def test_statistics_of_batch_normalisation_are_those_of_the_best_epoch_and_not_o
     data = with_held_out()
     options = {"encoder": encoder, "penalty": HSIC}
     stopped = binary(data, [Member(1.0)], epochs=20, patience=2, **options)
-    cut = binary(replace(data, held_out=None), [Member(1.0)], epochs=int(stopped.history.best_epoch) + 1, **options)
+    cut = binary(
+        replace(data, held_out=None),
+        [Member(1.0)],
+        epochs=int(stopped.history.best_epoch) + 1,
+        **options,
+    )
     assert int(stopped.history.best_epoch) + 1 < 20
     assert all(torch.equal(values, cut.buffers[name]) for name, values in stopped.buffers.items())
 
@@ -97,8 +118,16 @@ class Undefined(HSIC):
 
 def test_an_objective_that_is_never_a_number_stops_nothing():
     data = with_held_out()
-    fleet = binary(data, [Member(0.0), Member(1.0)], penalty=Undefined, epochs=6, patience=2, batch_size=ROWS)
-    plain = binary(replace(data, held_out=None), [Member(0.0), Member(1.0)], penalty=HSIC, epochs=6, batch_size=ROWS)
+    fleet = binary(
+        data, [Member(0.0), Member(1.0)], penalty=Undefined, epochs=6, patience=2, batch_size=ROWS
+    )
+    plain = binary(
+        replace(data, held_out=None),
+        [Member(0.0), Member(1.0)],
+        penalty=HSIC,
+        epochs=6,
+        batch_size=ROWS,
+    )
     assert int(fleet.epochs_done[1]) == 6
     assert gap(fleet, 1, {n: values[1] for n, values in plain.parameters.items()}) == 0
     assert bool(fleet.history.held_out_objective[0, : int(fleet.epochs_done[0])].isfinite().all())

@@ -49,7 +49,9 @@ def small():
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_area_and_matched_point_of_the_published_sweeps_are_the_printed_ones(dataset, grid):
     rows = [
-        r for r in PUBLISHED["derived"]["matched_and_naup_by_grid"] if r["grid"] == grid and r["dataset"] == dataset
+        r
+        for r in PUBLISHED["derived"]["matched_and_naup_by_grid"]
+        if r["grid"] == grid and r["dataset"] == dataset
     ]
     assert len(rows) == 6
     frontier = published_frontier(dataset, GRIDS[grid])
@@ -95,14 +97,18 @@ def repeated(repeats, advantage):
         runs.append(Run("none", 0, r, 0.9 + noise, 1.0))
         for weight, performance, dependence in ((1, 0.9, 0.6), (10, 0.85, 0.3)):
             runs.append(Run("a", weight, r, performance + noise, dependence - advantage))
-            runs.append(Run("b", weight, r, performance + noise, dependence + rng.normal(scale=0.001)))
+            runs.append(
+                Run("b", weight, r, performance + noise, dependence + rng.normal(scale=0.001))
+            )
     return Frontier(tuple(runs))
 
 
 def test_the_area_of_each_repeat_is_on_one_scale():
     frontier = repeated(12, 0.1)
     areas = naup_by_repeat(frontier)
-    alone = naup(Frontier(tuple(run for run in frontier.runs if run.repeat == 3)), Scale.of(frontier))
+    alone = naup(
+        Frontier(tuple(run for run in frontier.runs if run.repeat == 3)), Scale.of(frontier)
+    )
     assert {m: v[3] for m, v in areas.items()} == alone
     assert (areas["a"] > areas["b"]).all()
 
@@ -133,7 +139,9 @@ def test_frame_and_plot():
 
     frame = small().to_frame()
     assert list(frame.loc[frame.efficient, "weight"]) == [0, 1, 10]
-    assert len(small().plot().lines) == 3  # a star, dots and the line of those that are not dominated
+    assert (
+        len(small().plot().lines) == 3
+    )  # a star, dots and the line of those that are not dominated
     plt.close("all")
 
 

@@ -12,7 +12,9 @@ import pytest
 
 pytestmark = [
     pytest.mark.usefixtures("few_trees"),  # no program shows a number of the tree probe
-    pytest.mark.filterwarnings("ignore::UserWarning"),  # of the small tables that replace those of the programs
+    pytest.mark.filterwarnings(
+        "ignore::UserWarning"
+    ),  # of the small tables that replace those of the programs
 ]
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "gallery"
@@ -28,7 +30,9 @@ def run(monkeypatch: pytest.MonkeyPatch):
         """Run a program, with smaller values of some of its names."""
         text = (FOLDER / f"plot_{name}.py").read_text(encoding="utf-8")
         for assigned, value in smaller.items():
-            text, count = re.subn(rf"^{assigned} = .*$", f"{assigned} = {value}", text, flags=re.MULTILINE)
+            text, count = re.subn(
+                rf"^{assigned} = .*$", f"{assigned} = {value}", text, flags=re.MULTILINE
+            )
             assert count == 1, f"{name} does not assign {assigned}"
         names: dict[str, Any] = {"__name__": f"plot_{name}"}
         exec(compile(text, f"plot_{name}.py", "exec"), names)
@@ -59,14 +63,18 @@ def test_the_gap_of_a_model_in_production_is_halved(run):
 def test_a_pipeline_in_a_grid_search(run):
     results = run("grid_search", n=300)["results"]
     for _, part in results.groupby("param_estimator__logisticregression__C"):
-        assert part["mean_test_gap"].is_monotonic_increasing  # minus the gap: no limit, half, the least
+        assert part[
+            "mean_test_gap"
+        ].is_monotonic_increasing  # minus the gap: no limit, half, the least
 
 
 def test_a_skewed_attribute(run):
     names = run("skewed_attribute", n=1500)
     low, high = names["gaps"]["income"].interval
     assert low < 0.125 < high
-    assert names["gaps"]["income"].value == pytest.approx(names["gaps"]["log income"].value, rel=1e-9)
+    assert names["gaps"]["income"].value == pytest.approx(
+        names["gaps"]["log income"].value, rel=1e-9
+    )
     assert names["smoothed"].value < 0.05
 
 
@@ -96,4 +104,6 @@ def test_monitoring(run):
 def test_more_rows_than_memory(run):
     names = run("more_rows_than_memory", FILES=2)
     assert names["gap"].rows == 20_000
-    assert names["gap"].interval.low < 0.0318 < names["gap"].interval.high  # 0.05 E|sin - E sin| over the ages
+    assert (
+        names["gap"].interval.low < 0.0318 < names["gap"].interval.high
+    )  # 0.05 E|sin - E sin| over the ages

@@ -17,7 +17,13 @@ from frhsic.dependence.grams import (
 )
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear
 
-KERNELS = [Gaussian(0.7), Laplacian(1.3), InverseMultiquadric(0.5), Linear(), Linear() + Gaussian(2.0)]
+KERNELS = [
+    Gaussian(0.7),
+    Laplacian(1.3),
+    InverseMultiquadric(0.5),
+    Linear(),
+    Linear() + Gaussian(2.0),
+]
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 
 
@@ -49,7 +55,9 @@ def by_definition(k, l, w):
 
 def over_distinct_quadruples(k, l):
     k, l = k.tolist(), l.tolist()
-    terms = [k[i][j] * (l[i][j] + l[q][r] - 2 * l[i][q]) for i, j, q, r in permutations(range(len(k)), 4)]
+    terms = [
+        k[i][j] * (l[i][j] + l[q][r] - 2 * l[i][q]) for i, j, q, r in permutations(range(len(k)), 4)
+    ]
     return sum(terms) / len(terms)
 
 
@@ -106,12 +114,15 @@ def test_batches_and_vmap_give_one_value_for_each_pair(statistic, dtype):
     torch.testing.assert_close(statistic(k, l), expected)
     torch.testing.assert_close(torch.vmap(torch.vmap(statistic))(k, l), expected)
     torch.testing.assert_close(
-        torch.vmap(statistic, in_dims=(0, None))(k[0], l[0, 0]), torch.stack([statistic(m, l[0, 0]) for m in k[0]])
+        torch.vmap(statistic, in_dims=(0, None))(k[0], l[0, 0]),
+        torch.stack([statistic(m, l[0, 0]) for m in k[0]]),
     )
 
 
 def test_statistics_of_gram_matrices_are_differentiable(statistic):
-    z = torch.randn(6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True)
+    z = torch.randn(
+        6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True
+    )
     _, l = pair_of(6)
     assert torch.autograd.gradcheck(lambda z: statistic(Gaussian(1.0)(z, z), l), (z,))
     assert torch.autograd.gradgradcheck(lambda z: statistic(Gaussian(1.0)(z, z), l), (z,))
@@ -126,7 +137,9 @@ def test_product_by_tiles_is_the_product(kernel, dtype, monkeypatch):
     monkeypatch.setattr(grams, "TILE_ENTRIES", 100)  # tiles of 2 rows, and a last one of 1
     x, y, b = rows(37, 3, dtype), rows(41, 3, dtype, 1), rows(41, 2, dtype, 2)
     assert torch.allclose(gram_times(kernel, x, b, y=y), kernel(x, y) @ b, rtol=1e-5, atol=1e-5)
-    assert torch.allclose(gram_times(kernel.shifted, y, b), kernel.shifted(y, y) @ b, rtol=1e-5, atol=1e-5)
+    assert torch.allclose(
+        gram_times(kernel.shifted, y, b), kernel.shifted(y, y) @ b, rtol=1e-5, atol=1e-5
+    )
 
 
 @each_kernel
@@ -134,7 +147,9 @@ def test_the_whole_factor_gives_the_matrix_back(kernel, dtype):
     x = rows(40, 2, dtype)
     factor, left = pivoted_cholesky(kernel, x, tolerance=0.0)
     scale = float(kernel.diagonal(x).max())
-    assert torch.allclose(factor @ factor.T, kernel(x, x), atol=scale * (3e-5 if dtype is torch.float32 else 1e-12))
+    assert torch.allclose(
+        factor @ factor.T, kernel(x, x), atol=scale * (3e-5 if dtype is torch.float32 else 1e-12)
+    )
     assert left <= (1e-5 if dtype is torch.float32 else 1e-13)
 
 

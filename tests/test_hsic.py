@@ -45,14 +45,18 @@ class Reference:
         for gram in (self.gram, other.gram):
             g = gram - np.diag(np.diagonal(gram))
             rows = g.sum(0) / (n - 2)
-            centred.append((g - rows - rows[:, None] + g.sum() / ((n - 1) * (n - 2))) * (1 - np.eye(n)))
+            centred.append(
+                (g - rows - rows[:, None] + g.sum() / ((n - 1) * (n - 2))) * (1 - np.eye(n))
+            )
         return float((centred[0] * centred[1]).sum() / (n * (n - 3)))
 
 
 def rounded(n, dtype, scale=1.0, offset=0.0):
     g = torch.Generator().manual_seed(n)
     z = torch.randn(n, 3, generator=g, dtype=torch.float64)
-    s = torch.stack([z[:, 0] + z[:, 1], z[:, 2] ** 2], 1) + torch.randn(n, 2, generator=g, dtype=torch.float64)
+    s = torch.stack([z[:, 0] + z[:, 1], z[:, 2] ** 2], 1) + torch.randn(
+        n, 2, generator=g, dtype=torch.float64
+    )
     return (z * scale + offset).to(dtype), (s * scale).to(dtype)
 
 
@@ -65,9 +69,13 @@ SMALL = 140  # rows of three tiles of 48, 48 and 44
 CASES = [(SMALL, name) for name in KERNELS] + [(700, "gaussian"), (700, "linear + gaussian")]
 
 
-@pytest.mark.parametrize(("scale", "offset"), [(1.0, 0.0), (1.0, 1e3), (1e-3, 0.0)], ids=["plain", "offset", "flat"])
+@pytest.mark.parametrize(
+    ("scale", "offset"), [(1.0, 0.0), (1.0, 1e3), (1e-3, 0.0)], ids=["plain", "offset", "flat"]
+)
 @pytest.mark.parametrize(("n", "name"), CASES)
-def test_hsic_agrees_with_the_reference_on_the_same_rounded_inputs(n, name, scale, offset, dtype, monkeypatch):
+def test_hsic_agrees_with_the_reference_on_the_same_rounded_inputs(
+    n, name, scale, offset, dtype, monkeypatch
+):
     if n == SMALL:
         monkeypatch.setattr(grams, "CPU_TILE", 48)
     kernel, flat = KERNELS[name], scale < 1
@@ -75,7 +83,9 @@ def test_hsic_agrees_with_the_reference_on_the_same_rounded_inputs(n, name, scal
     k, l, kernel_s = Reference(z, kernel), reference_of_s(n, dtype, scale), FLAT if flat else JOINT
     tolerance = (1e-4 if flat else 1e-5) if dtype == torch.float32 else 1e-7 if flat else 1e-11
     assert hsic(z, s, kernel, kernel_s).item() == approx(k.hsic(l), abs=0, rel=tolerance)
-    assert hsic_unbiased(z, s, kernel, kernel_s).item() == approx(k.unbiased(l), abs=0, rel=tolerance)
+    assert hsic_unbiased(z, s, kernel, kernel_s).item() == approx(
+        k.unbiased(l), abs=0, rel=tolerance
+    )
 
 
 def test_threads_share_the_tiles_and_change_nothing(dtype, request):
@@ -91,7 +101,9 @@ def test_threads_share_the_tiles_and_change_nothing(dtype, request):
         assert torch.get_num_threads() == threads
         assert hsic(z, s, Gaussian(1.5), JOINT).item() == value.item()
     for threads in (2, 3):
-        assert values[threads][:2] == approx(values[1][:2], abs=0, rel=1e-6 if dtype == torch.float32 else 1e-11)
+        assert values[threads][:2] == approx(
+            values[1][:2], abs=0, rel=1e-6 if dtype == torch.float32 else 1e-11
+        )
         torch.testing.assert_close(values[threads][2], values[1][2])
 
 
@@ -109,7 +121,12 @@ STATISTICS = {
 
 @pytest.mark.parametrize(
     ("name", "statistic"),
-    [(name, statistic) for name in KERNELS for statistic in STATISTICS if statistic == "biased" or name == "gaussian"],
+    [
+        (name, statistic)
+        for name in KERNELS
+        for statistic in STATISTICS
+        if statistic == "biased" or name == "gaussian"
+    ],
 )
 def test_gradients_in_z_and_s_are_those_of_finite_differences(name, statistic, monkeypatch):
     monkeypatch.setattr(grams, "CPU_TILE", 2)  # five rows: tiles of 2, 2 and 1
@@ -124,7 +141,9 @@ def test_gradients_in_z_and_s_are_those_of_finite_differences(name, statistic, m
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 @pytest.mark.parametrize("name", KERNELS)
 def test_gradients_over_tiles_are_those_of_the_full_matrices(name, offset, dtype, monkeypatch):
-    monkeypatch.setattr(grams, "CPU_TILE", 48)  # tiles of 48, 48 and 44: as many as 700 rows have in tiles of 256
+    monkeypatch.setattr(
+        grams, "CPU_TILE", 48
+    )  # tiles of 48, 48 and 44: as many as 700 rows have in tiles of 256
     kernel = KERNELS[name]
     z, s = rounded(140, dtype)
     z = z + offset
@@ -152,7 +171,9 @@ def test_a_second_derivative_is_refused_and_not_silently_wrong():
 def test_whole_weights_are_repeated_rows_and_zero_weights_absent_ones(dtype):
     z, s = rounded(12, dtype)
     times = torch.arange(12) % 4
-    repeated = hsic(z.repeat_interleave(times, 0), s.repeat_interleave(times, 0), Gaussian(1.0), JOINT)
+    repeated = hsic(
+        z.repeat_interleave(times, 0), s.repeat_interleave(times, 0), Gaussian(1.0), JOINT
+    )
     weighted = hsic(z, s, Gaussian(1.0), JOINT, weights=times)
     assert weighted.item() == approx(repeated.item(), abs=0, rel=close(dtype))
     kept = hsic(z, s, Gaussian(1.0), JOINT, weights=times, where=times > 0)
@@ -160,7 +181,11 @@ def test_whole_weights_are_repeated_rows_and_zero_weights_absent_ones(dtype):
 
 
 def test_a_sample_that_is_a_product_has_hsic_zero(dtype):
-    z, s = torch.cartesian_prod(torch.tensor([0.0, 1, 4, 9]), torch.tensor([0.0, 1, 1, 7, 7, 7])).to(dtype).T
+    z, s = (
+        torch.cartesian_prod(torch.tensor([0.0, 1, 4, 9]), torch.tensor([0.0, 1, 1, 7, 7, 7]))
+        .to(dtype)
+        .T
+    )
     assert hsic(z, s, Gaussian(1.0), Gaussian(1.0)).item() == approx(0, abs=1e-15)
 
 
@@ -187,7 +212,10 @@ def test_ratios_are_those_of_hyppo():
     # hyppo 0.5.2, Hsic(compute_kernel="gaussian", gamma=0.5): bias=False and bias=True
     i, g = np.arange(1, 21.0), Gaussian(1.0)
     x, y = np.sin(i), np.cos(1.3 * i) + np.sin(i) ** 2
-    unbiased, biased = ((f(x, y, g, g) / (f(x, x, g, g) * f(y, y, g, g)).sqrt()).item() for f in (hsic_unbiased, hsic))
+    unbiased, biased = (
+        (f(x, y, g, g) / (f(x, x, g, g) * f(y, y, g, g)).sqrt()).item()
+        for f in (hsic_unbiased, hsic)
+    )
     assert unbiased == approx(-0.05724446369575431, abs=0, rel=1e-10)
     assert math.sqrt(biased) == approx(0.1645246109513687, abs=0, rel=1e-10)
 
@@ -210,10 +238,14 @@ def test_products_of_features_have_the_kernel_as_their_mean(name):
 def test_the_standard_error_is_the_spread_over_draws():
     z, s = rounded(300, torch.float64)
     exact = hsic(z, s, Gaussian(2.0), JOINT).item()
-    draws = [hsic_features(z, s, Gaussian(2.0), JOINT, features=256, random_state=i) for i in range(150)]
+    draws = [
+        hsic_features(z, s, Gaussian(2.0), JOINT, features=256, random_state=i) for i in range(150)
+    ]
     values = np.array([d.value for d in draws])
     claimed = math.sqrt(np.mean([d.standard_error**2 for d in draws]))
-    assert claimed == approx(values.std(ddof=1), abs=0, rel=0.25)  # a standard deviation of 150 draws is known to 6 %
+    assert claimed == approx(
+        values.std(ddof=1), abs=0, rel=0.25
+    )  # a standard deviation of 150 draws is known to 6 %
     assert abs(values.mean() - exact) < 4 * values.std(ddof=1) / math.sqrt(150)
 
 
@@ -222,10 +254,14 @@ def test_the_error_of_a_two_way_mean_counts_rows_columns_and_their_interaction()
     a, b = torch.randn(3000, 8, 1, generator=g), 0.5 * torch.randn(3000, 1, 6, generator=g)
     e = 2 * torch.randn(3000, 8, 6, generator=g)
     squares = [features._standard_error(table) ** 2 for table in a + b + e]
-    assert np.mean(squares) == approx(1 / 8 + 0.25 / 6 + 4 / 48, abs=0, rel=0.07)  # never below 4/48: a little high
+    assert np.mean(squares) == approx(
+        1 / 8 + 0.25 / 6 + 4 / 48, abs=0, rel=0.07
+    )  # never below 4/48: a little high
     assert features._standard_error(torch.ones(8, 6)) == 0
     one = torch.tensor([[1.0, 2.0, 6.0]])  # only one side is drawn: independent columns
-    assert features._standard_error(one) == features._standard_error(one.T) == approx(math.sqrt(7 / 3))
+    assert (
+        features._standard_error(one) == features._standard_error(one.T) == approx(math.sqrt(7 / 3))
+    )
     assert features._standard_error(one[:, :1]) == 0
 
 
@@ -246,7 +282,9 @@ def test_sums_over_parts_add_to_those_of_the_whole(dtype):
     z, s = rounded(9000, dtype)  # more than one chunk
     maps = draw_feature_maps(Gaussian(1.0), JOINT, 3, 2, features=64, blocks=4, random_state=0)
     whole = maps.estimate(maps.sums(z, s))
-    parts = maps.sums(z[7000:], s[7000:]) + maps.sums(z[:1], s[:1]) + maps.sums(z[1:7000], s[1:7000])
+    parts = (
+        maps.sums(z[7000:], s[7000:]) + maps.sums(z[:1], s[:1]) + maps.sums(z[1:7000], s[1:7000])
+    )
     assert parts.n == 9000
     joined = maps.estimate(parts)
     assert joined.value == approx(whole.value, abs=0, rel=1e-11)

@@ -86,7 +86,9 @@ def test_value_and_gradient_are_those_of_float64(name, on_and_off, monkeypatch):
         return value.detach().double(), leaf.grad.double()
 
     (value, gradient), (truth, slope) = on_and_off(function)
-    assert abs(value / truth - 1) < 2e-6  # relative to HSIC itself, smaller than the sums it is made of
+    assert (
+        abs(value / truth - 1) < 2e-6
+    )  # relative to HSIC itself, smaller than the sums it is made of
     assert (gradient - slope).norm() < 5e-6 * slope.norm()
 
 
@@ -120,7 +122,14 @@ def test_moments_of_tests_are_those_of_float64(name, on_and_off, monkeypatch):
         k, l = (Gram.of(x, kernel, single=True) for x, kernel in zip((z, s), CASES[name][2:]))
         sums = pair_sums(k, l)
         of_k, of_l = sums.k.centered, sums.l.centered
-        values = [sums.centered_joint, sums.unbiased, of_k.trace, of_k.squares, of_l.trace, of_l.squares]
+        values = [
+            sums.centered_joint,
+            sums.unbiased,
+            of_k.trace,
+            of_k.squares,
+            of_l.trace,
+            of_l.squares,
+        ]
         return torch.stack(values), torch.stack([*own_sums(k, sums.k).cubes]), of_k.squares**1.5
 
     (values, cubes, _), (truth, same, size) = on_and_off(function)
@@ -159,8 +168,16 @@ def test_inner_product_of_a_training_step_is_that_of_float64(lead, lead_g, m, d)
 def test_few_levels_do_not_round_in_one_direction_again_and_again(name, on_and_off):
     n = 1000 if name == "of both" else 400
     generator = torch.Generator().manual_seed(0)
-    s = torch.randn(n, 1, generator=generator) if name == "of z" else torch.randint(0, 3, (n, 1), generator=generator)
-    z = torch.randn(n, 1, generator=generator) if name == "of s" else torch.randint(0, 2, (n, 1), generator=generator)
+    s = (
+        torch.randn(n, 1, generator=generator)
+        if name == "of z"
+        else torch.randint(0, 3, (n, 1), generator=generator)
+    )
+    z = (
+        torch.randn(n, 1, generator=generator)
+        if name == "of s"
+        else torch.randint(0, 2, (n, 1), generator=generator)
+    )
     z, s = z.float().to(DEVICE), s.float().to(DEVICE)
 
     def function(dtype):
@@ -179,9 +196,14 @@ def test_other_kernels_and_float64_rows_take_the_tiles(monkeypatch):
     for kernel in (HalfDistance(), Laplacian(5.0), 2 * Gaussian(6.0), Linear() + Gaussian(6.0)):
         plain = hsic(z.double(), s.double(), kernel, Gaussian(1.0))
         assert float(hsic(z, s, kernel, Gaussian(1.0))) == pytest.approx(float(plain), rel=1e-6)
-    assert hsic(z.double(), s.double(), Gaussian(6.0), per_column_gaussians(s)).dtype == torch.float64
+    assert (
+        hsic(z.double(), s.double(), Gaussian(6.0), per_column_gaussians(s)).dtype == torch.float64
+    )
 
 
 def test_rows_on_a_cpu_never_reach_the_kernels():
     assert not exact.usable(torch.zeros(5000, 2))
-    assert exact.gpu_pair(*torch.zeros(2, 5000, 2), Gaussian(1.0), Gaussian(1.0), torch.ones(5000)) is None
+    assert (
+        exact.gpu_pair(*torch.zeros(2, 5000, 2), Gaussian(1.0), Gaussian(1.0), torch.ones(5000))
+        is None
+    )

@@ -34,7 +34,9 @@ KERNELS = [
 
 
 def rows(n, d, seed, dtype=torch.float64):
-    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(
+        dtype
+    )
 
 
 def grams(z, s, k, l):
@@ -73,10 +75,16 @@ def test_the_sums_of_one_pass_are_those_of_the_centred_gram_matrices(k, l):
     for own, gram in ((each.centered, gram) for each, gram in of_each):
         assert float(own.trace) == approx(float(gram.diagonal().sum()), **close)
         assert float(own.squares) == approx(float(gram.square().sum()), **close)
-        assert float(own.diagonal.square().sum()) == approx(float(gram.diagonal().square().sum()), **close)
+        assert float(own.diagonal.square().sum()) == approx(
+            float(gram.diagonal().square().sum()), **close
+        )
     assert float(sums.centered_joint) == approx(float((a * b).sum()), **close)
-    torch.testing.assert_close(product_rows(of_z, of_s, sums), (a * b).sum(1), rtol=1e-8, atol=1e-22)
-    assert float(sums.unbiased) == approx(float(hsic_unbiased(*grams(z, s, k, l))), rel=1e-6, abs=1e-22)
+    torch.testing.assert_close(
+        product_rows(of_z, of_s, sums), (a * b).sum(1), rtol=1e-8, atol=1e-22
+    )
+    assert float(sums.unbiased) == approx(
+        float(hsic_unbiased(*grams(z, s, k, l))), rel=1e-6, abs=1e-22
+    )
 
 
 @pytest.mark.parametrize("columns", [1, 5])
@@ -162,7 +170,12 @@ def test_every_way_of_permuting_gives_hsic_of_the_permuted_rows(way, dense, monk
 
 @pytest.mark.parametrize(
     ("d_z", "d_s", "way"),
-    [(1, 1, "_by_factors"), (20, 1, "_by_one_factor"), (1, 20, "_by_one_factor"), (20, 20, "_by_entries")],
+    [
+        (1, 1, "_by_factors"),
+        (20, 1, "_by_one_factor"),
+        (1, 20, "_by_one_factor"),
+        (20, 20, "_by_entries"),
+    ],
 )
 def test_the_way_is_chosen_by_what_is_thin_and_its_error_is_within_the_bound(d_z, d_s, way):
     n = 400
@@ -183,7 +196,10 @@ def test_the_way_is_chosen_by_what_is_thin_and_its_error_is_within_the_bound(d_z
 def test_the_way_has_the_fewest_multiplications(columns, n, monkeypatch):
     """2nrr' by factors, n² times the columns of the thinner factor, or n² times the cost of one kernel value."""
     gram = Gram(rows(n, 1, 0), Gaussian(1.0), shifted=False, factor=None)
-    sides = [permutation._Side(gram, gram.x[:, 0], 1.0, None if c is None else gram.x.expand(n, c), 0) for c in columns]
+    sides = [
+        permutation._Side(gram, gram.x[:, 0], 1.0, None if c is None else gram.x.expand(n, c), 0)
+        for c in columns
+    ]
     monkeypatch.setattr(permutation, "_side", lambda gram, sums: sides[gram])
     monkeypatch.setattr(permutation, "_tiles", lambda side, **options: list)
     chosen = permutation.cheapest_algorithm(
@@ -200,7 +216,9 @@ def test_a_factor_says_what_it_leaves_out(monkeypatch):
     """The second column has a ten-thousandth of the variance; one axis is enough for a tolerance above that."""
     monkeypatch.setattr(permutation, "TOLERANCE", 1e-3)
     monkeypatch.setattr("frhsic.dependence.grams.FEW_ROWS", 8)
-    z = torch.tensor([[a, b] for a in (-1.0, 1.0) for b in (-0.01, 0.01)], dtype=torch.float64).repeat(5, 1)
+    z = torch.tensor(
+        [[a, b] for a in (-1.0, 1.0) for b in (-0.01, 0.01)], dtype=torch.float64
+    ).repeat(5, 1)
     data = null_of(z, z, Linear(), Linear())
     side = permutation._side(data.k, data.sums.k)
     assert side.columns == 1
@@ -242,10 +260,16 @@ def test_ties_are_counted(scale):
         return (table / n - ones_z * ones_s / n**2) ** 2
 
     tables = stats.hypergeom(n, ones_z, ones_s)
-    exact = sum(float(tables.pmf(t)) for t in range(ones_s + 1) if squared(t) >= squared(both) - 1e-12)
+    exact = sum(
+        float(tables.pmf(t)) for t in range(ones_s + 1) if squared(t) >= squared(both) - 1e-12
+    )
     resamples = 4999
-    result = permutation_test(z, s, Gaussian(0.7 * scale), Gaussian(1.1 * scale), resamples=resamples, random_state=0)
-    assert abs(result.pvalue - exact) <= 4 * math.sqrt(exact * (1 - exact) / resamples) + 1 / resamples
+    result = permutation_test(
+        z, s, Gaussian(0.7 * scale), Gaussian(1.1 * scale), resamples=resamples, random_state=0
+    )
+    assert (
+        abs(result.pvalue - exact) <= 4 * math.sqrt(exact * (1 - exact) / resamples) + 1 / resamples
+    )
 
 
 def test_threshold_and_pvalue_say_the_same():
@@ -285,7 +309,10 @@ def test_the_aggregated_test_says_how_many_rows_it_drew():
     assert (some.n, some.seed) == (50, 3)
     assert some.method.endswith(", 50 of 80 rows")
     drawn = torch.randperm(80, generator=torch.Generator().manual_seed(3))[:50]
-    assert some.statistic == aggregated_test(z[drawn], s[drawn], resamples=19, random_state=3).statistic
+    assert (
+        some.statistic
+        == aggregated_test(z[drawn], s[drawn], resamples=19, random_state=3).statistic
+    )
     every = aggregated_test(z, s, resamples=19, random_state=3, max_rows=80)
     assert every == aggregated_test(z, s, resamples=19, random_state=3)
 
@@ -319,7 +346,9 @@ def test_a_pair_of_kernels_that_sees_nothing_does_not_matter():
     both = aggregated_test(z, s, [blind, (Linear(), Linear())], resamples=99, random_state=0)
     one = aggregated_test(z, s, [(Linear(), Linear())], resamples=99, random_state=0)
     alone = aggregated_test(z, s, [blind], resamples=99, random_state=0)
-    constant = aggregated_test(torch.ones(40, 1), s, [(Gaussian(1.0), Gaussian(1.0))], resamples=99, random_state=0)
+    constant = aggregated_test(
+        torch.ones(40, 1), s, [(Gaussian(1.0), Gaussian(1.0))], resamples=99, random_state=0
+    )
     assert alone.pvalue == constant.pvalue == 1
     assert both.kernels == one.kernels
     assert both.pvalue == one.pvalue < 0.2
@@ -369,7 +398,9 @@ def test_the_epsilon_test_has_its_standard_error_and_holds_its_level_where_hsic_
     draws, epsilon = 200, gaussian_population(0.5)
     samples = [(*correlated(200, 0.5, seed), Gaussian(1.0), Gaussian(1.0)) for seed in range(draws)]
     results = [gamma_test(*sample, epsilon=epsilon) for sample in samples]
-    assert sum(result.pvalue_epsilon <= 0.05 for result in results) <= stats.binom.ppf(0.999, draws, 0.05)
+    assert sum(result.pvalue_epsilon <= 0.05 for result in results) <= stats.binom.ppf(
+        0.999, draws, 0.05
+    )
     # the standard deviation of 200 draws has relative standard error 1/√400 = .05
     spread = np.std([result.statistic for result in results], ddof=1)
     assert np.mean([result.standard_error for result in results]) == approx(spread, rel=4 * 0.05)
@@ -395,14 +426,18 @@ def test_without_a_standard_error_the_epsilon_test_compares_numbers():
     plain = permutation_test(z, z, Linear(), Linear(), resamples=99, random_state=0)
     value = float(hsic_unbiased(z[:, None] * z.double(), z[:, None] * z.double()))
     for epsilon, expected in ((value / 2, plain.pvalue), (value, 1.0), (2 * value, 1.0)):
-        result = permutation_test(z, z, Linear(), Linear(), resamples=99, random_state=0, epsilon=epsilon)
+        result = permutation_test(
+            z, z, Linear(), Linear(), resamples=99, random_state=0, epsilon=epsilon
+        )
         assert (result.standard_error, result.pvalue_epsilon) == (0, expected)
     assert plain.pvalue < 0.1
 
 
 ATTRIBUTES = {
     "continuous": lambda n, draw: torch.rand(n, generator=draw, dtype=torch.float64),
-    "integer": lambda n, draw: torch.randint(8, (n,), generator=draw).double(),  # one pair in eight ties
+    "integer": lambda n, draw: torch.randint(
+        8, (n,), generator=draw
+    ).double(),  # one pair in eight ties
     "skewed": lambda n, draw: torch.randn(n, generator=draw, dtype=torch.float64).exp(),
 }
 
@@ -438,7 +473,9 @@ def test_slow_swings_are_found_and_fast_ones_hardly_ever(swings, counts):
     for draw in range(15):
         random = np.random.default_rng([swings, 200, draw])
         s = random.random(200)
-        rejected += gamma_test(np.sin(2 * np.pi * swings * s) + random.standard_normal(200), s).rejected
+        rejected += gamma_test(
+            np.sin(2 * np.pi * swings * s) + random.standard_normal(200), s
+        ).rejected
     assert rejected in counts
 
 
@@ -446,7 +483,8 @@ def by_person(seed, people=40, times=3):
     """Rows of persons: z and s are alike within a person, and independent between z and s."""
     draw = torch.Generator().manual_seed(seed)
     z, s = (
-        torch.randn(people, generator=draw).repeat_interleave(times) + 0.1 * torch.randn(people * times, generator=draw)
+        torch.randn(people, generator=draw).repeat_interleave(times)
+        + 0.1 * torch.randn(people * times, generator=draw)
         for _ in range(2)
     )
     return z, s, np.repeat(np.arange(people), times)
@@ -457,14 +495,18 @@ def test_permuting_clusters_keeps_the_level_where_rows_are_not_independent():
     for seed in range(60):
         z, s, labels = by_person(seed)
         rejected["rows"] += permutation_test(z, s, resamples=59, random_state=seed).rejected
-        rejected["clusters"] += permutation_test(z, s, resamples=59, random_state=seed, groups=labels).rejected
+        rejected["clusters"] += permutation_test(
+            z, s, resamples=59, random_state=seed, groups=labels
+        ).rejected
     assert rejected["clusters"] <= 9 < rejected["rows"]  # 3 expected; P(more than 9) = .001
 
 
 def test_permutations_of_clusters_exchange_whole_clusters_of_equal_size():
     labels = torch.tensor([0, 1, 1, 2, 0, 3, 3, 3, 2])
     seen = set()
-    for order in torch.cat(list(permutation.permutations(labels, 200, 7, torch.Generator().manual_seed(0)))):
+    for order in torch.cat(
+        list(permutation.permutations(labels, 200, 7, torch.Generator().manual_seed(0)))
+    ):
         assert sorted(order.tolist()) == list(range(9))
         assert order[5:8].tolist() == [5, 6, 7]  # no other cluster has three rows
         seen.add(tuple(labels[order].tolist()))
@@ -478,30 +520,52 @@ def test_clusters_of_one_row_are_the_plain_test_and_dependence_is_found():
     plain = permutation_test(z, s, resamples=99, random_state=0)
     single = permutation_test(z, s, resamples=99, random_state=0, groups=np.arange(len(z)))
     assert (single.pvalue, single.statistic) == (plain.pvalue, plain.statistic)
-    by_cluster = permutation_test(z, z + s, resamples=99, random_state=0, groups=labels, where=labels < 30)
-    assert (by_cluster.rejected, by_cluster.method, by_cluster.n) == (True, "permutation of clusters", 90)
-    k, l = grams(z[:90, None], (z + s)[:90, None], gaussian_at_median(z[:90, None]), gaussian_at_median((z + s)[:90]))
+    by_cluster = permutation_test(
+        z, z + s, resamples=99, random_state=0, groups=labels, where=labels < 30
+    )
+    assert (by_cluster.rejected, by_cluster.method, by_cluster.n) == (
+        True,
+        "permutation of clusters",
+        90,
+    )
+    k, l = grams(
+        z[:90, None],
+        (z + s)[:90, None],
+        gaussian_at_median(z[:90, None]),
+        gaussian_at_median((z + s)[:90]),
+    )
     people = torch.arange(90).reshape(30, 3)
     values = permuted(k, l, [people[p].flatten() for p in drawn_orders(30, 99, 0)])
-    assert (by_cluster.null_mean, by_cluster.null_standard_deviation) == approx((values.mean(), values.std()), rel=1e-4)
-    assert by_cluster.effect_size_null / by_cluster.effect_size == approx(by_cluster.null_mean / by_cluster.statistic)
+    assert (by_cluster.null_mean, by_cluster.null_standard_deviation) == approx(
+        (values.mean(), values.std()), rel=1e-4
+    )
+    assert by_cluster.effect_size_null / by_cluster.effect_size == approx(
+        by_cluster.null_mean / by_cluster.statistic
+    )
 
 
 @pytest.mark.parametrize("blocks", [2, 4])
 def test_the_test_by_features_is_that_of_the_kernel_that_they_make(blocks):
     z, s = rows(50, 2, 0), rows(50, 1, 1)
-    maps = draw_feature_maps(Gaussian(1.0), Gaussian(2.0), 2, 1, features=8 * blocks, blocks=blocks, random_state=0)
+    maps = draw_feature_maps(
+        Gaussian(1.0), Gaussian(2.0), 2, 1, features=8 * blocks, blocks=blocks, random_state=0
+    )
     features = [part.flatten(1) / math.sqrt(blocks) for part in next(maps.chunks(z, s))]
     parts = [torch.linalg.eigvalsh(torch.cov(part.mT, correction=0)) for part in features]
-    a, b = ((50 * float(p.sum()), 50**2 * float((p**2).sum()), 50 * float(p.sum()) ** 2) for p in parts)
+    a, b = (
+        (50 * float(p.sum()), 50**2 * float((p**2).sum()), 50 * float(p.sum()) ** 2) for p in parts
+    )
     mean, variance = gamma.permutation_mean_variance(a, b, 50)
     mean, deviation = mean / 50**2, math.sqrt(variance) / 50**2
     skewness = 8 * math.prod(float((p**3).sum()) for p in parts) / 50**3 / deviation**3
     result = gamma.feature_test(
-        maps, gamma.feature_moments(maps, z[:20], s[:20]) + gamma.feature_moments(maps, z[20:], s[20:])
+        maps,
+        gamma.feature_moments(maps, z[:20], s[:20]) + gamma.feature_moments(maps, z[20:], s[20:]),
     )
     assert result.statistic == approx(float(hsic_biased(*(part @ part.mT for part in features))))
-    assert (result.null_mean, result.null_standard_deviation, result.n) == approx((mean, deviation, 50))
+    assert (result.null_mean, result.null_standard_deviation, result.n) == approx(
+        (mean, deviation, 50)
+    )
     law = stats.pearson3(skew=skewness, loc=mean, scale=deviation)
     assert result.pvalue == approx(float(law.sf(result.statistic)), rel=1e-8)
     maps = draw_feature_maps(Linear(), Gaussian(2.0), 2, 1, random_state=0)

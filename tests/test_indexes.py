@@ -23,10 +23,16 @@ QUICK = Settings(resamples=20, max_rows=100, probe_rows=100)
 DOORS: dict[str, Any] = {
     "audit": lambda score, age: frhsic.audit(score, age, settings=QUICK),
     "audit, y": lambda score, age: frhsic.audit(score.to_numpy(), score, age, settings=QUICK),
-    "audit, weights": lambda score, age: frhsic.audit(score, score, sample_weight=age, settings=QUICK),
-    "audit, groups": lambda score, age: frhsic.audit(score, score, groups=age.round(), settings=QUICK),
+    "audit, weights": lambda score, age: frhsic.audit(
+        score, score, sample_weight=age, settings=QUICK
+    ),
+    "audit, groups": lambda score, age: frhsic.audit(
+        score, score, groups=age.round(), settings=QUICK
+    ),
     "gdp": lambda score, age: parity.gdp(score, age, resamples=0),
-    "gdp, weights": lambda score, age: parity.gdp(score, score.to_numpy(), sample_weight=age, resamples=0),
+    "gdp, weights": lambda score, age: parity.gdp(
+        score, score.to_numpy(), sample_weight=age, resamples=0
+    ),
     "rank_gap": lambda score, age: parity.rank_gap(score, age, resamples=0),
     "hsic": lambda score, age: dependence.hsic(score, age),
     "ParityRegressor": lambda score, age: ParityRegressor(cv=2, n_jobs=1, random_state=0).fit(
@@ -56,7 +62,9 @@ def test_the_same_labels_in_another_order_are_refused_at_every_door(door: str):
 def test_the_remedies_give_the_number_that_is_right(door: str):
     turned = AGE.sample(frac=1, random_state=1)
     assert DOORS[door](SCORE, turned.reindex(SCORE.index)) == DOORS[door](SCORE, AGE)
-    assert DOORS[door](SCORE, AGE.to_numpy()) is not None  # without a warning, which would be an error here
+    assert (
+        DOORS[door](SCORE, AGE.to_numpy()) is not None
+    )  # without a warning, which would be an error here
 
 
 @pytest.mark.parametrize("other", [AGE.reset_index(drop=True), AGE.set_axis(range(5000, 5400))])
@@ -71,7 +79,9 @@ def test_which_indexes_pass():
     kept = AGE[:300]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        require_same_rows((SCORE, "a"), (AGE, "b"), (AGE.to_numpy(), "c"), (None, "d"), ([1, 2], "e"))
+        require_same_rows(
+            (SCORE, "a"), (AGE, "b"), (AGE.to_numpy(), "c"), (None, "d"), ([1, 2], "e")
+        )
         require_same_rows((SCORE, "a"), (kept, "b"))  # lengths are checked elsewhere
     drawn = AGE.set_axis(range(200, 600))
     with pytest.warns(UserWarning, match="the indexes of a and b differ"):

@@ -38,9 +38,17 @@ def _kernel(request):
 # --- laws of every kernel ---------------------------------------------------------------------------------
 
 
-def test_every_kernel_is_symmetric_positive_semidefinite_and_the_sum_of_its_offset_and_the_rest(kernel, dtype):
-    x, y, close = sample(40, dtype), sample(5, dtype, seed=1), {"rtol": rounding(dtype), "atol": rounding(dtype)}
-    by_formula = torch.from_numpy(reference_gram(kernel, x.double().numpy(), y.double().numpy())).to(dtype)
+def test_every_kernel_is_symmetric_positive_semidefinite_and_the_sum_of_its_offset_and_the_rest(
+    kernel, dtype
+):
+    x, y, close = (
+        sample(40, dtype),
+        sample(5, dtype, seed=1),
+        {"rtol": rounding(dtype), "atol": rounding(dtype)},
+    )
+    by_formula = torch.from_numpy(
+        reference_gram(kernel, x.double().numpy(), y.double().numpy())
+    ).to(dtype)
     torch.testing.assert_close(kernel(x, y), by_formula, **close)
     torch.testing.assert_close(kernel(x, y), kernel(y, x).mT, **close)
     torch.testing.assert_close(kernel.diagonal(x), kernel(x, x).diagonal(), **close)
@@ -73,12 +81,17 @@ def test_batches_are_computed_one_by_one(kernel, dtype):
     x, y = sample(12, dtype).view(3, 4, COLUMNS), sample(15, dtype, seed=1).view(3, 5, COLUMNS)
     one_by_one = torch.stack([kernel(a, b) for a, b in zip(x, y)])
     torch.testing.assert_close(kernel(x, y), one_by_one, rtol=rounding(dtype), atol=rounding(dtype))
-    torch.testing.assert_close(torch.vmap(kernel)(x, y), one_by_one, rtol=rounding(dtype), atol=rounding(dtype))
+    torch.testing.assert_close(
+        torch.vmap(kernel)(x, y), one_by_one, rtol=rounding(dtype), atol=rounding(dtype)
+    )
     assert kernel.diagonal(x).shape == (3, 4)
 
 
 def test_kernels_are_differentiable(kernel):
-    x, y = sample(4, torch.float64).requires_grad_(), sample(3, torch.float64, seed=1).requires_grad_()
+    x, y = (
+        sample(4, torch.float64).requires_grad_(),
+        sample(3, torch.float64, seed=1).requires_grad_(),
+    )
     assert torch.autograd.gradcheck(kernel.shifted, (x, y))
     assert torch.autograd.gradcheck(kernel, (x, y))
 
@@ -93,14 +106,19 @@ def test_squared_distances_hold_their_digits_far_from_zero(dtype):
     exact_far = (far.double()[:, None] - far.double()[None]).square().sum(-1)
     tolerance = 20 * torch.finfo(dtype).eps * exact.max().item()
     torch.testing.assert_close(squared_distances(x, x).double(), exact, rtol=0, atol=tolerance)
-    torch.testing.assert_close(squared_distances(far, far).double(), exact_far, rtol=0, atol=tolerance)
+    torch.testing.assert_close(
+        squared_distances(far, far).double(), exact_far, rtol=0, atol=tolerance
+    )
 
 
 @pytest.mark.parametrize(
     "make",
     [
         *(lambda b=b: Gaussian(b) for b in (0.0, -1, math.nan, math.inf, "1", True, torch.ones(2))),
-        *(lambda factor=factor: Gaussian(1.0) * factor for factor in (-1, math.inf, math.nan, "2", True, None)),
+        *(
+            lambda factor=factor: Gaussian(1.0) * factor
+            for factor in (-1, math.inf, math.nan, "2", True, None)
+        ),
         lambda: PerColumn((Gaussian(1.0), Gaussian(1.0)))(torch.ones(2, 3), torch.ones(2, 3)),
         lambda: Gaussian(1.0) + 1.0,
         lambda: median_bandwidth(np.array([0.0, 0.0, 0.0, 0.0, 1.0])),  # six of ten pairs coincide
@@ -135,7 +153,11 @@ def test_median_bandwidth_of_many_rows_is_that_of_a_fixed_subsample(monkeypatch)
     exact = median_bandwidth(x)
     monkeypatch.setattr("frhsic.kernels.MEDIAN_ROWS", 200)
     chosen = torch.randperm(300, generator=torch.Generator().manual_seed(0))[:200]
-    assert median_bandwidth(x) == median_bandwidth(x) == approx(lower_median(x[chosen].numpy()), abs=0, rel=1e-12)
+    assert (
+        median_bandwidth(x)
+        == median_bandwidth(x)
+        == approx(lower_median(x[chosen].numpy()), abs=0, rel=1e-12)
+    )
     assert median_bandwidth(x) == approx(exact, abs=0, rel=0.1)
     assert median_bandwidth(x) != exact
 
@@ -144,4 +166,6 @@ def test_none_means_one_gaussian_for_all_columns_and_the_product_is_asked_for_by
     x = sample(20, torch.float64)
     assert gaussian_at_median(x).bandwidth == approx(lower_median(x.numpy()), abs=0, rel=1e-12)
     columns = [lower_median(c.numpy()) for c in x.mT[:, :, None]]
-    assert [k.bandwidth for k in per_column_gaussians(x).kernels] == approx(columns, abs=0, rel=1e-12)
+    assert [k.bandwidth for k in per_column_gaussians(x).kernels] == approx(
+        columns, abs=0, rel=1e-12
+    )

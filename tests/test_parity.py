@@ -13,7 +13,15 @@ from scipy.stats import norm
 from dependence_samples import at_least
 from dependence_samples import sloped as sample
 from frhsic import parity
-from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean, rank_gap, smoothed_gdp, standardized_gdp
+from frhsic.parity import (
+    correlation_ratio,
+    gdp,
+    gdp_curve,
+    local_mean,
+    rank_gap,
+    smoothed_gdp,
+    standardized_gdp,
+)
 from frhsic.parity.curve import _variance_without_effect
 from frhsic.parity.gap import gap_of_each, tail_share
 from frhsic.parity.local_means import Cells, skewed
@@ -73,7 +81,13 @@ def test_increasing_maps_outliers_and_row_order_change_nothing():
     outlier = s.copy()
     outlier[s.argmax()] = 1e9
     order = np.random.default_rng(0).permutation(len(f))
-    for other in (np.log(s), np.exp(np.minimum(s, 600)), s.argsort().argsort(), outlier, 1e4 + 365 * s):
+    for other in (
+        np.log(s),
+        np.exp(np.minimum(s, 600)),
+        s.argsort().argsort(),
+        outlier,
+        1e4 + 365 * s,
+    ):
         assert gdp(f, other, resamples=50) == whole
     assert gdp(f[order], s[order], resamples=50) == whole
     assert correlation_ratio(f[order], np.log(s)[order]) == correlation_ratio(f, s)
@@ -92,8 +106,12 @@ def test_binary_attributes_give_demographic_parity():
 def test_it_scales_with_the_scores_and_the_standardized_one_does_not():
     f, s = sample(300, 2)
     assert float(gdp(5 - 3 * f, s, **QUICK)) == approx(3 * float(gdp(f, s, **QUICK)), rel=1e-9)
-    assert float(standardized_gdp(5 - 3 * f, s, **QUICK)) == approx(float(standardized_gdp(f, s, **QUICK)), rel=1e-9)
-    assert float(standardized_gdp(f, s, **QUICK)) == approx(float(gdp(f, s, **QUICK)) / f.std(), rel=1e-12)
+    assert float(standardized_gdp(5 - 3 * f, s, **QUICK)) == approx(
+        float(standardized_gdp(f, s, **QUICK)), rel=1e-9
+    )
+    assert float(standardized_gdp(f, s, **QUICK)) == approx(
+        float(gdp(f, s, **QUICK)) / f.std(), rel=1e-12
+    )
     full, small = standardized_gdp(f, s, resamples=50), standardized_gdp(0.01 * f, s, resamples=50)
     assert small.interval == approx(full.interval, rel=1e-9)
     assert small.expected_under_independence == approx(full.expected_under_independence, rel=1e-9)
@@ -156,7 +174,9 @@ def test_a_level_far_below_the_number_of_resamples_can_be_reached_and_is_kept():
     assert gdp(f, s, resamples=199).pvalue < 1e-4
     normal = np.random.default_rng(1).standard_normal((400, 199))
     far = np.array([tail_share(row, norm.isf(1e-4)) for row in normal])
-    assert 1e-4 <= np.mean(far) < 1 / 200  # the exponential tail is heavier than that of the normal distribution
+    assert (
+        1e-4 <= np.mean(far) < 1 / 200
+    )  # the exponential tail is heavier than that of the normal distribution
 
 
 @pytest.mark.parametrize("draw", ["standard_normal", "standard_exponential"])
@@ -165,7 +185,9 @@ def test_the_fitted_tail_keeps_its_level(draw, resamples, level):
     trials = 4000
     values = getattr(np.random.default_rng(2), draw)((trials, resamples + 1))
     rejected = np.mean([tail_share(row[1:], row[0]) <= level for row in values])
-    assert rejected <= level * 1.05 + 3 * math.sqrt(level / trials)  # a normal tail lies 5 % off the exponential one
+    assert rejected <= level * 1.05 + 3 * math.sqrt(
+        level / trials
+    )  # a normal tail lies 5 % off the exponential one
 
 
 def test_the_interval_narrows_with_rows_and_widens_with_confidence():
@@ -210,7 +232,10 @@ def test_classes_are_measured_one_by_one_and_the_largest_is_reported(measure):
     assert result.value == result.per_column[1]
     low, high = result.interval  # simultaneous, hence wider
     assert low < alone[1].interval[0] < result.value < alone[1].interval[1] < high
-    assert result.expected_under_independence >= max(r.expected_under_independence for r in alone) - 1e-12
+    assert (
+        result.expected_under_independence
+        >= max(r.expected_under_independence for r in alone) - 1e-12
+    )
 
 
 def test_groups_of_the_curve_hold_all_rows_and_never_split_ties():
@@ -237,7 +262,9 @@ def test_a_local_mean_is_that_of_the_rows_nearby():
     assert near.rows == inside.sum() >= 100
     assert near.value == approx(f[inside].mean() - f.mean())
     everywhere = [local_mean(*sample(400, 500 + seed), 0.3) for seed in range(200)]
-    assert at_least(0.95, [x.interval[0] <= (x.start + x.end) / 2 - 0.5 <= x.interval[1] for x in everywhere])
+    assert at_least(
+        0.95, [x.interval[0] <= (x.start + x.end) / 2 - 0.5 <= x.interval[1] for x in everywhere]
+    )
 
 
 @pytest.mark.parametrize("slope", [0.0, 0.3, 2.0])
@@ -257,8 +284,13 @@ def test_the_correlation_ratio_has_its_truth_inside_its_interval(slope):
 )
 def test_the_interval_covers(law, n):
     """Also where twelve levels alternate by 0.2, which no local mean may smooth together, and at a jump."""
-    truth, results = LAWS[law][3], [gdp(*draw(law, n, 100 + seed)[:2], resamples=49) for seed in range(80)]
-    assert at_least(0.95, [r.interval[0] <= truth + 1e-12 and truth <= r.interval[1] for r in results])
+    truth, results = (
+        LAWS[law][3],
+        [gdp(*draw(law, n, 100 + seed)[:2], resamples=49) for seed in range(80)],
+    )
+    assert at_least(
+        0.95, [r.interval[0] <= truth + 1e-12 and truth <= r.interval[1] for r in results]
+    )
     if law == "alternating" and n == 1000:
         assert np.mean([r.value for r in results]) == approx(truth, abs=0.006)
 
@@ -272,7 +304,12 @@ def test_the_p_value_keeps_its_level_and_the_expected_value_is_that_of_flat_mean
     expected = np.mean([r.expected_under_independence for r in results])
     assert expected == approx(np.mean(values), abs=4 * np.std(values) / math.sqrt(120))
     if kind == "clusters":  # rows that are taken as independent reject too often
-        assert np.mean([gdp(*null(kind, 100, seed), resamples=49).pvalue <= 0.05 for seed in range(30)]) > 0.3
+        assert (
+            np.mean(
+                [gdp(*null(kind, 100, seed), resamples=49).pvalue <= 0.05 for seed in range(30)]
+            )
+            > 0.3
+        )
 
 
 @pytest.mark.parametrize("skewed", [False, True])
@@ -324,7 +361,9 @@ def test_a_negative_estimate_does_not_lower_the_upper_end():
         f, s = np.random.default_rng(seed).normal(size=(2, 60))
         result = gdp(f, s, resamples=49)
         negative += result.value == 0
-        reach = 2.001 * result.standard_error  # the quantile of Student's t at 59 degrees of freedom
+        reach = (
+            2.001 * result.standard_error
+        )  # the quantile of Student's t at 59 degrees of freedom
         assert result.interval[1] >= result.value + reach * 0.999
     assert negative
 
@@ -337,7 +376,9 @@ def test_the_variance_of_the_correlation_ratio_without_effect_is_that_of_simulat
     w /= w.mean()
     f = np.random.default_rng(0).normal(size=(4000, 110))
     means = np.add.reduceat(f, starts, axis=1) / sizes
-    within = np.add.reduceat((f - np.repeat(means, sizes, axis=1)) ** 2, starts, axis=1) / (sizes - 1)
+    within = np.add.reduceat((f - np.repeat(means, sizes, axis=1)) ** 2, starts, axis=1) / (
+        sizes - 1
+    )
     within = np.repeat(within, sizes, axis=1)
     total = ((f - f @ w[:, None] / 110) ** 2) @ w * 110 / (110**2 - w @ w)
     values = total - within @ w / 110
@@ -386,7 +427,9 @@ def test_no_positive_decision_is_no_proof_that_there_is_no_gap():
     assert none.lower == approx(0)
     assert all_.upper == approx(1)
     assert none.upper == approx(1 - all_.lower)
-    assert none.upper == approx(1 - ((1 - 0.95 ** (1 / 5)) / 2) ** (1 / 40))  # Clopper and Pearson at 0 of 40
+    assert none.upper == approx(
+        1 - ((1 - 0.95 ** (1 / 5)) / 2) ** (1 / 40)
+    )  # Clopper and Pearson at 0 of 40
 
 
 def test_the_standardized_gap_and_its_interval_are_at_most_one():
@@ -409,7 +452,9 @@ def test_sums_over_cells_are_the_powers_of_the_scores():
     cells = Cells(np.array([0.0, 1.0, 2.0]), np.arange(3), np.arange(3), np.arange(3.0))
     sums = cells.sums(f, s, 0.75, (0.0, 2.0))
     members = [[0, 4], [1, 2], [3]]  # what lies below the first cell belongs to it
-    expected = [[sum((f[i] - 0.75) ** power for i in rows) for rows in members] for power in range(5)]
+    expected = [
+        [sum((f[i] - 0.75) ** power for i in rows) for rows in members] for power in range(5)
+    ]
     np.testing.assert_allclose(sums.powers, [expected] * 3, rtol=1e-12)
     assert sums.low.tolist() == [-2, 1, 3]
     assert sums.high.tolist() == [0, 1, 3]
@@ -417,7 +462,11 @@ def test_sums_over_cells_are_the_powers_of_the_scores():
 
 
 def test_an_estimate_below_zero_of_the_correlation_ratio_has_the_interval_of_zero():
-    for size in (2, 4, 6):  # every value of s has the same mean score, more equal than chance would have it
+    for size in (
+        2,
+        4,
+        6,
+    ):  # every value of s has the same mean score, more equal than chance would have it
         ratio = correlation_ratio(np.tile([-1.0, 1.0], 30), np.arange(60) // size)
         assert ratio.value == ratio.interval[0] == 0
         assert ratio.interval[1] > ratio.standard_error > 0
@@ -440,14 +489,18 @@ def rank_gap_by_definition(f, s):
     for k in range(1, 10):
         q = min(value for value in f if (f <= value).sum() * 10 >= k * len(f))
         above = f > q
-        gaps.append(sum((s == v).mean() * abs(above[s == v].mean() - above.mean()) for v in np.unique(s)))
+        gaps.append(
+            sum((s == v).mean() * abs(above[s == v].mean() - above.mean()) for v in np.unique(s))
+        )
     return np.mean(gaps)
 
 
 @pytest.mark.parametrize("values", [2, 3, 5])
 def test_the_rank_gap_is_its_definition_where_signs_are_certain(values):
     s = np.repeat(np.arange(values), 60)
-    f = np.round(np.tile(np.linspace(0, 1, 60), values), 1) + s  # ten scores in each level, levels overlap in one
+    f = (
+        np.round(np.tile(np.linspace(0, 1, 60), values), 1) + s
+    )  # ten scores in each level, levels overlap in one
     assert float(rank_gap(f, s, **QUICK)) == approx(rank_gap_by_definition(f, s), rel=0.02)
 
 
@@ -466,7 +519,9 @@ def test_the_rank_gap_is_the_mean_gap_of_decisions_at_the_deciles():
 def test_the_rank_gap_of_the_attribute_itself_has_its_closed_form():
     """Five equal levels: two deciles each at the shares .2, .4, .6, .8 gaps 2 p (1 - p); one at the top."""
     s = np.repeat(np.arange(5.0), 100)
-    assert float(rank_gap(s, s, **QUICK)) == approx(2 * 2 * (0.16 + 0.24 + 0.24 + 0.16) / 9, rel=1e-3)
+    assert float(rank_gap(s, s, **QUICK)) == approx(
+        2 * 2 * (0.16 + 0.24 + 0.24 + 0.16) / 9, rel=1e-3
+    )
 
 
 def test_increasing_maps_of_the_score_do_not_change_its_rank_gap():
@@ -485,7 +540,12 @@ def test_repeated_rows_are_weights_of_the_rank_gap():
     s = rng.integers(3, size=120).astype(float)
     f = s + rng.standard_normal(120)
     counts = rng.integers(1, 3, size=120)
-    twice = rank_gap(np.repeat(f, counts), np.repeat(s, counts), groups=np.repeat(np.arange(120), counts), **QUICK)
+    twice = rank_gap(
+        np.repeat(f, counts),
+        np.repeat(s, counts),
+        groups=np.repeat(np.arange(120), counts),
+        **QUICK,
+    )
     assert float(rank_gap(f, s, sample_weight=counts, **QUICK)) == approx(float(twice), abs=0.01)
 
 
@@ -505,7 +565,9 @@ def test_the_interval_of_the_rank_gap_covers_and_its_standard_error_is_that_of_s
         return s + rng.standard_normal(n), s
 
     f, s = leveled(10**6, 0)
-    rates = np.array([[(f[s == v] > q).mean() for v in range(3)] for q in np.quantile(f, np.arange(1, 10) / 10)])
+    rates = np.array(
+        [[(f[s == v] > q).mean() for v in range(3)] for q in np.quantile(f, np.arange(1, 10) / 10)]
+    )
     truth = np.abs(rates - rates.mean(axis=1, keepdims=True)).mean()
     results = [rank_gap(*leveled(400, 1 + seed), resamples=50) for seed in range(100)]
     assert at_least(0.95, [r.interval[0] <= truth <= r.interval[1] for r in results])
@@ -522,7 +584,9 @@ def test_columns_that_share_their_smoother_are_those_measured_alone(ranks, desig
     weights = rng.uniform(0.5, 1.5, 300) if design == "weights" else None
     people = np.arange(300) // 2 if design == "clusters" else None
     alone = rank_gap if ranks else gdp
-    together = gap_of_each(scores, s, ranks=ranks, sample_weight=weights, groups=people, resamples=49)
+    together = gap_of_each(
+        scores, s, ranks=ranks, sample_weight=weights, groups=people, resamples=49
+    )
     for column, result in zip(scores.T, together):
         one = alone(column, s, sample_weight=weights, groups=people, resamples=49)
         assert result.value == approx(one.value, rel=1e-9)

@@ -10,7 +10,16 @@ from scipy.special import ndtr
 
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean
 from frhsic.parity.gap import GapOptions, RankGap, columns_of, tail_share
-from frhsic.parity.local_means import Cells, Rows, Smoother, group_levels, groups_for, node_levels, noise_like, rows_of
+from frhsic.parity.local_means import (
+    Cells,
+    Rows,
+    Smoother,
+    group_levels,
+    groups_for,
+    node_levels,
+    noise_like,
+    rows_of,
+)
 
 
 def approx(expected):
@@ -23,7 +32,9 @@ def design(kind, n=60, seed=0):
     s = np.floor(25 * rng.random(n) ** 1.5)
     f = np.exp(rng.standard_normal(n)) + 0.3 * np.sin(s)
     weights = rng.integers(1, 4, n) / 2 if kind != "rows" else None
-    return rows_of(f, s, None, weights, rng.integers(n // 3, size=n) if kind == "clusters" else None)
+    return rows_of(
+        f, s, None, weights, rng.integers(n // 3, size=n) if kind == "clusters" else None
+    )
 
 
 def parts(rows):
@@ -45,7 +56,9 @@ def test_sums_are_those_of_rows(kind):
     rng, sums = np.random.default_rng(1), sums_of(rows)
     nodes, n = node.max() + 1, w.sum()
     at, constant, slope = rng.standard_normal((3, nodes))
-    units = np.unique(np.stack([node, labels]), axis=1).T  # rows of a cluster at a node belong together
+    units = np.unique(
+        np.stack([node, labels]), axis=1
+    ).T  # rows of a cluster at a node belong together
 
     def by_unit(values):
         return np.array([values[(node == g) & (labels == c)].sum() for g, c in units])
@@ -53,22 +66,31 @@ def test_sums_are_those_of_rows(kind):
     rest = w * (f - at[node])
     totals = by_unit(rest)
     fourth = by_unit(rest**4 / w) if kind != "clusters" else totals**4
-    expected = [[part[units[:, 0] == g].sum() for g in range(nodes)] for part in (totals**2, totals**3, fourth)]
+    expected = [
+        [part[units[:, 0] == g].sum() for g in range(nodes)]
+        for part in (totals**2, totals**3, fourth)
+    ]
     for mine, other in zip(sums.residuals(at), expected):
         assert mine == approx(other)
     for j in range(2):
         squares = by_unit(w * f**j) ** 2
-        assert sums.own_squares(j) == approx([squares[units[:, 0] == g].sum() for g in range(nodes)])
+        assert sums.own_squares(j) == approx(
+            [squares[units[:, 0] == g].sum() for g in range(nodes)]
+        )
     effective = np.bincount(labels, w)
     effective = effective.sum() ** 2 / (effective**2).sum()
-    assert (sums.effective, sums.bessel, sums.n) == approx((effective, effective / (effective - 1), n))
+    assert (sums.effective, sums.bessel, sums.n) == approx(
+        (effective, effective / (effective - 1), n)
+    )
     assert sums.variance == approx(w @ f**2 / n)
     for bend in (0.0, 0.7):
         linear = w * (constant[node] + slope[node] * f)
         whole = np.bincount(labels, linear + bend * w * f**2)
         straight = whole if kind == "clusters" else np.bincount(labels, linear)
         variance = sums.bessel * (whole**2).sum() / n**2
-        assert sums.influence(constant, slope, bend) == approx((variance, (straight**3).sum() / n**3))
+        assert sums.influence(constant, slope, bend) == approx(
+            (variance, (straight**3).sum() / n**3)
+        )
     starts = np.array([0, 2, 3, nodes - 1])
     joined, union = sums.joined(starts), np.searchsorted(starts, node, side="right") - 1
     assert joined.counts == approx(np.bincount(union, w))
@@ -89,11 +111,16 @@ class Reference:
         f, w = self.f, self.w
         self.n, nodes = w.sum(), self.node.max() + 1
         u = np.array([w[rows.s < x].sum() + w[rows.s == x].sum() / 2 for x in rows.s]) / self.n
-        own = np.array([w[self.node == g].sum() ** 2 / (w[self.node == g] ** 2).sum() for g in self.node])
+        own = np.array(
+            [w[self.node == g].sum() ** 2 / (w[self.node == g] ** 2).sum() for g in self.node]
+        )
         effective = self.n**2 / (w**2).sum()
         widths = [0.5 * effective**-0.25 if resolution is None else resolution]
         least = 5 / (2 * math.sqrt(math.pi) * effective)
-        while resolution is None and (finer := max(widths[-1] / 8, least if len(widths) == 1 else 0)) >= least:
+        while (
+            resolution is None
+            and (finer := max(widths[-1] / 8, least if len(widths) == 1 else 0)) >= least
+        ):
             if finer * nodes <= 0.5:
                 break
             widths.append(finer)
@@ -107,9 +134,13 @@ class Reference:
         means = [k @ (w * f) / (k @ w) for k in kernels]
         ratios = [k**2 @ w**2 / (k @ w) ** 2 for k in kernels]
         # w² f is taken as w f times the mean weight of the rows with this s
-        each = np.array([(w[self.node == g] ** 2).sum() / w[self.node == g].sum() for g in self.node])
+        each = np.array(
+            [(w[self.node == g] ** 2).sum() / w[self.node == g].sum() for g in self.node]
+        )
         residual = w**2 * f**2 - 2 * means[-1] * each * w * f + means[-1] ** 2 * w**2
-        residual = (np.maximum(np.bincount(self.node, residual), 0) / np.bincount(self.node))[self.node]
+        residual = (np.maximum(np.bincount(self.node, residual), 0) / np.bincount(self.node))[
+            self.node
+        ]
         noise_of_row = residual / np.maximum(1 - ratios[-1], 0.5)
         spread = kernels[0] @ noise_of_row / (kernels[0] @ w**2)
         mean, square, share = means[0], spread * ratios[0], 1 / (kernels[0] @ w)
@@ -118,10 +149,15 @@ class Reference:
             step, finer = means[k] - mean, spread * ratios[k]
             noise = np.maximum(finer - square, 0.1 * finer)
             energy = step**2 / noise
-            nearby, overall = kernels[k - 1] @ (w * energy) / (kernels[k - 1] @ w), w @ energy / self.n
+            nearby, overall = (
+                kernels[k - 1] @ (w * energy) / (kernels[k - 1] @ w),
+                w @ energy / self.n,
+            )
             independent = widths[k - 1] / widths[k], max(min(1 / (3.5 * widths[k]), nodes), 1)
             local, whole = (math.sqrt(2 / number) for number in independent)
-            kept = 1 / np.maximum(np.maximum(nearby / (1 + 3 * local), overall / (1 + 2 * whole)), 1)
+            kept = 1 / np.maximum(
+                np.maximum(nearby / (1 + 3 * local), overall / (1 + 2 * whole)), 1
+            )
             excess = np.maximum(nearby - 1.5 * local, overall - 1.5 * whole) - 1
             self.hidden = self.hidden + kept**2 * np.maximum(excess, 0) * noise
             mean, square = kept * mean + (1 - kept) * means[k], square + (1 - kept) ** 2 * noise
@@ -161,10 +197,14 @@ def reference_beside(reference, tail):
         total, ones = w[g].sum(), (w[g] ** 2).sum()
         pairs = total**2 - ones
         m = w[g] @ f[g] / total
-        between += share[g[0]] * sum(w[i] * w[j] * f[i] * f[j] for i in g for j in g if i != j) / pairs
+        between += (
+            share[g[0]] * sum(w[i] * w[j] * f[i] * f[j] for i in g for j in g if i != j) / pairs
+        )
         noise = max((w[g] ** 2 * f[g] ** 2).sum() - m**2 * ones, 0) / pairs  # of the mean
         chance += 2 * share[g[0]] ** 2 * noise**2
-        expected = max(noise * (1 - 2 * reference.share[g[0]] * total) + reference.error[g[0]] ** 2, 0)
+        expected = max(
+            noise * (1 - 2 * reference.share[g[0]] * total) + reference.error[g[0]] ** 2, 0
+        )
         missed += share[g[0]] * ((m - reference.mean[g[0]]) ** 2 - expected)
         spread += 2 * share[g[0]] ** 2 * expected**2
     variance, effective, z = w @ f**2 / n, n**2 / (w**2).sum(), stats.norm.isf(tail)
@@ -180,7 +220,11 @@ def reference_beside(reference, tail):
     few, repeated = effective < 250, effective >= 4 * len(groups)
     error = math.sqrt(spread)
     levels = unseen(missed + (0.5 if few else -1.5) * error) if repeated else 0
-    return math.sqrt(min(high, variance * n / (n - 1))), levels, unseen(missed + (3 if few else -3) * error)
+    return (
+        math.sqrt(min(high, variance * n / (n - 1))),
+        levels,
+        unseen(missed + (3 if few else -3) * error),
+    )
 
 
 @pytest.mark.parametrize("kind", ["rows", "weights"])
@@ -195,7 +239,9 @@ def test_intervals_are_made_of_influences_uncertain_signs_and_what_is_missed(kin
     options = GapOptions(0.96, 99, 0)
     extra, lost = column.uncertain_signs(options)
     size, error = np.abs(reference.mean), np.sqrt(reference.error**2 + reference.hidden)
-    place = np.abs(size / error + np.linspace(-2, 2, 4001)[:, None])  # a sign is uncertain within two standard errors
+    place = np.abs(
+        size / error + np.linspace(-2, 2, 4001)[:, None]
+    )  # a sign is uncertain within two standard errors
     worst = (2 * place * ndtr(-place / math.sqrt(1.25))).max(axis=0) * error
     assert lost == pytest.approx(reference.w @ worst / reference.n, rel=1e-3)
     quantile = stats.t.isf(0.02, column.sums.effective - 1)
@@ -246,19 +292,27 @@ def test_resamples_are_statistics_of_drawn_sums_and_squares(kind):
         squares = squares + (1 - alone)[:, None] * line + alone[:, None] * drawn**2
         totals = (curve * counts)[:, None] + drawn
         middle = totals.sum(axis=0) / w.sum()
-        squares = squares - 2 * middle * (weight / counts)[:, None] * totals + middle**2 * weight[:, None]
+        squares = (
+            squares - 2 * middle * (weight / counts)[:, None] * totals + middle**2 * weight[:, None]
+        )
         totals = totals - middle * counts[:, None]
         return smoother.signed(smoother.curve(totals, squares), totals, squares)
 
     size = len(counts) if kind != "clusters" else labels.max() + 1
     normals = np.random.default_rng((3, 0)).standard_normal((size, 40))
     drawn, flat = noise_like(sums, center, normals), np.zeros(len(counts))
-    squares, _, fourths = sums.residuals(center)  # the spread is estimated: tails are those of Student's t
+    squares, _, fourths = sums.residuals(
+        center
+    )  # the spread is estimated: tails are those of Student's t
     degrees = 3 * squares.sum() ** 2 / fourths.sum()
     chance = np.random.default_rng((3, 0, 1)).chisquare(degrees, 40)
-    assert column.null(options) == approx(resampled(flat, center, drawn, flat) * np.sqrt(degrees / chance))
+    assert column.null(options) == approx(
+        resampled(flat, center, drawn, flat) * np.sqrt(degrees / chance)
+    )
     alone = weight / counts**2
-    assert smoother.resampled(sums, center, center, drawn, alone) == approx(resampled(center, center, drawn, alone))
+    assert smoother.resampled(sums, center, center, drawn, alone) == approx(
+        resampled(center, center, drawn, alone)
+    )
     near = np.abs(column.mean) <= 2 * column.error
     drawn = noise_like(sums, column.mean, normals)
     values = resampled(np.where(near, 0, column.mean), column.mean, drawn, flat)
@@ -273,11 +327,17 @@ def test_the_band_is_that_of_students_t_with_borrowed_variance_and_skewness(kind
     rows = design(kind, n, 3)
     f, w, (_, _, _, labels) = rows.scores[:, 0], rows.weights, parts(rows)
     curve = gdp_curve(f, rows.s, sample_weight=w, groups=rows.clusters)
-    groups = [np.flatnonzero((rows.s >= start) & (rows.s <= end)) for start, end in zip(curve.start, curve.end)]
-    weight, mean = (np.array(x) for x in zip(*((w[g].sum(), w[g] @ f[g] / w[g].sum()) for g in groups)))
+    groups = [
+        np.flatnonzero((rows.s >= start) & (rows.s <= end))
+        for start, end in zip(curve.start, curve.end)
+    ]
+    weight, mean = (
+        np.array(x) for x in zip(*((w[g].sum(), w[g] @ f[g] / w[g].sum()) for g in groups))
+    )
     rest = [np.bincount(labels[g], w[g] * (f[g] - m)) for g, m in zip(groups, mean)]
     fourths = [
-        (r**4).sum() if kind == "clusters" else w[g] ** 3 @ (f[g] - m) ** 4 for g, r, m in zip(groups, rest, mean)
+        (r**4).sum() if kind == "clusters" else w[g] ** 3 @ (f[g] - m) ** 4
+        for g, r, m in zip(groups, rest, mean)
     ]
     count = weight**2 / [(np.bincount(labels[g], w[g]) ** 2).sum() for g in groups]
     squares, cubes = np.array([[(r**power).sum() for r in rest] for power in (2, 3)])
@@ -291,11 +351,18 @@ def test_the_band_is_that_of_students_t_with_borrowed_variance_and_skewness(kind
     borrowed = prior / (freedom + prior)
     error = np.sqrt(np.maximum(variance, variance + borrowed * (pooled - variance)) / count)
     quantile = stats.t.isf((1 - 0.95 ** (1 / len(groups))) / 2, count - 1)
-    shift, more = skewness * (2 * quantile**2 + 1) / 6, error * borrowed * skewness * (quantile**2 - 1) / 6
+    shift, more = (
+        skewness * (2 * quantile**2 + 1) / 6,
+        error * borrowed * skewness * (quantile**2 - 1) / 6,
+    )
     shift = np.clip(shift, -1.5 * quantile, 1.5 * quantile)
     assert curve.mean == approx(mean)
-    assert curve.lower == approx(mean - error * (quantile + np.maximum(-shift, 0)) - np.maximum(more, 0))
-    assert curve.upper == approx(mean + error * (quantile + np.maximum(shift, 0)) + np.maximum(-more, 0))
+    assert curve.lower == approx(
+        mean - error * (quantile + np.maximum(-shift, 0)) - np.maximum(more, 0)
+    )
+    assert curve.upper == approx(
+        mean + error * (quantile + np.maximum(shift, 0)) + np.maximum(-more, 0)
+    )
     assert (curve.n, curve.overall) == (n, approx(w @ f / w.sum()))
 
 
@@ -316,7 +383,9 @@ def test_the_correlation_ratio_and_its_interval_are_those_of_rows(weighted, valu
     for j, g in enumerate(level):
         beside = [i for i in (j - 1, j + 1) if 0 <= i < len(level)]
         differences = [(mean[i] - mean[j]) ** 2 / (1 + 1 / size[i]) for i in beside]
-        within[g] = (f[g] - mean[j]) ** 2 * size[j] / (size[j] - 1) if len(g) > 1 else np.mean(differences)
+        within[g] = (
+            (f[g] - mean[j]) ** 2 * size[j] / (size[j] - 1) if len(g) > 1 else np.mean(differences)
+        )
     effective = n**2 / (w**2).sum()
     square = effective / (effective - 1) * f**2
     variance = w @ square / n
@@ -332,12 +401,17 @@ def test_the_correlation_ratio_and_its_interval_are_those_of_rows(weighted, valu
         error = math.sqrt(max(lags[0] + 2 * (lags[1] + lags[2] - 2 * lags[3]), 0.1 * lags[0])) / n
         near, apart = np.diff(f) ** 2 / 2, (f[2:] - f[:-2]) ** 2 / 2
         error = max(error, math.sqrt(near[2:] @ near[:-2] / n / effective) / variance)
-        ends = value - z * error, value + z * error + max(apart.mean() - near.mean(), 0) / 2 / variance
+        ends = (
+            value - z * error,
+            value + z * error + max(apart.mean() - near.mean(), 0) / 2 / variance,
+        )
     else:
         b = 0.0
         for g, m in zip(level, size):
             spread = w[g] @ within[g] / w[g].sum()
-            b += w[g].sum() ** 2 * (2 * spread**2 / m / (m + 1) if len(g) > 1 else (w @ within / n) ** 2)
+            b += w[g].sum() ** 2 * (
+                2 * spread**2 / m / (m + 1) if len(g) > 1 else (w @ within / n) ** 2
+            )
         b /= n**2 * variance**2
         a = ((terms**2).sum() / n**2 + (4 / n) ** 2) / (value + 4 / n)
         error = math.sqrt(a * value + b)
@@ -353,7 +427,12 @@ def test_the_interval_of_ranks_counts_that_deciles_move(kind, monkeypatch):
     rows = design(kind, 120, 5)
     rows = Rows(np.round(rows.scores, 1), rows.s, rows.weights, rows.clusters)
     ranks, options = RankGap(rows), GapOptions(0.9, 49, 0)
-    score, w, (_, node, _, labels), n = rows.scores[:, 0], rows.weights, parts(rows), rows.weights.sum()
+    score, w, (_, node, _, labels), n = (
+        rows.scores[:, 0],
+        rows.weights,
+        parts(rows),
+        rows.weights.sum(),
+    )
     rank = np.array([w[score <= x].sum() for x in score]) / n  # of the last of tied rows
     cuts = [min(x for x in score if w[score <= x].sum() >= k / 10 * n - 1e-9) for k in range(1, 10)]
     influence, extra, beside = 0.0, 0.0, 0.0
@@ -367,18 +446,22 @@ def test_the_interval_of_ranks_counts_that_deciles_move(kind, monkeypatch):
         own, lost = column.uncertain_signs(options)
         extra += share * math.sqrt(own)
         beside = beside + share * np.array([lost, *column.beside(0.05 / len(ranks.columns))])
-    assert np.maximum.reduceat(np.sort(ranks.rank), np.unique(np.sort(score), return_index=True)[1]) == approx(
-        np.unique(rank)
-    )
+    assert np.maximum.reduceat(
+        np.sort(ranks.rank), np.unique(np.sort(score), return_index=True)[1]
+    ) == approx(np.unique(rank))
     terms, effective = np.bincount(labels, w * influence / n), ranks.rows.effective
     error = math.sqrt(effective / (effective - 1) * (terms**2).sum() + extra**2)
     quantile = stats.t.isf(0.05, effective - 1)
-    shift = np.clip((terms**3).sum() / error**3 * (2 * quantile**2 + 1) / 6, -1.5 * quantile, 1.5 * quantile)
+    shift = np.clip(
+        (terms**3).sum() / error**3 * (2 * quantile**2 + 1) / 6, -1.5 * quantile, 1.5 * quantile
+    )
     ends = ranks.ends(options, 0.05)
     lost, bound, missed, doubtful = beside
     value = max(ranks.value, 0)
     high = value + error * (quantile + max(shift, 0)) + lost + missed
-    assert ranks.value == approx(np.mean([ranks.columns[list(ranks.thresholds).index(q)].gap for q in cuts]))
+    assert ranks.value == approx(
+        np.mean([ranks.columns[list(ranks.thresholds).index(q)].gap for q in cuts])
+    )
     assert (ends.error, ends.high, ends.bound) == approx((error, high, bound))
     assert ends.low == approx(max(ranks.value - error * (quantile + max(-shift, 0)), 0))
     assert ends.trusted == (doubtful <= (high - value) / 2)
@@ -387,7 +470,9 @@ def test_the_interval_of_ranks_counts_that_deciles_move(kind, monkeypatch):
         unit = SimpleNamespace(standard_normal=lambda shape: np.broadcast_to(np.eye(count), shape))
         monkeypatch.setattr(np.random, "default_rng", lambda seed: unit)
         drawn = ranks._normal_noise(GapOptions(0.9, count, 0))
-        away = w[:, None] * ((score[:, None] > ranks.thresholds) - w @ (score[:, None] > ranks.thresholds) / n)
+        away = w[:, None] * (
+            (score[:, None] > ranks.thresholds) - w @ (score[:, None] > ranks.thresholds) / n
+        )
         for g in range(node.max() + 1):
             expected = effective / (effective - 1) * away[node == g].T @ away[node == g]
             assert drawn[:, g] @ drawn[:, g].T == approx(expected)
@@ -404,9 +489,14 @@ def test_rows_of_a_cluster_at_several_values_count_as_dependent():
     np.add.at(rest, (node, labels), w * (f - last[node]))
     for k, kernel in enumerate(plain.kernels):
         inflation = ((kernel @ rest) ** 2).sum(axis=1) / ((kernel**2) @ (rest**2).sum(axis=1))
-        assert clustered.per_spread[k][:, 0] == approx(plain.per_spread[k][:, 0] * np.maximum(inflation, 1))
+        assert clustered.per_spread[k][:, 0] == approx(
+            plain.per_spread[k][:, 0] * np.maximum(inflation, 1)
+        )
         shares = kernel / plain.totals[k][:, None] - 1 / w.sum()
-        others = [sum(shares[g, h] * rest[g] @ rest[h] for h in range(len(rest)) if h != g) for g in range(len(rest))]
+        others = [
+            sum(shares[g, h] * rest[g] @ rest[h] for h in range(len(rest)) if h != g)
+            for g in range(len(rest))
+        ]
         assert clustered.cross[k][:, 0] == approx(others)
 
 
@@ -448,7 +538,9 @@ def test_a_p_value_beyond_the_resamples_is_that_of_an_exponential_tail():
     null = np.sort(np.random.default_rng(0).exponential(size=200))
     excess = (null[-20:] - null[-21]).mean()
     for value in (null[-1] + 3, null[-1] + 8):
-        assert tail_share(null, value) == approx(21 / 201 * (1 + (value - null[-21]) / (20 * excess)) ** -20)
+        assert tail_share(null, value) == approx(
+            21 / 201 * (1 + (value - null[-21]) / (20 * excess)) ** -20
+        )
     assert tail_share(null, null[-10]) == 11 / 201  # ten reach it
     assert tail_share(null[:49], 99.0) == 1 / 50  # too few for a tail
 
@@ -458,13 +550,25 @@ def test_the_interval_of_a_local_mean_of_decisions_is_that_of_two_rates():
     f = (np.arange(500) % 7 < 2) * 1.0
     near = local_mean(f, s, 200.0, confidence=0.9)
     inside = (s >= near.start) & (s <= near.end)
-    assert (near.start, near.end, near.rows) == (150, 250, 101)  # a hundred rows, half of them on either side
+    assert (near.start, near.end, near.rows) == (
+        150,
+        250,
+        101,
+    )  # a hundred rows, half of them on either side
     ends = []
     for rows in (f[inside], f):
         k, n = rows.sum(), len(rows)
         ends.append(
-            (stats.beta.ppf(0.05, k, n - k + 1) - rows.mean(), stats.beta.isf(0.05, k + 1, n - k) - rows.mean())
+            (
+                stats.beta.ppf(0.05, k, n - k + 1) - rows.mean(),
+                stats.beta.isf(0.05, k + 1, n - k) - rows.mean(),
+            )
         )
     value = f[inside].mean() - f.mean()
-    low, high = value - math.hypot(ends[0][0], ends[1][1]), value + math.hypot(ends[0][1], ends[1][0])
-    assert (near.value, *near.interval, near.confidence, near.at) == approx((value, low, high, 0.9, 200))
+    low, high = (
+        value - math.hypot(ends[0][0], ends[1][1]),
+        value + math.hypot(ends[0][1], ends[1][0]),
+    )
+    assert (near.value, *near.interval, near.confidence, near.at) == approx(
+        (value, low, high, 0.9, 200)
+    )

@@ -41,7 +41,9 @@ def table(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """X, y and an age that the first of three columns follows."""
     rng = np.random.default_rng(seed)
     age = rng.uniform(20, 70, size=n)
-    X = np.column_stack([(age - 20) / 50 + 0.2 * rng.normal(size=n), rng.normal(size=n), rng.normal(size=n)])
+    X = np.column_stack(
+        [(age - 20) / 50 + 0.2 * rng.normal(size=n), rng.normal(size=n), rng.normal(size=n)]
+    )
     y = 5 * X[:, 0] - 2.5 + X[:, 1] + 0.7 * rng.logistic(size=n) > 0
     return X, y.astype(int), age
 
@@ -136,7 +138,9 @@ def test_two_attributes_keep_a_limit_each(fresh):
     assert model.choice_.gaps["age"].value <= 0.5 * model.choice_.unconstrained["age"].value + 1e-9
     assert_stated_is_served(model, served_gap(model, fresh), "age")
     one = classifier(limit={"age": "50%"}).fit(X, y, sensitive_features=frame)
-    assert one.choice_.gaps["income"].value > 0.5 * one.choice_.unconstrained["income"].value  # left alone
+    assert (
+        one.choice_.gaps["income"].value > 0.5 * one.choice_.unconstrained["income"].value
+    )  # left alone
 
 
 def test_rows_without_s_train_the_model_of_y(fresh):
@@ -144,7 +148,10 @@ def test_rows_without_s_train_the_model_of_y(fresh):
     age = np.where(np.random.default_rng(8).random(600) < 0.4, np.nan, age)
     model = classifier().fit(X, y, sensitive_features=age)
     assert_stated_is_served(model, served_gap(model, fresh))
-    free, alone = model.at(None).predict_proba(X)[:, 1], LogisticRegression().fit(X, y).predict_proba(X)[:, 1]
+    free, alone = (
+        model.at(None).predict_proba(X)[:, 1],
+        LogisticRegression().fit(X, y).predict_proba(X)[:, 1],
+    )
     assert free == approx(alone, abs=0.1)  # the coefficients of all rows, recalibrated
 
 
@@ -156,7 +163,9 @@ def test_rows_of_a_person_do_not_leak():
     model = classifier(estimator=DecisionTreeClassifier(max_leaf_nodes=200), limit=None)
     apart = clone(model).fit(X[person], y[person], sensitive_features=age[person], groups=person)
     mixed = clone(model).fit(X[person], y[person], sensitive_features=age[person])
-    assert abs(apart.frontier_.performance["auc"][0] - 0.5) < 4 * 0.29 * 2 / np.sqrt(200)  # sd of a rank is 0.29
+    assert abs(apart.frontier_.performance["auc"][0] - 0.5) < 4 * 0.29 * 2 / np.sqrt(
+        200
+    )  # sd of a rank is 0.29
     assert mixed.frontier_.performance["auc"][0] > 0.8
 
 
@@ -169,7 +178,9 @@ def test_weights_say_whose_gap_it_is(fresh):
     model = classifier().fit(both[0], both[1], sensitive_features=both[2], sample_weight=weights)
     assert_stated_is_served(model, served_gap(model, fresh))
     plain = classifier().fit(*both[:2], sensitive_features=both[2])
-    weighted, unweighted = (each.choice_.unconstrained["sensitive"].value for each in (model, plain))
+    weighted, unweighted = (
+        each.choice_.unconstrained["sensitive"].value for each in (model, plain)
+    )
     assert unweighted < 0.8 * weighted
 
 
@@ -190,7 +201,9 @@ def test_numbers(aim, fresh):
     X, _, age = table(600, 0)
     y = 1000 * (3 * X[:, 0] + X[:, 1] + np.random.default_rng(0).normal(size=600))
     gap, limit, unit = (gdp, 400.0, 3000) if aim == "score" else (rank_gap, 0.1, 1)
-    model = ParityRegressor(LinearRegression(), aim=aim, limit=limit, **SETTINGS).fit(X, y, sensitive_features=age)
+    model = ParityRegressor(LinearRegression(), aim=aim, limit=limit, **SETTINGS).fit(
+        X, y, sensitive_features=age
+    )
     served = float(gap(model.predict(fresh[0]), fresh[2], resamples=0))
     stated = model.choice_.gaps["sensitive"]
     assert model.choice_.met
@@ -204,11 +217,15 @@ def test_a_frozen_model_and_a_function_stay_as_they_are(fresh):
     X, y, age = table(600, 0)
     own = LogisticRegression().fit(*table(600, 7)[:2])
     frozen = classifier(estimator=FrozenEstimator(own)).fit(X, y, sensitive_features=age)
-    function = classifier(estimator=lambda X: own.predict_proba(X)[:, 1]).fit(X, y, sensitive_features=age)
+    function = classifier(estimator=lambda X: own.predict_proba(X)[:, 1]).fit(
+        X, y, sensitive_features=age
+    )
     assert frozen.predict_proba(fresh[0]) == approx(function.predict_proba(fresh[0]))
     assert_stated_is_served(frozen, served_gap(frozen, fresh))
     order = np.argsort(own.predict_proba(fresh[0])[:, 1])
-    assert np.all(np.diff(frozen.at(None).predict_proba(fresh[0])[order, 1]) >= -1e-12)  # only recalibrated
+    assert np.all(
+        np.diff(frozen.at(None).predict_proba(fresh[0])[order, 1]) >= -1e-12
+    )  # only recalibrated
     assert own.coef_ == approx(LogisticRegression().fit(*table(600, 7)[:2]).coef_)
 
 
@@ -216,11 +233,15 @@ def test_a_frozen_model_that_knows_the_rows_is_reported():
     X, y, age = table(300, 0)
     tree = DecisionTreeClassifier(min_samples_leaf=2, random_state=0)
     with pytest.warns(LeakingEstimatorWarning):
-        classifier(estimator=FrozenEstimator(tree.fit(X, y)), limit=None).fit(X, y, sensitive_features=age)
+        classifier(estimator=FrozenEstimator(tree.fit(X, y)), limit=None).fit(
+            X, y, sensitive_features=age
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("error", LeakingEstimatorWarning)
         other = table(300, 3)
-        classifier(estimator=FrozenEstimator(tree.fit(*other[:2])), limit=None).fit(X, y, sensitive_features=age)
+        classifier(estimator=FrozenEstimator(tree.fit(*other[:2])), limit=None).fit(
+            X, y, sensitive_features=age
+        )
 
 
 @pytest.mark.filterwarnings("ignore::frhsic.estimators.UnmetLimitWarning")
@@ -256,7 +277,12 @@ def test_limits_as_numbers_shares_zero_and_none(half):
         assert half.at(0).choice_.gaps["sensitive"].value == approx(least)
     with pytest.warns(UnmetLimitWarning):
         assert not half.at(1e-9).choice_.met
-    for limit, error in ((-0.1, ValueError), (0.9, ValueError), ("half", ValueError), (True, TypeError)):
+    for limit, error in (
+        (-0.1, ValueError),
+        (0.9, ValueError),
+        ("half", ValueError),
+        (True, TypeError),
+    ):
         with pytest.raises(error):
             half.at(limit)
     with pytest.raises(ValueError, match="the attributes are"):
@@ -319,7 +345,8 @@ def people(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray, pd.Series]:
             "years": np.where(rng.random(n) < 0.1, np.nan, age - 20 + 5 * rng.normal(size=n)),
             "job": rng.choice(["clerk", "cook", "nurse"], size=n),
             "size": pd.Categorical(rng.choice(["s", "m"], size=n)),
-            "since": pd.Timestamp("2000-01-01") + pd.to_timedelta(rng.integers(0, 5000, size=n), unit="D"),
+            "since": pd.Timestamp("2000-01-01")
+            + pd.to_timedelta(rng.integers(0, 5000, size=n), unit="D"),
             "owner": rng.random(n) < 0.5,
         }
     )
@@ -353,7 +380,9 @@ def test_a_distilled_model_reads_text_that_holds_dates_as_its_teacher_does():
     teacher = ParityClassifier(limit=None, cv=2, n_jobs=1, random_state=0)
     new, scores = people(100, 1)[0], []
     for kind in ("datetime64[s]", str):
-        model = distilled(teacher, student, X.astype({"since": kind}), y, sensitive_features=age).model
+        model = distilled(
+            teacher, student, X.astype({"since": kind}), y, sensitive_features=age
+        ).model
         scores.append(model.predict_proba(new.astype({"since": kind})))
     np.testing.assert_array_equal(*scores)
 
@@ -366,7 +395,9 @@ def test_a_grid_over_limits_and_cross_validation_route_the_attribute():
         search.fit(X, y, sensitive_features=age)
         assert search.best_params_["limit"] is None  # a constraint costs log loss
         assert search.best_estimator_.choice_ is not None
-        scores = cross_validate(model, X, y, params={"sensitive_features": age}, cv=2, return_estimator=True)
+        scores = cross_validate(
+            model, X, y, params={"sensitive_features": age}, cv=2, return_estimator=True
+        )
     assert all(each.choice_ is not None for each in scores["estimator"])
 
 

@@ -24,7 +24,9 @@ def smoothed_by_definition(f, s, at, h):
 
 def gdp_by_definition(f, s, h, weighting):
     """One point, one row at a time."""
-    places = s if weighting == "population" else [min(s) + (max(s) - min(s)) * g / 49 for g in range(50)]
+    places = (
+        s if weighting == "population" else [min(s) + (max(s) - min(s)) * g / 49 for g in range(50)]
+    )
     mean = sum(f) / len(f)
     return sum(abs(smoothed_by_definition(f, s, at, h) - mean) for at in places) / len(places)
 
@@ -39,7 +41,9 @@ def test_it_is_its_definition(weighting, h, dtype):
     f, s = torch.tensor(F, dtype=dtype), torch.tensor(S, dtype=dtype)
     expected = gdp_by_definition(F, S, h, weighting)
     rel = 1e-6 if dtype == torch.float32 else 1e-11
-    assert float(smoothed_gdp(f, s, bandwidth=h, weighting=weighting, **QUICK)) == approx(expected, rel=rel)
+    assert float(smoothed_gdp(f, s, bandwidth=h, weighting=weighting, **QUICK)) == approx(
+        expected, rel=rel
+    )
     core = gdp_value(f, s, h, *evaluation_points(s, h, weighting))
     assert core.dtype == dtype
     assert core.item() == approx(expected, rel=10 * rel)
@@ -62,7 +66,9 @@ def test_binning_many_values_changes_the_fourth_digit_at_most(weighting):
     at = torch.from_numpy(s) if weighting == "population" else evaluation_points(s, h, "uniform")[0]
     exact = gdp_value(torch.from_numpy(f), torch.from_numpy(s), h, at).item()
     assert len(evaluation_points(s, h)[0]) < 1500  # fewer than the distinct values: it was binned
-    assert float(smoothed_gdp(f, s, bandwidth=h, weighting=weighting, **QUICK)) == approx(exact, rel=1e-4)
+    assert float(smoothed_gdp(f, s, bandwidth=h, weighting=weighting, **QUICK)) == approx(
+        exact, rel=1e-4
+    )
 
 
 def test_linear_binning_divides_each_row_between_the_two_nodes_around_it():
@@ -83,7 +89,13 @@ def test_a_small_bandwidth_is_binned_more_coarsely_and_stays_within_what_is_said
     assert len(nodes) <= 4096
     assert h / 64 < spacing <= h / 4
     at = torch.from_numpy(s[:200])
-    exact = gdp_value(torch.from_numpy(f), torch.from_numpy(s), h, at, torch.full((200,), 1 / 200, dtype=torch.float64))
+    exact = gdp_value(
+        torch.from_numpy(f),
+        torch.from_numpy(s),
+        h,
+        at,
+        torch.full((200,), 1 / 200, dtype=torch.float64),
+    )
     reduced = nodes_of(s, h)
     kernel = np.exp(-(((s[:200, None] - reduced.values) / h) ** 2) / 2)
     means = kernel @ (reduced.shares @ f) / (kernel @ reduced.counts)
@@ -106,7 +118,9 @@ def test_a_fleet_is_evaluated_in_one_call_and_under_vmap():
     together = gdp_value(scores, s, 0.1, grid, weights)
     alone = [float(smoothed_gdp(row, s, bandwidth=0.1, **QUICK)) for row in scores]
     assert together.tolist() == approx(alone, rel=1e-10)
-    torch.testing.assert_close(vmap(lambda f: gdp_value(f, s, 0.1, grid, weights))(scores), together)
+    torch.testing.assert_close(
+        vmap(lambda f: gdp_value(f, s, 0.1, grid, weights))(scores), together
+    )
     own = torch.stack([s, s**2])  # each model its own attribute
     batched = vmap(lambda f, s: gdp_value(f, s, 0.1, grid))(scores[:2], own)
     torch.testing.assert_close(batched[1], gdp_value(scores[1], own[1], 0.1, grid))
@@ -116,20 +130,27 @@ def test_gradcheck_of_the_core():
     f, s = (torch.from_numpy(x) for x in sample(12, 7))
     grid, weights = evaluation_points(s, 0.2)
     assert torch.autograd.gradcheck(
-        lambda f, s: gdp_value(f, s, 0.2, grid, weights), (f.requires_grad_(), s.clone().requires_grad_())
+        lambda f, s: gdp_value(f, s, 0.2, grid, weights),
+        (f.requires_grad_(), s.clone().requires_grad_()),
     )
 
 
 def test_permutations_give_the_mean_over_all_orders_and_the_exact_p_value():
     f, s = [0.0, 1.0, 2.0, 5.0, 4.0], [0.0, 0.0, 1.0, 1.0, 2.0]
-    every = [float(smoothed_gdp(order, s, bandwidth=0.3, **QUICK)) for order in itertools.permutations(f)]
+    every = [
+        float(smoothed_gdp(order, s, bandwidth=0.3, **QUICK)) for order in itertools.permutations(f)
+    ]
     result = smoothed_gdp(f, s, bandwidth=0.3, bootstrap=0, permutations=4000)
     observed = float(smoothed_gdp(f, s, bandwidth=0.3, **QUICK))
-    assert result.expected_under_independence == approx(np.mean(every), abs=4 * np.std(every) / math.sqrt(4000))
+    assert result.expected_under_independence == approx(
+        np.mean(every), abs=4 * np.std(every) / math.sqrt(4000)
+    )
     exact = np.mean([v >= observed - 1e-12 for v in every])  # ties count
     assert result.pvalue == approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 4000) + 1e-3)
     far = np.arange(20.0)
-    assert smoothed_gdp(far, far, bandwidth=0.3, bootstrap=0, permutations=9).pvalue == 1 / 10  # none reaches it
+    assert (
+        smoothed_gdp(far, far, bandwidth=0.3, bootstrap=0, permutations=9).pvalue == 1 / 10
+    )  # none reaches it
 
 
 def test_expected_under_independence_of_two_groups_is_the_folded_normal():
@@ -138,7 +159,9 @@ def test_expected_under_independence_of_two_groups_is_the_folded_normal():
     result = smoothed_gdp(f, np.arange(n) % 2, bandwidth=0.1, bootstrap=0, permutations=4000)
     # half the difference of two means of n/2 is N(0, var/n) to first order, and E|N(0, v)| = √(2v/π)
     expected = f.std() * math.sqrt(2 / math.pi / n)
-    assert result.expected_under_independence == approx(expected, rel=4 * 0.76 / math.sqrt(4000) + 1e-3)
+    assert result.expected_under_independence == approx(
+        expected, rel=4 * 0.76 / math.sqrt(4000) + 1e-3
+    )
 
 
 @pytest.mark.parametrize("discrete", [False, True], ids=["continuous", "ties"])
@@ -148,20 +171,27 @@ def test_the_p_value_keeps_its_level(discrete):
     for _ in range(300):
         f, s = rng.random((2, 60))
         f, s = (np.round(f), np.round(3 * s)) if discrete else (f, s)
-        pvalues.append(smoothed_gdp(f, s, bandwidth=0.1 * np.ptp(s), random_state=rng, **options).pvalue)
+        pvalues.append(
+            smoothed_gdp(f, s, bandwidth=0.1 * np.ptp(s), random_state=rng, **options).pvalue
+        )
     assert at_least(0.95, np.array(pvalues) > 0.05)
     if not discrete:
         assert np.mean(pvalues) == approx(0.5, abs=4 * 0.29 / math.sqrt(300))
 
 
 @pytest.mark.parametrize(
-    ("slope", "weighting"), [(0.0, "population"), (0.1, "population"), (1.0, "population"), (0.1, "uniform")]
+    ("slope", "weighting"),
+    [(0.0, "population"), (0.1, "population"), (1.0, "population"), (0.1, "uniform")],
 )
 def test_the_interval_covers_the_smoothed_gap(slope, weighting):
     _, s = sample(200_000, 12)
-    truth = float(smoothed_gdp(slope * s, s, bandwidth=0.1, weighting=weighting, **QUICK))  # no noise: the smoothed gap
+    truth = float(
+        smoothed_gdp(slope * s, s, bandwidth=0.1, weighting=weighting, **QUICK)
+    )  # no noise: the smoothed gap
     options = {"bandwidth": 0.1, "weighting": weighting, "bootstrap": 150, "permutations": 0}
-    ends = [smoothed_gdp(*sample(300, 100 + seed, slope), **options).interval for seed in range(100)]
+    ends = [
+        smoothed_gdp(*sample(300, 100 + seed, slope), **options).interval for seed in range(100)
+    ]
     assert at_least(0.95, [low <= truth + 1e-12 and truth <= high for low, high in ends])
 
 
@@ -175,7 +205,10 @@ def test_the_interval_has_the_derivative_in_the_weights_of_rows():
     def value(w):
         return w @ np.abs(kernel @ (w * f) / (kernel @ w) - w @ f / w.sum()) / w.sum()
 
-    gaps, drawn = _Gaps((f - f.mean())[:, None], s, 0.3, "population"), rng.standard_normal((2, 14, 9))
+    gaps, drawn = (
+        _Gaps((f - f.mean())[:, None], s, 0.3, "population"),
+        rng.standard_normal((2, 14, 9)),
+    )
     slopes = [(value(1 + 1e-5 * e) - value(1 - 1e-5 * e)) / 2e-5 for e in drawn[0].T]
     whole = value(np.ones(14))
     expected = whole - np.quantile(slopes, 0.8), whole - np.quantile(slopes, 0.2)
@@ -185,7 +218,10 @@ def test_the_interval_has_the_derivative_in_the_weights_of_rows():
 def test_ties_that_balance_have_an_interval_that_rounding_does_not_move():
     """Two levels of s with the same four scores each: the gap is zero up to rounding, whose sign decided before."""
     f, s = np.tile([0.1, 0.2, 0.3, 0.7], 100), np.repeat([0.0, 1.0], 200)
-    intervals = [smoothed_gdp(f + shift, s, bandwidth=0.1, permutations=0).interval for shift in (0.0, 0.1, 1 / 3)]
+    intervals = [
+        smoothed_gdp(f + shift, s, bandwidth=0.1, permutations=0).interval
+        for shift in (0.0, 0.1, 1 / 3)
+    ]
     noise = 0.5 * f.std() * math.sqrt(4 / 400)  # of the gap of either level
     for low, high in intervals:
         assert low == 0

@@ -31,7 +31,9 @@ D = WIDTH
 MAKERS: dict[str, Callable[[], Penalty]] = PENALTIES | {
     "published-sum": lambda: HSIC.published(attributes="sum"),
     "published-eo": lambda: HSIC.published(condition="positive"),
-    "normalized": lambda: HSIC(Laplacian(1.0), scale_z="normalized", standardize_scores=True, attributes="sum"),
+    "normalized": lambda: HSIC(
+        Laplacian(1.0), scale_z="normalized", standardize_scores=True, attributes="sum"
+    ),
     "isotropic": lambda: HSIC(scale_s=0.3, attributes="isotropic"),
     "head": lambda: HSIC(0 * Linear()),
     "frem-eo": lambda: EIPM(anchors=None, condition="positive"),
@@ -54,7 +56,9 @@ def draw(m: int, q: int, seed: int, dtype: torch.dtype) -> tuple[Tensor, Tensor,
 
 def prepared(name: str, seed: int, q: int, dtype: torch.dtype) -> Penalty:
     penalty = MAKERS[name]()
-    s_train = torch.rand(200, q, generator=torch.Generator().manual_seed(100 + seed), dtype=dtype) ** (1 + seed)
+    s_train = torch.rand(
+        200, q, generator=torch.Generator().manual_seed(100 + seed), dtype=dtype
+    ) ** (1 + seed)
     penalty.prepare(s_train, torch.Generator().manual_seed(seed))
     return penalty
 
@@ -82,14 +86,18 @@ def test_a_stack_of_penalties_under_vmap_is_each_penalty_alone(name, q, dtype):
     held = {key: state.data_ptr() for key, state in buffers.items()}
     template = copy.deepcopy(together[0])
 
-    def step_of(z: Tensor, buffers: dict[str, Tensor], s: Tensor, f: Tensor, y: Tensor, epoch: int) -> Tensor:
+    def step_of(
+        z: Tensor, buffers: dict[str, Tensor], s: Tensor, f: Tensor, y: Tensor, epoch: int
+    ) -> Tensor:
         return functional_call(template, buffers, (z, s, f, y, epoch))
 
     def value_of(z: Tensor, f: Tensor, buffers: dict[str, Tensor], s: Tensor, y: Tensor) -> Tensor:
         own = {key.removeprefix("penalty."): state for key, state in buffers.items()}
         return functional_call(template.penalty, own, (z, s), {"scores": f, "y": y})
 
-    close = {"rtol": 1e-9, "atol": 1e-12} if dtype == torch.float64 else {"rtol": 2e-4, "atol": 2e-6}
+    close = (
+        {"rtol": 1e-9, "atol": 1e-12} if dtype == torch.float64 else {"rtol": 2e-4, "atol": 2e-6}
+    )
     for epoch in range(3):
         drawn = [draw(24, q, 10 * epoch + i, dtype) for i in range(models)]
         z, s, f, y = (torch.stack(part) for part in zip(*drawn))
@@ -108,7 +116,9 @@ def test_a_stack_of_penalties_under_vmap_is_each_penalty_alone(name, q, dtype):
                 torch.testing.assert_close(got[1][i], expected[1], **close)
             for key, state in module.named_buffers():
                 torch.testing.assert_close(buffers[key][i], state, **close)
-    assert {key: state.data_ptr() for key, state in buffers.items()} == held  # changed in place, never replaced
+    assert {
+        key: state.data_ptr() for key, state in buffers.items()
+    } == held  # changed in place, never replaced
 
 
 FIXED = {"scale_s_now", "edges"}
@@ -128,13 +138,18 @@ def test_adapts_says_when_adapt_does_anything_and_what_prepare_fixed_it_leaves_a
     assert changed == {key for key, _ in penalty.named_buffers()} - FIXED
 
 
-@pytest.mark.parametrize("name", [name for name in MAKERS if name != "frem"])  # its anchors are the first rows
+@pytest.mark.parametrize(
+    "name", [name for name in MAKERS if name != "frem"]
+)  # its anchors are the first rows
 def test_the_order_of_rows_does_not_matter(name):
     penalty = prepared(name, 0, 1, torch.float64)
     z, s, f, y = draw(24, 1, 0, torch.float64)
     penalty.adapt(z, s, 0)
     order = torch.randperm(24, generator=torch.Generator().manual_seed(0))
-    there, back = penalty(z, s, scores=f, y=y), penalty(z[order], s[order], scores=f[order], y=y[order])
+    there, back = (
+        penalty(z, s, scores=f, y=y),
+        penalty(z[order], s[order], scores=f[order], y=y[order]),
+    )
     torch.testing.assert_close(there, back, rtol=1e-9, atol=1e-12)
 
 
@@ -153,7 +168,9 @@ def test_few_rows_and_a_collapsed_representation_give_a_finite_value_and_gradien
     slopes = torch.autograd.grad(value + 0 * (z.sum() + f.sum()), (z, f))
     assert all(torch.isfinite(x).all() for x in (value, *slopes))
     if m == 20:
-        assert value.item() <= (2e-5 if name.startswith("frem") else 1e-6)  # the root of EIPM's floor is 1e-5
+        assert value.item() <= (
+            2e-5 if name.startswith("frem") else 1e-6
+        )  # the root of EIPM's floor is 1e-5
 
 
 @every_penalty
@@ -164,7 +181,9 @@ def test_gradients_are_those_of_finite_differences(name):
     penalty.adapt(z, s, 0)
     inputs = (z.requires_grad_(), f.requires_grad_())
     # scores enter with weight 0 where a penalty does not read them
-    assert torch.autograd.gradcheck(lambda z, f: penalty(z, s, scores=f, y=y) + 0 * f.sum() + 0 * z.sum(), inputs)
+    assert torch.autograd.gradcheck(
+        lambda z, f: penalty(z, s, scores=f, y=y) + 0 * f.sum() + 0 * z.sum(), inputs
+    )
 
 
 @every_penalty
@@ -172,7 +191,13 @@ def test_wrong_shapes_raise_before_anything_is_broadcast(name):
     penalty = prepared(name, 0, 1, torch.float64)
     z, s, f, y = draw(24, 1, 0, torch.float64)
     penalty.adapt(z, s, 0)
-    bad = [(z[:, 0], s, f, y), (z[None], s, f, y), (z, s.mT, f, y), (z, s[1:], f, y), (z, torch.cat([s, s], 1), f, y)]
+    bad = [
+        (z[:, 0], s, f, y),
+        (z[None], s, f, y),
+        (z, s.mT, f, y),
+        (z, s[1:], f, y),
+        (z, torch.cat([s, s], 1), f, y),
+    ]
     bad += [(z, s, f.mT, y), (z, s, None, y)] if penalty.needs_scores else []
     bad += [(z, s, f, torch.stack([y, y], 1)), (z, s, f, None)] if penalty.needs_target else []
     for rows, attribute, scores, target in bad:
@@ -191,8 +216,12 @@ def test_a_representation_that_is_not_finite_is_not_taken_for_independence(name)
 
 EQUAL_OPPORTUNITY: dict[str, Callable[..., Penalty]] = {
     "hsic": HSIC,
-    "hsic-standardized": lambda **options: HSIC(scale_z="standardized", standardize_scores=True, **options),
-    "hsic-normalized": lambda **options: HSIC(Laplacian(1.0), scale_z="normalized", attributes="sum", **options),
+    "hsic-standardized": lambda **options: HSIC(
+        scale_z="standardized", standardize_scores=True, **options
+    ),
+    "hsic-normalized": lambda **options: HSIC(
+        Laplacian(1.0), scale_z="normalized", attributes="sum", **options
+    ),
     "eipm": EIPM,
     "gdp": GDP,
     "gdp-population": lambda **options: GDP(weighting="population", **options),
@@ -206,7 +235,9 @@ EQUAL_OPPORTUNITY: dict[str, Callable[..., Penalty]] = {
 @pytest.mark.parametrize("name", EQUAL_OPPORTUNITY)
 def test_equal_opportunity_is_the_penalty_of_the_positive_rows_and_zero_if_they_are_few(name):
     z, s, f, y = draw(40, 2, 0, torch.float64)
-    restricted, plain = (EQUAL_OPPORTUNITY[name](**options) for options in ({"condition": "positive"}, {}))
+    restricted, plain = (
+        EQUAL_OPPORTUNITY[name](**options) for options in ({"condition": "positive"}, {})
+    )
     for penalty in (restricted, plain):
         penalty.prepare(s, torch.Generator())
     kept = y == 1

@@ -13,7 +13,14 @@ from torch import Tensor, nn
 from dependence_samples import batch
 from frhsic import dependence as d
 from frhsic.dependence.grams import centered
-from frhsic.kernels import Gaussian, HalfDistance, InverseMultiquadric, Laplacian, Linear, median_bandwidth
+from frhsic.kernels import (
+    Gaussian,
+    HalfDistance,
+    InverseMultiquadric,
+    Laplacian,
+    Linear,
+    median_bandwidth,
+)
 from frhsic.penalties import (
     EIPM,
     GDP,
@@ -43,13 +50,22 @@ def by_definition(k: list[list[float]], l: list[list[float]]) -> float:
     """Mean over all i, j, a, b of K_ij (L_ij + L_ab - 2 L_ia), which is tr(KHLH) / n²."""
     n = len(k)
     rows = range(n)
-    total = sum(k[i][j] * (l[i][j] + l[a][b] - 2 * l[i][a]) for i in rows for j in rows for a in rows for b in rows)
+    total = sum(
+        k[i][j] * (l[i][j] + l[a][b] - 2 * l[i][a])
+        for i in rows
+        for j in rows
+        for a in rows
+        for b in rows
+    )
     return total / n**4
 
 
 def gaussians(x: Tensor, bandwidth: float) -> list[list[float]]:
     rows = x.double().tolist()
-    return [[math.exp(-sum((a - b) ** 2 for a, b in zip(u, v)) / (2 * bandwidth**2)) for v in rows] for u in rows]
+    return [
+        [math.exp(-sum((a - b) ** 2 for a, b in zip(u, v)) / (2 * bandwidth**2)) for v in rows]
+        for u in rows
+    ]
 
 
 def lower_median(x: Tensor) -> float:
@@ -78,7 +94,12 @@ def whitened_inner(z):
     unit = (z.double() - z.double().mean(0)) / z.double().std(0, correction=0)
     correlation = unit.T @ unit / len(z)
     d = z.shape[1]
-    return unit @ torch.linalg.inv(correlation + 0.1 * torch.eye(d, dtype=torch.float64)) @ unit.T / (2 * d)
+    return (
+        unit
+        @ torch.linalg.inv(correlation + 0.1 * torch.eye(d, dtype=torch.float64))
+        @ unit.T
+        / (2 * d)
+    )
 
 
 def test_default_is_head_plus_ten_times_linear_and_gaussian_on_whitened_z(dtype):
@@ -89,7 +110,10 @@ def test_default_is_head_plus_ten_times_linear_and_gaussian_on_whitened_z(dtype)
     inner = whitened_inner(z)
     away = inner.diagonal()[:, None] + inner.diagonal() - 2 * inner
     linear, gauss = inner.tolist(), torch.exp(-away / 2).tolist()
-    k = [[scores[i] * scores[j] + 10 * linear[i][j] + 10 * gauss[i][j] for j in range(8)] for i in range(8)]
+    k = [
+        [scores[i] * scores[j] + 10 * linear[i][j] + 10 * gauss[i][j] for j in range(8)]
+        for i in range(8)
+    ]
     expected = by_definition(k, gaussians(s, median_bandwidth(s)))
     assert penalty(z, s, scores=f).item() == approx(expected, **tolerance(dtype))
 
@@ -117,7 +141,9 @@ def test_standardised_scores_make_it_the_squared_correlation(dtype):
     unit_s = (s - s.mean()) / s.std(correction=0)
     penalty = HSIC(0 * Linear(), Linear(), scale_s=1.0, standardize_scores=True)
     correlation = torch.corrcoef(torch.cat([f, s], 1).double().mT)[0, 1]
-    assert penalty(z, unit_s, scores=f).item() == approx(correlation.item() ** 2, **tolerance(dtype))
+    assert penalty(z, unit_s, scores=f).item() == approx(
+        correlation.item() ** 2, **tolerance(dtype)
+    )
 
 
 # --- several attributes -------------------------------------------------------------------------------------------
@@ -160,14 +186,21 @@ def test_shrinking_or_growing_z_changes_nothing_where_z_is_normalised(scale, con
     at_one = penalty(z, s, y=y).item()
     assert at_one > 1e-3
     for factor in (1e-3, 0.1, 25.0, 1e4):
-        assert penalty(factor * z + 3, s, y=y).item() == approx(at_one, rel=1e-9 if dtype == torch.float64 else 2e-3)
+        assert penalty(factor * z + 3, s, y=y).item() == approx(
+            at_one, rel=1e-9 if dtype == torch.float64 else 2e-3
+        )
 
 
 def test_a_direction_cannot_hide_by_being_small_where_z_is_whitened():
     _, s, _ = batch(m=600)
     noise = torch.randn(600, 2, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    hidden = torch.cat([noise[:, :1], noise[:, :1] + 0.6 * s, noise[:, 1:]], 1)  # s is in a small difference
-    seen = {name: prepared(HSIC(Linear(), head_weight=0.0, scale_z=name), s) for name in ("standardized", "whitened")}
+    hidden = torch.cat(
+        [noise[:, :1], noise[:, :1] + 0.6 * s, noise[:, 1:]], 1
+    )  # s is in a small difference
+    seen = {
+        name: prepared(HSIC(Linear(), head_weight=0.0, scale_z=name), s)
+        for name in ("standardized", "whitened")
+    }
     assert seen["whitened"](hidden, s) > 5 * seen["standardized"](hidden, s)
 
 
@@ -189,7 +222,9 @@ def test_no_gradient_flows_through_a_refreshed_scale_and_one_row_leaves_it_alone
     z, s, _ = batch()
     z.requires_grad_()
     penalty = prepared(HSIC(scale_z="published", head_weight=0.0), s, z)
-    fixed = HSIC(scale_z=lower_median(z.detach()) + 1e-5, scale_s=median_bandwidth(s), head_weight=0.0)
+    fixed = HSIC(
+        scale_z=lower_median(z.detach()) + 1e-5, scale_s=median_bandwidth(s), head_weight=0.0
+    )
     slopes = [torch.autograd.grad(p(z, s), z)[0] for p in (penalty, fixed)]
     torch.testing.assert_close(*slopes, rtol=1e-10, atol=1e-14)
     before = penalty.scale_z_now.clone()
@@ -198,7 +233,9 @@ def test_no_gradient_flows_through_a_refreshed_scale_and_one_row_leaves_it_alone
 
 
 def test_the_published_scale_of_s_is_over_the_first_thousand_training_rows():
-    s = torch.cat([torch.rand(1000, generator=torch.Generator().manual_seed(0)), 100 * torch.rand(500)])
+    s = torch.cat(
+        [torch.rand(1000, generator=torch.Generator().manual_seed(0)), 100 * torch.rand(500)]
+    )
     penalty = prepared(HSIC.published(), s)
     assert penalty.scale_s_now.item() == approx(median_bandwidth(s[:1000]) + 1e-5, rel=1e-6)
 
@@ -222,18 +259,26 @@ def test_the_fused_inner_product_is_that_of_the_gram_matrix_with_gradients_to_se
     g = centered(Gaussian(0.3)(s, s))
     z = (z + 100).requires_grad_()
     fused, plain = gaussian_inner(z, g), (Gaussian(1.0)(z, z) * g).sum()
-    close = {"rtol": 1e-9, "atol": 1e-12} if dtype == torch.float64 else {"rtol": 1e-4, "atol": 1e-5}
+    close = (
+        {"rtol": 1e-9, "atol": 1e-12} if dtype == torch.float64 else {"rtol": 1e-4, "atol": 1e-5}
+    )
     torch.testing.assert_close(fused, plain, **close)
     slopes = [torch.autograd.grad(value, z, create_graph=True)[0] for value in (fused, plain)]
     torch.testing.assert_close(*slopes, **close)
-    torch.testing.assert_close(*[torch.autograd.grad(x.square().sum(), z)[0] for x in slopes], **close)
+    torch.testing.assert_close(
+        *[torch.autograd.grad(x.square().sum(), z)[0] for x in slopes], **close
+    )
 
 
 # --- statistics of dependence --------------------------------------------------------------------------------------
 
 
 def near(expected: float, dtype: torch.dtype) -> object:
-    return approx(expected, rel=1e-10) if dtype == torch.float64 else approx(expected, rel=1e-4, abs=1e-7)
+    return (
+        approx(expected, rel=1e-10)
+        if dtype == torch.float64
+        else approx(expected, rel=1e-4, abs=1e-7)
+    )
 
 
 @pytest.mark.parametrize("q", [1, 2])
@@ -272,13 +317,17 @@ def test_gdp_is_reg_gdp_at_equispaced_points_or_at_the_rows(dtype):
     points = np.linspace(s.min().item(), s.max().item(), 30)
     assert GDP()(z, s, scores=f).item() == near(reg_gdp(f, s, points, 0.2), dtype)
     expected = reg_gdp(f, s, s.flatten().numpy(), 0.3)
-    assert GDP(weighting="population", bandwidth=0.3)(z, s, scores=f).item() == near(expected, dtype)
+    assert GDP(weighting="population", bandwidth=0.3)(z, s, scores=f).item() == near(
+        expected, dtype
+    )
 
 
 # --- bins ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_published_binned_mmd_is_a_sum_of_squared_mean_differences_over_ten_quantile_bins(dtype):
+def test_the_published_binned_mmd_is_a_sum_of_squared_mean_differences_over_ten_quantile_bins(
+    dtype,
+):
     train = torch.rand(200, generator=torch.Generator().manual_seed(5), dtype=torch.float64) ** 2
     z, s, _ = batch(m=25, dtype=dtype)
     penalty = prepared(BinnedMMD.published(), train.to(dtype))
@@ -310,11 +359,15 @@ def labels(s: Tensor, edges: list[float]) -> Tensor:
 
 
 @pytest.mark.parametrize("case", ["one attribute", "two attributes", "four bins"])
-def test_adapt_is_adam_on_the_squared_error_or_on_the_cross_entropy_of_training_quantile_bins(case, dtype):
+def test_adapt_is_adam_on_the_squared_error_or_on_the_cross_entropy_of_training_quantile_bins(
+    case, dtype
+):
     train = torch.rand(101, 2, generator=torch.Generator().manual_seed(9), dtype=torch.float64) ** 2
     edges = train[:, 0].sort().values[[25, 50, 75]].tolist()  # exact quantiles of 101 values
     q, outputs = (2, 2) if case == "two attributes" else (1, 4 if case == "four bins" else 1)
-    penalty = prepared(BinnedAdversary(5) if case == "four bins" else Adversary(5), train[:, :q].to(dtype))
+    penalty = prepared(
+        BinnedAdversary(5) if case == "four bins" else Adversary(5), train[:, :q].to(dtype)
+    )
     network = by_torch(outputs, dtype)
 
     def loss(z: Tensor, s: Tensor) -> Tensor:
@@ -329,7 +382,9 @@ def test_adapt_is_adam_on_the_squared_error_or_on_the_cross_entropy_of_training_
         optimiser.zero_grad()
         loss(z, s).backward()
         optimiser.step()
-    for ours, theirs in zip(("weight_in", "bias_in", "weight_out", "bias_out"), network.parameters()):
+    for ours, theirs in zip(
+        ("weight_in", "bias_in", "weight_out", "bias_out"), network.parameters()
+    ):
         torch.testing.assert_close(getattr(penalty, ours), theirs.detach(), rtol=0, atol=1e-6)
     assert penalty.steps.item() == 25
     assert penalty(z, s).item() == approx(-loss(z, s).item(), rel=1e-5)
@@ -343,7 +398,9 @@ def test_binned_adversary_averages_the_cross_entropy_over_attributes(dtype):
     for c in (0, 1):
         ordered = s[:, c].sort().values  # thirds of 16 values stand at places 5 and 10
         terms.append(
-            nn.functional.cross_entropy(outputs[:, 3 * c : 3 * c + 3], labels(s[:, c], ordered[[5, 10]].tolist()))
+            nn.functional.cross_entropy(
+                outputs[:, 3 * c : 3 * c + 3], labels(s[:, c], ordered[[5, 10]].tolist())
+            )
         )
     assert penalty(z, s).item() == approx(-sum(terms).item() / 2, rel=1e-5)
 

@@ -17,7 +17,11 @@ import torch
 import xgboost
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
@@ -47,7 +51,9 @@ ROWS = FRAME.head(40)
 TREES = {"n_estimators": 3, "num_leaves": 4, "n_jobs": 1, "verbose": -1}
 
 
-def saved_and_loaded(model: Any, folder: Path, rows: Any = ROWS, s: Any = None, **given: Any) -> Any:
+def saved_and_loaded(
+    model: Any, folder: Path, rows: Any = ROWS, s: Any = None, **given: Any
+) -> Any:
     """Return a model once it is saved and loaded; all that it says of some rows comes back bit for bit."""
     save(model, folder / "model")
     again = load(folder / "model", **given)
@@ -67,7 +73,9 @@ def fitted(model: Any, X: Any = FRAME, y: Any = PAID, s: Any = AGE, **arguments:
 def closed(estimator: Any = None, **parameters: Any) -> ParityClassifier:
     """A closed form whose parts are quick to fit."""
     linear = make_pipeline(make_column_transformer((StandardScaler(), ["hours"])), Ridge())
-    return ParityClassifier(estimator, **{"attribute_estimator": linear, "cv": 2, "random_state": 0, **parameters})
+    return ParityClassifier(
+        estimator, **{"attribute_estimator": linear, "cv": 2, "random_state": 0, **parameters}
+    )
 
 
 # Networks
@@ -83,7 +91,9 @@ def test_a_classifier_comes_back_bit_for_bit(name: str, tmp_path: Path):
     assert (again.representation_rank_ < 8) == (name == "hsic") == again.has_bottleneck_
     assert again.get_params() == model.get_params()
     assert type(again.penalty_) is type(model.penalty_)
-    torch.testing.assert_close(again.penalty_.state_dict(), model.penalty_.state_dict(), rtol=0, atol=0)
+    torch.testing.assert_close(
+        again.penalty_.state_dict(), model.penalty_.state_dict(), rtol=0, atol=0
+    )
     for each in (model, again):
         each.partial_fit(X, y, sensitive_features=s)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
@@ -106,7 +116,9 @@ def test_frames_text_labels_and_several_attributes_come_back(tmp_path: Path):
 
 def test_regressors_encoders_and_models_without_attributes_come_back(tmp_path: Path):
     X, y, s = biased(60)
-    saved_and_loaded(FRHSICRegressor(**SHORT).fit(X, 50 * X[:, 1], sensitive_features=s), tmp_path, X)
+    saved_and_loaded(
+        FRHSICRegressor(**SHORT).fit(X, 50 * X[:, 1], sensitive_features=s), tmp_path, X
+    )
     encoder = saved_and_loaded(ParityEncoder(**SHORT).fit(X, sensitive_features=s), tmp_path, X)
     assert encoder.task_ == "reconstruction"
     saved_and_loaded(FRHSICClassifier(penalty_weight=0, **SHORT).fit(X, y), tmp_path, X)
@@ -156,12 +168,16 @@ def one_hot(model: Any) -> Any:
 
 
 def ordinal(model: Any) -> Any:
-    return make_pipeline(make_column_transformer((OrdinalEncoder(), ["job", "size"]), remainder="passthrough"), model)
+    return make_pipeline(
+        make_column_transformer((OrdinalEncoder(), ["job", "size"]), remainder="passthrough"), model
+    )
 
 
 CLOSED = {
     "boosted trees": closed(make_pipeline(ordinal(lightgbm.LGBMClassifier(**TREES)))),
-    "a forest": closed(ordinal(RandomForestClassifier(3)), attribute_estimator=ordinal(ExtraTreesRegressor(3))),
+    "a forest": closed(
+        ordinal(RandomForestClassifier(3)), attribute_estimator=ordinal(ExtraTreesRegressor(3))
+    ),
     "histograms": closed(ordinal(HistGradientBoostingClassifier(max_iter=3))),
     "xgboost": closed(ordinal(xgboost.XGBClassifier(n_estimators=3, n_jobs=1))),
     "decisions": closed(one_hot(LogisticRegression()), aim="decision", condition="positive"),
@@ -174,7 +190,9 @@ def test_a_closed_form_comes_back_bit_for_bit(name: str, tmp_path: Path):
     labels = PAID.astype(int) if name == "xgboost" else np.where(PAID, "high", "low")
     model = fitted(clone(CLOSED[name]), y=labels)
     again = saved_and_loaded(model, tmp_path)
-    pd.testing.assert_frame_equal(again.frontier_.to_frame(), model.frontier_.to_frame(), check_exact=True)
+    pd.testing.assert_frame_equal(
+        again.frontier_.to_frame(), model.frontier_.to_frame(), check_exact=True
+    )
     assert again.choice_ == model.choice_
     assert again.threshold_ == model.threshold_
     with warnings.catch_warnings(action="ignore"):
@@ -191,7 +209,9 @@ def test_the_default_models_of_a_table_come_back(tmp_path: Path):
 
 
 def test_regressors_several_classes_and_models_that_use_s_come_back(tmp_path: Path):
-    linear = make_pipeline(make_column_transformer((StandardScaler(), ["hours"])), LinearRegression())
+    linear = make_pipeline(
+        make_column_transformer((StandardScaler(), ["hours"])), LinearRegression()
+    )
     numbers = ParityRegressor(linear, attribute_estimator=linear, cv=2, random_state=0)
     saved_and_loaded(fitted(numbers, y=FRAME["hours"] + AGE), tmp_path)
     for given in ({"y": FRAME["job"]}, {"s": None}):
@@ -207,10 +227,14 @@ def booster() -> lightgbm.LGBMClassifier:
     return lightgbm.LGBMClassifier(**TREES).fit(frame.astype({"job": "category"}), paid)
 
 
-def test_a_frozen_booster_with_categories_comes_back(booster: lightgbm.LGBMClassifier, tmp_path: Path):
+def test_a_frozen_booster_with_categories_comes_back(
+    booster: lightgbm.LGBMClassifier, tmp_path: Path
+):
     frame = FRAME.astype({"job": "category"})
     model = fitted(closed(FrozenEstimator(booster)), X=frame)
-    again = saved_and_loaded(model, tmp_path, frame.iloc[5:6])  # the file knows categories from training
+    again = saved_and_loaded(
+        model, tmp_path, frame.iloc[5:6]
+    )  # the file knows categories from training
     assert again.models_ == [again.estimator]
     assert isinstance(again.estimator, FrozenEstimator)
 
@@ -249,9 +273,12 @@ def test_a_coupling_hands_out_the_same_rows_once_it_is_loaded(tmp_path: Path):
             "years": np.nan_to_num(age) + rng.normal(size=900),
             "job": pd.Categorical(rng.choice(["a", "b"], 900), ["a", "b", "never"]),
             "town": rng.choice(["A", "B", None], 900),
-            "since": pd.Timestamp("2020-01-01", tz="UTC") + pd.to_timedelta(rng.integers(0, 500, 900), unit="D"),
+            "since": pd.Timestamp("2020-01-01", tz="UTC")
+            + pd.to_timedelta(rng.integers(0, 500, 900), unit="D"),
             "size": pd.Categorical(rng.integers(1, 4, 900), ordered=True),
-            "rooms": pd.array(np.where(rng.random(900) < 0.1, None, rng.integers(1, 5, 900)), dtype="Int64"),
+            "rooms": pd.array(
+                np.where(rng.random(900) < 0.1, None, rng.integers(1, 5, 900)), dtype="Int64"
+            ),
         }
     )
     means = BoostedMeans(n_estimators=10, n_jobs=1)
@@ -263,11 +290,18 @@ def test_a_coupling_hands_out_the_same_rows_once_it_is_loaded(tmp_path: Path):
     assert file_bytes(again) == file_bytes(model)
     public = X[:600][~model.pool_], age[:600][~model.pool_]
     # those that were drawn before, few others, a table, and the fitted rows
-    for rows, s in ((X[600:620], age[600:620]), (X[620:640], age[620:640]), (X[640:], age[640:]), public):
+    for rows, s in (
+        (X[600:620], age[600:620]),
+        (X[620:640], age[620:640]),
+        (X[640:], age[640:]),
+        public,
+    ):
         pd.testing.assert_frame_equal(
             again.transform(rows, sensitive_features=s), model.transform(rows, sensitive_features=s)
         )
-    pd.testing.assert_frame_equal(again.transform(X[600:620], sensitive_features=age[600:620]), first)
+    pd.testing.assert_frame_equal(
+        again.transform(X[600:620], sensitive_features=age[600:620]), first
+    )
 
 
 def test_a_file_that_is_not_there_is_said_to_be_so(tmp_path: Path):
@@ -305,7 +339,9 @@ class Covariance(Penalty):
 
 def test_an_encoder_and_a_penalty_of_one_s_own_are_passed_again(tmp_path: Path):
     X, y, s = biased(60)
-    model = FRHSICClassifier(Covariance(), **{**SHORT, "encoder": Own}).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(Covariance(), **{**SHORT, "encoder": Own}).fit(
+        X, y, sensitive_features=s
+    )
     path = tmp_path / "model"
     save(model, path)
     own: dict[str, Any] = {"encoder": Own, "penalty": Covariance()}
@@ -336,7 +372,9 @@ class Weighted(Covariance):
 def test_parameters_of_a_penalty_of_one_s_own_come_back(tmp_path: Path):
     X, y, s = biased(60)
     model = FRHSICClassifier(Weighted((3.0,)), **SHORT).fit(X, y, sensitive_features=s)
-    assert saved_and_loaded(model, tmp_path, X, penalty=Weighted()).penalty_.weights.tolist() == [3.0]
+    assert saved_and_loaded(model, tmp_path, X, penalty=Weighted()).penalty_.weights.tolist() == [
+        3.0
+    ]
     with pytest.raises(ValueError, match="size mismatch for weights"):
         load(tmp_path / "model", penalty=Weighted((1.0, 2.0)))
 
@@ -345,4 +383,6 @@ def test_numbers_of_other_libraries_and_infinities_are_written_as_numbers():
     assert to_json(np.float32(0.5)) == 0.5
     assert to_json(torch.tensor([2.5])) == 2.5
     values = np.array([[np.inf, np.nan], [-np.inf, 0.1 + 0.2]])
-    np.testing.assert_array_equal(from_json(json.loads(json.dumps(to_json(values), allow_nan=False))), values)
+    np.testing.assert_array_equal(
+        from_json(json.loads(json.dumps(to_json(values), allow_nan=False))), values
+    )

@@ -54,7 +54,9 @@ def test_the_r2_of_a_probe_on_held_out_rows_is_that_of_its_definition():
     slope, level = np.polyfit(z[train, 0], s[train], 1)
     residual = s[test] - slope * z[test, 0] - level
     expected = 1 - residual.var() / s[test].var()
-    assert held_out_r2("linear", z[train, :1], s[train], z[test, :1], s[test]) == pytest.approx(expected, abs=0.01)
+    assert held_out_r2("linear", z[train, :1], s[train], z[test, :1], s[test]) == pytest.approx(
+        expected, abs=0.01
+    )
 
 
 def test_scores_of_a_head_for_numbers_come_from_fits_that_have_not_seen_their_rows():
@@ -72,7 +74,9 @@ def test_scores_of_a_head_come_from_fits_that_have_not_seen_their_group(binary):
     people = np.repeat(np.arange(60), 6)
     z, y = rng.normal(size=(60, 40))[people], rng.normal(size=60)[people]
     y = (y > 0).astype(float) if binary else y
-    assert np.corrcoef(cross_fitted_scores(z, y), y)[0, 1] > 0.6  # the same person is in other folds
+    assert (
+        np.corrcoef(cross_fitted_scores(z, y), y)[0, 1] > 0.6
+    )  # the same person is in other folds
     assert abs(np.corrcoef(cross_fitted_scores(z, y, groups=people), y)[0, 1]) < 0.4
 
 
@@ -85,7 +89,10 @@ def test_scores_of_a_head_take_fewer_groups_than_folds():
 def test_a_constant_attribute_is_refused():
     x, constant = np.linspace(-1, 1, 50), np.zeros(50)
     sums = probe_sums(x[:, None], np.column_stack([constant, x]), np.arange(50) % 5)
-    for call in (lambda: probe(x[:, None], constant, "linear"), lambda: linear_probe_of_sums(sums, 1, [0], 1)):
+    for call in (
+        lambda: probe(x[:, None], constant, "linear"),
+        lambda: linear_probe_of_sums(sums, 1, [0], 1),
+    ):
         with pytest.raises(ValueError, match="constant"):
             call()
 
@@ -96,7 +103,9 @@ def calibration_by_pairs(scores, y, bins):
         r = (y - scores)[bins == b]
         n = len(r)
         if n > 1:
-            total += n * sum(r[i] * r[j] for i in range(n) for j in range(n) if i != j) / (n * (n - 1))
+            total += (
+                n * sum(r[i] * r[j] for i in range(n) for j in range(n) if i != j) / (n * (n - 1))
+            )
     return float(np.sqrt(max(0.0, total / len(y))))
 
 

@@ -35,11 +35,15 @@ def test_hat_functions_of_an_attribute_sum_to_one_and_two_are_above_zero_in_a_ro
 def test_residuals_do_not_change_under_increasing_maps_of_an_attribute():
     rng = np.random.default_rng(1)
     s, x = rng.normal(size=(300, 2)), rng.normal(size=(300, 3))
-    np.testing.assert_allclose(residuals(x, s), residuals(x, np.column_stack([np.exp(s[:, 0]), s[:, 1] ** 3])))
+    np.testing.assert_allclose(
+        residuals(x, s), residuals(x, np.column_stack([np.exp(s[:, 0]), s[:, 1] ** 3]))
+    )
 
 
 @pytest.mark.parametrize("levels", [2, 3, 12])
-def test_residuals_of_an_attribute_with_few_levels_are_deviations_from_the_mean_of_each(levels: int):
+def test_residuals_of_an_attribute_with_few_levels_are_deviations_from_the_mean_of_each(
+    levels: int,
+):
     rng = np.random.default_rng(2)
     s = rng.integers(0, levels, size=400).astype(float)
     s[:200] = 0  # half of the rows share one value
@@ -50,7 +54,11 @@ def test_residuals_of_an_attribute_with_few_levels_are_deviations_from_the_mean_
 
 def test_residuals_are_uncorrelated_with_the_basis_under_the_weights_of_the_rows():
     rng = np.random.default_rng(3)
-    s, x, weight = rng.exponential(size=(250, 2)), rng.normal(size=(250, 3)), rng.uniform(0, 2, size=250)
+    s, x, weight = (
+        rng.exponential(size=(250, 2)),
+        rng.normal(size=(250, 3)),
+        rng.uniform(0, 2, size=250),
+    )
     left = residuals(x, s, weight)
     np.testing.assert_allclose((weight[:, None] * rank_hats(s)).T @ left, 0, atol=1e-9)
     np.testing.assert_allclose(weight @ left, 0, atol=1e-9)
@@ -83,7 +91,11 @@ def test_one_target_is_not_broadcast_over_the_columns():
     assert data.y is not None
     fleets = [
         trained(TrainingData(data.x, y, data.s), [Member(0.0)], task=task, epochs=2, device="cpu")
-        for y, task in ((data.y, "regression"), (data.y, "reconstruction"), (data.y[..., None], "reconstruction"))
+        for y, task in (
+            (data.y, "regression"),
+            (data.y, "reconstruction"),
+            (data.y[..., None], "reconstruction"),
+        )
     ]
     for fleet in fleets:
         torch.testing.assert_close(fleet.history.task_loss, fleets[0].history.task_loss)
@@ -122,7 +134,9 @@ def test_without_penalty_the_loss_is_what_the_rows_do_not_tell_of_the_residuals(
 )
 @pytest.mark.parametrize("x", [np.zeros((120, 1)), np.arange(120.0)[:, None], np.eye(120)[:, :3]])
 def test_any_attribute_and_any_columns_give_a_finite_representation(x: np.ndarray, s: np.ndarray):
-    penalty = HSIC(scale_s=0.5, head_weight=0.0)  # the median distance of a zero-inflated attribute is 0
+    penalty = HSIC(
+        scale_s=0.5, head_weight=0.0
+    )  # the median distance of a zero-inflated attribute is 0
     model = ParityEncoder(penalty, **quick(epochs=2)).fit(x, sensitive_features=s)
     assert np.isfinite(model.transform(x)).all()
     assert model.loss_curve_[-1] < 2

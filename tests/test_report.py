@@ -80,7 +80,11 @@ def with_curve(result: Audit, curve: Curve) -> Audit:
 
 
 def test_the_first_page_has_no_symbol_no_acronym_and_a_picture(audited: Audit):
-    for report in (Report(audited), samples.full(), Report(replace(audited, limits=(), quality=(), context=Context()))):
+    for report in (
+        Report(audited),
+        samples.full(),
+        Report(replace(audited, limits=(), quality=(), context=Context())),
+    ):
         shown = text_of(render(report))
         assert re.findall(r"\b[A-Z]{2,}\w*|[λ²=≤≥×|σ]|E\[|p-value|quantile|kernel", shown) == []
         assert 'data-figure="first"' in render(report).partition('id="finding"')[0]
@@ -94,13 +98,21 @@ def numbers_in(shown: str) -> list[str]:
 def known_numbers(report: Report) -> set[str]:
     """Every number that the first page of a report may show, from the audits alone."""
     result, rows = report.audit, report.audit.rows
-    values, shares, whole = [], [], [rows.used, rows.given, rows.dropped, 1000, len(words.warnings(result))]
+    values, shares, whole = (
+        [],
+        [],
+        [rows.used, rows.given, rows.dropped, 1000, len(words.warnings(result))],
+    )
     for check in result.limits:
         values += [check.value, check.interval.low, check.interval.high, check.limit]
         values += [1000 * value for value in values[-4:]]
         shares += [check.share or 0]
         if check.reference is not None:
-            values += [check.reference.value, check.reference.interval.low, check.reference.interval.high]
+            values += [
+                check.reference.value,
+                check.reference.interval.low,
+                check.reference.interval.high,
+            ]
     for attribute in result.attributes:
         for population in (attribute.all_rows, attribute.positives):
             gap = population["gdp"]
@@ -108,14 +120,32 @@ def known_numbers(report: Report) -> set[str]:
         curve, decisions = (attribute.all_rows.curves[key] for key in ("gdp", "decision_gdp"))
         trusted = [i for i in range(len(curve.grid)) if not curve.sparse[i]]
         sure = [i for i in trusted if not curve.low[i] <= curve.overall <= curve.high[i]]
-        for i in {worst_group(curve), *([max(sure, key=lambda i: abs(curve.mean[i] - curve.overall))] if sure else [])}:
+        for i in {
+            worst_group(curve),
+            *([max(sure, key=lambda i: abs(curve.mean[i] - curve.overall))] if sure else []),
+        }:
             values += [curve.mean[i], curve.start[i], curve.end[i], curve.overall]
-            shares += [abs(x - curve.overall) / curve.overall for x in (curve.mean[i], curve.low[i], curve.high[i])]
-            whole += [curve.rows[i], *(1000 * x for x in (curve.mean[i], curve.overall, decisions.mean[i]))]
+            shares += [
+                abs(x - curve.overall) / curve.overall
+                for x in (curve.mean[i], curve.low[i], curve.high[i])
+            ]
+            whole += [
+                curve.rows[i],
+                *(1000 * x for x in (curve.mean[i], curve.overall, decisions.mean[i])),
+            ]
             whole += [abs(round(1000 * curve.mean[i]) - round(1000 * curve.overall))]
-        low, mean, high = ([each[i] for i in trusted] for each in (decisions.low, decisions.mean, decisions.high))
-        shares += [min(mean) / max(mean), max(min(low), 0) / max(high), min(min(high) / max(low), 1)]
-        whole += [1000 * decisions.overall, sum(rows for rows, sparse in zip(curve.rows, curve.sparse) if sparse)]
+        low, mean, high = (
+            [each[i] for i in trusted] for each in (decisions.low, decisions.mean, decisions.high)
+        )
+        shares += [
+            min(mean) / max(mean),
+            max(min(low), 0) / max(high),
+            min(min(high) / max(low), 1),
+        ]
+        whole += [
+            1000 * decisions.overall,
+            sum(rows for rows, sparse in zip(curve.rows, curve.sparse) if sparse),
+        ]
     values += [value for change in result.drift for value in (change.before, change.after)]
     before = () if report.before is None else report.before.quality
     for one in (*result.quality, *before):
@@ -127,10 +157,18 @@ def known_numbers(report: Report) -> set[str]:
     if report.tradeoff is not None:
         gap, limit = report.tradeoff.after.gaps[0], report.tradeoff.limits[0]
         free = report.tradeoff.before.gaps[0], report.tradeoff.points[0].gaps[0]
-        values += [gap.value, gap.low, gap.high, limit, *(x for one in free for x in (one.value, one.low, one.high))]
+        values += [
+            gap.value,
+            gap.low,
+            gap.high,
+            limit,
+            *(x for one in free for x in (one.value, one.low, one.high)),
+        ]
         values += [1000 * x for x in (gap.value, gap.high, float(f"{limit:.3g}"))] + [20.0]
     written = [*vars(result.context).values(), stated(result.subject.threshold)]
-    known = {form(x) for x in values for form in (figure, plain, stated)} | {percent(x) for x in shares}
+    known = {form(x) for x in values for form in (figure, plain, stated)} | {
+        percent(x) for x in shares
+    }
     return known | {f"{x:,.0f}" for x in whole} | set(numbers_in(" ".join(map(str, written))))
 
 
@@ -147,9 +185,13 @@ def test_every_number_of_the_whole_first_page_is_one_of_the_audit(audited: Audit
     assert len(numbers_in(shown)) > 40
     assert set(numbers_in(shown)) - known_numbers(report) == set()
     curve = audited["age"].all_rows.curves["gdp"]
-    false = replace(curve, mean=tuple(0.97 * mean for mean in curve.mean), overall=0.97 * curve.overall)
+    false = replace(
+        curve, mean=tuple(0.97 * mean for mean in curve.mean), overall=0.97 * curve.overall
+    )
     other = text_of(render(with_curve(audited, false)))
-    assert set(numbers_in(other)) - known_numbers(Report(audited)) != set()  # a false number would be noticed
+    assert (
+        set(numbers_in(other)) - known_numbers(Report(audited)) != set()
+    )  # a false number would be noticed
 
 
 def test_the_worst_gap_is_the_largest_that_can_be_trusted_and_may_be_chance(audited: Audit):
@@ -162,13 +204,16 @@ def test_the_worst_gap_is_the_largest_that_can_be_trusted_and_may_be_chance(audi
     lines = lines_of(with_curve(samples.audit(), wide), "How large")
     assert "That may be chance" in lines[0]
     assert lines[1] == "At no value of age is there a gap that chance could not explain."
-    strict = replace(samples.audit(), subject=replace(samples.SUBJECT, confidence=0.999))  # the gap has p = 0.0033
+    strict = replace(
+        samples.audit(), subject=replace(samples.SUBJECT, confidence=0.999)
+    )  # the gap has p = 0.0033
     assert "more than chance" in lines_of(samples.audit(), "How large")[0]
     assert "That may be chance" in lines_of(strict, "How large")[0]
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "start"), [(0.01, 0.02, "Yes. "), (0.04, 0.06, "That is not shown. "), (0.06, 0.07, "No. ")]
+    ("low", "high", "start"),
+    [(0.01, 0.02, "Yes. "), (0.04, 0.06, "That is not shown. "), (0.06, 0.07, "No. ")],
 )
 def test_a_limit_is_said_to_be_kept_by_its_interval(low: float, high: float, start: str):
     check = LimitCheck("age", "gdp", "all", 0.05, (low + high) / 2, Interval(low, high, 0.9, ""))
@@ -187,28 +232,46 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_answered(aim: str):
     for share, start in ((0.5, "Yes. "), (1.0, "That is not shown. "), (2.0, "No. ")):
         gap = Gap(share * limit, 0.8 * share * limit, 1.2 * share * limit)
         after = replace(tradeoff.after, gaps=(gap,))
-        assert lines_of(Report(result, tradeoff=replace(tradeoff, after=after)), title)[0].startswith(start)
-    share = lines_of(Report(result, tradeoff=tradeoff), title)[-1]  # the limit is a share of the first of these
+        assert lines_of(Report(result, tradeoff=replace(tradeoff, after=after)), title)[
+            0
+        ].startswith(start)
+    share = lines_of(Report(result, tradeoff=tradeoff), title)[
+        -1
+    ]  # the limit is a share of the first of these
     fit, here = (figure(point.gaps[0].value) for point in (tradeoff.points[0], tradeoff.before))
-    assert share == f"The limit is 20 % of {fit}, the gap in the fit; on these rows the gap without a limit is {here}."
+    assert (
+        share
+        == f"The limit is 20 % of {fit}, the gap in the fit; on these rows the gap without a limit is {here}."
+    )
     absolute = replace(tradeoff, asked=("0.04",), limits=(0.04,))
-    assert not any("in the fit" in line for line in lines_of(Report(result, tradeoff=absolute), title))
+    assert not any(
+        "in the fit" in line for line in lines_of(Report(result, tradeoff=absolute), title)
+    )
     trust = " ".join(lines_of(Report(result, tradeoff=absolute), "Can this be trusted?"))
     assert "The limit of 0.04 did not have to change the model." in trust
     least = replace(tradeoff, asked=("0",), limits=(0.0,))
-    assert lines_of(Report(result, tradeoff=least), title)[0].startswith("The limit of 0 asks for the least gap")
+    assert lines_of(Report(result, tradeoff=least), title)[0].startswith(
+        "The limit of 0 asks for the least gap"
+    )
     free = Report(result, tradeoff=replace(tradeoff, asked=("none",), limits=(None,)))
     assert lines_of(free, title)[0].startswith("No limit was stated")
 
 
 def test_accuracy_is_shown_only_where_a_constant_cannot_shine():
-    quality = (Quality("accuracy", 0.94, 0.97), Quality("auc", 0.6, 0.5, 0.01), Quality("log_loss", 0.1, 0.12))
+    quality = (
+        Quality("accuracy", 0.94, 0.97),
+        Quality("auc", 0.6, 0.5, 0.01),
+        Quality("log_loss", 0.1, 0.12),
+    )
     for rate, count in ((0.03, 1), (0.4, 2)):
         subject = replace(samples.SUBJECT, base_rate=Number("base_rate", rate, 100))
         report = Report(replace(samples.audit(), quality=quality, subject=subject))
         assert len(list(quality_rows(report))) == count
     poor = replace(samples.audit(), quality=(Quality("auc", 0.51, 0.5, 0.01),))
-    assert any("not shown to order people better than chance" in line for line in lines_of(poor, "How good"))
+    assert any(
+        "not shown to order people better than chance" in line
+        for line in lines_of(poor, "How good")
+    )
     good = replace(samples.audit(), quality=(Quality("auc", 0.6, 0.5, 0.01),))
     assert not any("not shown" in line for line in lines_of(good, "How good"))
 
@@ -229,7 +292,9 @@ def test_a_representation_without_scores_has_no_worst_group():
     population = replace(age.all_rows, numbers=age.all_rows.numbers[2:], curves={}, contrasts=())
     attributes = (replace(age, all_rows=population, positives=None),)
     bare = replace(samples.audit(), subject=Subject("z_*", dimensions=4), attributes=attributes)
-    assert lines_of(bare, "How large") == ("There is no score whose mean could be followed along age.",)
+    assert lines_of(bare, "How large") == (
+        "There is no score whose mean could be followed along age.",
+    )
     assert "first" not in re.findall(r'data-figure="(\w+)"', render(bare))
 
 
@@ -240,7 +305,10 @@ def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence
     """A p-value of 0.03 is significant at 5 % and not at 1 %, in every sentence that speaks of chance."""
     assert set(words.SENTENCES) == set(words.LABELS)
     usual = samples.audit()
-    numbers = tuple(replace(n, pvalue=0.03) if n.pvalue is not None else n for n in usual["age"].all_rows.numbers)
+    numbers = tuple(
+        replace(n, pvalue=0.03) if n.pvalue is not None else n
+        for n in usual["age"].all_rows.numbers
+    )
     attribute = replace(usual["age"], all_rows=replace(usual["age"].all_rows, numbers=numbers))
     usual = replace(usual, attributes=(attribute,))
     strict = replace(usual, subject=replace(usual.subject, confidence=0.99))
@@ -291,8 +359,13 @@ def test_the_column_that_knows_the_attribute_carries_it():
     assert carried["job"] == pytest.approx(one.gap, abs=3 * one.columns[0].standard_error)
     assert carried["home"] == pytest.approx(0, abs=1e-12)
     assert abs(carried["debt"]) < 0.3 * one.gap
-    assert driver_sentence(one).startswith("Most of the gap along age reaches the score through job")
-    assert drivers(lambda rows, _: rows[:, 0], np.zeros((50, 41)), age[:50, None], ["age"], QUICK) == ()
+    assert driver_sentence(one).startswith(
+        "Most of the gap along age reaches the score through job"
+    )
+    assert (
+        drivers(lambda rows, _: rows[:, 0], np.zeros((50, 41)), age[:50, None], ["age"], QUICK)
+        == ()
+    )
 
 
 def test_most_is_said_of_more_than_half_and_more_than_chance():
@@ -301,7 +374,9 @@ def test_most_is_said_of_more_than_half_and_more_than_chance():
     for seed in range(40):
         random = np.random.default_rng(seed)
         s = random.standard_normal(300)
-        X = np.column_stack([s * (seed % 2), s * (seed % 2), random.standard_normal((300, 2))[:, 0]])
+        X = np.column_stack(
+            [s * (seed % 2), s * (seed % 2), random.standard_normal((300, 2))[:, 0]]
+        )
         X += random.standard_normal(X.shape)
         (one,) = drivers(lambda rows, _: rows.sum(axis=1), X, s[:, None], ["s"], QUICK)
         said += driver_sentence(one).startswith("Most")
@@ -315,7 +390,9 @@ def test_a_shift_is_the_mean_change_of_each_group():
     curve = shifts(0.01 * (age - age.mean()), age[:, None], ["age"], 0.95)["age"]
     inside = (age >= curve.start[0]) & (age <= curve.end[0])
     assert curve.mean[0] == pytest.approx(0.01 * (age[inside].mean() - age.mean()))
-    assert shift_sentence("age", curve).startswith(f"The limit raised scores most at age from {plain(curve.start[-1])}")
+    assert shift_sentence("age", curve).startswith(
+        f"The limit raised scores most at age from {plain(curve.start[-1])}"
+    )
     still = shifts(np.zeros(600), age[:, None], ["age"], 0.95)["age"]
     assert shift_sentence("age", still).startswith("The limit is not seen to change")
 
@@ -325,38 +402,65 @@ def test_a_shift_is_the_mean_change_of_each_group():
 
 def test_the_summary_tells_gap_loss_and_those_who_are_foreseen():
     rates = [
-        tuple(Quality(f"{kind}_positive_rate", share, 0.0) for kind, share in zip(("true", "false"), shares))
+        tuple(
+            Quality(f"{kind}_positive_rate", share, 0.0)
+            for kind, share in zip(("true", "false"), shares)
+        )
         for shares in ((0.62, 0.1), (0.42, 0.3))
     ]
     before, after = (replace(samples.audit("age"), quality=quality) for quality in rates)
     tradeoff = samples.tradeoff()
     report = Report(after, before=before, tradeoff=tradeoff)
-    for value in (tradeoff.before.gaps[0].value, tradeoff.after.gaps[0].value, tradeoff.after.performance, 0.55):
+    for value in (
+        tradeoff.before.gaps[0].value,
+        tradeoff.after.gaps[0].value,
+        tradeoff.after.performance,
+        0.55,
+    ):
         assert figure(value) in summary(report)
-    assert re.search(r"of 1,000.*“income”, 420 .*\(620 .*, 300 .*\(100 ", summary(report), re.IGNORECASE)
+    assert re.search(
+        r"of 1,000.*“income”, 420 .*\(620 .*, 300 .*\(100 ", summary(report), re.IGNORECASE
+    )
     assert "foreseen" not in summary(replace(report, before=after))  # nothing changed
     turned = replace(tradeoff, before=tradeoff.after, after=tradeoff.before)
-    assert "does not lower the gap of mean scores along age" in summary(replace(report, tradeoff=turned))
+    assert "does not lower the gap of mean scores along age" in summary(
+        replace(report, tradeoff=turned)
+    )
     small = (Gap(0.0065, 0.0, 0.022),)
     here = replace(tradeoff, before=replace(tradeoff.before, gaps=small, pvalues=(0.4,)))
-    assert not any("no gap" in line for line in needed_lines(replace(report, tradeoff=here)))  # the fit shows one
-    nothing = replace(here, points=(replace(tradeoff.points[0], pvalues=(0.3,)), *tradeoff.points[1:]))
+    assert not any(
+        "no gap" in line for line in needed_lines(replace(report, tradeoff=here))
+    )  # the fit shows one
+    nothing = replace(
+        here, points=(replace(tradeoff.points[0], pvalues=(0.3,)), *tradeoff.points[1:])
+    )
     assert "no gap is seen" in needed_lines(replace(report, tradeoff=nothing))[-1]
     assert not any("no gap" in line for line in needed_lines(report))
 
 
 def test_the_cost_is_said_of_right_predictions_and_pairs_and_may_be_chance():
     def judged(errors: float, lost: float = 0.0) -> Audit:
-        quality = (Quality("accuracy", 0.8 - lost, 0.6, 0.01), Quality("auc", 0.8 + 0.12 * lost, 0.5, 0.01))
+        quality = (
+            Quality("accuracy", 0.8 - lost, 0.6, 0.01),
+            Quality("auc", 0.8 + 0.12 * lost, 0.5, 0.01),
+        )
         result = samples.audit("age")
         rows = result["age"].all_rows
-        rows = replace(rows, numbers=(*rows.numbers, samples.number("error_gdp", errors, width=0.01)))
+        rows = replace(
+            rows, numbers=(*rows.numbers, samples.number("error_gdp", errors, width=0.01))
+        )
         return replace(result, quality=quality, attributes=(replace(result["age"], all_rows=rows),))
 
     def cost(before: float, after: float) -> tuple[str, ...]:
         changes = (Quality("accuracy", -0.05, 0.0, 0.02), Quality("auc", 0.006, 0.0, 0.004))
-        more = {"tradeoff": samples.tradeoff(), "shifts": {"age": samples.curve()}, "changes": changes}
-        return lines_of(Report(judged(after, 0.05), before=judged(before), **more), "What did it cost")
+        more = {
+            "tradeoff": samples.tradeoff(),
+            "shifts": {"age": samples.curve()},
+            "changes": changes,
+        }
+        return lines_of(
+            Report(judged(after, 0.05), before=judged(before), **more), "What did it cost"
+        )
 
     lines = cost(0.078, 0.11)
     assert lines[0] == (
@@ -364,7 +468,9 @@ def test_the_cost_is_said_of_right_predictions_and_pairs_and_may_be_chance():
         "may be chance."
     )
     assert lines[1].startswith(shift_sentence("age", samples.curve()))
-    assert lines[1].endswith("The average gap of wrong decisions along age goes from 0.0780 to 0.110.")
+    assert lines[1].endswith(
+        "The average gap of wrong decisions along age goes from 0.0780 to 0.110."
+    )
     assert cost(0.1, 0.11)[1].endswith(" to 0.110, which may be chance.")
     assert "wrong decisions" not in cost(0.1, 0.09)[1]
 
@@ -382,12 +488,23 @@ def test_every_trade_off_stands_in_the_table_with_all_its_digits():
 
 def test_before_and_after_pairs_measures_by_name_and_not_by_place():
     after, before = samples.audit("age", strength=0.5), samples.audit("age", "hours")
-    turned = replace(before.attributes[0].all_rows, numbers=before.attributes[0].all_rows.numbers[::-1])
-    before = replace(before, attributes=(replace(before.attributes[0], all_rows=turned), before.attributes[1]))
+    turned = replace(
+        before.attributes[0].all_rows, numbers=before.attributes[0].all_rows.numbers[::-1]
+    )
+    before = replace(
+        before, attributes=(replace(before.attributes[0], all_rows=turned), before.attributes[1])
+    )
     shown = render(Report(after, before=before))
-    section = shown[shown.index('<section id="compared"') : shown.index('<section id="attribute-1"')]
-    old, new = (re.findall(f'data-label="{side}" data-value="(.*?)"', section) for side in ("Before", "After"))
-    assert [float(value) for value in old] == [one.value for one in before["age"].all_rows.numbers[::-1]]
+    section = shown[
+        shown.index('<section id="compared"') : shown.index('<section id="attribute-1"')
+    ]
+    old, new = (
+        re.findall(f'data-label="{side}" data-value="(.*?)"', section)
+        for side in ("Before", "After")
+    )
+    assert [float(value) for value in old] == [
+        one.value for one in before["age"].all_rows.numbers[::-1]
+    ]
     assert [float(value) for value in new] == [one.value for one in after["age"].all_rows.numbers]
 
 
@@ -395,7 +512,11 @@ def test_before_and_after_pairs_measures_by_name_and_not_by_place():
 
 
 def embedded(shown: str) -> dict:
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', shown, re.DOTALL).group(1))
+    return json.loads(
+        re.search(
+            r'<script type="application/json" id="data">(.*?)</script>', shown, re.DOTALL
+        ).group(1)
+    )
 
 
 def test_the_page_holds_the_report_and_gives_it_back_exactly():
@@ -407,7 +528,10 @@ def test_the_page_holds_the_report_and_gives_it_back_exactly():
     assert Report.from_dict(embedded(render(samples.audit()))).tradeoff is None
     for number in report.audit.attributes[0].all_rows.numbers:
         assert f'data-value="{number.value}"' in shown
-        assert html.escape(unbroken(words.sentence(number, report.audit.subject, "age")), quote=False) in shown
+        assert (
+            html.escape(unbroken(words.sentence(number, report.audit.subject, "age")), quote=False)
+            in shown
+        )
     with pytest.raises(TypeError, match="pass what"):
         render({})
 
@@ -416,7 +540,9 @@ def test_the_page_names_no_other_host_and_its_policy_admits_its_own_script():
     shown = render(samples.full())
     addresses = set(re.findall(r"(?:https?:)?//[A-Za-z0-9.-]+\.[a-z]{2,}[^\s\"'`]*", shown))
     assert addresses == {"http://www.w3.org/2000/svg"}  # a namespace, never fetched
-    assert not re.search(r"<(?:link|img|iframe|object|embed|base)\b|\bsrc=|@import|url\(['\"]?[a-z]", shown)
+    assert not re.search(
+        r"<(?:link|img|iframe|object|embed|base)\b|\bsrc=|@import|url\(['\"]?[a-z]", shown
+    )
     policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', shown).group(1))
     assert policy.startswith("default-src 'none'")
     for element, directive in (("style", "style-src"), ("script", "script-src")):
@@ -464,7 +590,9 @@ def test_the_first_page_fits_on_one_sheet_of_a4(audited: Audit, tmp_path):
     if not any(map(shutil.which, page.BROWSERS)) or shutil.which("pdftotext") is None:
         pytest.skip("no browser that prints, or no pdftotext, is on the PATH")
     printed = write(audited, tmp_path / "report.pdf")
-    pages = subprocess.run(["pdftotext", str(printed), "-"], capture_output=True, check=True, text=True).stdout
+    pages = subprocess.run(
+        ["pdftotext", str(printed), "-"], capture_output=True, check=True, text=True
+    ).stdout
     first, second, *_ = pages.split("\f")
     assert "Signature" in first
     assert "The evidence" in second

@@ -21,7 +21,14 @@ from frhsic.report.words import label
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("few_trees")]
 
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+]
 FLAGS += ["--disable-background-networking", "--disable-component-update"]
 SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desktop": (1360, 900)}
 
@@ -29,7 +36,9 @@ SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desktop": (1360, 900)}
 @pytest.fixture(scope="module")
 def browser():
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    found = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
+    found = next(
+        (p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None
+    )
     if found is None:
         pytest.skip("no chromium found; on Debian: apt-get install chromium")
     with playwright.sync_playwright() as driver:
@@ -56,13 +65,19 @@ def visit(browser, tmp_path):
     def open_(report, size="desktop", scheme="light", **options):
         target = write(report, tmp_path / f"report{len(contexts)}.html")
         context = browser.new_context(
-            viewport=dict(zip(("width", "height"), SIZES[size])), color_scheme=scheme, accept_downloads=True, **options
+            viewport=dict(zip(("width", "height"), SIZES[size])),
+            color_scheme=scheme,
+            accept_downloads=True,
+            **options,
         )
         context.set_default_timeout(15_000)
         contexts.append(context)
         visit = Opened(context.new_page())
         opened.append(visit)
-        visit.page.on("console", lambda m: visit.problems.append(m.text) if m.type in ("error", "warning") else None)
+        visit.page.on(
+            "console",
+            lambda m: visit.problems.append(m.text) if m.type in ("error", "warning") else None,
+        )
         visit.page.on("pageerror", lambda error: visit.problems.append(str(error)))
         visit.page.on("request", lambda request: visit.requests.append(request.url))
         visit.page.goto(target.as_uri())
@@ -95,7 +110,9 @@ def test_a_report_of_data_opens_without_error_request_or_violation(visit):
     page = visit(report, reduced_motion="reduce").page
     attribute = report.audit.attributes[0]
     assert page.locator("[data-figure=first] .line").count() >= 1
-    assert page.locator("[data-figure=curve] .histogram rect").count() == len(attribute.histogram.counts)
+    assert page.locator("[data-figure=curve] .histogram rect").count() == len(
+        attribute.histogram.counts
+    )
     assert page.locator("[data-figure=along] .line").count() >= 3
     rows = download(page, table(page, f"Measures for {attribute.name}"))
     rows += download(page, table(page, f"Probes for {attribute.name}"))[1:]
@@ -116,9 +133,13 @@ def test_the_curve_of_a_skewed_attribute_fills_the_frame_and_its_band_is_inside(
         text = figure.locator(shape).first.get_attribute("d")
         return np.array([pair.split() for pair in re.split("[MLZ]", text) if pair], dtype=float)
 
-    left, right = (float(figure.locator("line.axis").first.get_attribute(name)) for name in ("x1", "x2"))
+    left, right = (
+        float(figure.locator("line.axis").first.get_attribute(name)) for name in ("x1", "x2")
+    )
     line = drawn(".line")[:, 0]
-    assert len(line) == len(result["income"].all_rows.curves["gdp"].grid) + 2  # outer groups go on to their ends
+    assert (
+        len(line) == len(result["income"].all_rows.curves["gdp"].grid) + 2
+    )  # outer groups go on to their ends
     assert (line[0], line[-1]) == pytest.approx((left, right), abs=1)
     assert line[-2] > left + (right - left) / 3  # else the last group alone would fill the frame
     assert drawn(".band")[:, 1].min() >= 22  # where the frame begins
@@ -150,11 +171,17 @@ def axe_violations(page, **options):
     runner = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
     )
-    found = runner.Axe().run(page, options={"resultTypes": ["violations"], **options}).response["violations"]
+    found = (
+        runner.Axe()
+        .run(page, options={"resultTypes": ["violations"], **options})
+        .response["violations"]
+    )
     return [(v["id"], v["impact"], [n["html"][:120] for n in v["nodes"]][:3]) for v in found]
 
 
-@pytest.mark.parametrize(("size", "scheme"), [("phone", "light"), ("tablet", "dark"), ("desktop", "light")])
+@pytest.mark.parametrize(
+    ("size", "scheme"), [("phone", "light"), ("tablet", "dark"), ("desktop", "light")]
+)
 def test_no_accessibility_violation_and_no_sideways_scroll(visit, size, scheme):
     page = visit(samples.full(), size, scheme, reduced_motion="reduce").page
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
@@ -166,7 +193,9 @@ def test_no_accessibility_violation_and_no_sideways_scroll(visit, size, scheme):
 def test_the_trade_offs_are_drawn_where_they_lie_and_read_by_the_keyboard(visit):
     page, tradeoff = visit(samples.full(), reduced_motion="reduce").page, samples.full().tradeoff
     bodies = page.locator("[data-figure=tradeoff] .point .body").all()
-    pixels = np.array([[float(body.get_attribute(name)) for name in ("cx", "cy")] for body in bodies])
+    pixels = np.array(
+        [[float(body.get_attribute(name)) for name in ("cx", "cy")] for body in bodies]
+    )
     values = np.array([[point.gaps[0].value, point.performance] for point in tradeoff.points])
     for k, sign in ((0, 1), (1, -1)):  # pixels are an affine image of the values
         slope, offset = np.polyfit(values[:, k], pixels[:, k], 1)
@@ -176,14 +205,22 @@ def test_the_trade_offs_are_drawn_where_they_lie_and_read_by_the_keyboard(visit)
     assert page.locator("[data-figure=tradeoff] .own").count() == 2
     page.locator("[data-figure=tradeoff] .plot").focus()
     page.keyboard.press("End")
-    assert page.locator("[data-figure=tradeoff] .sr").inner_text().startswith("no limit. Log loss 0.310.")
+    assert (
+        page.locator("[data-figure=tradeoff] .sr")
+        .inner_text()
+        .startswith("no limit. Log loss 0.310.")
+    )
 
 
 def test_the_keyboard_zooms_and_a_column_sorts(visit):
     page = visit(samples.full()).page
 
     def ticks():
-        texts = page.locator("[data-figure=curve] svg").first.locator("text[text-anchor=middle]").all_text_contents()
+        texts = (
+            page.locator("[data-figure=curve] svg")
+            .first.locator("text[text-anchor=middle]")
+            .all_text_contents()
+        )
         return [float(text) for text in texts]
 
     whole = ticks()
@@ -214,9 +251,13 @@ def download(page, holder):
 def test_the_csv_holds_every_digit_of_the_python_numbers(visit):
     page = visit(samples.full()).page
     rows = download(page, table(page, "Measures for age"))
-    numbers = [n for n in samples.full().audit["age"].all_rows.numbers if not n.key.startswith("probe_")]
+    numbers = [
+        n for n in samples.full().audit["age"].all_rows.numbers if not n.key.startswith("probe_")
+    ]
     assert rows[0][:2] == ["Measure", "Value"]
-    assert [(row[0], float(row[1])) for row in rows[1:]] == [(label(n.key), n.value) for n in numbers]
+    assert [(row[0], float(row[1])) for row in rows[1:]] == [
+        (label(n.key), n.value) for n in numbers
+    ]
     assert rows[1][2] == f"{numbers[0].interval.low} to {numbers[0].interval.high}"
 
 

@@ -57,7 +57,14 @@ def test_in_a_table_with_types_text_stays_text_unless_it_is_dates():
     assert learned("1", "2", decimal=None) == "text"
     assert learned("NA", "cook", decimal=None) == "text"
     assert learned("31.05.2024", "01.06.2024", decimal=None) == "date"
-    frame = pd.DataFrame({"a": pd.Categorical([3, 1]), "b": [1, 2], "c": pd.to_timedelta([1, 2], "D"), "d": [True] * 2})
+    frame = pd.DataFrame(
+        {
+            "a": pd.Categorical([3, 1]),
+            "b": [1, 2],
+            "c": pd.to_timedelta([1, 2], "D"),
+            "d": [True] * 2,
+        }
+    )
     frame = frame.assign(e=pd.date_range("2020", periods=2))
     schema = Schema.learn(frame)
     assert list(schema.kinds.values()) == ["category", "number", "duration", "boolean", "date"]
@@ -83,7 +90,14 @@ def test_dates_in_every_form_are_the_same_days(form):
 def test_how_dates_are_read_is_told(tmp_path):
     rng, n = np.random.default_rng(0), 60
     days = [f"{rng.integers(1, 13):02d}/{rng.integers(1, 13):02d}/2024" for _ in range(n)]
-    frame = pd.DataFrame({"when": days, "age": rng.integers(20, 60, n), "x": rng.normal(size=n), "y": np.arange(n) % 2})
+    frame = pd.DataFrame(
+        {
+            "when": days,
+            "age": rng.integers(20, 60, n),
+            "x": rng.normal(size=n),
+            "y": np.arange(n) % 2,
+        }
+    )
     frame.to_csv(tmp_path / "t.csv", index=False)
     data = read_training_table(TableFile.open(tmp_path / "t.csv"), ColumnRoles("y", ("age",)))
     assert data.notes[0].startswith("'when' is read as a date: month, day, year; write it as")
@@ -94,7 +108,12 @@ def test_how_dates_are_read_is_told(tmp_path):
     ):
         frame["when"] = pd.date_range("2024-01-20", periods=n).strftime(form)
         frame.to_csv(tmp_path / "t.csv", index=False)
-        assert read_training_table(TableFile.open(tmp_path / "t.csv"), ColumnRoles("y", ("age",))).notes == notes
+        assert (
+            read_training_table(
+                TableFile.open(tmp_path / "t.csv"), ColumnRoles("y", ("age",))
+            ).notes
+            == notes
+        )
 
 
 def test_every_mark_is_a_missing_number_and_a_decimal_sign_is_one_sign():
@@ -103,7 +122,9 @@ def test_every_mark_is_a_missing_number_and_a_decimal_sign_is_one_sign():
     assert values.iloc[0] == 2.25
     assert values.iloc[1:].isna().all()
     for cell in ("1.234", "1.234,5", "a lot"):
-        with pytest.raises(ValueError, match=f"held numbers in training; it holds '{cell}', first in row 2"):
+        with pytest.raises(
+            ValueError, match=f"held numbers in training; it holds '{cell}', first in row 2"
+        ):
             schema(pd.DataFrame({"x": ["1", cell]}))
     assert schema(pd.DataFrame({"x": ["1.234"]}), ".")["x"].tolist() == [1.234]
 
@@ -114,7 +135,9 @@ def test_values_that_no_training_row_has_are_counted_and_named():
     assert schema.unseen(new) == {"job": {"COOK": 2, "7.0": 1}}
     assert schema(new)["job"].tolist()[:3] == ["cook", "COOK", "COOK"]
     assert schema(new)["job"].isna().tolist() == [False, False, False, True, True, False]
-    assert schema(pd.DataFrame({"job": [7.0]}))["job"].tolist() == ["7"]  # a file whose columns have types
+    assert schema(pd.DataFrame({"job": [7.0]}))["job"].tolist() == [
+        "7"
+    ]  # a file whose columns have types
 
 
 def test_a_schema_survives_json_and_a_forged_one_is_refused():
@@ -132,7 +155,11 @@ def test_a_schema_survives_json_and_a_forged_one_is_refused():
 def messy(n: int, seed: int = 0) -> pd.DataFrame:
     """A table as people have it, every cell as text: codes, decimal commas, dates, marks, identifiers, levels."""
     rng = np.random.default_rng(seed)
-    x, age, code = rng.normal(size=n), rng.integers(20, 70, n), rng.choice(["007", "012", "7", "A12", "NA", ""], n)
+    x, age, code = (
+        rng.normal(size=n),
+        rng.integers(20, 70, n),
+        rng.choice(["007", "012", "7", "A12", "NA", ""], n),
+    )
     day = pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D")
     number = [f"{value:.5g}".replace(".", ",") for value in x]
     ids = ["{:06d}", "{:d}", "1234567890123{:06d}", "NA", " {:d}", 'a";{:d}']
@@ -198,7 +225,11 @@ def test_a_score_does_not_depend_on_the_other_rows(served, name, tmp_path):
     for part, rows in kept.items():
         alone = predicted(served / name, write(frame[rows], tmp_path / f"{part}.csv"))
         assert alone == [row for row, keep in zip(whole, rows) if keep], part
-    latin = predicted(served / name, write(frame, tmp_path / "latin.csv", encoding="cp1252"), "read as Windows-1252")
+    latin = predicted(
+        served / name,
+        write(frame, tmp_path / "latin.csv", encoding="cp1252"),
+        "read as Windows-1252",
+    )
     assert latin == whole
 
 
@@ -209,7 +240,9 @@ def test_shuffled_split_and_joined_files_have_the_same_scores(served, tmp_path):
         order = rng.permutation(np.r_[np.arange(60), rng.integers(0, 60, 20)])
         for rows in np.split(order, [3, 30]):
             part = frame.iloc[rows][rng.permutation(frame.columns)]
-            assert predicted(served / name, write(part, tmp_path / "p.csv")) == [whole[i] for i in rows]
+            assert predicted(served / name, write(part, tmp_path / "p.csv")) == [
+                whole[i] for i in rows
+            ]
 
 
 def test_groups_and_codes_of_a_long_file_are_those_of_one_table(tmp_path, monkeypatch):
@@ -218,10 +251,16 @@ def test_groups_and_codes_of_a_long_file_are_those_of_one_table(tmp_path, monkey
     rng, n = np.random.default_rng(0), 400
     person = np.array([f"{i:03d}" for i in rng.integers(0, 40, n)])
     code = np.where(np.arange(n) < 200, "007", "A12")
-    frame = pd.DataFrame({"person": person, "code": code, "age": rng.integers(20, 60, n), "x": rng.normal(size=n)})
-    frame = frame.assign(y=rng.integers(0, 2, n), person=np.where(np.arange(n) >= 300, "Z1", person))
+    frame = pd.DataFrame(
+        {"person": person, "code": code, "age": rng.integers(20, 60, n), "x": rng.normal(size=n)}
+    )
+    frame = frame.assign(
+        y=rng.integers(0, 2, n), person=np.where(np.arange(n) >= 300, "Z1", person)
+    )
     frame.to_csv(tmp_path / "t.csv", index=False)
-    data = read_training_table(TableFile.open(tmp_path / "t.csv"), ColumnRoles("y", ("age",), groups="person"))
+    data = read_training_table(
+        TableFile.open(tmp_path / "t.csv"), ColumnRoles("y", ("age",), groups="person")
+    )
     assert set(data.X["code"]) == {"007", "A12"}
     assert data.groups.tolist() == frame["person"].tolist()
     train, test = data.split(0.3, 0)
@@ -232,7 +271,9 @@ def test_kept_columns_are_written_as_they_are(served, tmp_path):
     ids = ["000001", "NA", "12345678901234567890", "1e5", " x", "", "1.10"]
     frame = messy(len(ids)).assign(id=ids)
     assert [row[0] for row in predicted(served / "closed", write(frame, tmp_path / "t.csv"))] == ids
-    frame[FEATURES].assign(id=pd.array([2**62 + 1, None] + [7] * 5, "Int64")).to_parquet(tmp_path / "t.parquet")
+    frame[FEATURES].assign(id=pd.array([2**62 + 1, None] + [7] * 5, "Int64")).to_parquet(
+        tmp_path / "t.parquet"
+    )
     out = predicted(served / "closed", tmp_path / "t.parquet")
     assert [row[0] for row in out[:3]] == [str(2**62 + 1), "", "7"]
 
@@ -250,7 +291,9 @@ def test_in_python_text_dates_are_dates_and_columns_keep_their_places():
         model.predict_proba(pd.DataFrame({1: day, 0: X[0]}))
 
 
-CELL = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n", exclude_categories=["Cs"]), max_size=8)
+CELL = st.text(
+    st.characters(codec="utf-8", exclude_characters="\0\r\n", exclude_categories=["Cs"]), max_size=8
+)
 
 
 @settings(max_examples=25, deadline=None)
@@ -269,7 +312,9 @@ def test_a_model_with_categories_of_numbers_is_served_from_text(tmp_path):
     save(model, tmp_path / "model")
     X.assign(id="a").to_csv(tmp_path / "t.csv", index=False)
     scores = predicted(tmp_path / "model", tmp_path / "t.csv")
-    np.testing.assert_allclose([float(row[1]) for row in scores], load(tmp_path / "model").predict_proba(X)[:, 1])
+    np.testing.assert_allclose(
+        [float(row[1]) for row in scores], load(tmp_path / "model").predict_proba(X)[:, 1]
+    )
 
 
 def test_masked_values_are_missing_and_a_lazy_frame_is_a_table():
@@ -283,7 +328,9 @@ def test_masked_values_are_missing_and_a_lazy_frame_is_a_table():
     assert np.array_equal(model.fit(masked, y, sensitive_features=s).predict_proba(X), expected)
     frame = pytest.importorskip("polars").DataFrame({"a": X[:, 0], "b": X[:, 1]})
     expected = model.fit(frame.to_pandas(), y, sensitive_features=s).predict_proba(frame)
-    assert np.array_equal(model.fit(frame.lazy(), y, sensitive_features=s).predict_proba(frame.lazy()), expected)
+    assert np.array_equal(
+        model.fit(frame.lazy(), y, sensitive_features=s).predict_proba(frame.lazy()), expected
+    )
     with pytest.raises(TypeError, match="dates"):
         model.fit(X, y, sensitive_features=pd.date_range("2020", periods=n))
 
@@ -305,7 +352,17 @@ def test_in_python_too_a_score_does_not_depend_on_the_other_rows(aim):
 @pytest.mark.parametrize("command", ["predict", "audit"])
 def test_levels_that_no_training_row_has_are_counted_once(served, tmp_path, command):
     table = write(messy(80).assign(job="KOCH"), tmp_path / "t.csv")
-    audit = ["audit", str(table), "-s", "age", "--model", str(served / "network"), "--max-rows", "100", "--json"]
+    audit = [
+        "audit",
+        str(table),
+        "-s",
+        "age",
+        "--model",
+        str(served / "network"),
+        "--max-rows",
+        "100",
+        "--json",
+    ]
     predict = ["predict", str(served / "closed"), str(table), "-o", str(tmp_path / "s.csv")]
     result = run(app, audit if command == "audit" else predict)
     assert result.exit_code == 0, result.output

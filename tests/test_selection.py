@@ -26,7 +26,9 @@ def credit(n: int, seed: int = 0, rate: float = 0.06) -> tuple[np.ndarray, np.nd
     rng = np.random.default_rng(seed)
     age = np.round(rng.gamma(6, 4, size=n) + 18)
     income = np.exp(rng.normal(10 + 0.02 * (age - 42), 0.6))
-    debt = np.where(rng.random(n) < 0.4, 0.0, rng.exponential(0.5, size=n))  # in incomes, often none
+    debt = np.where(
+        rng.random(n) < 0.4, 0.0, rng.exponential(0.5, size=n)
+    )  # in incomes, often none
     X = np.column_stack([np.log(income), debt, rng.normal(size=n)])
     risk = 2 * debt - X[:, 0] - 0.02 * age + rng.logistic(scale=1.2, size=n)
     return X, (risk > np.quantile(risk, 1 - rate)).astype(int), age
@@ -38,13 +40,21 @@ class Mixed(ClassifierMixin, BaseEstimator):
     def __init__(self, penalty_weight: float = 1.0) -> None:
         self.penalty_weight = penalty_weight
 
-    def fit(self, X: Any, y: Any, sensitive_features: Any = None, sample_weight: Any = None) -> Mixed:
+    def fit(
+        self, X: Any, y: Any, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> Mixed:
         self.model_ = LogisticRegression().fit(X, y, sample_weight=sample_weight)
-        self.classes_, self.rate_, self.rows_ = self.model_.classes_, float(np.mean(y == self.model_.classes_[1])), X
+        self.classes_, self.rate_, self.rows_ = (
+            self.model_.classes_,
+            float(np.mean(y == self.model_.classes_[1])),
+            X,
+        )
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        p = self.rate_ + (self.model_.predict_proba(X)[:, 1] - self.rate_) / (1 + self.penalty_weight)
+        p = self.rate_ + (self.model_.predict_proba(X)[:, 1] - self.rate_) / (
+            1 + self.penalty_weight
+        )
         return np.column_stack([1 - p, p])
 
     def predict(self, X: Any) -> np.ndarray:
@@ -66,7 +76,12 @@ class MixedRegressor(RegressorMixin, BaseEstimator):
 
 
 def candidate(
-    weight: float, performance: float, gap: float, hsic: float = 0.1, pvalue: float = 0.0, gain: float = 1.0
+    weight: float,
+    performance: float,
+    gap: float,
+    hsic: float = 0.1,
+    pvalue: float = 0.0,
+    gain: float = 1.0,
 ) -> Candidate:
     return Candidate(weight, performance, gain, gap, gap + 0.01, hsic, hsic + 0.01, pvalue)
 
@@ -101,12 +116,17 @@ def test_a_rule_admits_and_takes_what_it_describes(rule: Rule, admitted: list[bo
 
 
 def test_a_weight_that_keeps_a_limit_by_luck_does_not_count_where_a_larger_one_misses_it():
-    uneven = [candidate(weight, 0.9, gap) for weight, gap in ((0, 0.3), (1, 0.05), (10, 0.2), (100, 0.04))]
+    uneven = [
+        candidate(weight, 0.9, gap) for weight, gap in ((0, 0.3), (1, 0.05), (10, 0.2), (100, 0.04))
+    ]
     assert Rule("gdp", 0.1).choose(uneven) == ([NO, NO, NO, YES], 3)
     equal = [candidate(0, 0.9, 0.2), candidate(1, 0.9, 0.1)]
     assert Rule("gdp", 0.5).choose(equal)[1] == 1  # of equal performances the least gap
     without = [replace(one, gain=np.nan) for one in GRID]
-    assert Rule("gain", 0.8).choose(without) == ([NO] * 4, 1)  # no gain to keep: the best performance
+    assert Rule("gain", 0.8).choose(without) == (
+        [NO] * 4,
+        1,
+    )  # no gain to keep: the best performance
 
 
 @pytest.mark.parametrize(
@@ -125,29 +145,44 @@ def test_a_rule_may_be_a_number_or_a_text(text: Any, rule: Rule):
 def chosen() -> Selection:
     X, y, s = biased(1500)
     model = FRHSICClassifier("hsic", **quick(epochs=15))
-    return select_weight(model, X, y, sensitive_features=s, rule=0.1, weights=[1.0, 10.0, 100.0], random_state=3)
+    return select_weight(
+        model, X, y, sensitive_features=s, rule=0.1, weights=[1.0, 10.0, 100.0], random_state=3
+    )
 
 
 def test_each_number_is_that_of_the_validation_rows(chosen: Selection):
     assert [c.weight for c in chosen.candidates] == [0.0, 1.0, 10.0, 100.0]
     X, y, s = biased(1500)
-    _, X_check, y_train, y_check, _, s_check = train_test_split(X, y, s, test_size=0.2, random_state=3)
+    _, X_check, y_train, y_check, _, s_check = train_test_split(
+        X, y, s, test_size=0.2, random_state=3
+    )
     taken = next(c for c in chosen.candidates if c.weight == chosen.weight)
-    scores, base = (model.predict_proba(X_check)[:, 1] for model in (chosen.estimator, chosen.models[0]))
+    scores, base = (
+        model.predict_proba(X_check)[:, 1] for model in (chosen.estimator, chosen.models[0])
+    )
     gap = gdp(scores, s_check, confidence=0.9, random_state=3)
     constant = log_loss(y_check, np.full(300, y_train.mean()))
     assert taken.performance == pytest.approx(-log_loss(y_check, scores))
-    assert taken.gain == pytest.approx((constant - log_loss(y_check, scores)) / (constant - log_loss(y_check, base)))
+    assert taken.gain == pytest.approx(
+        (constant - log_loss(y_check, scores)) / (constant - log_loss(y_check, base))
+    )
     assert taken.gdp == pytest.approx(gap.value)
     assert taken.gdp_upper == pytest.approx(gap.interval[1] if gap.trusted else gap.bound)
-    assert taken.pvalue == pytest.approx(gamma_test(chosen.estimator.transform(X_check), s_check).pvalue)
+    assert taken.pvalue == pytest.approx(
+        gamma_test(chosen.estimator.transform(X_check), s_check).pvalue
+    )
 
 
-def test_the_chosen_model_keeps_the_target_and_others_that_do_have_no_better_performance(chosen: Selection):
+def test_the_chosen_model_keeps_the_target_and_others_that_do_have_no_better_performance(
+    chosen: Selection,
+):
     assert chosen.satisfied
     table = chosen.to_frame()
     assert table["chosen"].sum() == 1
-    assert table.loc[table["chosen"], "performance"].item() == table[table["accepted"]]["performance"].max()
+    assert (
+        table.loc[table["chosen"], "performance"].item()
+        == table[table["accepted"]]["performance"].max()
+    )
     assert (table[table["accepted"]]["gdp_upper"] <= 0.1).all()
     assert chosen.estimator.penalty_weight == chosen.weight
     assert [p.weight for p in chosen.frontier.of("penalised")] == [1.0, 10.0, 100.0]
@@ -192,7 +227,10 @@ def test_a_target_is_missed_no_more_often_than_its_confidence_says_for_a_smooth_
         u, noise = rng.random(800), 0.3 * rng.normal(size=800)
         bounds = [gdp(a * (u - 0.5) + noise, u, confidence=0.9, resamples=99) for a in sizes]
         uppers = [b.interval[1] if b.trusted else b.bound for b in bounds]
-        path = [Candidate(float(k), -float(k), 1.0, 0.0, upper, 0.0, 0.0, 1.0) for k, upper in enumerate(uppers)]
+        path = [
+            Candidate(float(k), -float(k), 1.0, 0.0, upper, 0.0, 0.0, 1.0)
+            for k, upper in enumerate(uppers)
+        ]
         admitted, at = Rule("gdp", limit).choose(path)
         missed += admitted[at] and at <= 2
     assert missed / 400 < 0.05 + 4 * 0.011
@@ -203,9 +241,13 @@ def test_a_limit_on_hsic_is_one_on_what_the_rule_looks_at(of: Any):
     X, y, s = biased(200)
     rows = {"sensitive_features": s[:100], "validation": (X[100:], y[100:], s[100:])}
     model = FRHSICClassifier(**quick(epochs=2))
-    result = select_weight(model, X[:100], y[:100], rule=Rule("hsic", 1.0, of=of), weights=[1.0], **rows)
+    result = select_weight(
+        model, X[:100], y[:100], rule=Rule("hsic", 1.0, of=of), weights=[1.0], **rows
+    )
     fitted = result.estimator
-    seen = fitted.transform(X[100:]) if of == "representation" else fitted.predict_proba(X[100:])[:, 1]
+    seen = (
+        fitted.transform(X[100:]) if of == "representation" else fitted.predict_proba(X[100:])[:, 1]
+    )
     test = gamma_test(seen, s[100:], epsilon=1.0)
     taken = next(c for c in result.candidates if c.weight == result.weight)
     assert taken.hsic == pytest.approx(test.statistic)
@@ -229,14 +271,24 @@ def test_a_regressor_with_two_attributes_is_measured_by_the_worst():
 
 @pytest.mark.parametrize(
     ("rule", "scoring"),
-    [(None, None), (0.05, "accuracy"), (1e-4, None), ("gain >= 0.99", "neg_brier_score"), ("p > 0.05", None)],
+    [
+        (None, None),
+        (0.05, "accuracy"),
+        (1e-4, None),
+        ("gain >= 0.99", "neg_brier_score"),
+        ("p > 0.05", None),
+    ],
 )
 def test_no_rule_is_content_with_a_model_that_hardly_beats_the_constant(rule: Any, scoring: Any):
     X, y, age = credit(1500)
     with warnings.catch_warnings(record=True, action="always") as caught:
-        result = select_weight(Mixed(), X, y, sensitive_features=age, rule=rule, scoring=scoring, weights=[1, 30, 1e4])
+        result = select_weight(
+            Mixed(), X, y, sensitive_features=age, rule=rule, scoring=scoring, weights=[1, 30, 1e4]
+        )
     taken = next(c for c in result.candidates if c.weight == result.weight)
-    assert any(issubclass(one.category, LowGainWarning) for one in caught) == (not taken.gain >= 0.25)
+    assert any(issubclass(one.category, LowGainWarning) for one in caught) == (
+        not taken.gain >= 0.25
+    )
     assert not result.satisfied or taken.gain >= 0.25
 
 
@@ -255,10 +307,14 @@ def test_the_gain_does_not_change_with_the_unit_of_y():
     rng = np.random.default_rng(2)
     X, s = rng.normal(size=(200, 2)), rng.normal(size=200)
     results = [
-        select_weight(MixedRegressor(), X, y, sensitive_features=s, weights=[1, 5], rule="gain >= 1%")
+        select_weight(
+            MixedRegressor(), X, y, sensitive_features=s, weights=[1, 5], rule="gain >= 1%"
+        )
         for y in (X[:, 0] + s, 1000 - 7 * (X[:, 0] + s))
     ]
-    assert [c.gain for c in results[0].candidates] == pytest.approx([c.gain for c in results[1].candidates])
+    assert [c.gain for c in results[0].candidates] == pytest.approx(
+        [c.gain for c in results[1].candidates]
+    )
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -266,14 +322,19 @@ def test_the_gain_does_not_change_with_the_unit_of_y():
     ("scoring", "value"),
     [
         ("roc_auc", lambda y, p: roc_auc_score(y, p)),
-        (lambda model, X, y: float((model.predict(X) == y).sum()), lambda y, p: ((p > 0.5) == y).sum()),
+        (
+            lambda model, X, y: float((model.predict(X) == y).sum()),
+            lambda y, p: ((p > 0.5) == y).sum(),
+        ),
     ],
 )
 def test_any_scorer_is_taken(scoring: Any, value: Any):
     X, y, age = credit(600)
     rows = {"sensitive_features": age, "validation": (X, y, age)}
     result = select_weight(Mixed(), X, y, scoring=scoring, weights=[1.0], **rows)
-    assert result.candidates[1].performance == pytest.approx(value(y, result.models[1].predict_proba(X)[:, 1]))
+    assert result.candidates[1].performance == pytest.approx(
+        value(y, result.models[1].predict_proba(X)[:, 1])
+    )
 
 
 # groups
@@ -299,11 +360,18 @@ def test_groups_are_trained_on_or_chosen_on_and_bounds_count_them():
     scores = result.models[1].predict_proba(X[held])[:, 1]
     gap = gdp(scores, age[held], groups=persons[held], confidence=0.9)
     once = np.unique(persons[held], return_index=True)[1]
-    for validation, rows in ((0.2, slice(None)), ((X[held], y[held], age[held], persons[held]), ~held)):
+    for validation, rows in (
+        (0.2, slice(None)),
+        ((X[held], y[held], age[held], persons[held]), ~held),
+    ):
         kept = {"sensitive_features": age[rows], "groups": persons[rows], "validation": validation}
         again = select_weight(Grouped(), X[rows], y[rows], weights=[0.5], **kept)
-        assert again.candidates[1].gdp_upper == pytest.approx(gap.interval[1] if gap.trusted else gap.bound)
-        assert again.candidates[1].pvalue == pytest.approx(gamma_test(scores[once], age[held][once]).pvalue)
+        assert again.candidates[1].gdp_upper == pytest.approx(
+            gap.interval[1] if gap.trusted else gap.bound
+        )
+        assert again.candidates[1].pvalue == pytest.approx(
+            gamma_test(scores[once], age[held][once]).pvalue
+        )
 
 
 def test_a_collapsed_representation_counts_as_independent():
@@ -313,7 +381,13 @@ def test_a_collapsed_representation_counts_as_independent():
 
     X, y, s = biased(100)
     result = select_weight(
-        Constant(**quick()), X, y, sensitive_features=s, rule="p > 0.05", weights=[1.0], validation=0.5
+        Constant(**quick()),
+        X,
+        y,
+        sensitive_features=s,
+        rule="p > 0.05",
+        weights=[1.0],
+        validation=0.5,
     )
     assert (result.weight, result.candidates[0].pvalue) == (0, 1)
 
@@ -338,11 +412,18 @@ RULES = {
         (Mixed(), {"validation": "first"}, ValueError, "a share of the rows"),
         (Mixed(), {"validation": (X40, Y40)}, ValueError, "a share of the rows"),
         (Mixed(), {"validation": 1.5}, ValueError, "1.5"),
-        (Mixed(), {"validation": (X40, Y40, S40), "groups": np.arange(40)}, ValueError, "fourth part"),
+        (
+            Mixed(),
+            {"validation": (X40, Y40, S40), "groups": np.arange(40)},
+            ValueError,
+            "fourth part",
+        ),
         (Mixed(), {"sensitive_features": None}, ValueError, "no dependence to choose by"),
         (Mixed(), {"scoring": r2_score}, ValueError, "scoring"),
     ],
 )
-def test_bad_input_is_refused(estimator: Any, changes: dict[str, Any], error: type[Exception], message: str):
+def test_bad_input_is_refused(
+    estimator: Any, changes: dict[str, Any], error: type[Exception], message: str
+):
     with pytest.raises(error, match=message):
         select_weight(estimator, X40, Y40, **{"sensitive_features": S40} | changes)

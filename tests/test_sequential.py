@@ -54,7 +54,9 @@ def stream(seed, batches, rows, effect, *, tied=False):
 @pytest.mark.parametrize("tied", [False, True])
 def test_false_alarms_over_a_stream_with_a_look_after_each_batch_are_at_most_the_level(tied):
     tests = [stream(seed, 20, 12, 0.0, tied=tied) for seed in range(60)]
-    assert sum(test.rejected for test in tests) <= 9  # 3 expected at most; P(more than 9) = .001 at a level of .05
+    assert (
+        sum(test.rejected for test in tests) <= 9
+    )  # 3 expected at most; P(more than 9) = .001 at a level of .05
     assert np.mean([min(test.history) for test in tests]) < 1
 
 
@@ -76,19 +78,26 @@ def test_a_spread_that_follows_s_is_found():
 def test_increasing_maps_change_nothing():
     batches = np.random.default_rng(0).normal(size=(3, 2, 30))
     mapped = [(np.exp(f), s**3) for f, s in batches]
-    assert fed(batches, SequentialTest(random_state=0)).history == fed(mapped, SequentialTest(random_state=0)).history
+    assert (
+        fed(batches, SequentialTest(random_state=0)).history
+        == fed(mapped, SequentialTest(random_state=0)).history
+    )
 
 
 def test_the_direction_is_the_sum_of_the_means_of_earlier_batches():
     rng = np.random.default_rng(0)
     batches = [rng.normal(size=(2, rows)) for rows in (5, 20, 11)]
     test = fed(batches, SequentialTest(resamples=9, random_state=0))
-    means = [sequential._waves(f[:, None]).T @ sequential._waves(s[:, None]) / len(f) for f, s in batches]
+    means = [
+        sequential._waves(f[:, None]).T @ sequential._waves(s[:, None]) / len(f) for f, s in batches
+    ]
     assert test._direction == approx(sum(means))
 
 
 def test_batches_without_information_leave_the_evalue():
-    test = SequentialTest(random_state=0).update([1.0], [2.0]).update([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])
+    test = (
+        SequentialTest(random_state=0).update([1.0], [2.0]).update([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])
+    )
     test.update([1.0, 2.0, 3.0], [5.0, 5.0, 5.0])
     assert test.history == (1.0, 1.0, 1.0)
     assert test.n == 7

@@ -21,13 +21,19 @@ pytestmark = pytest.mark.usefixtures("few_trees")
 
 
 def both(groups=None, order=None, share=0.2, seed=0):
-    return held_out_rows(len(groups if order is None else order), share, seed=seed, groups=groups, order=order)
+    return held_out_rows(
+        len(groups if order is None else order), share, seed=seed, groups=groups, order=order
+    )
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5])
 @pytest.mark.parametrize("sizes", [[1] * 100, list(range(1, 41)), [300] + [1] * 50])
-def test_no_group_is_in_two_parts_and_the_part_is_as_near_to_its_share_as_whole_groups_allow(sizes, share):
-    groups = np.random.default_rng(0).permutation(np.repeat([f"g{i}" for i in range(len(sizes))], sizes))
+def test_no_group_is_in_two_parts_and_the_part_is_as_near_to_its_share_as_whole_groups_allow(
+    sizes, share
+):
+    groups = np.random.default_rng(0).permutation(
+        np.repeat([f"g{i}" for i in range(len(sizes))], sizes)
+    )
     fit, held = both(groups, share=share)
     assert sorted([*fit, *held]) == list(range(len(groups)))
     assert not set(groups[fit]) & set(groups[held])
@@ -66,13 +72,19 @@ def test_every_row_held_out_is_later_than_every_other(keys):
 def test_with_groups_and_order_the_rows_held_out_are_later_and_of_other_groups(rows):
     rng = np.random.default_rng(0)
     group = rng.integers(0, 100, 1000)
-    day = group // 2 + rng.integers(0, 9, 1000) if rows == "of few days" else rng.integers(0, 365, 1000)
+    day = (
+        group // 2 + rng.integers(0, 9, 1000)
+        if rows == "of few days"
+        else rng.integers(0, 365, 1000)
+    )
     fit, held = both(group, day)
     assert day[fit].max() < day[held].min()
     assert not set(group[fit]) & set(group[held])
     assert len(held) >= (100 if rows == "of few days" else 20)
     assert len(fit) > 500
-    later = day >= day[held].min()  # each group without earlier rows is held out with all of its rows
+    later = (
+        day >= day[held].min()
+    )  # each group without earlier rows is held out with all of its rows
     new = set(group[later]) - set(group[~later])
     assert new <= set(group[held])
 
@@ -143,10 +155,14 @@ def test_train_splits_by_a_column_and_reports_on_its_last_part(tmp_path, option,
     result = CliRunner().invoke(app, asked)
     assert result.exit_code == 0, result.output
     report = Report.from_dict(json.loads(result.stdout)["report"])
-    rows = read(path, drop=(other,), **{"groups": column} if column == "person" else {"order": column})
+    rows = read(
+        path, drop=(other,), **{"groups": column} if column == "person" else {"order": column}
+    )
     _, test = rows.split(0.2, 0)
     assert report.audit.rows.used == len(test) == 60
-    expected = log_loss(rows.y[test], load(tmp_path / "model").predict_proba(rows.X.iloc[test])[:, 1])
+    expected = log_loss(
+        rows.y[test], load(tmp_path / "model").predict_proba(rows.X.iloc[test])[:, 1]
+    )
     assert report.tradeoff.after.performance == pytest.approx(expected, rel=1e-9)
 
 

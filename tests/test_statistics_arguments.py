@@ -60,17 +60,27 @@ def parameters(name):
 
 def call(name, **arguments):
     given = {key: GIVEN[key] for key, one in parameters(name).items() if one.default is one.empty}
-    given |= {key: value for key, value in {"random_state": 3, "anchors": 30}.items() if key in parameters(name)}
+    given |= {
+        key: value
+        for key, value in {"random_state": 3, "anchors": 30}.items()
+        if key in parameters(name)
+    }
     return STATISTICS[name](**(given | arguments))
 
 
 def rows_of(name, change):
     """What the statistic is given for each row, changed."""
-    return {key: change(value) for key, value in GIVEN.items() if key in parameters(name) and np.ndim(value)}
+    return {
+        key: change(value)
+        for key, value in GIVEN.items()
+        if key in parameters(name) and np.ndim(value)
+    }
 
 
 def few(name):
-    return {key: 49 for key in ("resamples", "permutations", "bootstrap") if key in parameters(name)}
+    return {
+        key: 49 for key in ("resamples", "permutations", "bootstrap") if key in parameters(name)
+    }
 
 
 @every
@@ -102,16 +112,26 @@ def test_a_default_device_does_not_matter(name):
 def test_where_keeps_rows(name):
     kept = np.arange(40) % 3 > 0
     options = few(name) | ({"anchors": 20} if name == "eipm" else {})
-    assert repr(call(name, where=kept, **options)) == repr(call(name, **rows_of(name, lambda x: x[kept]), **options))
+    assert repr(call(name, where=kept, **options)) == repr(
+        call(name, **rows_of(name, lambda x: x[kept]), **options)
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @every
 def test_every_kind_of_array_gives_the_same(name, kind):
-    assert repr(call(name, **rows_of(name, KINDS[kind]), **few(name))) == repr(call(name, **few(name)))
+    assert repr(call(name, **rows_of(name, KINDS[kind]), **few(name))) == repr(
+        call(name, **few(name))
+    )
 
 
-SYMMETRIC = ("hsic", "hsic_unbiased", "distance_covariance", "distance_correlation", "mutual_information")
+SYMMETRIC = (
+    "hsic",
+    "hsic_unbiased",
+    "distance_covariance",
+    "distance_correlation",
+    "mutual_information",
+)
 
 
 @pytest.mark.parametrize("name", [name for name in dependence.__all__ if name in STATISTICS])
@@ -123,7 +143,9 @@ def test_the_order_of_rows_does_not_matter_and_where_both_are_treated_alike_that
         assert float(call(name, z=S, s=Z)) == approx(expected, rel=1e-7)
 
 
-@pytest.mark.parametrize("name", ["distance_covariance", "distance_correlation", "mutual_information", "kernel_hgr"])
+@pytest.mark.parametrize(
+    "name", ["distance_covariance", "distance_correlation", "mutual_information", "kernel_hgr"]
+)
 @pytest.mark.parametrize("n", [9, 500])
 def test_a_constant_z_tells_nothing(name, n):
     s = torch.linspace(-1, 3, n, dtype=torch.float64)
@@ -139,7 +161,9 @@ def test_one_row_is_refused(name):
 MAPS = draw_feature_maps(Linear(), Linear(), 1, 1)
 COLUMN, BOTH, MANY = torch.tensor(Z)[:, None], np.stack([Z, S], axis=1), np.arange(20_000.0)
 OF_ONE_SCORE = (parity.gdp_curve, parity.correlation_ratio, parity.rank_gap)
-TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit each other, with a word of the reason
+TOGETHER: list[
+    tuple[str, Callable[[], Any]]
+] = [  # arguments that do not fit each other, with a word of the reason
     ("median", lambda: dependence.hsic(np.ones(40), S)),
     ("weights", lambda: dependence.hsic(Z, S, weights=np.zeros(40))),
     ("at least 4 rows", lambda: dependence.hsic_unbiased(Z[:3], S[:3])),
@@ -161,7 +185,10 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
     ("resamples is 0", lambda: independence.conditional_test(Z, S, k, resamples=0)),
     ("groups", lambda: independence.permutation_test(Z, S, groups=k // 2, epsilon=0.1)),
     ("constant", lambda: independence.hsic_interval(np.ones(40), S, Gaussian(1.0), Gaussian(1.0))),
-    ("constant", lambda: independence.normalized_hsic_interval(np.ones(40), S, Gaussian(1.0), Gaussian(1.0))),
+    (
+        "constant",
+        lambda: independence.normalized_hsic_interval(np.ones(40), S, Gaussian(1.0), Gaussian(1.0)),
+    ),
     ("s has 2 columns", lambda: SequentialTest().update(Z, BOTH)),
     ("scores has 2 columns", lambda: SequentialTest().update(Z, S).update(BOTH, S)),
     ("lengths differ", lambda: SequentialTest().update(Z, S[:-1])),

@@ -52,13 +52,21 @@ def gradient(function: Callable[..., Any], *args: Any, **options: Any) -> list[A
 
 
 def features() -> list[float]:
-    maps = draw_feature_maps(Gaussian(1.0), Gaussian(2.0), 3, 1, features=32, blocks=4, random_state=1)
+    maps = draw_feature_maps(
+        Gaussian(1.0), Gaussian(2.0), 3, 1, features=32, blocks=4, random_state=1
+    )
     estimate = maps.estimate(maps.sums(TENSOR, COLUMN))
     return [estimate.value, estimate.standard_error]
 
 
 def of_test(result: Any) -> list[float]:
-    return [result.statistic, result.pvalue, result.threshold, result.null_mean, result.null_standard_deviation]
+    return [
+        result.statistic,
+        result.pvalue,
+        result.threshold,
+        result.null_mean,
+        result.null_standard_deviation,
+    ]
 
 
 CALLS: dict[str, Callable[[], Any]] = {
@@ -72,16 +80,22 @@ CALLS: dict[str, Callable[[], Any]] = {
     "distance_correlation": lambda: d.distance_correlation(Z, S),
     "kernel_hgr": lambda: d.kernel_hgr(Z, S),
     "gradient of hsic": lambda: gradient(d.hsic, *KERNELS),
-    "gradient of hsic, Gaussian": lambda: gradient(d.hsic, Gaussian(1.0), Gaussian(2.0), weights=1 + k % 3),
+    "gradient of hsic, Gaussian": lambda: gradient(
+        d.hsic, Gaussian(1.0), Gaussian(2.0), weights=1 + k % 3
+    ),
     "gradient of hsic_unbiased": lambda: gradient(d.hsic_unbiased, Gaussian(1.0), Laplacian(2.0)),
     "gradient of distance_correlation": lambda: gradient(d.distance_correlation),
     "gamma_test": lambda: of_test(i.gamma_test(Z, S, *KERNELS, epsilon=0.01)),
     "permutation_test": lambda: of_test(i.permutation_test(Z, S, *KERNELS, **FEW)),
     "permutation_test of one column": lambda: of_test(i.permutation_test(Z[:, 0], S, **FEW)),
-    "permutation_test by entries": lambda: of_test(i.permutation_test(Z, Z, Laplacian(0.2), Laplacian(0.3), **FEW)),
+    "permutation_test by entries": lambda: of_test(
+        i.permutation_test(Z, Z, Laplacian(0.2), Laplacian(0.3), **FEW)
+    ),
     "conditional_test": lambda: of_test(i.conditional_test(Z[:, 0], S, np.sin(3 * k), **FEW)),
     "aggregated_test": lambda: of_test(i.aggregated_test(Z, S, **FEW)),
-    "SequentialTest": lambda: i.SequentialTest(**FEW).update(Z[:30], S[:30]).update(Z[30:], S[30:]).history,
+    "SequentialTest": lambda: (
+        i.SequentialTest(**FEW).update(Z[:30], S[:30]).update(Z[30:], S[30:]).history
+    ),
 }
 
 
@@ -115,7 +129,10 @@ class Summed:
     has_gradient = True
 
     def __init__(
-        self, *pairs: tuple[torch.Tensor, Any], w: torch.Tensor | None = None, multiplies: bool = True
+        self,
+        *pairs: tuple[torch.Tensor, Any],
+        w: torch.Tensor | None = None,
+        multiplies: bool = True,
     ) -> None:
         self.pairs, self.w, self.multiplies = pairs, w, multiplies
         self.matrices = [kernel(x, x).to(torch.float64) for x, kernel in pairs]
@@ -126,8 +143,14 @@ class Summed:
             a.fill_diagonal_(0), b.fill_diagonal_(0)
         return self.w @ (a * b) @ self.w, a @ self.w, b @ self.w
 
-    def gradient(self, b: torch.Tensor, joint: torch.Tensor, cross: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
-        outer = self.w * self.w[:, None] * (joint * self.matrices[1] + cross / 2 * (b + b[:, None]) + total)
+    def gradient(
+        self, b: torch.Tensor, joint: torch.Tensor, cross: torch.Tensor, total: torch.Tensor
+    ) -> torch.Tensor:
+        outer = (
+            self.w
+            * self.w[:, None]
+            * (joint * self.matrices[1] + cross / 2 * (b + b[:, None]) + total)
+        )
         x = self.pairs[0][0].detach().requires_grad_()
         with torch.enable_grad():
             return torch.autograd.grad((outer * self.pairs[0][1](x, x)).sum(), x)[0]
@@ -153,10 +176,15 @@ def test_sums_of_a_gpu_are_put_together_as_those_of_a_cpu(
     rows: int, multiplies: bool, factored: bool, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(exact, "CUBE_ROWS", rows)
-    a, b = (Gram.without_factor(x, kernel) for x, kernel in ((TENSOR, Gaussian(2.0)), (COLUMN, Gaussian(1.0))))
+    a, b = (
+        Gram.without_factor(x, kernel)
+        for x, kernel in ((TENSOR, Gaussian(2.0)), (COLUMN, Gaussian(1.0)))
+    )
     expected = exact.pair_sums(a, b)
     of_a = exact.own_sums(a, expected.k)
-    monkeypatch.setattr(exact, "gpu_pair", lambda x, y, of_x, of_y, ones: Summed((x, of_x), (y, of_y)))
+    monkeypatch.setattr(
+        exact, "gpu_pair", lambda x, y, of_x, of_y, ones: Summed((x, of_x), (y, of_y))
+    )
     monkeypatch.setattr(exact, "gpu_gram", lambda x, of_x: Summed((x, of_x), multiplies=multiplies))
     a, b = (Gram.without_factor(gram.x, gram.kernel, single=True) for gram in (a, b))
     sums = exact.pair_sums(a, b)
@@ -170,13 +198,17 @@ def test_sums_of_a_gpu_are_put_together_as_those_of_a_cpu(
     own = exact.own_sums(a, sums.k)
     assert own.square_rows is None
     assert flat(list(own.cubes)) == approx(flat(list(of_a.cubes)), rel=1e-9)
-    (value, influence), (same, expected_influence) = (effects._with_itself(a, sums.k, one) for one in (own, of_a))
+    (value, influence), (same, expected_influence) = (
+        effects._with_itself(a, sums.k, one) for one in (own, of_a)
+    )
     assert value == same
     torch.testing.assert_close(influence, expected_influence, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("statistic", [d.hsic, d.hsic_unbiased])
-def test_value_and_gradient_of_a_gpu_are_those_of_a_cpu(statistic: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_value_and_gradient_of_a_gpu_are_those_of_a_cpu(
+    statistic: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def of_single() -> tuple[float, torch.Tensor]:
         z, s = TENSOR.float().requires_grad_(), COLUMN.float()
         value = statistic(z, s, Gaussian(2.0), Gaussian(1.0))
@@ -184,7 +216,9 @@ def test_value_and_gradient_of_a_gpu_are_those_of_a_cpu(statistic: Any, monkeypa
         return float(value.detach()), z.grad
 
     value, slope = of_single()
-    monkeypatch.setattr(exact, "gpu_pair", lambda x, y, of_x, of_y, w: Summed((x, of_x), (y, of_y), w=w))
+    monkeypatch.setattr(
+        exact, "gpu_pair", lambda x, y, of_x, of_y, w: Summed((x, of_x), (y, of_y), w=w)
+    )
     value_on_gpu, slope_on_gpu = of_single()
     assert value_on_gpu == approx(value, rel=1e-4)
     torch.testing.assert_close(slope_on_gpu, slope, rtol=1e-3, atol=1e-7)

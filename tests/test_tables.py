@@ -18,12 +18,20 @@ from estimator_samples import biased, quick
 from frhsic.estimators import FRHSICClassifier, ParityClassifier, ParityRegressor
 from frhsic.parity import gdp
 from frhsic.tables import files
-from frhsic.tables.columns import BandedAttributeWarning, numbers, read_sensitive, read_target, to_pandas
+from frhsic.tables.columns import (
+    BandedAttributeWarning,
+    numbers,
+    read_sensitive,
+    read_target,
+    to_pandas,
+)
 from frhsic.tables.files import TableFile, read_rows
 from frhsic.tables.schema import Schema, SuspiciousColumnWarning, suspicions
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
-EXPECTED = pd.DataFrame({"age": [30, 40, 50], "job": ["cook", "clerk", "cook, chief"], "rate": [1.5, 0.25, -3.0]})
+EXPECTED = pd.DataFrame(
+    {"age": [30, 40, 50], "job": ["cook", "clerk", "cook, chief"], "rate": [1.5, 0.25, -3.0]}
+)
 
 
 def read_frame(path: Path, **options: str) -> pd.DataFrame:
@@ -32,7 +40,9 @@ def read_frame(path: Path, **options: str) -> pd.DataFrame:
     return Schema.learn(frame, decimal=file.decimal)(frame)
 
 
-def trained(path: Path, target: str = "y", sensitive: Sequence[str] = ("age",), **roles: Any) -> TrainingTable:
+def trained(
+    path: Path, target: str = "y", sensitive: Sequence[str] = ("age",), **roles: Any
+) -> TrainingTable:
     return read_training_table(TableFile.open(path), ColumnRoles(target, sensitive, **roles))
 
 
@@ -68,7 +78,9 @@ FILES = ["t.csv", "t.csv.gz", "t.tsv", "t.txt", "t.parquet", "t.feather", "t.arr
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_kind_of_file_gives_the_same_rows_in_pieces_of_bounded_size(name, tmp_path, monkeypatch):
+def test_every_kind_of_file_gives_the_same_rows_in_pieces_of_bounded_size(
+    name, tmp_path, monkeypatch
+):
     monkeypatch.setattr(files, "CELLS", 14)
     path = write(people(), tmp_path / name)
     file = TableFile.open(path)
@@ -99,7 +111,9 @@ def text(separator: str, decimal: str, quoted: bool = True) -> str:
     ],
 )
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_separator_and_decimal_sign_are_found_out_and_said(name, separator, decimal, said, mark, tmp_path):
+def test_separator_and_decimal_sign_are_found_out_and_said(
+    name, separator, decimal, said, mark, tmp_path
+):
     path = tmp_path / name
     path.write_text(mark + text(separator, decimal), encoding="utf-8")
     pd.testing.assert_frame_equal(read_frame(path), EXPECTED, check_dtype=False)
@@ -177,7 +191,8 @@ def test_files_that_are_damaged_or_lack_values_are_refused(content, message, tmp
 
 
 @pytest.mark.parametrize(
-    "content", ["a,b\n1,2,\n3,4,\n", "a,b,\n1,2,\n3,4,\n", "a,b\n1,2\n\n  \n3,4\n", "a, b\n1, 2\n3, 4"]
+    "content",
+    ["a,b\n1,2,\n3,4,\n", "a,b,\n1,2,\n3,4,\n", "a,b\n1,2\n\n  \n3,4\n", "a, b\n1, 2\n3, 4"],
 )
 def test_an_empty_field_at_the_end_and_blank_lines_are_tolerated(content, tmp_path):
     (tmp_path / "t.csv").write_text(content)
@@ -222,7 +237,9 @@ def test_a_sample_is_uniform_keeps_rows_whole_and_counts_those_of_the_file(tmp_p
 
 @pytest.mark.parametrize("decimal", [".", ","])
 def test_numbers_of_a_text_file_are_read_to_the_last_digit(tmp_path, decimal):
-    values = np.random.default_rng(0).standard_normal(2_000) * 10.0 ** np.arange(-10, 10).repeat(100)
+    values = np.random.default_rng(0).standard_normal(2_000) * 10.0 ** np.arange(-10, 10).repeat(
+        100
+    )
     path = tmp_path / "t.csv"
     pd.DataFrame({"a": values, "b": 1.5}).to_csv(path, index=False, sep=";", decimal=decimal)
     np.testing.assert_array_equal(read_frame(path)["a"], values)
@@ -260,13 +277,17 @@ def test_intervals_and_ordered_levels_are_numbers():
     age = pd.Series([22.0, 31.0, 58.0])
     cut = pd.cut(age, [20, 30, 40, 60])
     assert read_sensitive(cut.rename("age")).values.ravel().tolist() == [25, 35, 50]
-    grades = pd.Series(pd.Categorical(["low", "high", "mid"], ["low", "mid", "high"], ordered=True), name="grade")
+    grades = pd.Series(
+        pd.Categorical(["low", "high", "mid"], ["low", "mid", "high"], ordered=True), name="grade"
+    )
     read = read_sensitive(pd.DataFrame({"age": age, "grade": grades}))
     assert read.values.tolist() == [[22, 0], [31, 2], [58, 1]]
     assert "ordered levels, which are taken as ranks: low as 0, mid as 1" in read.notes[0]
 
 
-@pytest.mark.parametrize("values", [["a", "b"], ["1,000", "1,234"], ["2020-01", "2020-02"], ["20-29", "old"]])
+@pytest.mark.parametrize(
+    "values", [["a", "b"], ["1,000", "1,234"], ["2020-01", "2020-02"], ["20-29", "old"]]
+)
 def test_other_text_is_no_sensitive_attribute(values):
     with pytest.raises(TypeError, match="is not numeric: it holds"):
         read_sensitive(pd.Series(values, name="age"))
@@ -288,17 +309,25 @@ def test_an_estimator_takes_bands_and_says_so():
     X, y, s = biased(200)
     bands = pd.Series([f"{int(v) // 10 * 10}-{int(v) // 10 * 10 + 9}" for v in s], name="age")
     model = FRHSICClassifier(**quick(epochs=2))
-    with pytest.warns(BandedAttributeWarning, match="'age' holds bands, which are taken at their mid-points"):
+    with pytest.warns(
+        BandedAttributeWarning, match="'age' holds bands, which are taken at their mid-points"
+    ):
         banded = model.fit(X, y, sensitive_features=bands).predict_proba(X)
     points = pd.Series(s // 10 * 10 + 4.5, name="age")
-    np.testing.assert_array_equal(banded, model.fit(X, y, sensitive_features=points).predict_proba(X))
+    np.testing.assert_array_equal(
+        banded, model.fit(X, y, sensitive_features=points).predict_proba(X)
+    )
 
 
 def table(n: int = 400) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
     rng = np.random.default_rng(0)
     s = pd.DataFrame({"age": rng.integers(20, 70, n).astype(float)})
     X = pd.DataFrame(
-        {"x": rng.normal(size=n), "job": rng.choice(["cook", "clerk"], n), "hours": rng.integers(0, 60, n)}
+        {
+            "x": rng.normal(size=n),
+            "job": rng.choice(["cook", "clerk"], n),
+            "hours": rng.integers(0, 60, n),
+        }
     )
     return X, (X["x"] + rng.normal(size=n) > 0).to_numpy().astype(float), s
 
@@ -334,11 +363,15 @@ def test_a_column_that_counts_rows_or_persons_is_named(ids):
 
 def test_a_column_without_values_is_named():
     X, y, s = table()
-    (sentence,) = named(X.assign(none=np.nan, half=np.where(y == 1, np.nan, X["x"] ** 2)[::-1]), y, s)
+    (sentence,) = named(
+        X.assign(none=np.nan, half=np.where(y == 1, np.nan, X["x"] ** 2)[::-1]), y, s
+    )
     assert sentence.startswith("'none' has no value")
 
 
-@pytest.mark.parametrize("change", [lambda a: a, lambda a: 2020 - a, np.log, lambda a: np.where(a == 30, np.nan, a)])
+@pytest.mark.parametrize(
+    "change", [lambda a: a, lambda a: 2020 - a, np.log, lambda a: np.where(a == 30, np.nan, a)]
+)
 def test_a_copy_of_a_sensitive_attribute_is_named(change):
     X, y, s = table()
     (sentence,) = named(X.assign(born=change(s["age"].to_numpy())), y, s)
@@ -365,27 +398,43 @@ def test_a_column_that_gives_the_target_away_is_named():
     flipped = np.where(rng.random(400) < 0.05, 1 - y, y)
     assert named(X.assign(flipped=flipped), y, s) == []
     grade = rng.integers(0, 4, 400)
-    assert suspicions(X.assign(grade=grade + 1), grade.astype(float), 4, s)[0].startswith("'grade' alone predicts")
+    assert suspicions(X.assign(grade=grade + 1), grade.astype(float), 4, s)[0].startswith(
+        "'grade' alone predicts"
+    )
     assert suspicions(X, grade.astype(float), 4, s) == ()
 
 
 @pytest.mark.parametrize(
     ("name", "model"),
     [
-        ("classifier", ParityClassifier(LogisticRegression(), attribute_estimator=LinearRegression(), cv=2)),
-        ("regressor", ParityRegressor(LinearRegression(), attribute_estimator=LinearRegression(), cv=2)),
+        (
+            "classifier",
+            ParityClassifier(LogisticRegression(), attribute_estimator=LinearRegression(), cv=2),
+        ),
+        (
+            "regressor",
+            ParityRegressor(LinearRegression(), attribute_estimator=LinearRegression(), cv=2),
+        ),
         ("network", FRHSICClassifier(**quick(epochs=1))),
     ],
 )
-def test_estimators_warn_once_of_copies_of_the_target_and_the_attribute_and_not_of_strong_features(name, model):
+def test_estimators_warn_once_of_copies_of_the_target_and_the_attribute_and_not_of_strong_features(
+    name, model
+):
     X, y, s = table(200)
     X = X[["x", "hours"]]
     wage = X["x"] + 0.1 * np.random.default_rng(5).normal(size=len(X))
     target = wage if name == "regressor" else y
     copy = np.exp(wage) if name == "regressor" else 100 - 3 * y
     with warnings.catch_warnings(record=True, action="always") as caught:
-        clone(model).fit(X.assign(paid_back=copy, born=2020 - s["age"]), target, sensitive_features=s)
-    said = [str(one.message).split(" the ")[0] for one in caught if one.category is SuspiciousColumnWarning]
+        clone(model).fit(
+            X.assign(paid_back=copy, born=2020 - s["age"]), target, sensitive_features=s
+        )
+    said = [
+        str(one.message).split(" the ")[0]
+        for one in caught
+        if one.category is SuspiciousColumnWarning
+    ]
     assert said == ["'born' repeats", "'paid_back' alone predicts"]
     noise = np.random.default_rng(6).normal(size=len(X))
     strong = X.assign(strong=target + 0.4 * noise, likely=s["age"] + 5 * noise)
@@ -396,7 +445,9 @@ def test_estimators_warn_once_of_copies_of_the_target_and_the_attribute_and_not_
 
 def test_what_should_be_no_feature_is_left_out_or_named(tmp_path):
     X, y, s = table()
-    frame = X.assign(row=range(400), who=[f"p{i}" for i in range(400)], none=np.nan, born=2020 - s["age"], y=y)
+    frame = X.assign(
+        row=range(400), who=[f"p{i}" for i in range(400)], none=np.nan, born=2020 - s["age"], y=y
+    )
     frame = frame.assign(age=s["age"], grade=np.arange(400) % 3)
     frame.to_csv(tmp_path / "t.csv", index=False)
     data = trained(tmp_path / "t.csv")
@@ -436,7 +487,9 @@ def test_the_favourable_outcome_is_a_label_of_the_target(tmp_path):
     assert favoured(favourable="no") == "no"
     assert favoured(favourable="no", positive="yes") == "no"
     assert favoured(favourable="no", positive="no") == "no"
-    with pytest.raises(ValueError, match="favourable='maybe' is not a value of 'paid': 'no', 'yes'"):
+    with pytest.raises(
+        ValueError, match="favourable='maybe' is not a value of 'paid': 'no', 'yes'"
+    ):
         favoured(favourable="maybe")
     with pytest.raises(ValueError, match="is for a target of two classes"):
         trained(tmp_path / "t.csv", "x", favourable="1")
@@ -452,7 +505,11 @@ def test_a_band_without_an_end_is_refused_and_numbers_as_text_are_no_bands():
 @pytest.mark.parametrize(
     ("values", "error", "message"),
     [
-        (["1", "old", "old", "young"], TypeError, "age is not numeric: it holds 'old', 'young', first in row 102"),
+        (
+            ["1", "old", "old", "young"],
+            TypeError,
+            "age is not numeric: it holds 'old', 'young', first in row 102",
+        ),
         ([1.0, np.inf], ValueError, "infinite values came in age"),
         ([1 + 1j], ValueError, "Complex data not supported"),
         (pd.to_datetime(["2020-01-01"]), TypeError, "age holds dates"),
@@ -472,15 +529,24 @@ def test_every_kind_of_frame_becomes_the_same(convert: str):
         frame = pytest.importorskip("pyarrow").Table.from_pandas(frame)
     elif convert == "mapping":
         frame = frame.to_dict("list")
-    pd.testing.assert_frame_equal(to_pandas(frame.lazy() if convert == "lazy" else frame), people(), check_dtype=False)
+    pd.testing.assert_frame_equal(
+        to_pandas(frame.lazy() if convert == "lazy" else frame), people(), check_dtype=False
+    )
 
 
 @pytest.mark.parametrize("dtype", [bool, "boolean"])
 def test_a_value_of_a_boolean_target_may_be_written_as_text(dtype):
     column = pd.Series([True, False, False], name="paid", dtype=dtype)
-    for written, codes in (("True", [1, 0, 0]), ("false", [0, 1, 1]), (False, [0, 1, 1]), ("1", [1, 0, 0])):
+    for written, codes in (
+        ("True", [1, 0, 0]),
+        ("false", [0, 1, 1]),
+        (False, [0, 1, 1]),
+        ("1", [1, 0, 0]),
+    ):
         assert read_target(column, positive=written)[0].tolist() == codes
-    with pytest.raises(ValueError, match="'yes' is not a value of 'paid', which holds True and False"):
+    with pytest.raises(
+        ValueError, match="'yes' is not a value of 'paid', which holds True and False"
+    ):
         read_target(column, positive="yes")
 
 
@@ -522,13 +588,17 @@ def test_roles_that_do_not_fit_the_table_are_refused(roles: dict[str, Any], mess
         ([1.0, 2.0, 3.0], None, [1, 2, 3], None),
     ],
 )
-def test_a_target_has_two_classes_with_the_positive_one_last_or_is_a_number(values, positive, codes, classes):
+def test_a_target_has_two_classes_with_the_positive_one_last_or_is_a_number(
+    values, positive, codes, classes
+):
     read, names = read_target(pd.Series(values, name="y"), positive)
     assert read.tolist() == codes
     if classes is None:
         assert names is None
     else:
-        assert [(type(name), name) for name in names.tolist()] == [(type(name), name) for name in classes]
+        assert [(type(name), name) for name in names.tolist()] == [
+            (type(name), name) for name in classes
+        ]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,9 @@ def test_every_head_s_gap_is_in_probabilities_and_a_probe_recovers_the_attribute
 
 def test_where_nothing_of_the_attribute_is_left_no_head_finds_it():
     z, _, s = known()
-    result = transfer(lambda rows: rows[:, 1:], z, z[:, 1] > 0, sensitive_features=s, heads=["linear", "boosting"])
+    result = transfer(
+        lambda rows: rows[:, 1:], z, z[:, 1] > 0, sensitive_features=s, heads=["linear", "boosting"]
+    )
     for head in result.heads:
         assert head.low < head.expected_under_independence
         assert head.gdp < 3 * head.expected_under_independence
@@ -54,7 +56,9 @@ def test_a_head_s_gap_is_that_of_its_own_probabilities_on_the_test_rows():
     z, y, s = known()
     z_test, y_test, s_test = known(seed=1)
     head = LogisticRegression()
-    result = transfer(None, z, y, sensitive_features=s, test=(z_test, y_test, s_test), heads={"mine": head})
+    result = transfer(
+        None, z, y, sensitive_features=s, test=(z_test, y_test, s_test), heads={"mine": head}
+    )
     scores = head.fit(z, y).predict_proba(z_test)[:, 1]
     assert result.heads[0].head == "mine"
     assert result.heads[0].gdp == pytest.approx(float(gdp(scores, s_test)))
@@ -97,7 +101,8 @@ def test_an_encoder_s_own_representation_is_what_heads_see():
     strong = ParityEncoder(penalty_weight=100, **QUICK).fit(X, y, sensitive_features=s)
     X, y, s = biased(400, seed=1)
     before, after = (
-        transfer(model, X, y, sensitive_features=s, heads=["linear", "forest"]) for model in (plain, strong)
+        transfer(model, X, y, sensitive_features=s, heads=["linear", "forest"])
+        for model in (plain, strong)
     )
     assert after.worst.gdp < before.worst.gdp
     assert after.probes[0].linear_r2 < before.probes[0].linear_r2 - 0.2
@@ -113,8 +118,14 @@ def test_a_support_vector_machine_is_given_at_most_so_many_rows(monkeypatch: pyt
 def test_the_seed_repeats_it_and_a_generator_moves_on():
     z, y, s = known(200)
     used = torch.Generator().manual_seed(4)
-    seeded = [transfer(None, z, y, sensitive_features=s, heads=["mlp", "forest"], random_state=4) for _ in range(2)]
-    moved = [transfer(None, z, y, sensitive_features=s, heads=["linear"], random_state=used) for _ in range(2)]
+    seeded = [
+        transfer(None, z, y, sensitive_features=s, heads=["mlp", "forest"], random_state=4)
+        for _ in range(2)
+    ]
+    moved = [
+        transfer(None, z, y, sensitive_features=s, heads=["linear"], random_state=used)
+        for _ in range(2)
+    ]
     assert seeded[0] == seeded[1]
     assert moved[0].worst.gdp != moved[1].worst.gdp  # another split
 

@@ -23,7 +23,11 @@ def dying_worker() -> Iterator[str]:
 
         def kill() -> None:
             while not over.is_set():
-                busy = [worker.name for worker in list(cluster.scheduler.workers.values()) if worker.processing]
+                busy = [
+                    worker.name
+                    for worker in list(cluster.scheduler.workers.values())
+                    if worker.processing
+                ]
                 if busy:
                     time.sleep(0.2)
                     os.kill(cluster.workers[busy[0]].pid, signal.SIGKILL)

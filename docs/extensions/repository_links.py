@@ -29,17 +29,26 @@ def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: 
     return True if foreign or ADDED_BY_SKLEARN.fullmatch(name) else None
 
 
-def describe_constant(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+def describe_constant(
+    app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]
+) -> None:
     """Replace the words of the built-in class, which a constant would show, by the constant or its keys."""
     if what == "data" and isinstance(value, tuple | int | float):
         lines[:] = [f"Constant, ``{value!r}``.", ""]
     if what == "data" and isinstance(value, dict):
-        lines[:] = ["Dictionary with the keys " + ", ".join(f"``{key!r}``" for key in value) + ".", ""]
+        lines[:] = [
+            "Dictionary with the keys " + ", ".join(f"``{key!r}``" for key in value) + ".",
+            "",
+        ]
 
 
-def join_names(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+def join_names(
+    app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]
+) -> None:
     """Keep attributes that are described together in one entry: Sphinx takes a name before a blank for a type."""
-    lines[:] = [TOGETHER.sub(lambda match: match[0].replace(", ", ",\u200b"), line) for line in lines]
+    lines[:] = [
+        TOGETHER.sub(lambda match: match[0].replace(", ", ",\u200b"), line) for line in lines
+    ]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -44,7 +44,9 @@ print(f"Limit {check.limit:.3f}: {check.verdict}. GDP {check.value:.3f} ({low:.3
 for contrast in attribute.all_rows.contrasts:
     low, high = contrast.interval.low, contrast.interval.high
     at = contrast.settings["at"]
-    print(f"Mean score at age {at:g} less the overall mean: {contrast.value:.3f} ({low:.3f} to {high:.3f}).")
+    print(
+        f"Mean score at age {at:g} less the overall mean: {contrast.value:.3f} ({low:.3f} to {high:.3f})."
+    )
 for one in audit.quality:
     if one.key in ("accuracy", "auc"):
         print(f"{one.key}: {one.value:.3f}; a constant gets {one.constant:.3f}")
@@ -63,9 +65,16 @@ for number in attribute.all_rows.numbers:
 
 curve = attribute.all_rows.curves["gdp"]
 fig, axes = plt.subplots(
-    2, 1, figsize=(6.5, 4.8), layout="constrained", sharex=True, gridspec_kw={"height_ratios": [3, 1]}
+    2,
+    1,
+    figsize=(6.5, 4.8),
+    layout="constrained",
+    sharex=True,
+    gridspec_kw={"height_ratios": [3, 1]},
 )
-axes[0].fill_between(curve.grid, curve.low, curve.high, alpha=0.3, label="95 % band of the whole curve")
+axes[0].fill_between(
+    curve.grid, curve.low, curve.high, alpha=0.3, label="95 % band of the whole curve"
+)
 axes[0].plot(curve.grid, curve.mean, marker="o", label="mean score in groups by age")
 axes[0].axhline(curve.overall, color="black", linestyle=":", label="overall mean")
 axes[0].set_ylabel("score (chance to repay)")

@@ -34,10 +34,14 @@ weekly = []
 for score, age in weeks:
     test.update(score, age)
     weekly.append(spearmanr(score, age).pvalue)
-alarm = next(number for number, evidence in enumerate(test.history, start=1) if evidence >= 1 / LEVEL)
+alarm = next(
+    number for number, evidence in enumerate(test.history, start=1) if evidence >= 1 / LEVEL
+)
 false = [pvalue for pvalue in weekly[:CHANGE] if pvalue <= LEVEL]
 print(f"Sequential test: alarm in week {alarm}; the score changed in week {CHANGE + 1}.")
-print(f"A rank correlation tested each week: {len(false)} false alarms in the first {CHANGE} weeks.")
+print(
+    f"A rank correlation tested each week: {len(false)} false alarms in the first {CHANGE} weeks."
+)
 
 # %%
 # The e-value is the evidence so far. Under independence it passes 20 with a chance of at most 5 %, over all weeks
@@ -68,7 +72,9 @@ for stream in range(STREAMS):
         quiet.update(score, age)
         weekly_alarm |= spearmanr(score, age).pvalue <= LEVEL
     alarms, any_week = alarms + quiet.rejected, any_week + weekly_alarm
-print(f"Of {STREAMS} streams, {alarms} have a false alarm; with a test for each week, {any_week} have one.")
+print(
+    f"Of {STREAMS} streams, {alarms} have a false alarm; with a test for each week, {any_week} have one."
+)
 
 # %%
 # An alarm says that there is dependence, not how much. Two audits say how much: that of the first twenty weeks, kept as
@@ -88,4 +94,6 @@ change = drift(now, earlier)[0]
 low, high = change.interval.low, change.interval.high
 seen = "changed" if change.changed else "no change seen"
 print(f"GDP was {change.before:.4f} and is {change.after:.4f}: {seen}.")
-print(f"The change lies between {low:.4f} and {high:.4f} ({change.interval.confidence:.0%} interval).")
+print(
+    f"The change lies between {low:.4f} and {high:.4f} ({change.interval.confidence:.0%} interval)."
+)

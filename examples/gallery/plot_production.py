@@ -30,7 +30,9 @@ def credit(n, seed=0):
     address = np.clip((age - 18) * rng.uniform(0, 0.5, size=n), 0, None).round()
     income = np.exp(rng.normal(7.6, 0.45, size=n)).round(-1)
     debt = (income * rng.gamma(1.2, 0.35, size=n)).round(-1)
-    log_odds = -3.3 + 2.8 * debt / income - 0.16 * job - 0.14 * address - 1.5 * np.log(income / 2000)
+    log_odds = (
+        -3.3 + 2.8 * debt / income - 0.16 * job - 0.14 * address - 1.5 * np.log(income / 2000)
+    )
     default = (rng.random(n) < 1 / (1 + np.exp(-log_odds))).astype(int)
     columns = {"income": income, "debt": debt, "years_in_job": job, "years_at_address": address}
     return pd.DataFrame(columns), pd.Series(default, name="default"), pd.Series(age, name="age")
@@ -65,7 +67,9 @@ report = trained_report(
         people="applicants",
         period="a made-up year",
     ),
-    settings=Settings(max_rows=300, probe_rows=500, resamples=99),  # quick; the defaults use more rows
+    settings=Settings(
+        max_rows=300, probe_rows=500, resamples=99
+    ),  # quick; the defaults use more rows
 )
 print(text(report))
 
@@ -73,7 +77,10 @@ print(text(report))
 # The mean score along age, before and after. ``frhsic.report.write(report, "report.html")`` writes the document.
 
 fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
-for label, fitted, colour in (("in production", model.at(None), "C1"), ("half of the gap", model, "C0")):
+for label, fitted, colour in (
+    ("in production", model.at(None), "C1"),
+    ("half of the gap", model, "C0"),
+):
     curve = gdp_curve(fitted.predict_proba(X[test])[:, 1], age[test])
     ax.fill_between(curve.at, curve.lower, curve.upper, color=colour, alpha=0.25)
     ax.plot(curve.at, curve.mean, color=colour, marker="o", label=label)

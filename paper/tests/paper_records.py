@@ -34,19 +34,30 @@ def models(methods, weights, **columns):
 def sweep(protocol, datasets, methods, weights=WEIGHTS, repeats=6):
     """Records of a sweep: the larger the weight, the lower the performance and the GDP."""
     rng, records = np.random.default_rng(0), []
-    for r in models(methods, weights, part="models", protocol=protocol, dataset=tuple(datasets), diverged=False):
+    for r in models(
+        methods, weights, part="models", protocol=protocol, dataset=tuple(datasets), diverged=False
+    ):
         strength = np.log1p(r["weight"]) / np.log1p(500.0)
         advantage = 0.8 if r["method"] in ("hsic", "head EO", "head Joint") else 1.0
         scales = {"score_sd": 1.0 - 0.99 * strength, "z_scale": 1.0, "seconds": 2.0}
         probes = {"probe_r2_linear": 0.4 - 0.3 * strength, "probe_r2_cosines": 0.5 - 0.3 * strength}
         for repeat in range(repeats):
             noise = rng.normal(scale=0.002, size=3)
-            performance = 0.02 + 0.03 * strength if r["dataset"] == "crime" else 0.85 - 0.04 * strength**2
+            performance = (
+                0.02 + 0.03 * strength if r["dataset"] == "crime" else 0.85 - 0.04 * strength**2
+            )
             performance += 0.1 * noise[0]
             gdp = max(0.1 * (1 - 0.9 * strength) * advantage + 0.2 * noise[1], 1e-4)
             gaps = {name: factor * gdp for name, factor in GAPS.items()}
-            gaps |= {f"validation_{name}": factor * (gdp + abs(0.01 * noise[2])) for name, factor in GAPS.items()}
-            measured = {"repeat": repeat, "performance": performance, "validation_performance": performance}
+            gaps |= {
+                f"validation_{name}": factor * (gdp + abs(0.01 * noise[2]))
+                for name, factor in GAPS.items()
+            }
+            measured = {
+                "repeat": repeat,
+                "performance": performance,
+                "validation_performance": performance,
+            }
             records.append(r | scales | probes | measured | gaps)
     return records
 
@@ -68,9 +79,17 @@ def every_experiment():
             weights = (10.0, 100.0) if name == "transfer" else (0.1, 5.0, 50.0)
             files[name, protocol] = sweep(protocol, datasets, methods, weights, 3)
         small = sweep(protocol, ("synthetic",), ("frhsic",), (0.1, 5.0, 50.0), 3)
-        files["ablation-dimension", protocol] = [r | {"part": str(d)} for d in (2, 8, 32, 64) for r in small]
-        for name, records in [*_of_both(protocol), *(_of_corrected() if protocol == "corrected" else ())]:
-            files[name, protocol] = [*files.get((name, protocol), []), *(r | {"protocol": protocol} for r in records)]
+        files["ablation-dimension", protocol] = [
+            r | {"part": str(d)} for d in (2, 8, 32, 64) for r in small
+        ]
+        for name, records in [
+            *_of_both(protocol),
+            *(_of_corrected() if protocol == "corrected" else ()),
+        ]:
+            files[name, protocol] = [
+                *files.get((name, protocol), []),
+                *(r | {"protocol": protocol} for r in records),
+            ]
     return files
 
 
@@ -78,9 +97,17 @@ def _of_both(protocol):
     rng = np.random.default_rng(1)
     published = protocol == "published"
     rates = {"hsic": -0.5, "eipm": -0.5} | ({} if published else {"eipm-shrinking": -0.4})
-    seconds = {"frhsic": 0.2, "frem-loop": 7.2} if published else {"frhsic": 0.2, "frem-32": 0.22, "frem-all": 0.25}
+    seconds = (
+        {"frhsic": 0.2, "frem-loop": 7.2}
+        if published
+        else {"frhsic": 0.2, "frem-32": 0.22, "frem-all": 0.25}
+    )
     seconds["reg-gdp"] = 0.1
-    rules = {"rule": ("1", "1e-6"), "directions": lambda r: 1 if r["rule"] == "1" else 11, "tight": 0.01}
+    rules = {
+        "rule": ("1", "1e-6"),
+        "directions": lambda r: 1 if r["rule"] == "1" else 11,
+        "tight": 0.01,
+    }
     heads = ("linear", "mlp", "forest", "svm")
     return {
         "convergence": made(

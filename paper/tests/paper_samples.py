@@ -7,7 +7,14 @@ import pandas as pd
 
 from frhsic.datasets import Dataset, Feature
 
-ADULT_NUMBERS = ("fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week", "first level")
+ADULT_NUMBERS = (
+    "fnlwgt",
+    "education-num",
+    "capital-gain",
+    "capital-loss",
+    "hours-per-week",
+    "first level",
+)
 
 
 def toy_dataset(name: str, variant: str = "corrected", n: int = 2000) -> Dataset:

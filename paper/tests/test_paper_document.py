@@ -81,7 +81,9 @@ def test_the_pages_hold_every_claim_every_figure_and_no_empty_study(written):
     index = (docs / "reproduction" / "claims.md").read_text()
     for study in SECTIONS:
         path = docs / "reproduction" / f"{study.name}.md"
-        assert path.exists() == (study.name not in {"tuned", "yardsticks"})  # no made records, no claims
+        assert path.exists() == (
+            study.name not in {"tuned", "yardsticks"}
+        )  # no made records, no claims
         if path.exists():
             page = path.read_text()
             assert page.startswith(f"# {study.title}\n")
@@ -99,18 +101,26 @@ def test_the_pages_hold_every_claim_every_figure_and_no_empty_study(written):
 
 
 def test_a_page_names_its_records_and_what_is_due(written):
-    bound, leak = ((written[0] / "reproduction" / f"{name}.md").read_text() for name in ("bound", "leak"))
+    bound, leak = (
+        (written[0] / "reproduction" / f"{name}.md").read_text() for name in ("bound", "leak")
+    )
     assert "Command: `frhsic reproduce bound --protocol both`." in bound
     assert "| `results/bound-corrected.parquet` | 8 | — | — |" in bound
     assert "`bound-corrected.parquet` has 0 of 22 records of models" in bound
-    assert "| `results/tradeoff-corrected.parquet` | 750 | 750 | 90 s |" in leak  # it measures its models
+    assert (
+        "| `results/tradeoff-corrected.parquet` | 750 | 750 | 90 s |" in leak
+    )  # it measures its models
 
 
 def test_the_longest_tables_of_a_long_page_stand_on_a_page_of_their_own():
     def pages(rows):
         table = Table.of(["word"], [["one two three"]] * rows)
         short = Table.of(["word"], [["short"]])
-        listed = [Listed("Long", table), Listed("Short", short), Listed("Longer", Table(table.columns, table.rows * 2))]
+        listed = [
+            Listed("Long", table),
+            Listed("Short", short),
+            Listed("Longer", Table(table.columns, table.rows * 2)),
+        ]
         return study_pages(Study("made", "", "Made", "Words."), Results({}), {}, listed, (), ())
 
     (page,) = pages(20).values()
@@ -127,12 +137,16 @@ def test_the_longest_tables_of_a_long_page_stand_on_a_page_of_their_own():
 def test_every_row_of_every_table_has_as_many_cells_as_its_heading(written):
     for path in written[0].rglob("*.md"):
         for table in re.findall(r"(?:^\|.*\n)+", path.read_text(), re.MULTILINE):
-            assert len({len(re.split(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1, table
+            assert len({len(re.split(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1, (
+                table
+            )
 
 
 def test_the_same_records_give_the_same_bytes(everything, tmp_path):
     stored(tmp_path, everything, "leak", "runtime")
-    first, again = ({path.name: path.read_bytes() for path in write(tmp_path, tmp_path / name)} for name in "ab")
+    first, again = (
+        {path.name: path.read_bytes() for path in write(tmp_path, tmp_path / name)} for name in "ab"
+    )
     assert {"leak.svg", "runtime-published.svg", "runtime-corrected.svg"} < set(first)
     for name, content in first.items():
         assert content == again[name], name
@@ -140,10 +154,19 @@ def test_the_same_records_give_the_same_bytes(everything, tmp_path):
 
 def test_without_any_record_no_verdict_is_made_up(everything):
     # these read the published files alone
-    of_print_alone = {"one-grid", "tables-agree", "adult-rows", "held-out-weight", "mean-and-std", "one-hot"}
+    of_print_alone = {
+        "one-grid",
+        "tables-agree",
+        "adult-rows",
+        "held-out-weight",
+        "mean-and-std",
+        "one-hot",
+    }
     of_print_alone |= {"meps-panel", "transfer-datasets", "timing"}
     for name in CLAIMS:
-        assert (decided(name, {}).verdict == "cannot be judged") == (name not in of_print_alone), name
+        assert (decided(name, {}).verdict == "cannot be judged") == (name not in of_print_alone), (
+            name
+        )
     assert "It was not run." in pages_of(Results({}))
 
 
@@ -227,7 +250,10 @@ TURNED = [
 def test_a_verdict_turns_with_the_records(everything, name, changes, expected):
     studies = {study.name for study in STUDIES if name in {claim.name for claim in study.claims}}
     files = {
-        key: [r | {c: value(r) if callable(value) else value for c, value in changes.items()} for r in records]
+        key: [
+            r | {c: value(r) if callable(value) else value for c, value in changes.items()}
+            for r in records
+        ]
         for key, records in everything.files.items()
         if key[0] in studies
     }
@@ -241,7 +267,9 @@ def test_a_speedup_is_the_ratio_of_the_times(everything):
 
 def test_binning_turns_with_the_number_of_datasets_that_a_binned_method_leads(everything):
     records = [
-        r | {"gdp_probability": times(0.3, "gdp_probability", method="mmd")(r)} if r["dataset"] in DATASETS[:4] else r
+        r | {"gdp_probability": times(0.3, "gdp_probability", method="mmd")(r)}
+        if r["dataset"] in DATASETS[:4]
+        else r
         for r in everything.files["tradeoff", "corrected"]
     ]
     text = decided("binning", {("tradeoff", "corrected"): records}).corrected
@@ -252,11 +280,16 @@ def test_pages_of_other_records_are_not_overwritten_silently(tmp_path, everythin
     docs = stored(tmp_path, everything, "runtime") / "docs"
     write(tmp_path, docs)
     write(tmp_path, docs)  # the same records
-    write_records(tmp_path / "runtime-published.parquet", everything.files["runtime", "published"][:-1])
+    write_records(
+        tmp_path / "runtime-published.parquet", everything.files["runtime", "published"][:-1]
+    )
     with pytest.raises(ValueError, match="pass --overwrite"):
         write(tmp_path, docs)
     write(tmp_path, docs, overwrite=True)
-    for name in ("reproduction/yardsticks.md", "reproduction/runtime.md"):  # of another run, or a person
+    for name in (
+        "reproduction/yardsticks.md",
+        "reproduction/runtime.md",
+    ):  # of another run, or a person
         (docs / name).write_text("another page", encoding="utf-8")
         with pytest.raises(ValueError, match=name):
             write(tmp_path, docs)
@@ -289,26 +322,47 @@ def test_a_rise_counts_if_it_exceeds_its_noise_over_paired_splits(last, repeats,
     def gap(r):
         return {0.0: 0.5, 0.1: 0.3, 1.0: last(r["repeat"])}[r["weight"]] + 0.01 * r["repeat"]
 
-    columns = {"repeat": range(repeats), "weight": (0.0, 0.1, 1.0), "gdp_probability": gap, "gdp_logit_uniform": gap}
-    records = made(dataset="synthetic", **columns, method=lambda r: "frhsic" if r["weight"] else "none")
+    columns = {
+        "repeat": range(repeats),
+        "weight": (0.0, 0.1, 1.0),
+        "gdp_probability": gap,
+        "gdp_logit_uniform": gap,
+    }
+    records = made(
+        dataset="synthetic", **columns, method=lambda r: "frhsic" if r["weight"] else "none"
+    )
     assert decided("synthetic-monotone", {("synthetic", "corrected"): records}).verdict == expected
 
 
 def test_the_second_verdict_is_that_of_decisions():
     records = sweep("corrected", ("compas",), METHODS)
     lower = [r | {"validation_gdp_decision": 0.1 * r["gdp_decision"]} for r in records]
-    lower = [r | {"gdp_decision": 0.1 * r["gdp_decision"]} if r["method"] == "frhsic" else r for r in lower]
-    higher = [r | {"gdp_probability": 2 * r["gdp_probability"]} if r["method"] == "frhsic" else r for r in lower]
+    lower = [
+        r | {"gdp_decision": 0.1 * r["gdp_decision"]} if r["method"] == "frhsic" else r
+        for r in lower
+    ]
+    higher = [
+        r | {"gdp_probability": 2 * r["gdp_probability"]} if r["method"] == "frhsic" else r
+        for r in lower
+    ]
     finding = decided("best-on-compas", {("tradeoff", "corrected"): higher})
     assert (finding.verdict, finding.on_decisions.verdict) == ("does not hold", "holds")
 
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
-    [([1.0, 1.1, 1.2], "holds"), ([1.0, 1.1, 1.6], "does not hold"), ([1.0, 0.9, 0.5], "cannot be judged")],
+    [
+        ([1.0, 1.1, 1.2], "holds"),
+        ([1.0, 1.1, 1.6], "does not hold"),
+        ([1.0, 0.9, 0.5], "cannot be judged"),
+    ],
 )
 def test_time_that_falls_does_not_count_as_insensitive(seconds, expected):
-    columns = {"dim_s": (1, 2, 3), "repeat": range(3), "seconds": lambda r: seconds[r["dim_s"] - 1] + r["repeat"]}
+    columns = {
+        "dim_s": (1, 2, 3),
+        "repeat": range(3),
+        "seconds": lambda r: seconds[r["dim_s"] - 1] + r["repeat"],
+    }
     times = made(part="time", device="cpu", method="frhsic", **columns)
     assert decided("dimension-flat", {("high-dimensional", "corrected"): times}).verdict == expected
 
@@ -326,11 +380,17 @@ def test_a_dataset_whose_baseline_is_missing_is_left_out_not_fatal():
     records = sweep("corrected", DATASETS[:2], (*METHODS, "hsic"))
     records = [r for r in records if not (r["dataset"] == "acs_income" and r["method"] == "none")]
     text = pages_of(Results({("tradeoff", "corrected"): records}))
-    assert "ACS Income" not in text.split("**Matched performance, corrected")[1].split("**Pareto summary")[0]
+    assert (
+        "ACS Income"
+        not in text.split("**Matched performance, corrected")[1].split("**Pareto summary")[0]
+    )
 
 
 def test_results_are_read_by_experiment_and_protocol(tmp_path):
-    write_records(tmp_path / "ablation-dimension-published.parquet", [{"part": "2", "a": 1}, {"part": "8", "a": 2}])
+    write_records(
+        tmp_path / "ablation-dimension-published.parquet",
+        [{"part": "2", "a": 1}, {"part": "8", "a": 2}],
+    )
     write_records(tmp_path / "notes.parquet", [{"a": 1}])
     results = Results.read(tmp_path)
     assert set(results.files) == {("ablation-dimension", "published")}
@@ -340,7 +400,10 @@ def test_results_are_read_by_experiment_and_protocol(tmp_path):
 
 
 def test_seconds_of_a_fleet_are_counted_once():
-    assert Source.of("tradeoff", "published", sweep("published", ("compas",), ("frhsic",))).seconds == 4.0
+    assert (
+        Source.of("tradeoff", "published", sweep("published", ("compas",), ("frhsic",))).seconds
+        == 4.0
+    )
 
 
 @pytest.mark.slow
@@ -366,7 +429,9 @@ def recompute():
 
 def test_the_shipped_page_follows_from_the_shipped_records(recompute):
     docs = ROOT / "docs"
-    wrong = recompute["differences"](ROOT / "results", docs / "reproduction.md", docs / "reproduction")
+    wrong = recompute["differences"](
+        ROOT / "results", docs / "reproduction.md", docs / "reproduction"
+    )
     assert not wrong, "run `frhsic reproduce all --docs`"
 
 
@@ -374,7 +439,11 @@ CHANGED = [  # a true number, a false one, and how the line begins that finds it
     ("494 within two", "495 within two", "agreement: "),
     ("claims about experiments, 1", "claims about experiments, 2", "claims: "),
     ("| [Figure 13]", "| [Figure]", "index: "),
-    ("mean rank 1.0 ± 0.0 of 4 over 12", "mean rank 1.1 ± 0.0 of 4 over 12", "Log loss or squared error"),
+    (
+        "mean rank 1.0 ± 0.0 of 4 over 12",
+        "mean rank 1.1 ± 0.0 of 4 over 12",
+        "Log loss or squared error",
+    ),
     ("of 96 comparisons", "of 95 comparisons", "The closed form has the least"),
 ]
 
@@ -388,8 +457,13 @@ def test_every_changed_number_is_found(recompute, tmp_path):
     (tmp_path / "reproduction.md").write_text(text, encoding="utf-8")
     shutil.copytree(ROOT / "docs" / "reproduction", tmp_path / "reproduction")
     study = tmp_path / "reproduction" / "rank.md"
-    study.write_text(study.read_text(encoding="utf-8").replace("parquet` | 5 |", "parquet` | 6 |"), encoding="utf-8")
-    wrong = recompute["differences"](ROOT / "results", tmp_path / "reproduction.md", tmp_path / "reproduction")
+    study.write_text(
+        study.read_text(encoding="utf-8").replace("parquet` | 5 |", "parquet` | 6 |"),
+        encoding="utf-8",
+    )
+    wrong = recompute["differences"](
+        ROOT / "results", tmp_path / "reproduction.md", tmp_path / "reproduction"
+    )
     for start in ("rank-corrected.parquet: 5,", *starts):
         assert any(line.startswith(start) for line in wrong), wrong
 
@@ -404,7 +478,9 @@ def test_every_table_and_figure_of_the_paper_is_listed_with_claims_and_a_study_t
     assert {name for item in INDEX for name in item.claims.split()} | set(MAIN) <= set(CLAIMS)
     assert {item.study for item in INDEX} - {""} <= {study.name for study in STUDIES}
     numbers = [item.number for item in INDEX]
-    assert sorted(numbers) == sorted([f"Figure {k}" for k in range(1, 14)] + [f"Table {k}" for k in range(1, 8)])
+    assert sorted(numbers) == sorted(
+        [f"Figure {k}" for k in range(1, 14)] + [f"Table {k}" for k in range(1, 8)]
+    )
 
 
 def test_without_records_the_page_says_so():

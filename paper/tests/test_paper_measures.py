@@ -31,7 +31,11 @@ from frhsic_paper.models import Model
 from frhsic_paper.options import Options
 from frhsic_paper.printed import cached
 from frhsic_paper.protocol import CORRECTED, PUBLISHED
-from frhsic_paper.published_statistics import gamma_test_published, gamma_test_two_moments, mutual_information_published
+from frhsic_paper.published_statistics import (
+    gamma_test_published,
+    gamma_test_two_moments,
+    mutual_information_published,
+)
 from frhsic_paper.studies import bandwidth_scaling, convergence, high_dimensional, runtime
 from frhsic_paper.studies.bound import RULES, corrected_sides, published_sides
 from frhsic_paper.studies.transfer import published_heads
@@ -46,7 +50,9 @@ from paper_samples import ADULT_NUMBERS, toy_dataset
 
 def test_probes_are_ridge_regressions_of_scikit_learn_and_a_model_that_diverged_has_none():
     generator = torch.Generator().manual_seed(0)
-    z, z_test = (torch.randn(3, rows, 40, generator=generator, dtype=torch.float64) for rows in (300, 200))
+    z, z_test = (
+        torch.randn(3, rows, 40, generator=generator, dtype=torch.float64) for rows in (300, 200)
+    )
     s, s_test = z[0, :, 0] + z[1, :, 1] ** 2, z_test[0, :, 0] + z_test[1, :, 1] ** 2
     z[2, 5, 5] = math.nan
     found = measures.probe_r2(z, s, z_test, s_test)
@@ -67,7 +73,9 @@ def test_the_published_draws_give_the_published_errors(statistic):
     content = cached("convergence")
     for n in (50, 200, 1000):
         for repeat in (0, 7, 19):
-            estimate = convergence._estimates(*convergence.sample(n, repeat), (statistic,))[statistic]
+            estimate = convergence._estimates(*convergence.sample(n, repeat), (statistic,))[
+                statistic
+            ]
             error = abs(estimate - content[f"{statistic}_true"])
             # the published run was in float32
             assert error == approx(content[f"{statistic}_errors"][str(n)][repeat], abs=2e-6)
@@ -76,7 +84,9 @@ def test_the_published_draws_give_the_published_errors(statistic):
 @pytest.mark.slow
 def test_the_published_reference_is_one_draw_of_twenty_thousand_rows():
     z, s = convergence.sample(convergence.REFERENCE_ROWS, convergence.REFERENCE_SEED)
-    assert float(hsic(z, s, Gaussian(1.0), Gaussian(1.0))) == approx(cached("convergence")["hsic_true"], abs=1e-7)
+    assert float(hsic(z, s, Gaussian(1.0), Gaussian(1.0))) == approx(
+        cached("convergence")["hsic_true"], abs=1e-7
+    )
 
 
 def test_slopes_of_the_published_errors_are_the_printed_ones():
@@ -88,7 +98,10 @@ def test_slopes_of_the_published_errors_are_the_printed_ones():
         for repeat, error in enumerate(errors)
     ]
     slopes = convergence.slopes(made)
-    assert {name: round(slope.value, 2) for name, slope in slopes.items()} == {"hsic": -0.46, "eipm": -0.44}
+    assert {name: round(slope.value, 2) for name, slope in slopes.items()} == {
+        "hsic": -0.46,
+        "eipm": -0.44,
+    }
     assert all(slope.low < slope.value < slope.high for slope in slopes.values())
     assert slopes["hsic"].high > slopes["eipm"].low  # the difference is not significant
 
@@ -101,10 +114,17 @@ def test_eipm_by_a_factor_is_eipm(gamma):
 
 
 def test_eipm_at_a_fixed_bandwidth_goes_to_the_smoothed_value_and_not_to_the_true_one():
-    estimates = np.array([convergence.eipm_by_factor(*convergence.sample(2000, seed), 1.0) for seed in range(8)])
+    estimates = np.array(
+        [convergence.eipm_by_factor(*convergence.sample(2000, seed), 1.0) for seed in range(8)]
+    )
     error = estimates.std(ddof=1) / math.sqrt(len(estimates))
-    assert abs(estimates.mean() - convergence.smoothed_eipm(1.0)) < 4 * error + 1e-3  # bias of order 1/n under the root
-    assert abs(estimates.mean() - gaussian_pair(2, correlation=0.5, random_state=0).eipm()) > 50 * error
+    assert (
+        abs(estimates.mean() - convergence.smoothed_eipm(1.0)) < 4 * error + 1e-3
+    )  # bias of order 1/n under the root
+    assert (
+        abs(estimates.mean() - gaussian_pair(2, correlation=0.5, random_state=0).eipm())
+        > 50 * error
+    )
 
 
 def test_convergence_runs_from_end_to_end_and_goes_on(tmp_path, monkeypatch):
@@ -128,8 +148,13 @@ def test_the_spectrum_is_that_of_the_centred_gram_matrix():
     h = np.eye(5) - 1 / 5
     values = np.linalg.eigvalsh(h @ gram @ h / 5)[::-1]
     found = bandwidth_scaling.spectrum(s, 0.3, 1e-6)
-    assert (found["distinct"], found["kept"]) == (4, 3)  # four different values, less the constant direction
-    assert [found[key] for key in ("smallest", "last", "largest")] == approx([values[2], values[2], values[0]])
+    assert (found["distinct"], found["kept"]) == (
+        4,
+        3,
+    )  # four different values, less the constant direction
+    assert [found[key] for key in ("smallest", "last", "largest")] == approx(
+        [values[2], values[2], values[0]]
+    )
 
 
 def test_the_smallest_eigenvalue_goes_to_one_over_n_and_to_zero():
@@ -155,7 +180,9 @@ def test_spectra_of_both_protocols_run(tmp_path, monkeypatch):
     monkeypatch.setattr("frhsic_paper.grid.load_dataset", toy_dataset)
     monkeypatch.setattr(bandwidth_scaling, "ROWS", 60)
     options = Options(tmp_path, "cpu", ("crime",))
-    published, corrected = (bandwidth_scaling.MEASURE(protocol, options) for protocol in (PUBLISHED, CORRECTED))
+    published, corrected = (
+        bandwidth_scaling.MEASURE(protocol, options) for protocol in (PUBLISHED, CORRECTED)
+    )
     assert [r["sigma"] for r in published] == list(bandwidth_scaling.SETTINGS["published"].sigmas)
     assert len(corrected) == len(bandwidth_scaling.SETTINGS["corrected"].sigmas)
     assert bandwidth_scaling.scaling_slope(published, "crime") < 0
@@ -169,7 +196,9 @@ def test_frem_as_a_loop_is_frem_with_its_gradient(anchors, dtype):
     draw = torch.Generator().manual_seed(0)
     z = torch.randn(20, 3, generator=draw, dtype=dtype, requires_grad=True)
     s = torch.rand(20, 2, generator=draw, dtype=dtype)
-    both = [penalty(scale_z=1.5, gamma=0.4, anchors=anchors)(z, s) for penalty in (LoopedEIPM, EIPM)]
+    both = [
+        penalty(scale_z=1.5, gamma=0.4, anchors=anchors)(z, s) for penalty in (LoopedEIPM, EIPM)
+    ]
     gradients = [torch.autograd.grad(value, z)[0] for value in both]
     torch.testing.assert_close(*both)
     torch.testing.assert_close(*gradients, rtol=1e-4 if dtype is torch.float32 else 1e-9, atol=1e-6)
@@ -183,10 +212,14 @@ def test_a_timed_loop_trains():
 
     def loss():
         with torch.no_grad():
-            return float(torch.nn.functional.binary_cross_entropy_with_logits(head(encoder(x))[:, 0], y))
+            return float(
+                torch.nn.functional.binary_cross_entropy_with_logits(head(encoder(x))[:, 0], y)
+            )
 
     before = loss()
-    seconds = Loop.start(encoder, head, NoPenalty(), 0.0, (x, y, x[:, 1])).epochs(60, clock=iter(range(200)).__next__)
+    seconds = Loop.start(encoder, head, NoPenalty(), 0.0, (x, y, x[:, 1])).epochs(
+        60, clock=iter(range(200)).__next__
+    )
     assert loss() < 0.6 * before
     assert seconds == [1] * 60  # the clock is read once before and once after an epoch
 
@@ -207,7 +240,10 @@ def test_epochs_of_the_warm_up_are_not_timed_and_others_are_averaged_as_asked():
             return [float(i) for i in range(count)]
 
     def seconds(**timing):
-        return [r["seconds"] for r in Timing((), plain_clock, **timing).records(Counted, torch.device("cpu"))]
+        return [
+            r["seconds"]
+            for r in Timing((), plain_clock, **timing).records(Counted, torch.device("cpu"))
+        ]
 
     assert seconds(models=3) == [0, 0, 0]
     assert seconds(epochs=2, warm_up=1) == [1, 2]
@@ -238,14 +274,18 @@ def test_hsic_of_the_model_with_several_columns_is_known(dim_s):
     estimates = []
     for seed in range(12):
         pair = gaussian_pair(800, correlation=0.5, random_state=seed)
-        s = torch.cat([pair.s[:, None], torch.from_numpy(draw.standard_normal((800, dim_s - 1)))], dim=1)
+        s = torch.cat(
+            [pair.s[:, None], torch.from_numpy(draw.standard_normal((800, dim_s - 1)))], dim=1
+        )
         estimates.append(float(hsic_unbiased(pair.z, s, Gaussian(1.0), Gaussian(math.sqrt(dim_s)))))
     error = np.std(estimates, ddof=1) / math.sqrt(len(estimates))
     assert abs(np.mean(estimates) - high_dimensional.true_hsic(dim_s)) < 4 * error
 
 
 def test_errors_grow_with_columns_for_eipm_and_hardly_for_hsic(tmp_path, monkeypatch):
-    monkeypatch.setitem(high_dimensional.ERRORS, "corrected", high_dimensional.Samples((1, 10), (300,), 20))
+    monkeypatch.setitem(
+        high_dimensional.ERRORS, "corrected", high_dimensional.Samples((1, 10), (300,), 20)
+    )
     found = high_dimensional.MEASURE(CORRECTED, Options(tmp_path, repeats=4))
     assert len(found) == 2 * 4 * 3
 
@@ -266,7 +306,10 @@ def test_mutual_information_is_that_of_the_test_rows(tmp_path):
         for i, record in enumerate(trained.records):
             test = trained.splits[record["repeat"]].test
             z = trained.fleet.select([i]).transform(test.x)[0]
-            expected = float(mutual_information(z, test.s)), float(mutual_information_published(z, test.s))
+            expected = (
+                float(mutual_information(z, test.s)),
+                float(mutual_information_published(z, test.s)),
+            )
             seen[trained.method, record["weight"], record["repeat"]] = expected
 
     run(grid, PUBLISHED, options, (replace(measure_information, repeats=2), keep))
@@ -297,7 +340,9 @@ def test_the_published_sides_are_their_definitions():
     l = Gaussian(median_bandwidth(s))(s[:, None].double(), s[:, None].double())
     assert found["hsic"] == approx(float((centered(k) * l).mean()), rel=1e-6)
     assert found["rhs"] == approx(found["hsic"] / found["lambda_hat"])
-    variances = [float(((row - row.mean()) ** 2).mean()) for row in k]  # 60 rows: every one is an anchor
+    variances = [
+        float(((row - row.mean()) ** 2).mean()) for row in k
+    ]  # 60 rows: every one is an anchor
     assert found["lhs_mean"] == approx(sum(variances) / len(variances))
     assert found["lhs_max"] == approx(max(variances))
 
@@ -372,8 +417,12 @@ def test_published_heads_are_measured_on_logits_and_on_hard_labels(tmp_path):
     # a forest's labels, refitted here
     with torch.no_grad():
         z, z_test = encoder(split.train.x).numpy(), encoder(split.test.x).numpy()
-    labels = RandomForestClassifier(100, random_state=42).fit(z, split.train.y.numpy()).predict(z_test)
-    expected = smoothed_gdp(labels, split.test.s, bandwidth=0.1, weighting="uniform", bootstrap=0, permutations=0)
+    labels = (
+        RandomForestClassifier(100, random_state=42).fit(z, split.train.y.numpy()).predict(z_test)
+    )
+    expected = smoothed_gdp(
+        labels, split.test.s, bandwidth=0.1, weighting="uniform", bootstrap=0, permutations=0
+    )
     assert by_name["forest"]["gdp"] == approx(float(expected), rel=1e-6)
 
 
@@ -405,10 +454,15 @@ def test_the_published_null_does_not_hold_its_level():
 
     def rejected(d, draw):
         z = torch.randn(200, d, generator=draw, dtype=torch.float64)
-        return gamma_test_published(z, torch.rand(200, generator=draw, dtype=torch.float64)).rejected
+        return gamma_test_published(
+            z, torch.rand(200, generator=draw, dtype=torch.float64)
+        ).rejected
 
     generators = {d: torch.Generator().manual_seed(d) for d in (1, 50)}
-    rates = {d: np.mean([rejected(d, generator) for _ in range(1000)]) for d, generator in generators.items()}
+    rates = {
+        d: np.mean([rejected(d, generator) for _ in range(1000)])
+        for d, generator in generators.items()
+    }
     assert rates[50] == 0
     assert 0.09 <= rates[1] <= 0.14
 
@@ -416,10 +470,16 @@ def test_the_published_null_does_not_hold_its_level():
 def test_the_published_one_is_its_definition_with_inclusive_counts(dtype):
     z, s = (x.to(dtype) for x in normal_pair(8, 0.9, 1, columns=2))
     centred = z.double().numpy() - z.double().numpy().mean(0)
-    turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T  # two components of two: a rotation
+    turned = (
+        centred @ np.linalg.svd(centred, full_matrices=False)[2].T
+    )  # two components of two: a rotation
     expected = ksg_by_definition(turned.tolist(), s.double().tolist(), 2, lambda d, r: d <= r)
-    assert mutual_information_published(z, s, n_neighbors=2).item() == approx(max(expected, 0), rel=1e-6)
-    assert expected != ksg_by_definition(turned.tolist(), s.double().tolist(), 2, lambda d, r: d < r)
+    assert mutual_information_published(z, s, n_neighbors=2).item() == approx(
+        max(expected, 0), rel=1e-6
+    )
+    assert expected != ksg_by_definition(
+        turned.tolist(), s.double().tolist(), 2, lambda d, r: d < r
+    )
 
 
 def test_the_published_one_is_blind_to_what_lies_below_its_bias():
@@ -428,7 +488,9 @@ def test_the_published_one_is_blind_to_what_lies_below_its_bias():
     s = rng.random(1500)
     z = rng.standard_normal((1500, 3)) + 2 * s[:, None] * np.array([1, 0, 0])
     assert mutual_information_published(100 * z, s).item() == 0
-    assert mutual_information(100 * z, s).item() == approx(mutual_information(z, s).item(), abs=1e-9)
+    assert mutual_information(100 * z, s).item() == approx(
+        mutual_information(z, s).item(), abs=1e-9
+    )
     assert mutual_information(100 * z, s).item() > 0.05
 
 
@@ -440,7 +502,9 @@ def test_grettons_moments_are_those_of_the_formulae_for_whole_matrices():
     k_gram, l_gram = k(z, z), l(s, s)
     pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
     squares = (centered(k_gram) * centered(l_gram)) ** 2
-    mu_k, mu_l, spread = (sum(float(gram[pair]) for pair in pairs) / len(pairs) for gram in (k_gram, l_gram, squares))
+    mu_k, mu_l, spread = (
+        sum(float(gram[pair]) for pair in pairs) / len(pairs) for gram in (k_gram, l_gram, squares)
+    )
     mean = (1 + mu_k * mu_l - mu_k - mu_l) / n
     variance = spread * 2 * (n - 4) * (n - 5) / (n * (n - 1) * (n - 2) * (n - 3))
     result = gamma_test_two_moments(z, s, k, l, moments="gretton")
@@ -466,5 +530,7 @@ def test_statistic_and_pvalue_agree_with_causal_learn():
     assert result.pvalue == approx(7.792611530910154e-05, rel=0.03)
     # both are too small by far; three moments come closer to the permutations
     three = gamma_test(z, s, Gaussian(1.0), Gaussian(0.5)).pvalue
-    permuted = permutation_test(z, s, Gaussian(1.0), Gaussian(0.5), resamples=9999, random_state=0).pvalue
+    permuted = permutation_test(
+        z, s, Gaussian(1.0), Gaussian(0.5), resamples=9999, random_state=0
+    ).pvalue
     assert abs(math.log(three / permuted)) < abs(math.log(result.pvalue / permuted))

@@ -17,16 +17,30 @@ from frhsic_paper.studies import STUDIES
 
 RESULTS = Path(__file__).parents[2] / "results"
 
-MODEL = {"part": "models", "dataset": "d", "weight": 10.0, "repeat": 3, "diverged": False, "rule": "1e-6"}
+MODEL = {
+    "part": "models",
+    "dataset": "d",
+    "weight": 10.0,
+    "repeat": 3,
+    "diverged": False,
+    "rule": "1e-6",
+}
 
 
 def test_types_survive(tmp_path):
     path = tmp_path / "a.parquet"
-    nested = {"heads": {"linear": [0.8, 0.1]}, "columns": ["age", "hours"], "p": 1e-107, "whole": 0.0}
+    nested = {
+        "heads": {"linear": [0.8, 0.1]},
+        "columns": ["age", "hours"],
+        "p": 1e-107,
+        "whole": 0.0,
+    }
     records.write(path, [MODEL | nested])
     (found,) = records.read(path)
     assert found == MODEL | nested
-    assert [type(value) for value in found.values()] == [type(value) for value in (MODEL | nested).values()]
+    assert [type(value) for value in found.values()] == [
+        type(value) for value in (MODEL | nested).values()
+    ]
     types = {field.name: str(field.type) for field in pq.read_schema(path)}
     assert [types[name] for name in ("weight", "repeat", "diverged")] == ["double", "int64", "bool"]
 
@@ -38,15 +52,23 @@ def test_floats_keep_seven_digits(tmp_path):
 
 def test_what_is_not_finite_is_none_and_what_is_missing_is_absent(tmp_path):
     path = tmp_path / "a.parquet"
-    records.write(path, [{"part": "sides", "rhs": math.nan}, {"part": "sides", "rhs": math.inf, "rule": "1"}])
-    assert records.read(path) == [{"part": "sides", "rhs": None}, {"part": "sides", "rhs": None, "rule": "1"}]
+    records.write(
+        path, [{"part": "sides", "rhs": math.nan}, {"part": "sides", "rhs": math.inf, "rule": "1"}]
+    )
+    assert records.read(path) == [
+        {"part": "sides", "rhs": None},
+        {"part": "sides", "rhs": None, "rule": "1"},
+    ]
     records.write(path, records.read(path))  # and again
     assert records.read(path)[0] == {"part": "sides", "rhs": None}
 
 
 def test_two_parts_share_a_file_without_sharing_columns(tmp_path):
     path = tmp_path / "bound-corrected.parquet"
-    sides = [{"part": "sides", "dataset": "d", "rhs": 0.1}, {"part": "sides", "dataset": "d", "rhs": 0.2}]
+    sides = [
+        {"part": "sides", "dataset": "d", "rhs": 0.1},
+        {"part": "sides", "dataset": "d", "rhs": 0.2},
+    ]
     records.put(path, ("part", "dataset"), [MODEL])
     records.put(path, ("part", "dataset"), sides)
     assert records.read(path) == [MODEL, *sides]
@@ -112,14 +134,20 @@ def test_shipped_files_are_small_and_bear_the_names_of_studies(shipped):
 
 
 def test_shipped_records_say_what_they_know_and_nothing_that_they_do_not(shipped):
-    elsewhere = {study.name for study in STUDIES if study.made_by}  # by a program with records of its own
+    elsewhere = {
+        study.name for study in STUDIES if study.made_by
+    }  # by a program with records of its own
     for (study, protocol), found in shipped.files.items():
         if study in elsewhere:
             continue
         assert all(r["protocol"] == protocol and r["part"] for r in found)
         assert all({"device", "frhsic", "torch", "depends_on"} <= r.keys() for r in found)
         # only classifiers decide
-        assert all(r["task"] == ("binary" if "gdp_decision" in r else "regression") for r in found if "gdp_logit" in r)
+        assert all(
+            r["task"] == ("binary" if "gdp_decision" in r else "regression")
+            for r in found
+            if "gdp_logit" in r
+        )
 
 
 def test_no_shipped_model_is_half_trained_or_half_of_its_grid(shipped):

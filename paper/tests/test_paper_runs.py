@@ -48,7 +48,16 @@ def small(name, protocol):
     return synthetic_task(200, random_state=0).dataset()
 
 
-GRID = Grid("small", ("a", "b"), by_name("frhsic", "reg-gdp"), (0.1, 1.0), 2, Splits(), epochs=1, source=small)
+GRID = Grid(
+    "small",
+    ("a", "b"),
+    by_name("frhsic", "reg-gdp"),
+    (0.1, 1.0),
+    2,
+    Splits(),
+    epochs=1,
+    source=small,
+)
 
 ALL_KEPT = (measure_information, store_all)
 COMMAND = ["reproduce", "bound", "--dataset", "crime", "--epochs", "1", "--device", "cpu"]
@@ -122,11 +131,21 @@ def test_processes_give_the_records_of_one(tmp_path, whole):
 
 
 def test_records_say_how_they_were_trained_and_those_of_other_terms_are_trained_again(tmp_path):
-    grid = replace(GRID, datasets=("a",), methods=by_name("frhsic", "hsic"), weights=(0.1,), repeats=1)
+    grid = replace(
+        GRID, datasets=("a",), methods=by_name("frhsic", "hsic"), weights=(0.1,), repeats=1
+    )
     options = on_cpu(tmp_path)
     found = run(grid, CORRECTED, options)
-    assert {r["method"]: r.get("weight_decay") for r in found} == {"none": None, "frhsic": None, "hsic": 0.001}
-    assert {r["method"]: r.get("variance_floor") for r in found} == {"none": None, "frhsic": None, "hsic": 0.01}
+    assert {r["method"]: r.get("weight_decay") for r in found} == {
+        "none": None,
+        "frhsic": None,
+        "hsic": 0.001,
+    }
+    assert {r["method"]: r.get("variance_floor") for r in found} == {
+        "none": None,
+        "frhsic": None,
+        "hsic": 0.01,
+    }
     told = []
     first, own = grid.methods
     changed = replace(grid, methods=(replace(first, weight_decay=0.001), own))
@@ -138,7 +157,13 @@ def test_records_say_how_they_were_trained_and_those_of_other_terms_are_trained_
 
 
 def test_records_say_task_epochs_device_and_versions(whole):
-    shared = {"part": "models", "task": "binary", "epochs": 1, "device": "cpu", "torch": torch.__version__}
+    shared = {
+        "part": "models",
+        "task": "binary",
+        "epochs": 1,
+        "device": "cpu",
+        "torch": torch.__version__,
+    }
     assert all(record | shared == record for record in records_of(whole))
     assert all(len(record["depends_on"]) == 12 and record["frhsic"] for record in records_of(whole))
 
@@ -155,9 +180,13 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_unit_is_stale_once_what_it_depends_on_differs(change):
-    before, after = (grid.units(PUBLISHED)["models", "a", "frhsic"] for grid in (GRID, replace(GRID, **change)))
+    before, after = (
+        grid.units(PUBLISHED)["models", "a", "frhsic"] for grid in (GRID, replace(GRID, **change))
+    )
     assert before.depends_on != after.depends_on
-    assert GRID.units(PUBLISHED) == replace(GRID, methods=by_name("frhsic", "reg-gdp")).units(PUBLISHED)
+    assert GRID.units(PUBLISHED) == replace(GRID, methods=by_name("frhsic", "reg-gdp")).units(
+        PUBLISHED
+    )
     assert GRID.units(CORRECTED)["models", "a", "frhsic"] != before
     assert replace(GRID, repeats=1).depends_on("a", "frhsic", PUBLISHED) == before.depends_on
 
@@ -189,7 +218,10 @@ def test_an_interrupted_fleet_leaves_no_record(tmp_path, monkeypatch):
         run(GRID, PUBLISHED, options, ALL_KEPT)
     assert {r["method"] for r in records_of(options)} == {"none", "frhsic"}
     assert {r["method"] for r in records_of(options, "mutual-information")} == {"none", "frhsic"}
-    assert {key.method for key in models.load(options.model_file("small", PUBLISHED))} == {"none", "frhsic"}
+    assert {key.method for key in models.load(options.model_file("small", PUBLISHED))} == {
+        "none",
+        "frhsic",
+    }
 
 
 def test_the_command_exits_with_130_when_interrupted(tmp_path, monkeypatch):
@@ -218,7 +250,9 @@ def test_stored_models_give_the_scores_of_the_fleet(tmp_path):
         torch.testing.assert_close(model.encode(x), z)
 
 
-def record(weight, performance, gdp, *, regression=False, repeat=0, method="frhsic", diverged=False):
+def record(
+    weight, performance, gdp, *, regression=False, repeat=0, method="frhsic", diverged=False
+):
     return {
         "dataset": "d", "method": method, "weight": weight, "repeat": repeat, "diverged": diverged,
         "task": "regression" if regression else "binary", "validation_performance": performance,
@@ -228,7 +262,10 @@ def record(weight, performance, gdp, *, regression=False, repeat=0, method="frhs
 
 def test_the_chosen_model_has_the_lowest_gdp_within_one_per_cent_of_the_baseline(tmp_path):
     sweep = tmp_path / "sweep.parquet"
-    records.write(sweep, [record(0.0, 0.80, 0.5, method="none"), record(0.0, 0.90, 0.5, method="none", repeat=1)])
+    records.write(
+        sweep,
+        [record(0.0, 0.80, 0.5, method="none"), record(0.0, 0.90, 0.5, method="none", repeat=1)],
+    )
     found = [
         record(0.1, 0.800, 0.40),
         record(1.0, 0.792, 0.20),  # exactly 0.99 times the baseline: allowed
@@ -255,7 +292,10 @@ def test_models_of_a_unit_take_the_place_of_those_it_had(tmp_path):
     models.store(path, "d", "m", {Key("d", "m", 0.1, 0): {"a": torch.zeros(2)}})
     models.store(path, "d", "other", {other: {"a": torch.ones(2)}})
     models.store(path, "d", "m", {second: {"a": torch.full((2,), 2.0)}})
-    assert {key: state["a"].tolist() for key, state in models.load(path).items()} == {other: [1, 1], second: [2, 2]}
+    assert {key: state["a"].tolist() for key, state in models.load(path).items()} == {
+        other: [1, 1],
+        second: [2, 2],
+    }
 
 
 def study(name):
@@ -272,7 +312,9 @@ def with_one_method(name):
         return replace(step, grid=grid)
 
     whole = study(name)
-    return replace(whole, train=tuple(map(small, whole.train)), measure=tuple(map(small, whole.measure)))
+    return replace(
+        whole, train=tuple(map(small, whole.train)), measure=tuple(map(small, whole.measure))
+    )
 
 
 def test_measuring_what_was_not_trained_says_what_to_do(tmp_path):
@@ -290,7 +332,9 @@ EXPECTED = {  # study: the part of its measurement, records under published and 
 
 @pytest.mark.parametrize("name", EXPECTED)
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
-def test_studies_that_measure_stored_models_run_from_end_to_end(tmp_path, monkeypatch, name, protocol):
+def test_studies_that_measure_stored_models_run_from_end_to_end(
+    tmp_path, monkeypatch, name, protocol
+):
     monkeypatch.setattr("frhsic_paper.studies.transfer.ROWS", 150)
     monkeypatch.setattr("frhsic_paper.studies.leak.TRAIN_ROWS", 150)
     if name != "bound":  # which draws 1,500 rows
@@ -303,7 +347,9 @@ def test_studies_that_measure_stored_models_run_from_end_to_end(tmp_path, monkey
     assert all((r["task"], r["epochs"], r["device"]) == ("regression", 1, "cpu") for r in found)
     before = {path: path.read_bytes() for path in tmp_path.glob("*.parquet")}
     told = []
-    run_study(with_one_method(name), protocol, replace(options, watch=told.append))  # nothing is left to do
+    run_study(
+        with_one_method(name), protocol, replace(options, watch=told.append)
+    )  # nothing is left to do
     assert [text for text in told if "models" in text] == []
     assert {path: path.read_bytes() for path in tmp_path.glob("*.parquet")} == before
 
@@ -340,7 +386,9 @@ def test_the_sweep_measures_mutual_information_of_every_model_of_its_first_repea
     sweep, measured = (records_of(options, name) for name in ("tradeoff", "mutual-information"))
     assert [Key.of(r) for r in measured] == [Key.of(r) for r in sweep]
     assert all(r["mi_published"] >= 0 for r in measured)
-    assert not (tmp_path / "models").exists()  # the published table chooses on test rows: no model is stored
+    assert not (
+        tmp_path / "models"
+    ).exists()  # the published table chooses on test rows: no model is stored
 
 
 def test_every_study_has_a_step_and_the_grids_of_a_file_are_different_parts():
@@ -370,7 +418,9 @@ def test_the_command_gives_the_same_records_on_a_cluster_that_loses_a_worker(tmp
     found = {}
     with dying_worker() as address:
         for name, more in (("here", ["--workers", "1"]), ("there", ["--scheduler", address])):
-            shown = CliRunner().invoke(app, [*COMMAND, "--epochs", "2", *more, "--out", str(tmp_path / name)])
+            shown = CliRunner().invoke(
+                app, [*COMMAND, "--epochs", "2", *more, "--out", str(tmp_path / name)]
+            )
             assert shown.exit_code == 0, shown.output
             files = sorted((tmp_path / name / "quick").glob("*.parquet"))
             found[name] = {file.name: records.read(file) for file in files}
@@ -378,7 +428,8 @@ def test_the_command_gives_the_same_records_on_a_cluster_that_loses_a_worker(tmp
     for name, own in found["here"].items():
         for one, other in zip(own, found["there"][name], strict=True):
             assert all(
-                one[key] == (approx(other[key], rel=1e-4) if isinstance(one[key], float) else other[key])
+                one[key]
+                == (approx(other[key], rel=1e-4) if isinstance(one[key], float) else other[key])
                 for key in one
                 if "seconds" not in key
             ), name
@@ -399,11 +450,16 @@ def test_every_grid_is_a_part_of_one_task_and_running_times_of_none(protocol):
 def test_studies_trained_at_a_time_have_the_records_of_those_trained_in_turn(tmp_path, monkeypatch):
     monkeypatch.setattr("frhsic_paper.grid.load_dataset", partial(toy_dataset, n=1500))
     studies = named(STUDIES, ["weight-selection", "bound"])
-    together, in_turn = (Options(tmp_path / name, "cpu", ("crime",), epochs=1, repeats=1) for name in ("a", "b"))
+    together, in_turn = (
+        Options(tmp_path / name, "cpu", ("crime",), epochs=1, repeats=1) for name in ("a", "b")
+    )
     with parallel_config("threading"):  # processes take seconds to start
         train_side_by_side(studies, [CORRECTED], together, processes=2)
     for one in studies:
         run_study(one, CORRECTED, in_turn, "train")
-        a, b = ([*map(records.content, records_of(options, one.name, CORRECTED))] for options in (together, in_turn))
+        a, b = (
+            [*map(records.content, records_of(options, one.name, CORRECTED))]
+            for options in (together, in_turn)
+        )
         assert a == b
         assert a

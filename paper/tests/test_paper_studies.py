@@ -44,9 +44,14 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
     done = len(lines)
     run(coin, CORRECTED, options)
     assert len(lines) == done  # nothing is computed twice
-    paths = [path.relative_to(docs).as_posix() for path in write(tmp_path / "out", docs, every_study)]
+    paths = [
+        path.relative_to(docs).as_posix() for path in write(tmp_path / "out", docs, every_study)
+    ]
     assert {"figures/coin-corrected.svg", "reproduction.md", "reproduction/claims.md"} < set(paths)
-    page, index = ((docs / "reproduction" / f"{name}.md").read_text(encoding="utf-8") for name in ("coin", "claims"))
+    page, index = (
+        (docs / "reproduction" / f"{name}.md").read_text(encoding="utf-8")
+        for name in ("coin", "claims")
+    )
     for part in (
         r"\A# Tosses of a coin\n",
         r"`frhsic reproduce coin`",
@@ -64,7 +69,9 @@ def test_studies_are_known_by_name_and_the_command_lists_them():
     with pytest.raises(ValueError, match="'convergense'"):
         named(STUDIES, ["bound", "convergense"])
     can_be_run = [study for study in STUDIES if study.train or study.measure]
-    assert named(STUDIES, ["all"]) == can_be_run == [study for study in STUDIES if not study.made_by]
+    assert (
+        named(STUDIES, ["all"]) == can_be_run == [study for study in STUDIES if not study.made_by]
+    )
     listed = CliRunner().invoke(app, ["reproduce"]).output.splitlines()
     assert [line.split()[0] for line in listed] == [study.name for study in can_be_run]
 

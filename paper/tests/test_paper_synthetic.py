@@ -47,12 +47,16 @@ def test_gaussian_hsic_is_the_definition_by_quadrature(r, sigma_z, sigma_s):
 
 def test_gaussian_hsic_in_the_limit_of_wide_kernels_is_the_squared_covariance():
     sigma = 1e4
-    assert gaussian_pair(1, correlation=0.6).hsic(sigma, sigma) * sigma**4 == pytest.approx(0.36, rel=1e-6)
+    assert gaussian_pair(1, correlation=0.6).hsic(sigma, sigma) * sigma**4 == pytest.approx(
+        0.36, rel=1e-6
+    )
 
 
 def test_published_constants_of_the_gaussian_pair():
     pair = gaussian_pair(1, correlation=0.5)
-    assert pair.hsic() == pytest.approx(0.0107633, abs=5e-8)  # an independent computation for the paper's figure
+    assert pair.hsic() == pytest.approx(
+        0.0107633, abs=5e-8
+    )  # an independent computation for the paper's figure
     assert pair.eipm() == pytest.approx(0.1995, abs=5e-5)
     assert pair.mutual_information == pytest.approx(0.5 * math.log(4 / 3), rel=1e-12)
 
@@ -71,7 +75,9 @@ def test_distance_correlation_has_the_limits_of_the_theorem():
     small, near_one, negative, positive = (
         gaussian_pair(1, correlation=r).distance_correlation for r in (1e-4, 1 - 1e-12, -0.4, 0.4)
     )
-    assert small / 1e-4 == pytest.approx(0.89066, abs=2e-4)  # Székely et al. (2007), Theorem 7 (iii)
+    assert small / 1e-4 == pytest.approx(
+        0.89066, abs=2e-4
+    )  # Székely et al. (2007), Theorem 7 (iii)
     assert near_one == pytest.approx(1.0, abs=1e-5)
     assert negative == positive <= 0.4
 
@@ -80,12 +86,16 @@ def test_the_mean_gap_of_the_gaussian_pair_is_seen_in_a_sample():
     pair = gaussian_pair(200_000, correlation=-0.3, random_state=1)
     gap = (0.3 * pair.s).abs()
     assert abs(float(gap.mean()) - pair.mean_gap) < 4 * float(gap.std()) / math.sqrt(len(gap))
-    assert float(torch.corrcoef(torch.stack([pair.z, pair.s]))[0, 1]) == pytest.approx(-0.3, abs=4 / math.sqrt(2e5))
+    assert float(torch.corrcoef(torch.stack([pair.z, pair.s]))[0, 1]) == pytest.approx(
+        -0.3, abs=4 / math.sqrt(2e5)
+    )
 
 
 def test_the_synthetic_task_has_the_accuracies_that_are_known_of_it():
     task = synthetic_task(1)
-    assert task.bayes_accuracy == pytest.approx(0.629, abs=5e-4)  # an independent computation for the paper's ablation
+    assert task.bayes_accuracy == pytest.approx(
+        0.629, abs=5e-4
+    )  # an independent computation for the paper's ablation
     assert task.positive_rate == pytest.approx(0.618, abs=5e-4)
 
 
@@ -97,10 +107,14 @@ def test_the_synthetic_task_is_seen_in_a_sample():
     right = ((p > 0.5) == (task.y > 0.5)).double()
     assert abs(float(right.mean()) - task.bayes_accuracy) < 4 * float(right.std()) / math.sqrt(n)
     bins = (task.s * 100).long()
-    means = torch.zeros(100, dtype=torch.float64).index_add(0, bins, p) / torch.bincount(bins, minlength=100)
+    means = torch.zeros(100, dtype=torch.float64).index_add(0, bins, p) / torch.bincount(
+        bins, minlength=100
+    )
     gap = float((means[bins] - p.mean()).abs().mean())
     assert gap == pytest.approx(task.mean_gap, abs=4 * float(p.std()) / math.sqrt(n) + 1e-4)
-    assert float(torch.corrcoef(torch.stack([task.x[:, 1], task.s]))[0, 1]) == pytest.approx(0, abs=4 / math.sqrt(n))
+    assert float(torch.corrcoef(torch.stack([task.x[:, 1], task.s]))[0, 1]) == pytest.approx(
+        0, abs=4 / math.sqrt(n)
+    )
 
 
 def test_the_synthetic_task_as_a_dataset_is_the_same_sample():
@@ -112,7 +126,12 @@ def test_the_synthetic_task_as_a_dataset_is_the_same_sample():
 
 def test_independence_has_every_answer_zero():
     pair = gaussian_pair(1, correlation=0.0)
-    assert (pair.hsic(), pair.mutual_information, pair.mean_gap, pair.distance_correlation) == (0, 0, 0, 0)
+    assert (pair.hsic(), pair.mutual_information, pair.mean_gap, pair.distance_correlation) == (
+        0,
+        0,
+        0,
+        0,
+    )
     assert pair.eipm() == pytest.approx(0, abs=1e-7)
 
 

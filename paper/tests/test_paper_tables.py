@@ -21,9 +21,22 @@ from frhsic_paper.frontiers import (
     with_contraction,
 )
 from frhsic_paper.measures import _auc
-from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, cached, printed, printed_sweeps
+from frhsic_paper.printed import (
+    DATASET_NAMES,
+    METHOD_NAMES,
+    PRINTED_SIX,
+    cached,
+    printed,
+    printed_sweeps,
+)
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS, PAPER_WEIGHTS, PUBLISHED
-from frhsic_paper.studies import ablation_dimension, ablation_kernel, equal_opportunity, multi_attribute, synthetic
+from frhsic_paper.studies import (
+    ablation_dimension,
+    ablation_kernel,
+    equal_opportunity,
+    multi_attribute,
+    synthetic,
+)
 from frhsic_paper.studies.agreement import agreement, agreement_table, counts, disagreements_table
 from frhsic_paper.studies.tradeoff import matched_table, metrics_table, pareto_summary
 from frhsic_paper.studies.transfer import head_deviations, heads_table
@@ -56,9 +69,14 @@ def published_records(weights=None):
 @pytest.mark.parametrize("dataset", DATASETS)
 @pytest.mark.parametrize(
     ("table", "weights", "methods"),
-    [("matched_performance", None, ("none", *PRINTED_SIX)), ("pareto_summary", PAPER_WEIGHTS, ("none", *METHODS))],
+    [
+        ("matched_performance", None, ("none", *PRINTED_SIX)),
+        ("pareto_summary", PAPER_WEIGHTS, ("none", *METHODS)),
+    ],
 )
-def test_matched_rule_on_the_published_sweeps_gives_the_printed_tables(table, weights, methods, dataset):
+def test_matched_rule_on_the_published_sweeps_gives_the_printed_tables(
+    table, weights, methods, dataset
+):
     points = {p.method: p for p in matched(published_records(weights), dataset, PUBLISHED)}
     rows = [r for r in printed(table) if r["dataset"] == dataset]
     assert {r["method"] for r in rows} == set(methods)
@@ -68,7 +86,9 @@ def test_matched_rule_on_the_published_sweeps_gives_the_printed_tables(table, we
             assert (point.performance, point.gdp) == (None, None)
         else:
             # printed with three decimals, Crime's error with four
-            assert point.performance.mean == approx(row["performance"], abs=5.1e-4 if dataset != "crime" else 5.1e-5)
+            assert point.performance.mean == approx(
+                row["performance"], abs=5.1e-4 if dataset != "crime" else 5.1e-5
+            )
             assert point.gdp.mean == approx(row["gdp"], abs=5.1e-4)
         if row.get("naup") is not None:
             assert point.naup == approx(row["naup"], abs=5.1e-4)
@@ -95,7 +115,9 @@ def test_the_published_sweeps_agree_with_themselves_everywhere():
 def test_a_shift_by_more_than_two_floors_is_a_disagreement_with_a_cause():
     records = published_records(PAPER_WEIGHTS)
     row = next(r for r in records if r["dataset"] == "meps" and r["method"] == "none")
-    spread = next(r for r in printed_sweeps() if r["dataset"] == "meps" and r["method"] == "none")["perf_std"]
+    spread = next(r for r in printed_sweeps() if r["dataset"] == "meps" and r["method"] == "none")[
+        "perf_std"
+    ]
     assert spread > 0.002  # the floor does not bind: two published deviations decide
     row["performance"] += 1.9 * spread
     assert counts(agreement(records))[0] == 512
@@ -140,7 +162,13 @@ def splits(repeats=20, advantage=0.1):
 
 def on_validation(dataset, *rows):
     """Records of one repeat from method, weight, performance and GDP on validation rows, and GDP on test rows."""
-    columns = ("method", "weight", "validation_performance", "validation_gdp_probability", "gdp_probability")
+    columns = (
+        "method",
+        "weight",
+        "validation_performance",
+        "validation_gdp_probability",
+        "gdp_probability",
+    )
     shared = {"dataset": dataset, "repeat": 0, "performance": 0.8}
     return [shared | dict(zip(columns, row, strict=True)) for row in rows]
 
@@ -149,7 +177,13 @@ def test_the_corrected_rule_chooses_on_validation_rows_and_reports_test_rows():
     records = on_validation(
         "compas",
         ("none", 0.0, 0.8, 0.5, 0.5),
-        ("frem", 1.0, 0.795, 0.3, 0.9),  # chosen: inside the band of .792 on validation rows, and the least GDP there
+        (
+            "frem",
+            1.0,
+            0.795,
+            0.3,
+            0.9,
+        ),  # chosen: inside the band of .792 on validation rows, and the least GDP there
         ("frem", 2.0, 0.799, 0.4, 0.1),
         ("frem", 3.0, 0.700, 0.0, 0.0),
         ("adv", 1.0, 0.60, 0.1, 0.2),
@@ -164,7 +198,10 @@ def test_the_corrected_rule_chooses_on_validation_rows_and_reports_test_rows():
 
 def test_an_error_is_matched_from_above():
     records = on_validation(
-        "crime", ("none", 0.0, 1.0, 0.5, 0.5), ("frem", 1.0, 1.009, 0.3, 0.3), ("frem", 2.0, 1.011, 0.1, 0.1)
+        "crime",
+        ("none", 0.0, 1.0, 0.5, 0.5),
+        ("frem", 1.0, 1.009, 0.3, 0.3),
+        ("frem", 2.0, 1.011, 0.1, 0.1),
     )
     ((record, inside),) = chosen(records, "crime", "gdp_probability")["frem"]
     assert (record["weight"], inside) == (1.0, True)
@@ -172,7 +209,10 @@ def test_an_error_is_matched_from_above():
 
 def test_a_model_that_diverged_is_left_out():
     records = splits(repeats=3)
-    records.append(records[1] | {"weight": 100.0, "performance": None, "gdp_probability": None, "diverged": True})
+    records.append(
+        records[1]
+        | {"weight": 100.0, "performance": None, "gdp_probability": None, "diverged": True}
+    )
     assert 100.0 not in {run.weight for run in frontier(records, "compas", "gdp_probability").runs}
 
 
@@ -208,12 +248,26 @@ def test_variants_carry_standard_errors_over_splits():
 
 def test_deviation_over_heads_of_the_paper_s_files_is_the_derived_one():
     names = {"Linear": "linear", "MLP": "mlp", "RandomForest": "forest", "SVM": "svm"}
-    records = [r | {"repeat": 0, "head": names[r["head"]], "performance": 0.5} for r in cached("transfer_lambda10")]
+    records = [
+        r | {"repeat": 0, "head": names[r["head"]], "performance": 0.5}
+        for r in cached("transfer_lambda10")
+    ]
     # standard deviations (ddof 0) of the cached GDP over four heads
-    for method, value in (("frhsic", 0.2751903), ("frem", 0.2151128), ("reg-gdp", 0.0201106), ("none", 0.4256649)):
-        weight = next(r["weight"] for r in records if r["dataset"] == "adult" and r["method"] == method)
-        assert np.mean([*head_deviations(records, "adult", method, weight).values()]) == approx(value, abs=1e-6)
-    assert head_deviations(records[:3], "adult", "frhsic", 10.0) == {}  # three of four heads are no table row
+    for method, value in (
+        ("frhsic", 0.2751903),
+        ("frem", 0.2151128),
+        ("reg-gdp", 0.0201106),
+        ("none", 0.4256649),
+    ):
+        weight = next(
+            r["weight"] for r in records if r["dataset"] == "adult" and r["method"] == method
+        )
+        assert np.mean([*head_deviations(records, "adult", method, weight).values()]) == approx(
+            value, abs=1e-6
+        )
+    assert (
+        head_deviations(records[:3], "adult", "frhsic", 10.0) == {}
+    )  # three of four heads are no table row
     assert len(heads_table(records, PUBLISHED).rows) == 15
 
 
@@ -257,7 +311,14 @@ def test_the_task_comes_from_the_records_and_otherwise_from_the_list_of_datasets
     assert is_error("crime")
     assert not is_error("adult")
     assert not is_error("never heard of")
-    toy = {"dataset": "toy", "method": "none", "weight": 0.0, "repeat": 0, "performance": 1.0, "gdp": 0.5}
+    toy = {
+        "dataset": "toy",
+        "method": "none",
+        "weight": 0.0,
+        "repeat": 0,
+        "performance": 1.0,
+        "gdp": 0.5,
+    }
     assert is_error("toy", [toy | {"task": "regression"}])
     assert not frontier([toy | {"task": "regression"}], "toy", "gdp").higher_is_better
     assert frontier([toy | {"task": "binary"}], "toy", "gdp").higher_is_better
@@ -270,7 +331,10 @@ def test_the_synthetic_tables_hold_the_contraction():
         ablation_kernel.kernel_table(records, CORRECTED),
         ablation_dimension.dimension_table({8: records}, CORRECTED),
     )
-    accuracy, gdp = (np.mean([r[c] for r in records if r["method"] == "none"]) for c in ("performance", CORRECTED.gdp))
+    accuracy, gdp = (
+        np.mean([r[c] for r in records if r["method"] == "none"])
+        for c in ("performance", CORRECTED.gdp)
+    )
     for table in tables:
         (row,) = (row for row in table.rows if "t = 1/2" in str(row[1]))
         cells = dict(zip((column.name for column in table.columns), row))
@@ -306,7 +370,9 @@ def test_sign_and_scale_of_the_differences():
 
 
 @pytest.mark.parametrize(
-    ("d", "pvalue"), [([0.4], 1.0), ([0.0, 0.0, 0.0], 1.0), ([0.25, 0.25, 0.25], 0.0)], ids=["one", "equal", "constant"]
+    ("d", "pvalue"),
+    [([0.4], 1.0), ([0.0, 0.0, 0.0], 1.0), ([0.25, 0.25, 0.25], 0.0)],
+    ids=["one", "equal", "constant"],
 )
 def test_limits(d, pvalue):
     assert corrected_t(d, 0.25).pvalue == pvalue
@@ -331,7 +397,9 @@ def equal_methods(datasets: int, seed: int, n: int = 200, splits: int = 20) -> t
         orders = generator.permuted(np.tile(np.arange(n), (splits, 1)), axis=1)
         fitted, tested = orders[:, :train], orders[:, -test:]
         side = np.sign((x[fitted] * y[fitted][..., None]).mean(1, keepdims=True))
-        right = np.sign((x[tested] - x[fitted].mean(1, keepdims=True)) * side) == y[tested][..., None]
+        right = (
+            np.sign((x[tested] - x[fitted].mean(1, keepdims=True)) * side) == y[tested][..., None]
+        )
         d = right[..., 0].mean(1) - right[..., 1].mean(1)
         corrected += corrected_t(d, test / train).pvalue < 0.05
         plain += stats.wilcoxon(d).pvalue < 0.05
@@ -341,7 +409,9 @@ def equal_methods(datasets: int, seed: int, n: int = 200, splits: int = 20) -> t
 def test_two_equal_methods_are_told_apart_no_more_often_than_the_level():
     corrected, plain = equal_methods(400, seed=0)
     assert corrected <= stats.binom.ppf(0.999, 400, 0.05)
-    assert plain > 4 * stats.binom.ppf(0.999, 400, 0.05)  # what a test that takes splits for independent does
+    assert plain > 4 * stats.binom.ppf(
+        0.999, 400, 0.05
+    )  # what a test that takes splits for independent does
 
 
 @pytest.mark.slow
@@ -368,11 +438,17 @@ def test_the_error_of_contracted_predictions_is_the_one_that_they_have():
         "dataset": "crime", "method": "none", "weight": 0.0, "repeat": 0, "task": "regression", "gdp_probability": 0.2,
         "performance": np.mean((f - y) ** 2), "score_sd": f.std(),
     }  # fmt: skip
-    constant = record | {"method": "frem", "performance": np.mean((f.mean() - y) ** 2), "score_sd": 0.0}
+    constant = record | {
+        "method": "frem",
+        "performance": np.mean((f.mean() - y) ** 2),
+        "score_sd": 0.0,
+    }
     assert len(with_contraction([record])) == 1  # nothing tells the error of the mean
     for one in with_contraction([record, constant])[2:]:
         share = 1 / one["weight"]
-        assert one["performance"] == approx(np.mean((f.mean() + share * (f - f.mean()) - y) ** 2), rel=1e-12)
+        assert one["performance"] == approx(
+            np.mean((f.mean() + share * (f - f.mean()) - y) ** 2), rel=1e-12
+        )
         assert one["gdp_probability"] == approx(0.2 * share)
 
 
@@ -402,7 +478,14 @@ def paths(losses: dict[str, float]) -> pd.DataFrame:
             for method, loss in losses.items():
                 fixed[method] = [(gap, loss + 0.001 * rng.normal()) for gap in (0.0, 0.5, 1.0)]
             rows += [
-                {"dataset": dataset, "split": split, "method": m, "gdp": g, "loss": value, "spread": 1.0}
+                {
+                    "dataset": dataset,
+                    "split": split,
+                    "method": m,
+                    "gdp": g,
+                    "loss": value,
+                    "spread": 1.0,
+                }
                 for m, points in fixed.items()
                 for g, value in points
             ]
@@ -418,7 +501,9 @@ def test_rank_regret_and_holm_of_a_comparison_whose_answer_is_known():
     compared = contrasts(read, "a", ("b",), 0.2)
     assert compared.difference.to_numpy() == approx(-0.2, abs=0.005)
     assert (compared.adjusted < 0.05).all()
-    assert (contrasts(readings(paths({"a": 0.3, "b": 0.3})), "a", ("b",), 0.2).adjusted > 0.05).all()
+    assert (
+        contrasts(readings(paths({"a": 0.3, "b": 0.3})), "a", ("b",), 0.2).adjusted > 0.05
+    ).all()
 
 
 def test_a_model_that_diverged_is_no_point_and_a_path_without_points_is_a_constant():
@@ -429,10 +514,16 @@ def test_a_model_that_diverged_is_no_point_and_a_path_without_points_is_a_consta
 @pytest.mark.parametrize("best", [0, 3])
 def test_the_search_takes_the_trial_with_the_least_loss_at_equal_gdp(best):
     trials = paths({"frem": 0.5}).query("dataset == 'one'").assign(trial=0)
-    trials = trials.assign(variant=trials.method, dial=trials.gdp.map({0.0: 50.0, 0.5: 2.0, 1.0: 0.0}))
-    trials["method"] = trials.method.replace({CONSTANT: REFERENCE})  # both are of the unit of the reference
+    trials = trials.assign(
+        variant=trials.method, dial=trials.gdp.map({0.0: 50.0, 0.5: 2.0, 1.0: 0.0})
+    )
+    trials["method"] = trials.method.replace(
+        {CONSTANT: REFERENCE}
+    )  # both are of the unit of the reference
     own = trials[trials.method == "frem"]
     more = [own.assign(trial=k, loss=own.loss - 0.1 * (k == best)) for k in range(5)]
-    ((trial, weights),) = chosen_trial(pd.concat([trials[trials.method != "frem"], *more]), "frem").items()
+    ((trial, weights),) = chosen_trial(
+        pd.concat([trials[trials.method != "frem"], *more]), "frem"
+    ).items()
     assert trial == best
     assert weights[0] == 0.0

@@ -21,10 +21,18 @@ from frhsic.certificates import NumericalRank, VarianceShare
 from frhsic.dependence.grams import centered, hsic_biased
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Linear, PerColumn
 from frhsic_paper import theory
-from frhsic_paper.theory import FiniteLaw, KernelExpansion, LinearEncoders, MLPEncoders, SingleEncoder
+from frhsic_paper.theory import (
+    FiniteLaw,
+    KernelExpansion,
+    LinearEncoders,
+    MLPEncoders,
+    SingleEncoder,
+)
 
 
-def law_of(seed: int) -> tuple[FiniteLaw, np.ndarray, torch.Tensor, torch.Tensor, np.random.Generator]:
+def law_of(
+    seed: int,
+) -> tuple[FiniteLaw, np.ndarray, torch.Tensor, torch.Tensor, np.random.Generator]:
     rng = np.random.default_rng(seed)
     a, b = int(rng.integers(2, 7)), int(rng.integers(2, 6))
     table = table_of(rng, a, b)
@@ -89,7 +97,9 @@ def test_spectral_equivalence_is_reached_by_a_fair_binary_attribute(seed: int) -
     """Equal weights make Δ a multiple of the second eigenfunction: HSIC / λ_2 is the integral, with no tail."""
     rng = np.random.default_rng(seed)
     half = rng.dirichlet(np.ones(4), size=2).T / 2
-    law = FiniteLaw.from_table(half, gram_of(rng, 4, kernel_of(rng)), gram_of(rng, 2, Gaussian(1.0), 1))
+    law = FiniteLaw.from_table(
+        half, gram_of(rng, 4, kernel_of(rng)), gram_of(rng, 2, Gaussian(1.0), 1)
+    )
     both = theory.spectral_equivalence(law, directions=2)
     assert both.tightness == approx(1, rel=1e-9)
 
@@ -158,14 +168,18 @@ def test_disintegration_is_an_identity() -> None:
         assert both.value == approx(both.bounded, rel=1e-10)
 
 
-def test_a_decomposable_class_gives_the_conditional_integral_and_a_smaller_one_stays_below() -> None:
+def test_a_decomposable_class_gives_the_conditional_integral_and_a_smaller_one_stays_below() -> (
+    None
+):
     for seed in INSTANCES:
         rng = np.random.default_rng(seed)
         table = table_of(rng, int(rng.integers(2, 5)), int(rng.integers(2, 4)))
         heads = rng.normal(size=(int(rng.integers(1, 4)), table.shape[0]))
         both = theory.decomposable_identity(table, heads)
         assert both.value == approx(both.bounded, rel=1e-10)
-        constant = np.repeat(heads[:, :, None], table.shape[1], axis=2)  # one head for all s: its joint IPM is zero
+        constant = np.repeat(
+            heads[:, :, None], table.shape[1], axis=2
+        )  # one head for all s: its joint IPM is zero
         assert theory.disintegration_identity(table, constant).value < 1e-12
         some = rng.choice([-1.0, 1.0], size=(3, 1, table.shape[1])) * heads[:1, :, None]
         assert holds(theory.disintegration_identity(table, some).value, both.value)
@@ -229,9 +243,13 @@ def test_the_localised_contrast_is_its_definition(seed: int) -> None:
     means = law.probabilities @ near
     g = law.probabilities * (near[:, 0] / means[0] - near[:, 1] / means[1])
     between = float(case.kernel_s(points, points)[0, 1] / means.prod())
-    c = theory.localized_contrast(case.z, case.s, s0, s1, kernel_z=case.kernel_z, kernel_s=case.kernel_s)
+    c = theory.localized_contrast(
+        case.z, case.s, s0, s1, kernel_z=case.kernel_z, kernel_s=case.kernel_s
+    )
     assert c.bounded == approx(float(g @ law.deviations @ g), rel=1e-8, abs=1e-14)
-    assert c.value == approx((float((1 / means**2).sum()) - 2 * between) * law.hsic, rel=1e-8, abs=1e-14)
+    assert c.value == approx(
+        (float((1 / means**2).sum()) - 2 * between) * law.hsic, rel=1e-8, abs=1e-14
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -248,7 +266,9 @@ def test_the_smoothed_contrast_is_its_definition(seed: int) -> None:
     case = instance(seed)
     b = torch.tensor(case.rng.normal(size=case.n))
     k, l = case.kernel_z(case.z, case.z), case.kernel_s(case.s[:, None], case.s[:, None])
-    c = theory.smoothed_contrast(case.z, case.s, KernelExpansion(b), kernel_z=case.kernel_z, kernel_s=case.kernel_s)
+    c = theory.smoothed_contrast(
+        case.z, case.s, KernelExpansion(b), kernel_z=case.kernel_z, kernel_s=case.kernel_s
+    )
     assert c.bounded == approx(float((l @ b) @ centered(k) @ (l @ b)) / case.n**2, rel=1e-8)
     assert c.value == approx(float(b @ l @ b * hsic_biased(k, l)), rel=1e-8)
 
@@ -257,7 +277,9 @@ def test_khgr_is_bounded_by_hsic_over_the_ridges() -> None:
     for seed in INSTANCES:
         case = instance(seed)
         ridge_z, ridge_s = 10 ** case.rng.uniform(-3, 1, size=2)
-        c = theory.khgr_bound(case.z, case.s, case.kernel_z, case.kernel_s, ridge_z=ridge_z, ridge_s=ridge_s)
+        c = theory.khgr_bound(
+            case.z, case.s, case.kernel_z, case.kernel_s, ridge_z=ridge_z, ridge_s=ridge_s
+        )
         assert holds(c.bounded, c.value)
         assert c.vacuous == (c.value >= 1)
 
@@ -291,7 +313,9 @@ def test_the_localised_contrast_is_the_mmd_of_the_weighted_rows_from_all_rows(se
     at = float(case.rng.normal())
     near = case.kernel_s(case.s[:, None], torch.tensor([[at]], dtype=torch.float64))[:, 0]
     w = near / near.sum() - 1 / case.n
-    c = theory.localized_contrast(case.z, case.s, at, kernel_z=case.kernel_z, kernel_s=case.kernel_s)
+    c = theory.localized_contrast(
+        case.z, case.s, at, kernel_z=case.kernel_z, kernel_s=case.kernel_s
+    )
     assert c.bounded == approx(float(w @ case.kernel_z(case.z, case.z) @ w), rel=1e-8, abs=1e-14)
     assert c.details["weight_mean"] == approx(float(near.mean()), rel=1e-12)
 
@@ -299,7 +323,9 @@ def test_the_localised_contrast_is_the_mmd_of_the_weighted_rows_from_all_rows(se
 def test_a_law_near_a_value_is_never_further_away_than_two_laws_can_be() -> None:
     case = instance(1)
     far = float(case.s.max()) + 5
-    c = theory.localized_contrast(case.z, case.s, far, kernel_z=Gaussian(1.0), kernel_s=Gaussian(1.0))
+    c = theory.localized_contrast(
+        case.z, case.s, far, kernel_z=Gaussian(1.0), kernel_s=Gaussian(1.0)
+    )
     assert c.vacuous
     assert c.trivial <= 2
 
@@ -311,7 +337,9 @@ ADULT = MLPEncoders(widths=(107, 50, 50), weight_bounds=(5.0, 5.0), input_bound=
 
 def test_uniform_bound_is_the_formula_of_the_paper() -> None:
     n, delta = 1000, 0.1
-    bound = theory.uniform_bound(n, LinearEncoders(2.0, 3.0, 5), Gaussian(0.5), InverseMultiquadric(2.0), delta=delta)
+    bound = theory.uniform_bound(
+        n, LinearEncoders(2.0, 3.0, 5), Gaussian(0.5), InverseMultiquadric(2.0), delta=delta
+    )
     complexity = 2 * 3 * math.sqrt(5 / n)
     expected = (
         8 * math.sqrt(2) * math.sqrt(math.log(2 / delta) / n)
@@ -323,7 +351,9 @@ def test_uniform_bound_is_the_formula_of_the_paper() -> None:
     assert bound.details["gaussian_complexity"] == approx(complexity)
 
 
-@pytest.mark.parametrize("encoders", [SingleEncoder(), LinearEncoders(1.0, 1.0, 8), ADULT], ids=repr)
+@pytest.mark.parametrize(
+    "encoders", [SingleEncoder(), LinearEncoders(1.0, 1.0, 8), ADULT], ids=repr
+)
 def test_n_needed_is_the_first_n_that_is_not_vacuous(encoders) -> None:
     needed = theory.uniform_bound(10, encoders, Gaussian(1.0), Gaussian(1.0)).details["n_needed"]
     assert theory.uniform_bound(needed - 1, encoders, Gaussian(1.0), Gaussian(1.0)).vacuous
@@ -351,19 +381,26 @@ def test_linear_complexity_bounds_the_drawn_one(seed: int) -> None:
 
 @pytest.mark.parametrize("activation", ["selu", "relu", "tanh", "identity"])
 @pytest.mark.parametrize("biases", [(), (0.5, 0.3)])
-def test_mlp_complexity_bounds_what_a_search_finds(activation: str, biases: tuple[float, ...]) -> None:
+def test_mlp_complexity_bounds_what_a_search_finds(
+    activation: str, biases: tuple[float, ...]
+) -> None:
     """Projected gradient ascent over the weights finds a lower bound of the supremum for each draw."""
     rng = np.random.default_rng(0)
     n = 20
     encoders = MLPEncoders((3, 4, 2), (1.5, 0.8), 1.0, biases, activation)
-    sigma = {"selu": torch.selu, "relu": torch.relu, "tanh": torch.tanh, "identity": lambda v: v}[activation]
+    sigma = {"selu": torch.selu, "relu": torch.relu, "tanh": torch.tanh, "identity": lambda v: v}[
+        activation
+    ]
     x = torch.tensor(rng.normal(size=(n, 3)))
     x = x / x.norm(dim=1, keepdim=True)
     limits = (1.5, 0.8, *(biases or (0.0, 0.0)))
     found = []
     for _ in range(10):
         xi = torch.tensor(rng.normal(size=(n, 2)))
-        blocks = [torch.tensor(rng.normal(size=shape)).requires_grad_() for shape in ((4, 3), (2, 4), (4,), (2,))]
+        blocks = [
+            torch.tensor(rng.normal(size=shape)).requires_grad_()
+            for shape in ((4, 3), (2, 4), (4,), (2,))
+        ]
         for _ in range(60):
             w1, w2, b1, b2 = (b * limit / b.norm() for b, limit in zip(blocks, limits))
             value = (xi * (sigma(x @ w1.T + b1) @ w2.T + b2)).sum() / n
@@ -424,7 +461,9 @@ def test_uniform_bound_holds_on_200_draws_of_a_known_law() -> None:
 
 
 def test_the_bridge_adds_up() -> None:
-    train = theory.uniform_bound(10_000, LinearEncoders(1.0, 1.0, 3), Gaussian(1.0), Gaussian(2.0), delta=0.02)
+    train = theory.uniform_bound(
+        10_000, LinearEncoders(1.0, 1.0, 3), Gaussian(1.0), Gaussian(2.0), delta=0.02
+    )
     population = theory.train_to_population(0.003, train)
     assert population.value == approx(0.003 + train.value)
     assert population.confidence == approx(0.98)
@@ -456,12 +495,20 @@ Z, S = torch.arange(4.0), torch.tensor([0.0, 1.0, 3.0, 7.0])
         (lambda: theory.decomposable_identity(np.full((2, 20), 1 / 40), [[1.0, 2.0]]), "choices"),
         (lambda: theory.causal_necessity([1.0], [1.0]), "representations"),
         (lambda: theory.causal_necessity([[1.0, 2.0]], [1.0]), "two or more"),
-        (lambda: theory.causal_necessity([[1.0], [2.0]], [1.0, 2.0], probabilities=[0.5, 0.6]), "sum to 1"),
+        (
+            lambda: theory.causal_necessity([[1.0], [2.0]], [1.0, 2.0], probabilities=[0.5, 0.6]),
+            "sum to 1",
+        ),
         (lambda: theory.localized_contrast(Z, S, [1.0, 2.0]), "1 finite"),
         (lambda: theory.localized_contrast(Z, S, float("nan")), "1 finite"),
         (lambda: theory.localized_contrast(Z, S, 1e9), "nearer to rows"),
         (lambda: theory.localized_contrast(Z, S - 1, 1.0, kernel_s=Linear()), "not negative"),
-        (lambda: theory.localized_contrast(Z[:1], S[:1], 0.0, kernel_z=Linear(), kernel_s=Linear()), "at least 2"),
+        (
+            lambda: theory.localized_contrast(
+                Z[:1], S[:1], 0.0, kernel_z=Linear(), kernel_s=Linear()
+            ),
+            "at least 2",
+        ),
         (lambda: theory.smoothed_contrast(Z, S, KernelExpansion([1.0])), "1 coefficients"),
         (lambda: theory.khgr_bound(Z, S, ridge_z=0.0), "ridge_z"),
     ],

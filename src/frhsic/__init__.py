@@ -50,7 +50,9 @@ def __getattr__(name: str) -> Any:
         return import_module(f"frhsic.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'frhsic' has no attribute {name!r}")
-    return globals().setdefault(name, getattr(import_module(f"frhsic.{_HOMES.get(name, 'estimators')}"), name))
+    return globals().setdefault(
+        name, getattr(import_module(f"frhsic.{_HOMES.get(name, 'estimators')}"), name)
+    )
 
 
 def __dir__() -> list[str]:

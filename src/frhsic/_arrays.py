@@ -26,7 +26,9 @@ WIDENED = 1e8
 SCALES = (1e-60, 1e60)
 
 
-def matrix(x: Any, name: str, *, device: torch.device | str | None = None, allow_missing: bool = False) -> Tensor:
+def matrix(
+    x: Any, name: str, *, device: torch.device | str | None = None, allow_missing: bool = False
+) -> Tensor:
     """Return `x` as a finite floating-point tensor of shape (n, d); a vector becomes (n, 1).
 
     NaN raises. With `allow_missing`, for columns that are scaled later, NaN and all magnitudes stay as they are.
@@ -62,7 +64,9 @@ def vector(x: Any, name: str) -> Tensor:
     return tensor[:, 0]
 
 
-def paired(*arrays: tuple[Any, str], device: torch.device | str | None = None) -> tuple[Tensor, ...]:
+def paired(
+    *arrays: tuple[Any, str], device: torch.device | str | None = None
+) -> tuple[Tensor, ...]:
     """Return matrices of equal length on one device and in the widest dtype among them.
 
     Each argument is a pair (array, name). Unless `device` is given, the device is that of the first tensor that is
@@ -73,7 +77,9 @@ def paired(*arrays: tuple[Any, str], device: torch.device | str | None = None) -
     lengths = {name: t.shape[0] for t, (_, name) in zip(tensors, arrays)}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} has {n}" for name, n in lengths.items())
-        raise ValueError(f"lengths differ: {listed} rows. Pass one row of each per observation, in the same order.")
+        raise ValueError(
+            f"lengths differ: {listed} rows. Pass one row of each per observation, in the same order."
+        )
     wide = torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
     first = next((t.device for t in tensors if t.device.type != "cpu"), tensors[0].device)
     target = first if device is None else resolve_device(device)
@@ -94,14 +100,20 @@ def require_same_rows(*arrays: tuple[Any, str]) -> None:
     Traceback (most recent call last):
     ValueError: scores and s have the same index in another order, and rows are matched by position. Pass ...
     """
-    (first, name), *others = [(x.index, name) for x, name in arrays if hasattr(x, "iloc")] or [(None, "")]
+    (first, name), *others = [(x.index, name) for x, name in arrays if hasattr(x, "iloc")] or [
+        (None, "")
+    ]
     for index, other in others:
         if len(index) != len(first) or index.equals(first):
             continue
         shared = index.isin(first)
         same = shared.all() and first.isin(index).all()
         if same or (shared.any() and not _is_default(first) and not _is_default(index)):
-            how = "the same index in another order" if same else f"indexes of which {int(shared.sum()):,} labels agree"
+            how = (
+                "the same index in another order"
+                if same
+                else f"indexes of which {int(shared.sum()):,} labels agree"
+            )
             raise ValueError(
                 f"{name} and {other} have {how}, and rows are matched by position. Pass {other}.reindex({name}.index) "
                 f"if labels say which rows belong together, or {other}.to_numpy() if the positions do."
@@ -124,7 +136,12 @@ def require_integer(value: Any, name: str, least: int = 1, most: int | None = No
     allowed = f"at least {least}" if most is None else f"between {least} and {most}"
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} is {type(value).__name__}; pass a whole number, {allowed}.")
-    _require(value >= least and (most is None or value <= most), value, name, f"a whole number, {allowed}")
+    _require(
+        value >= least and (most is None or value <= most),
+        value,
+        name,
+        f"a whole number, {allowed}",
+    )
 
 
 def require_positive(value: float, name: str) -> None:
@@ -142,7 +159,9 @@ def require_nonnegative(value: Any, name: str, below: float = math.inf) -> None:
 def require_scale(value: float, name: str) -> None:
     """Raise unless value is a positive number whose square a float can hold with ease."""
     low, high = SCALES
-    _require(low <= value <= high, value, name, f"a number from {low:g} to {high:g}, or change the units")
+    _require(
+        low <= value <= high, value, name, f"a number from {low:g} to {high:g}, or change the units"
+    )
 
 
 def require_fraction(value: float, name: str) -> None:
@@ -170,7 +189,9 @@ def subset_mask(where: Any, n: int) -> Tensor:
     if values.shape[0] != n:
         raise ValueError(f"lengths differ: where has {values.shape[0]} rows, the data have {n}.")
     if not bool(((values == 0) | (values == 1)).all()):
-        raise ValueError("where must be boolean or 0/1; other values came. Pass a mask such as `y == 1`.")
+        raise ValueError(
+            "where must be boolean or 0/1; other values came. Pass a mask such as `y == 1`."
+        )
     return values == 1
 
 
@@ -179,15 +200,23 @@ def require_labels(y: Any, name: str) -> None:
     if isinstance(y, Tensor):
         _floating(y, name)
     if isinstance(y, np.ma.MaskedArray) and np.ma.getmaskarray(y).any():
-        raise ValueError(f"{name} is a masked array with missing values; drop those rows or impute them.")
+        raise ValueError(
+            f"{name} is a masked array with missing values; drop those rows or impute them."
+        )
     if type(y).__module__.partition(".")[0] == "scipy":
-        raise TypeError(f"{name} is sparse ({type(y).__name__}); pass a dense array, such as {name}.toarray().")
+        raise TypeError(
+            f"{name} is sparse ({type(y).__name__}); pass a dense array, such as {name}.toarray()."
+        )
     values = np.asarray(y)
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} is complex; pass its real part.")
     first = values.flat[0] if values.size else None
-    if values.dtype.kind in "mM" or isinstance(first, (datetime.date, datetime.time, datetime.timedelta)):
-        raise _not_numeric(values.dtype if values.dtype.kind in "mM" else np.dtype("datetime64"), name)
+    if values.dtype.kind in "mM" or isinstance(
+        first, (datetime.date, datetime.time, datetime.timedelta)
+    ):
+        raise _not_numeric(
+            values.dtype if values.dtype.kind in "mM" else np.dtype("datetime64"), name
+        )
 
 
 def resolve_device(device: torch.device | str | None) -> torch.device:
@@ -197,8 +226,13 @@ def resolve_device(device: torch.device | str | None) -> torch.device:
     try:
         resolved = torch.device(device)
         torch.empty(0, device=resolved)
-    except (RuntimeError, AssertionError) as error:  # a name that torch does not know, or a GPU that is not here
-        raise ValueError(f"device={str(device)!r} is not available; pass 'auto', 'cpu' or 'cuda'. {error}") from error
+    except (
+        RuntimeError,
+        AssertionError,
+    ) as error:  # a name that torch does not know, or a GPU that is not here
+        raise ValueError(
+            f"device={str(device)!r} is not available; pass 'auto', 'cpu' or 'cuda'. {error}"
+        ) from error
     if resolved.type not in ("cpu", "cuda"):
         raise ValueError(f"device={str(device)!r} is not supported; pass 'auto', 'cpu' or 'cuda'.")
     return resolved
@@ -280,16 +314,22 @@ def _numeric(x: Any, name: str) -> np.ndarray:
     if module in ("pandas", "polars"):
         x = _from_frame(x, name)
     elif module == "scipy":
-        raise TypeError(f"{name} is sparse ({type(x).__name__}); pass a dense array, such as x.toarray().")
+        raise TypeError(
+            f"{name} is sparse ({type(x).__name__}); pass a dense array, such as x.toarray()."
+        )
     elif isinstance(x, np.ma.MaskedArray) and x.dtype.kind in "biuf":
         missing = np.ma.getmaskarray(x)
         x = np.where(missing, np.nan, x.data) if missing.any() else x.data
     elif isinstance(x, Sequence) and any(isinstance(item, Tensor) for item in x):
-        x = np.stack([to_numpy(item) if isinstance(item, Tensor) else np.asarray(item) for item in x])
+        x = np.stack(
+            [to_numpy(item) if isinstance(item, Tensor) else np.asarray(item) for item in x]
+        )
     try:
         values = np.asarray(x)
     except ValueError as error:
-        raise ValueError(f"{name} has rows of different lengths; pass a rectangular array.") from error
+        raise ValueError(
+            f"{name} has rows of different lengths; pass a rectangular array."
+        ) from error
     if values.dtype.kind in "biuf":
         unknown = values.dtype.itemsize > {"f": 8, "u": 1}.get(values.dtype.kind, 8)  # to torch
         return values.astype(np.float64 if unknown else values.dtype.newbyteorder("="), copy=False)
@@ -299,29 +339,47 @@ def _numeric(x: Any, name: str) -> np.ndarray:
 def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
     """Return the error for values that are no numbers. Objects are looked at: pandas before 3 keeps text as objects."""
     kind = getattr(dtype, "kind", "O")
-    family = str(dtype).partition("(")[0]  # polars writes Enum(categories=...), Datetime(time_unit=...)
+    family = str(dtype).partition("(")[
+        0
+    ]  # polars writes Enum(categories=...), Datetime(time_unit=...)
     text = kind in "US" or family in {"str", "string", "String", "category", "Categorical", "Enum"}
-    bands = family.startswith("interval") or any(hasattr(value, "mid") for value in np.ravel(values))
-    if text or bands or (family == "object" and any(isinstance(value, str) for value in np.ravel(values))):
+    bands = family.startswith("interval") or any(
+        hasattr(value, "mid") for value in np.ravel(values)
+    )
+    if (
+        text
+        or bands
+        or (family == "object" and any(isinstance(value, str) for value in np.ravel(values)))
+    ):
         return TypeError(
             f"{name} holds text, bands or categories ({dtype}), not numbers. Write a band such as 30-39 as its "
             "mid-point and ordered levels as their ranks, as frhsic.audit and fit(sensitive_features=...) do by "
             "themselves; other categories are one 0/1 column for each level."
         )
     if kind == "c":
-        return TypeError(f"{name} is complex ({dtype}); pass its real and imaginary parts as columns.")
+        return TypeError(
+            f"{name} is complex ({dtype}); pass its real and imaginary parts as columns."
+        )
     if kind in "mM" or family in {"Date", "Datetime", "Duration", "Time"}:
-        return TypeError(f"{name} holds dates ({dtype}); convert it to a number such as days since a reference.")
-    return TypeError(f"{name} has dtype {dtype}; convert it to float64 first, for instance with astype(float).")
+        return TypeError(
+            f"{name} holds dates ({dtype}); convert it to a number such as days since a reference."
+        )
+    return TypeError(
+        f"{name} has dtype {dtype}; convert it to float64 first, for instance with astype(float)."
+    )
 
 
 def _from_frame(x: Any, name: str) -> np.ndarray:
     """Return a frame or a Series of pandas or polars as an array."""
     if not hasattr(x, "to_numpy"):
-        raise TypeError(f"{name} is a polars {type(x).__name__}, which holds no values yet; pass {name}.collect().")
+        raise TypeError(
+            f"{name} is a polars {type(x).__name__}, which holds no values yet; pass {name}.collect()."
+        )
     if len(x.shape) == 1:
         return _column(x, name)
-    columns = x.get_columns() if hasattr(x, "get_columns") else [x.iloc[:, i] for i in range(x.shape[1])]
+    columns = (
+        x.get_columns() if hasattr(x, "get_columns") else [x.iloc[:, i] for i in range(x.shape[1])]
+    )
     if not columns:
         raise ValueError(f"{name} has no columns.")
     return np.stack([_column(column, f"{name}[{column.name!r}]") for column in columns], axis=1)
@@ -340,7 +398,9 @@ def _column(column: Any, name: str) -> np.ndarray:
         width = np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
         return np.asarray(column.to_numpy(dtype=width, na_value=np.nan))
     values = np.asarray(column.to_numpy())
-    return values.astype(float) if values.dtype.kind == "O" else values  # booleans of polars with nulls
+    return (
+        values.astype(float) if values.dtype.kind == "O" else values
+    )  # booleans of polars with nulls
 
 
 def _in_range(tensor: Tensor, name: str) -> Tensor:
@@ -366,8 +426,15 @@ def _in_range(tensor: Tensor, name: str) -> Tensor:
 
 
 def _floating(tensor: Tensor, name: str) -> Tensor:
-    if tensor.device.type == "meta" or tensor.layout != torch.strided or tensor.is_nested or tensor.is_quantized:
-        raise TypeError(f"{name} is a sparse, nested or quantized tensor, or on the device meta; pass a dense one.")
+    if (
+        tensor.device.type == "meta"
+        or tensor.layout != torch.strided
+        or tensor.is_nested
+        or tensor.is_quantized
+    ):
+        raise TypeError(
+            f"{name} is a sparse, nested or quantized tensor, or on the device meta; pass a dense one."
+        )
     if tensor.dtype in (torch.float32, torch.float64):
         return tensor
     if tensor.dtype in (torch.float16, torch.bfloat16):

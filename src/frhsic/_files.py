@@ -34,17 +34,25 @@ def require_writable(files: Mapping[str, Path], inputs: Mapping[str, Path] | Non
         target = _target(path, kind)
         for what, read in (inputs or {}).items():
             if target.exists() and read.exists() and target.samefile(read):
-                raise ValueError(f"the {kind} would overwrite the {what} {str(read)!r}; choose another path.")
+                raise ValueError(
+                    f"the {kind} would overwrite the {what} {str(read)!r}; choose another path."
+                )
         if target in seen:
-            raise ValueError(f"{seen[target]} and {kind} would be the same file, {str(path)!r}; choose another path.")
+            raise ValueError(
+                f"{seen[target]} and {kind} would be the same file, {str(path)!r}; choose another path."
+            )
         seen[target] = kind
         if not target.parent.is_dir():
-            raise ValueError(f"the folder {str(path.parent)!r} of the {kind} is not there; make it first.")
+            raise ValueError(
+                f"the folder {str(path.parent)!r} of the {kind} is not there; make it first."
+            )
         trial = _beside(target)
         try:
             trial.open("xb").close()
         except OSError as error:
-            raise ValueError(f"the {kind} {str(path)!r} cannot be written: {error.strerror}.") from error
+            raise ValueError(
+                f"the {kind} {str(path)!r} cannot be written: {error.strerror}."
+            ) from error
         finally:
             trial.unlink(missing_ok=True)
 
@@ -122,9 +130,13 @@ def _target(path: Path, kind: str) -> Path:
     except FileNotFoundError:
         return Path(os.path.realpath(path))
     except OSError as error:  # a loop of links, or a file where a folder should be
-        raise ValueError(f"the {kind} {str(path)!r} cannot be written: {error.strerror}.") from error
+        raise ValueError(
+            f"the {kind} {str(path)!r} cannot be written: {error.strerror}."
+        ) from error
     if not stat.S_ISREG(mode):
-        raise ValueError(f"the {kind} is to be written to {str(path)!r}, a folder, device or pipe; name a file.")
+        raise ValueError(
+            f"the {kind} is to be written to {str(path)!r}, a folder, device or pipe; name a file."
+        )
     if not os.access(path, os.W_OK):
         raise ValueError(f"the {kind} {str(path)!r} cannot be written: the file is read-only.")
     return Path(os.path.realpath(path))

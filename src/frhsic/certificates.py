@@ -120,12 +120,19 @@ class Certificate:
         if self.confidence < 1:
             notes.append(f"with probability at least {self.confidence:g}")
         if self.vacuous:
-            notes.append(f"vacuous, since it is always at most {self.trivial:.6g}: {self.trivial_because}")
+            notes.append(
+                f"vacuous, since it is always at most {self.trivial:.6g}: {self.trivial_because}"
+            )
         return f"{self.bounds} <= {self.value:.6g}" + (f" ({'; '.join(notes)})" if notes else "")
 
 
 def rows_and_kernels(
-    z: Any, s: Any, kernel_z: Kernel | None, kernel_s: Kernel | None, *, device: torch.device | str | None = None
+    z: Any,
+    s: Any,
+    kernel_z: Kernel | None,
+    kernel_s: Kernel | None,
+    *,
+    device: torch.device | str | None = None,
 ) -> tuple[Tensor, Tensor, Kernel, Kernel]:
     """Return z and s as detached float64 matrices, and their kernels; None is a Gaussian at the median distance."""
     pair = paired_rows(z, s, where=None, device=device, least=2, what="a certificate")
@@ -146,7 +153,9 @@ def feature_spread(kernel: Kernel, rows: Tensor, row_sums: Tensor | None = None)
     n = rows.shape[0]
     if row_sums is None:
         row_sums = gram_times(kernel.shifted, rows, torch.ones_like(rows[:, 0]))
-    return max(float((kernel.diagonal(rows) - kernel.offset).mean()) - float(row_sums.sum()) / n**2, 0.0)
+    return max(
+        float((kernel.diagonal(rows) - kernel.offset).mean()) - float(row_sums.sum()) / n**2, 0.0
+    )
 
 
 DENSE_VALUES = 1500
@@ -164,7 +173,9 @@ class NumericalRank:
 
     def __post_init__(self) -> None:
         if not 1e-12 <= self.tolerance < 1:
-            raise ValueError(f"tolerance is {self.tolerance}; pass a share of the largest eigenvalue from 1e-12 to 1.")
+            raise ValueError(
+                f"tolerance is {self.tolerance}; pass a share of the largest eigenvalue from 1e-12 to 1."
+            )
 
 
 @dataclass(frozen=True)
@@ -215,7 +226,9 @@ class SensitiveDirections:
     def gaps(self, scores: Tensor) -> tuple[float, float]:
         r"""Return gaps of scores along the directions, :math:`\|P_m \delta\|^2 / n`, :math:`\|P_m \delta\|_1 / n`."""
         coordinates = self.vectors.T @ (scores - scores.mean())
-        return float((coordinates**2).sum()) / len(scores), float((self.vectors @ coordinates).abs().mean())
+        return float((coordinates**2).sum()) / len(scores), float(
+            (self.vectors @ coordinates).abs().mean()
+        )
 
 
 def leading_directions(kernel: Kernel, s: Tensor, rule: DirectionRule) -> SensitiveDirections:
@@ -263,17 +276,25 @@ def symmetrized(a: Tensor) -> Tensor:
     return (a + a.T) / 2
 
 
-def count_directions(eigenvalues: Tensor, total: float, rule: DirectionRule, *, error: float, what: str) -> int:
+def count_directions(
+    eigenvalues: Tensor, total: float, rule: DirectionRule, *, error: float, what: str
+) -> int:
     """Return how many of the descending `eigenvalues` the rule takes; `total` is the sum of all eigenvalues."""
     largest = float(eigenvalues[0])
     if largest <= 0:
-        raise ValueError(f"the centred Gram matrix of {what} is zero: its kernel does not tell its values apart.")
+        raise ValueError(
+            f"the centred Gram matrix of {what} is zero: its kernel does not tell its values apart."
+        )
     usable = int((eigenvalues > 1e-14 * eigenvalues.shape[0] * largest).sum())
     if isinstance(rule, bool) or not isinstance(rule, (int, NumericalRank, VarianceShare)):
-        raise TypeError(f"directions is {type(rule).__name__}; pass NumericalRank, VarianceShare or a number.")
+        raise TypeError(
+            f"directions is {type(rule).__name__}; pass NumericalRank, VarianceShare or a number."
+        )
     if isinstance(rule, int):
         if not 1 <= rule <= usable:
-            raise ValueError(f"{rule} directions were asked for; {what} has 1 to {usable} above rounding error.")
+            raise ValueError(
+                f"{rule} directions were asked for; {what} has 1 to {usable} above rounding error."
+            )
         return rule
     if isinstance(rule, NumericalRank):
         if error > rule.tolerance * largest:
@@ -284,7 +305,9 @@ def count_directions(eigenvalues: Tensor, total: float, rule: DirectionRule, *, 
         return int((eigenvalues > rule.tolerance * largest).sum())
     short = int((torch.cumsum(eigenvalues, 0) < rule.share * total * (1 - 1e-12)).sum())
     if short == len(eigenvalues):
-        raise ValueError(f"{short} directions explain less than {rule.share:g} of the variance of {what}; pass less.")
+        raise ValueError(
+            f"{short} directions explain less than {rule.share:g} of the variance of {what}; pass less."
+        )
     return min(short + 1, usable)
 
 
@@ -419,7 +442,10 @@ def gdp_certificate(
         "trace_if_shuffled": along.count * spread / (n - 1),
     }
     bound = kernel_z.bound / 2 if deployed is None else math.inf
-    trivial, because = norm**2 * min(spread, bound), "the variance of any head of this norm is no larger"
+    trivial, because = (
+        norm**2 * min(spread, bound),
+        "the variance of any head of this norm is no larger",
+    )
     bounded = norm**2 * forms["tight"]
     if f is not None:
         (bounded, absolute), variance = along.gaps(f), float(f.var(correction=0))
@@ -445,12 +471,15 @@ def gdp_certificate(
         trivial_because=because,
         details=details,
         worst_coefficients=worst,
-        worst_scores=gram_times(kernel_z, z, worst) + (0 if deployed is None else deployed * (in_kernel @ worst)),
+        worst_scores=gram_times(kernel_z, z, worst)
+        + (0 if deployed is None else deployed * (in_kernel @ worst)),
         directions=along,
     )
 
 
-def _projected_gram(kernel: Kernel, z: Tensor, in_kernel: Tensor, along: SensitiveDirections) -> tuple[Tensor, float]:
+def _projected_gram(
+    kernel: Kernel, z: Tensor, in_kernel: Tensor, along: SensitiveDirections
+) -> tuple[Tensor, float]:
     r"""Return :math:`E^\top \tilde K E` and :math:`\operatorname{tr}(\tilde K)/n` in one pass over the tiles.
 
     The columns of E are centred, so K less a constant gives the same.
@@ -485,7 +514,13 @@ FIXED_KERNELS = "kernels with unit diagonal and their bandwidths fixed before th
 
 
 def held_out_bound(
-    z: Any, s: Any, kernel_z: Kernel, kernel_s: Kernel, *, delta: float = 0.05, device: torch.device | str | None = None
+    z: Any,
+    s: Any,
+    kernel_z: Kernel,
+    kernel_s: Kernel,
+    *,
+    delta: float = 0.05,
+    device: torch.device | str | None = None,
 ) -> Certificate:
     r"""Bound HSIC in the population from held-out rows.
 
@@ -554,7 +589,11 @@ def held_out_bound(
 
 
 def hsic_certificate(
-    value: float, bounds: str, confidence: float, assumes: tuple[str, ...], details: Mapping[str, Detail]
+    value: float,
+    bounds: str,
+    confidence: float,
+    assumes: tuple[str, ...],
+    details: Mapping[str, Detail],
 ) -> Certificate:
     """Return a bound on HSIC under kernels with values in [0, 1]."""
     return Certificate(
@@ -624,9 +663,13 @@ def binned_gap_bound(scores: Any, s: Any, edges: Any, *, delta: float = 0.05) ->
     cuts, n = np.asarray(edges, dtype=np.float64).ravel(), len(f)
     _arrays.require_rows(n, 4, "a bound on the gap")
     if f.min() < 0 or f.max() > 1:
-        raise ValueError(f"scores lie between {f.min():g} and {f.max():g}; this bound needs scores in [0, 1].")
+        raise ValueError(
+            f"scores lie between {f.min():g} and {f.max():g}; this bound needs scores in [0, 1]."
+        )
     if not len(cuts) or not np.isfinite(cuts).all() or (np.diff(cuts) <= 0).any():
-        raise ValueError("edges must be one or more finite, increasing values between the groups of s.")
+        raise ValueError(
+            "edges must be one or more finite, increasing values between the groups of s."
+        )
     group = np.searchsorted(cuts, values, side="right")
     gap = float(np.abs(np.bincount(group, f - f.mean())).sum()) / n
     log, pairs = math.log(2 / delta), n // 2
@@ -640,5 +683,11 @@ def binned_gap_bound(scores: Any, s: Any, edges: Any, *, delta: float = 0.05) ->
         assumes=("rows i.i.d.", "the predictor and the edges were chosen without these rows"),
         trivial=0.5,
         trivial_because="no score in [0, 1] has a larger gap",
-        details={"n": n, "groups": len(cuts) + 1, "gap": gap, "deviation": deviation, "spread": spread},
+        details={
+            "n": n,
+            "groups": len(cuts) + 1,
+            "gap": gap,
+            "deviation": deviation,
+            "spread": spread,
+        },
     )

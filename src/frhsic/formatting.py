@@ -49,7 +49,9 @@ def upper_figure(value: float | None) -> str:
     if value is None or value == 0:
         return figure(value)
     whole = math.floor(math.log10(abs(value))) + 1
-    rounded = Context(prec=whole if 3 < whole <= 6 else 3, rounding=ROUND_CEILING).create_decimal(repr(float(value)))
+    rounded = Context(prec=whole if 3 < whole <= 6 else 3, rounding=ROUND_CEILING).create_decimal(
+        repr(float(value))
+    )
     return figure(float(rounded))
 
 
@@ -159,10 +161,16 @@ def printable(text: str, most: int | None = None) -> str:
     'a�[2Jb'
     """
     clean = "".join(character if _is_shown(character) else "�" for character in text)
-    return clean if most is None or len(clean) <= most else f"{clean[:most]}… ({len(clean):,} characters)"
+    return (
+        clean
+        if most is None or len(clean) <= most
+        else f"{clean[:most]}… ({len(clean):,} characters)"
+    )
 
 
 def _is_shown(character: str) -> bool:
     # LRE to PDF and LRI to PDI change the direction of the text after them
     reordering = "\u202a" <= character <= "\u202e" or "\u2066" <= character <= "\u2069"
-    return character in "\n\t" or (unicodedata.category(character) not in ("Cc", "Cs") and not reordering)
+    return character in "\n\t" or (
+        unicodedata.category(character) not in ("Cc", "Cs") and not reordering
+    )

@@ -98,7 +98,9 @@ class Frontier:
             if not (math.isfinite(run.performance) and math.isfinite(run.dependence)):
                 raise ValueError(f"{run} is not finite; leave out models that diverged.")
         if self.baseline not in self.methods:
-            raise ValueError(f"no run is of the baseline {self.baseline!r}; the methods are {list(self.methods)}.")
+            raise ValueError(
+                f"no run is of the baseline {self.baseline!r}; the methods are {list(self.methods)}."
+            )
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
@@ -116,7 +118,9 @@ class Frontier:
     def of(self, method: str) -> tuple[Point, ...]:
         """Return the points of one method, by increasing weight."""
         if method not in self.methods:
-            raise ValueError(f"no run is of the method {method!r}; the methods are {list(self.methods)}.")
+            raise ValueError(
+                f"no run is of the method {method!r}; the methods are {list(self.methods)}."
+            )
         return tuple(sorted((p for p in self.points if p.method == method), key=lambda p: p.weight))
 
     def non_dominated(self, method: str | None = None) -> tuple[Point, ...]:
@@ -134,8 +138,13 @@ class Frontier:
         Decided on unrounded means; of equal points the one with the smallest weight. None where no weight is inside.
         """
         base, higher = self.of(self.baseline)[0].performance, self.higher_is_better
-        inside = {m: [p for p in self.of(m) if within_band(p.performance, base, band, higher)] for m in self.methods}
-        return {m: min(points, key=lambda p: p.dependence, default=None) for m, points in inside.items()}
+        inside = {
+            m: [p for p in self.of(m) if within_band(p.performance, base, band, higher)]
+            for m in self.methods
+        }
+        return {
+            m: min(points, key=lambda p: p.dependence, default=None) for m, points in inside.items()
+        }
 
     def to_frame(self) -> pd.DataFrame:
         """Return the points as a DataFrame, one row for each method and weight, with a column `efficient`."""
@@ -152,13 +161,22 @@ class Frontier:
         for method in self.methods:
             points = self.of(method)
             if method == self.baseline:
-                ax.plot(points[0].dependence, points[0].performance, "k*", markersize=13, label=method, zorder=5)
+                ax.plot(
+                    points[0].dependence,
+                    points[0].performance,
+                    "k*",
+                    markersize=13,
+                    label=method,
+                    zorder=5,
+                )
                 continue
             (dots,) = ax.plot(*_coordinates(points), "o", markersize=4, alpha=0.45)
             line = _coordinates(self.non_dominated(method))
             ax.plot(*line, "-o", markersize=4, color=dots.get_color(), label=method)
         ax.set_xlabel("dependence on the sensitive attribute (lower is less)")
-        ax.set_ylabel("performance (higher is better)" if self.higher_is_better else "error (lower is better)")
+        ax.set_ylabel(
+            "performance (higher is better)" if self.higher_is_better else "error (lower is better)"
+        )
         ax.legend(frameon=False)
         return ax
 
@@ -176,4 +194,11 @@ def _mean(method: str, weight: float, runs: Sequence[Run]) -> Point:
         return Point(method, weight, runs[0].performance, runs[0].dependence, math.nan, math.nan, 1)
     dependence, performance = _coordinates(runs)
     means = float(performance.mean()), float(dependence.mean())
-    return Point(method, weight, *means, float(performance.std(ddof=1)), float(dependence.std(ddof=1)), len(runs))
+    return Point(
+        method,
+        weight,
+        *means,
+        float(performance.std(ddof=1)),
+        float(dependence.std(ddof=1)),
+        len(runs),
+    )

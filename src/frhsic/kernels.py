@@ -214,7 +214,9 @@ class PerColumn(_Multiplied):
     def _each(self, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
         for x in rows:
             if x.shape[-1] != len(self.kernels):
-                raise ValueError(f"{len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each.")
+                raise ValueError(
+                    f"{len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each."
+                )
         return zip(self.kernels, *(torch.split(x, 1, dim=-1) for x in rows))
 
 
@@ -254,7 +256,9 @@ class Multiple(Kernel):
 
     @property
     def bound(self) -> float:
-        return self.factor * self.kernel.bound if self.factor else 0.0  # 0 times an unbounded kernel is 0, not NaN
+        return (
+            self.factor * self.kernel.bound if self.factor else 0.0
+        )  # 0 times an unbounded kernel is 0, not NaN
 
     @property
     def shift_invariant(self) -> bool:
@@ -283,7 +287,9 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     x, y = x - center, y - center
     left = torch.cat([x, (x * x).sum(-1, keepdim=True), torch.ones_like(x[..., :1])], dim=-1)
     right = torch.cat([-2 * y, torch.ones_like(y[..., :1]), (y * y).sum(-1, keepdim=True)], dim=-1)
-    return torch.relu(left @ right.mT)  # relu rather than clamp_min: one pass less in the backward of every step
+    return torch.relu(
+        left @ right.mT
+    )  # relu rather than clamp_min: one pass less in the backward of every step
 
 
 @dataclass(frozen=True)
@@ -298,7 +304,9 @@ class _Radial(Kernel):
         value = self.bandwidth
         if isinstance(value, Tensor):
             if value.ndim != 0:
-                raise ValueError(f"bandwidth has shape {tuple(value.shape)}; pass a number or a 0-d tensor.")
+                raise ValueError(
+                    f"bandwidth has shape {tuple(value.shape)}; pass a number or a 0-d tensor."
+                )
             return  # the value is not checked: it may be batched by vmap, or on a GPU
         _arrays.require_scale(_number(value, "bandwidth"), "bandwidth")
 
@@ -457,7 +465,9 @@ def _pair_distances(x: Any, name: str) -> np.ndarray:
     rows = _arrays.matrix(x, name).detach().to(torch.float64)
     _arrays.require_rows(rows.shape[0], 2, f"the median distance of {name}")
     if rows.shape[0] > MEDIAN_ROWS:
-        order = torch.randperm(rows.shape[0], generator=torch.Generator().manual_seed(0), device="cpu")
+        order = torch.randperm(
+            rows.shape[0], generator=torch.Generator().manual_seed(0), device="cpu"
+        )
         rows = rows[order[:MEDIAN_ROWS].to(rows.device)]
     return np.asarray(pdist(_arrays.to_numpy(rows)))
 
@@ -481,7 +491,9 @@ def default_gaussian(x: Any, *, name: str = "x") -> tuple[Gaussian, str]:
     distances = _pair_distances(x, name)
     value, apart = _lower_median(distances), distances[distances > 0]
     if value > 0 or not len(apart):
-        return Gaussian(value or median_bandwidth(x, name=name)), "median distance"  # raises if all rows are equal
+        return Gaussian(
+            value or median_bandwidth(x, name=name)
+        ), "median distance"  # raises if all rows are equal
     return Gaussian(_lower_median(apart)), "median of the non-zero distances"
 
 
@@ -494,4 +506,6 @@ def per_column_gaussians(x: Any, *, name: str = "x") -> PerColumn:
     """Return the product of Gaussians, one per column, each at that column's own median distance."""
     rows = _arrays.matrix(x, name)
     names = _arrays.column_names(x, name, rows.shape[1])
-    return PerColumn(tuple(gaussian_at_median(rows[:, i], name=names[i]) for i in range(rows.shape[1])))
+    return PerColumn(
+        tuple(gaussian_at_median(rows[:, i], name=names[i]) for i in range(rows.shape[1]))
+    )

@@ -51,7 +51,14 @@ from frhsic.estimators import (
     ParityEncoder,
     ParityRegressor,
 )
-from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, Hinges, SensitiveBasis, TreeTable
+from frhsic.estimators.conditional import (
+    BoostedMeans,
+    BoostedTrees,
+    ConditionalLaw,
+    Hinges,
+    SensitiveBasis,
+    TreeTable,
+)
 from frhsic.estimators.coupling import DensityRatio, JointBasis
 from frhsic.estimators.network import NetworkEstimator, set_state
 from frhsic.estimators.parity import ParityEstimator
@@ -69,19 +76,35 @@ from frhsic.training.result import Bottleneck
 __all__ = ["load", "save"]
 
 HEADER, WEIGHTS, SCHEMA = "model.json", "weights.safetensors", "schema.json"
-NAMES = re.compile(rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|{re.escape(SCHEMA)}|\d{{1,9}}\.(npy|bin)")
+NAMES = re.compile(
+    rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|{re.escape(SCHEMA)}|\d{{1,9}}\.(npy|bin)"
+)
 
 # Limits: bytes and entries of a file; bytes of model.json, of which Python takes about twenty times as much memory;
 # bytes of the header of the weights, for the same reason; bytes of an array of text, which its JSON does not bound
 MOST_BYTES, MOST_ENTRIES, MOST_JSON, MOST_NAMES, MOST_TEXT = 2**30, 10**5, 2**24, 2**20, 2**24
 
 TABLES = (Category, ColumnType, Number, Quantiles, Robust, Schema, TableEncoding)
-FITTED = (Block, Choice, DensityRatio, Gap, JointBasis, MLP, SensitiveBasis, Solution, TradeOffs, Training)
+FITTED = (
+    Block,
+    Choice,
+    DensityRatio,
+    Gap,
+    JointBasis,
+    MLP,
+    SensitiveBasis,
+    Solution,
+    TradeOffs,
+    Training,
+)
 CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (*TABLES, *FITTED)} | {
     name: cls
     for module, base in ((kernels, Kernel), (penalties, Penalty))
     for name, cls in vars(module).items()
-    if isinstance(cls, type) and issubclass(cls, base) and cls is not base and not name.startswith("_")
+    if isinstance(cls, type)
+    and issubclass(cls, base)
+    and cls is not base
+    and not name.startswith("_")
 }
 """What `model.json` can hold beside numbers, text, lists and arrays; built from its fields or its arguments."""
 
@@ -98,7 +121,9 @@ PLAIN: dict[str, Any] = {
 """Fitted attributes that `model.json` holds, as far as a model has them, with their types."""
 
 
-FIELD_TYPES: dict[str, Any] = {kind.__name__: kind for kind in (int, str, bool, dict, tuple)} | {"float": (float, int)}
+FIELD_TYPES: dict[str, Any] = {kind.__name__: kind for kind in (int, str, bool, dict, tuple)} | {
+    "float": (float, int)
+}
 """Types of the fields of dataclasses that are checked, by their annotations."""
 
 
@@ -142,8 +167,12 @@ def file_bytes(model: Any) -> bytes:
     check_is_fitted(model)
     parameters = model.get_params(deep=False)
     parts = {name: parameters.get(name, getattr(model, name, None)) for name in kind.models}
-    functions = {name for name, part in parts.items() if callable(part) and not hasattr(part, "get_params")}
-    parts = {name: part for name, part in parts.items() if part is not None and name not in functions}
+    functions = {
+        name for name, part in parts.items() if callable(part) and not hasattr(part, "get_params")
+    }
+    parts = {
+        name: part for name, part in parts.items() if part is not None and name not in functions
+    }
     if isinstance(model, ParityEstimator) and model.models_[0] is model.estimator:
         del parts["models_"]  # a model that was given is a parameter
     plain = {name: to_json(value) for name, value in parameters.items() if name not in parts}
@@ -152,11 +181,18 @@ def file_bytes(model: Any) -> bytes:
     fitted = {name: to_json(getattr(model, name)) for name in PLAIN if hasattr(model, name)}
     header = {
         "kind": type(model).__name__,
-        "versions": {"frhsic": __version__, "torch": torch.__version__, "scikit-learn": sklearn.__version__},
+        "versions": {
+            "frhsic": __version__,
+            "torch": torch.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
         "parameters": plain,
         "fitted": {name: value for name, value in fitted.items() if not _is_custom(value)},
     }
-    tensors = {name: values.detach().cpu().contiguous().clone() for name, values in kind.tensors(model).items()}
+    tensors = {
+        name: values.detach().cpu().contiguous().clone()
+        for name, values in kind.tensors(model).items()
+    }
     entries = {HEADER: json.dumps(header, allow_nan=False).encode()}
     entries |= {WEIGHTS: safetensors.torch.save(tensors)} if tensors else {}
     entries |= skops_entries(parts) if parts else {}
@@ -165,12 +201,19 @@ def file_bytes(model: Any) -> bytes:
         for name, content in entries.items():
             archive.writestr(zipfile.ZipInfo(name), content)  # without the time of day
     if buffer.tell() > MOST_BYTES:
-        raise ValueError(f"the file would have {buffer.tell():,} bytes, and {MOST_BYTES:,} are read. Use fewer trees.")
+        raise ValueError(
+            f"the file would have {buffer.tell():,} bytes, and {MOST_BYTES:,} are read. Use fewer trees."
+        )
     return buffer.getvalue()
 
 
 def load(
-    path: str | Path, *, estimator: Any = None, encoder: Any = None, penalty: Any = None, trusted: Collection[str] = ()
+    path: str | Path,
+    *,
+    estimator: Any = None,
+    encoder: Any = None,
+    penalty: Any = None,
+    trusted: Collection[str] = (),
 ) -> Any:
     """Return the fitted model of a file. It predicts bit for bit what the saved one did on the same machine.
 
@@ -194,16 +237,24 @@ def load(
         model, names = cls(), archive.namelist()
         parts = skops_parts(archive, frozenset(trusted)) if SCHEMA in names else {}
         weights = archive.read(WEIGHTS) if WEIGHTS in names else b""
-        require(int.from_bytes(weights[:8], "little") <= MOST_NAMES, "its weights have too many names")
+        require(
+            int.from_bytes(weights[:8], "little") <= MOST_NAMES, "its weights have too many names"
+        )
         tensors = safetensors.torch.load(weights) if weights else {}
         require(parts.keys() <= set(kind.models), "it holds models that its kind does not have")
         parameters = {name: part for name, part in parts.items() if not name.endswith("_")}
         parameters |= _parameters(header["parameters"], given)
-        require(parameters.keys() == model.get_params(deep=False).keys(), "it has other parameters than this version")
+        require(
+            parameters.keys() == model.get_params(deep=False).keys(),
+            "it has other parameters than this version",
+        )
         model.set_params(**parameters)
         for name, value in header["fitted"].items():
             attribute = from_json(value)
-            require(name in PLAIN and isinstance(attribute, PLAIN[name]), f"{name!r} is not as it should be")
+            require(
+                name in PLAIN and isinstance(attribute, PLAIN[name]),
+                f"{name!r} is not as it should be",
+            )
             setattr(model, name, attribute)
         for name, part in parts.items():
             setattr(model, name, part)
@@ -223,7 +274,10 @@ def _opened(path: str | Path) -> Iterator[zipfile.ZipFile]:
     try:
         require(file.stat().st_size <= MOST_BYTES, f"it is larger than {MOST_BYTES} bytes")
         content = io.BytesIO(file.read_bytes())  # read once: what is checked is what is used
-        require(content.getvalue().count(b"PK\x01\x02") <= MOST_ENTRIES, f"it has more than {MOST_ENTRIES} entries")
+        require(
+            content.getvalue().count(b"PK\x01\x02") <= MOST_ENTRIES,
+            f"it has more than {MOST_ENTRIES} entries",
+        )
         with zipfile.ZipFile(content) as archive:
             entries = archive.infolist()
             names = {entry.filename for entry in entries}
@@ -231,7 +285,9 @@ def _opened(path: str | Path) -> Iterator[zipfile.ZipFile]:
             require(len(names) == len(entries), "it has two entries of one name")
             stored = all(e.compress_type == 0 and e.compress_size == e.file_size for e in entries)
             require(stored, "an entry is compressed, or of another size than it says")
-            require(sum(e.file_size for e in entries) <= len(content.getbuffer()), "its entries overlap")
+            require(
+                sum(e.file_size for e in entries) <= len(content.getbuffer()), "its entries overlap"
+            )
             yield archive
     except Exception as error:
         detail = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
@@ -239,9 +295,17 @@ def _opened(path: str | Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
-    require(archive.getinfo(HEADER).file_size <= MOST_JSON, f"its {HEADER} is larger than {MOST_JSON} bytes")
-    header = json.loads(archive.read(HEADER), parse_constant=int)  # which raises on NaN and Infinity
-    require(isinstance(header, dict) and header.keys() == {"kind", "versions", "parameters", "fitted"}, "not a model")
+    require(
+        archive.getinfo(HEADER).file_size <= MOST_JSON,
+        f"its {HEADER} is larger than {MOST_JSON} bytes",
+    )
+    header = json.loads(
+        archive.read(HEADER), parse_constant=int
+    )  # which raises on NaN and Infinity
+    require(
+        isinstance(header, dict) and header.keys() == {"kind", "versions", "parameters", "fitted"},
+        "not a model",
+    )
     require(header["kind"] in list(KINDS), f"this version knows no {header['kind']!r}")
     return dict(header)
 
@@ -275,7 +339,9 @@ def to_json(value: Any) -> Any:
         content = {"dtype": value.dtype.str, "shape": list(value.shape), "values": values}
     elif CLASSES.get(type(value).__name__) is type(value):
         own = (
-            value.arguments() if isinstance(value, Penalty) else {f.name: getattr(value, f.name) for f in fields(value)}
+            value.arguments()
+            if isinstance(value, Penalty)
+            else {f.name: getattr(value, f.name) for f in fields(value)}
         )
         content = {name: to_json(item) for name, item in own.items()}
     if content is None or _is_custom(content):
@@ -305,7 +371,10 @@ def from_json(value: Any) -> Any:
         return items
     if name == "array":
         dtype, count = np.dtype(items["dtype"]), len(items["values"])
-        require(dtype.kind in "biufUO" and dtype.itemsize * count <= MOST_TEXT + 8 * count, f"an array of {dtype}")
+        require(
+            dtype.kind in "biufUO" and dtype.itemsize * count <= MOST_TEXT + 8 * count,
+            f"an array of {dtype}",
+        )
         plain = all(isinstance(item, (str, int, float, bool)) for item in items["values"])
         require(plain, "an array of other things than text and numbers")
         return np.array(items["values"], dtype=dtype).reshape(items["shape"])
@@ -313,7 +382,10 @@ def from_json(value: Any) -> Any:
     cls = CLASSES[name]
     for field in fields(cls) if is_dataclass(cls) else ():
         kind = FIELD_TYPES.get(str(field.type).partition("[")[0])
-        require(kind is None or isinstance(items.get(field.name), kind), f"{field.name!r} of a {name} is of no use")
+        require(
+            kind is None or isinstance(items.get(field.name), kind),
+            f"{field.name!r} of a {name} is of no use",
+        )
     return cls(**items)
 
 
@@ -344,21 +416,37 @@ def _parameters(written: Mapping[str, Any], given: Mapping[str, Any]) -> dict[st
 
 def _network_tensors(model: NetworkEstimator) -> dict[str, Tensor]:
     modules = {"encoder": model.encoder_, "head": model.head_, "penalty": model.penalty_}
-    return {f"{part}.{name}": v for part, module in modules.items() for name, v in module.state_dict().items()}
+    return {
+        f"{part}.{name}": v
+        for part, module in modules.items()
+        for name, v in module.state_dict().items()
+    }
 
 
 def _complete_network(model: NetworkEstimator, tensors: dict[str, Tensor]) -> None:
     """Build the modules for the weights of a file and give an estimator what it has learned."""
-    encoding, size, own = model.feature_encoding_, model.representation_size_, isinstance(model.encoder, MLP | None)
+    encoding, size, own = (
+        model.feature_encoding_,
+        model.representation_size_,
+        isinstance(model.encoder, MLP | None),
+    )
     outputs = len(tensors["head.bias"])
     require(model.n_features_in_ == len(encoding.columns), "its columns are of two numbers")
     model._validate_params()
     require(len(getattr(model.encoder, "hidden", ())) <= len(tensors), "it has too few weights")
     if is_classifier(model):
         classes = len(np.unique(model.classes_))
-        require(classes == len(model.classes_) and outputs == (1 if classes <= 2 else classes), "its classes differ")
+        require(
+            classes == len(model.classes_) and outputs == (1 if classes <= 2 else classes),
+            "its classes differ",
+        )
     elif isinstance(model, FRHSICRegressor):
-        require(outputs == 1 and math.isfinite(model.target_mean_) and 0 < model.target_scale_ < math.inf, "no scale")
+        require(
+            outputs == 1
+            and math.isfinite(model.target_mean_)
+            and 0 < model.target_scale_ < math.inf,
+            "no scale",
+        )
     # modules without memory: a file that asks for more weights than it holds is refused before they are made
     with seeded(), torch.device("meta" if own else "cpu"):
         encoder = model._encoder_maker()(encoding.width)
@@ -383,7 +471,10 @@ def _complete_network(model: NetworkEstimator, tensors: dict[str, Tensor]) -> No
 
 def _loaded(module: nn.Module, state: dict[str, Tensor], part: str, *, own: bool) -> nn.Module:
     if own:
-        sound = all(v.dtype in (torch.float32, torch.float64) and bool(v.isfinite().all()) for v in state.values())
+        sound = all(
+            v.dtype in (torch.float32, torch.float64) and bool(v.isfinite().all())
+            for v in state.values()
+        )
         require(sound, f"the {part} has weights that are not finite numbers")
     try:
         module.load_state_dict(state, assign=own)
@@ -401,33 +492,56 @@ def _complete_parity(model: ParityEstimator, tensors: dict[str, Tensor]) -> None
     if given:
         model.models_ = [model.estimator]
     model._check()
-    require(isinstance(model.models_, list) and isinstance(model.attribute_models_, list), "it has no models")
+    require(
+        isinstance(model.models_, list) and isinstance(model.attribute_models_, list),
+        "it has no models",
+    )
     solution, frontier, choice = model.solution_, model.frontier_, model.choice_
     if solution is None:
-        require(frontier is None and choice is None and len(model.models_) == 1, "it has no coefficients")
+        require(
+            frontier is None and choice is None and len(model.models_) == 1,
+            "it has no coefficients",
+        )
         return
     assert frontier is not None
     assert choice is not None
     attributes, width = len(model.sensitive_names_in_), 0
     for block in solution.blocks:
         starts, mass, values = block.basis.starts, block.basis.mass, block.basis.values
-        sound = values.ndim == 2 and len(starts) == len(mass) == len(values) > 0 and 0 <= block.attribute < attributes
+        sound = (
+            values.ndim == 2
+            and len(starts) == len(mass) == len(values) > 0
+            and 0 <= block.attribute < attributes
+        )
         require(sound and 0 < block.rate <= 1, "a basis is no basis")
         block.curve(np.zeros((2, attributes)), np.arange(2.0), np.ones(2))
         width += values.shape[1]  # no more than the numbers that are there
     trade_offs, folds, _ = solution.parameters.shape
-    require(solution.family == model._family() and trade_offs > 1 and solution.scale > 0, "its coefficients differ")
+    require(
+        solution.family == model._family() and trade_offs > 1 and solution.scale > 0,
+        "its coefficients differ",
+    )
     # what it would predict of a row, and what it says of every trade-off, can be computed
     eta = np.full((1, len(model.classes_)) if solution.family == "classes" else 1, 0.5)
-    numbers = [solution.parameters, *(part for block in solution.blocks for part in vars(block.basis).values())]
-    numbers += [solution.scores(own, eta, np.zeros((1, width))) for own in solution.at(choice.position)]
-    require(all(np.isfinite(values).all() for values in numbers), "a coefficient is not a finite number")
+    numbers = [
+        solution.parameters,
+        *(part for block in solution.blocks for part in vars(block.basis).values()),
+    ]
+    numbers += [
+        solution.scores(own, eta, np.zeros((1, width))) for own in solution.at(choice.position)
+    ]
+    require(
+        all(np.isfinite(values).all() for values in numbers), "a coefficient is not a finite number"
+    )
     table = frontier.to_frame().astype(float)
     reached = 0 <= choice.position <= trade_offs - 1 == len(table) - 1
     require(reached and frontier.choose(None, True) and str(choice), "its trade-offs differ")
     fitted = attributes if solution.family.startswith("clipped") or not model.uses_sensitive else 0
     require(len(model.models_) == (1 if given else folds), "it has a model too many or too few")
-    require(list(map(len, model.attribute_models_)) == [fitted] * folds, "it has models of S too many or too few")
+    require(
+        list(map(len, model.attribute_models_)) == [fitted] * folds,
+        "it has models of S too many or too few",
+    )
 
 
 # The coupling
@@ -436,7 +550,9 @@ def _complete_parity(model: ParityEstimator, tensors: dict[str, Tensor]) -> None
 def _coupling_tensors(model: ParityCoupling) -> dict[str, Tensor]:
     if not len(model.sensitive_names_in_):
         return {}
-    handed = np.array([*model._handed.keys(), *model._handed.values()], dtype=np.uint64).reshape(2, -1)
+    handed = np.array([*model._handed.keys(), *model._handed.values()], dtype=np.uint64).reshape(
+        2, -1
+    )
     arrays = {
         **_columns(model._table),
         "m": model._m,
@@ -455,15 +571,30 @@ def _complete_coupling(model: ParityCoupling, tensors: dict[str, Tensor]) -> Non
     arrays = {name: values.numpy() for name, values in tensors.items()}
     n, basis = len(arrays["m"]), model.ratio_.basis
     table = _table(arrays, n)
-    require(table.shape[1] == model.n_features_in_ and len(model.models_) == model.cv, "its columns or models differ")
+    require(
+        table.shape[1] == model.n_features_in_ and len(model.models_) == model.cv,
+        "its columns or models differ",
+    )
     require(len(basis.parts) == len(model.sensitive_names_in_), "its attributes differ")
-    require(all(len(arrays[name]) == n for name in ("identity", "release", "pool")), "its rows differ in number")
-    require(arrays["m"].shape[1] >= len(model.ratio_.calibration), "its ratio is of no use")  # beside means of y
+    require(
+        all(len(arrays[name]) == n for name in ("identity", "release", "pool")),
+        "its rows differ in number",
+    )
+    require(
+        arrays["m"].shape[1] >= len(model.ratio_.calibration), "its ratio is of no use"
+    )  # beside means of y
     rows = np.r_[arrays["release"], arrays["handed"][1]]
-    require(rows.dtype == np.int64 and ((rows >= -1) & (rows < n)).all(), "it hands out rows that it does not have")
+    require(
+        rows.dtype == np.int64 and ((rows >= -1) & (rows < n)).all(),
+        "it hands out rows that it does not have",
+    )
     names = getattr(model, "feature_names_in_", None)
     model._table = table.set_axis(range(table.shape[1]) if names is None else names, axis=1)
-    model._encoder, model._m, model._release = TreeTable().fit(model._table), arrays["m"], arrays["release"]
+    model._encoder, model._m, model._release = (
+        TreeTable().fit(model._table),
+        arrays["m"],
+        arrays["release"],
+    )
     model._identity, model.pool_ = arrays["identity"].view(np.uint64), arrays["pool"].astype(bool)
     keys, values = arrays["handed"].view(np.uint64)
     model._handed = dict(zip(map(int, keys), map(int, values)))
@@ -476,13 +607,23 @@ def _columns(table: pd.DataFrame) -> dict[str, np.ndarray]:
         column, levels, ordered = table.iloc[:, j], None, None
         values: Any = column
         if isinstance(column.dtype, pd.CategoricalDtype):
-            values, levels, ordered = column.cat.codes, column.cat.categories, bool(column.cat.ordered)
+            values, levels, ordered = (
+                column.cat.codes,
+                column.cat.categories,
+                bool(column.cat.ordered),
+            )
         elif column.dtype.kind in "mM":  # dates and durations
             values = column.astype("int64")
         elif column.dtype == object or not isinstance(column.dtype, np.dtype):
             values, levels = pd.factorize(column)
         arrays[f"column {j}"] = np.array(values)
-        kinds.append([str(column.dtype), to_json(levels if levels is None else np.array(levels, object)), ordered])
+        kinds.append(
+            [
+                str(column.dtype),
+                to_json(levels if levels is None else np.array(levels, object)),
+                ordered,
+            ]
+        )
     return arrays | {"kinds": np.frombuffer(json.dumps(kinds).encode(), dtype=np.uint8).copy()}
 
 
@@ -495,19 +636,32 @@ def _table(arrays: Mapping[str, np.ndarray], rows: int) -> pd.DataFrame:
         if known is None:
             columns[j] = pd.Series(values).astype(dtype)
         elif ordered is None:
-            columns[j] = pd.Series(np.append(known, np.nan)[values], dtype=dtype)  # a code of -1 is a missing value
+            columns[j] = pd.Series(
+                np.append(known, np.nan)[values], dtype=dtype
+            )  # a code of -1 is a missing value
         else:
-            columns[j] = pd.Series(pd.Categorical.from_codes(values, pd.Index(known.tolist()), ordered))
+            columns[j] = pd.Series(
+                pd.Categorical.from_codes(values, pd.Index(known.tolist()), ordered)
+            )
     return pd.DataFrame(columns)
 
 
 NETWORK = Kind(_complete_network, tensors=_network_tensors)
-CLOSED_FORM = Kind(_complete_parity, ("estimator", "attribute_estimator", "models_", "attribute_models_"))
+CLOSED_FORM = Kind(
+    _complete_parity, ("estimator", "attribute_estimator", "models_", "attribute_models_")
+)
 COUPLING = Kind(_complete_coupling, ("estimator", "models_"), _coupling_tensors)
-NETWORKS, CLOSED_FORMS = (FRHSICClassifier, FRHSICRegressor, ParityEncoder), (ParityClassifier, ParityRegressor)
+NETWORKS, CLOSED_FORMS = (
+    (FRHSICClassifier, FRHSICRegressor, ParityEncoder),
+    (ParityClassifier, ParityRegressor),
+)
 KINDS: dict[str, tuple[Any, Kind]] = {
     cls.__name__: (cls, kind)
-    for some, kind in ((NETWORKS, NETWORK), (CLOSED_FORMS, CLOSED_FORM), ((ParityCoupling,), COUPLING))
+    for some, kind in (
+        (NETWORKS, NETWORK),
+        (CLOSED_FORMS, CLOSED_FORM),
+        ((ParityCoupling,), COUPLING),
+    )
     for cls in some
 }
 """Every class that is saved, by its name."""
@@ -541,12 +695,18 @@ def skops_entries(parts: Mapping[str, Any]) -> dict[str, bytes]:
             if node["__class__"] == "Booster" and node["__module__"] == "lightgbm.basic":
                 handle = node["content"]["content"]["_handle"]
                 # by which LightGBM reads trees in threads whose errors end the process
-                handle["content"] = json.dumps(re.sub(r"tree_sizes=.*\n", "", json.loads(handle["content"])))
+                handle["content"] = json.dumps(
+                    re.sub(r"tree_sizes=.*\n", "", json.loads(handle["content"]))
+                )
             if "file" in node:
-                node["file"] = files.setdefault(node["file"], f"{len(files)}{Path(node['file']).suffix}")
+                node["file"] = files.setdefault(
+                    node["file"], f"{len(files)}{Path(node['file']).suffix}"
+                )
         text = json.dumps(schema).encode()
         if _parts_in(text) > MOST_PARTS:
-            raise ValueError(f"the models have {_parts_in(text)} parts; a file holds {MOST_PARTS}. Use fewer trees.")
+            raise ValueError(
+                f"the models have {_parts_in(text)} parts; a file holds {MOST_PARTS}. Use fewer trees."
+            )
         return {SCHEMA: text} | {new: archive.read(old) for old, new in files.items()}
 
 
@@ -557,7 +717,9 @@ def skops_parts(archive: zipfile.ZipFile, trusted: frozenset[str]) -> dict[str, 
     text = archive.read(SCHEMA)
     require(_parts_in(text) <= MOST_PARTS, f"its {SCHEMA} has more than {MOST_PARTS} parts")
     schema, listed = json.loads(text), _listed()
-    require(schema["protocol"] > 0, "its protocol is too old")  # in which a function has another name than it says
+    require(
+        schema["protocol"] > 0, "its protocol is too old"
+    )  # in which a function has another name than it says
     used, unknown, read = set(trusted), set(), 0
     for attribute, node in _nodes(schema):
         require("__id__" not in node, "it shares objects")
@@ -565,7 +727,9 @@ def skops_parts(archive: zipfile.ZipFile, trusted: frozenset[str]) -> dict[str, 
         if loader == "MethodNode":
             name += f".{node['content']['func']}"
         used.add(name)
-        known = name in listed.get(loader, ()) and (loader != "TypeNode" or attribute in TYPE_ATTRIBUTES)
+        known = name in listed.get(loader, ()) and (
+            loader != "TypeNode" or attribute in TYPE_ATTRIBUTES
+        )
         if loader != "JsonNode" and name not in trusted and not known:
             unknown.add(name)
         if loader == "JsonNode" and attribute in ALLOWED_VALUES:
@@ -578,10 +742,14 @@ def skops_parts(archive: zipfile.ZipFile, trusted: frozenset[str]) -> dict[str, 
         raise ValueError(
             f"it holds {names}, which may run code. If you trust its author, pass load(path, trusted=[{names}])."
         )
-    require(read <= 4 * sum(e.file_size for e in archive.infolist()), "its arrays are used too often")
+    require(
+        read <= 4 * sum(e.file_size for e in archive.infolist()), "its arrays are used too often"
+    )
     assert archive.fp is not None
     archive.fp.seek(0)
-    return dict(skops.io.loads(archive.fp.read(), trusted=sorted(used)))  # which copies the list for every node
+    return dict(
+        skops.io.loads(archive.fp.read(), trusted=sorted(used))
+    )  # which copies the list for every node
 
 
 def _parts_in(text: bytes) -> int:
@@ -614,13 +782,21 @@ def _check_trees(archive: zipfile.ZipFile, name: str, node: dict[str, Any]) -> N
         _check_xgboost(archive.read(content["content"]["handle"]["file"]))
     elif node["__loader__"] == "TreeNode" or name.endswith(".TreePredictor"):
         file = io.BytesIO(archive.read(content["content"]["nodes"]["file"]))
-        nodes, histogram = np.lib.format.read_array(file, allow_pickle=False), name.endswith(".TreePredictor")
+        nodes, histogram = (
+            np.lib.format.read_array(file, allow_pickle=False),
+            name.endswith(".TreePredictor"),
+        )
         leaf = nodes["is_leaf"] == 1 if histogram else nodes["left_child"] == -1
         for side in ("left", "right") if histogram else ("left_child", "right_child"):
             _require_end(nodes[side].astype(np.int64), leaf)
         if not histogram:
-            columns, feature = json.loads(node["__reduce__"]["args"]["content"][0]["content"]), nodes["feature"]
-            require(((feature < columns) & (leaf | (feature >= 0))).all(), "a tree of other columns")
+            columns, feature = (
+                json.loads(node["__reduce__"]["args"]["content"][0]["content"]),
+                nodes["feature"],
+            )
+            require(
+                ((feature < columns) & (leaf | (feature >= 0))).all(), "a tree of other columns"
+            )
 
 
 def _check_lightgbm(text: str) -> None:
@@ -628,7 +804,11 @@ def _check_lightgbm(text: str) -> None:
     columns = int(re.findall(r"max_feature_idx=(.*)", text)[0])
     for block in re.split(r"[\r\n]\s*Tree\s*=", text):
         pairs = [line.partition("=")[::2] for line in re.split(r"[\r\n]", block)]
-        pairs = [(key.strip(), value) for key, value in pairs if key.strip() in (*BOOSTER_SIZES, *BOOSTER_LISTS)]
+        pairs = [
+            (key.strip(), value)
+            for key, value in pairs
+            if key.strip() in (*BOOSTER_SIZES, *BOOSTER_LISTS)
+        ]
         values = {key: np.array(value.split(), dtype=np.int64) for key, value in pairs}
         sizes = [int(values[key][0]) for key in BOOSTER_SIZES if key in values]
         fits = len(values) == len(pairs) and max(sizes, default=0) <= len(text)
@@ -647,10 +827,15 @@ def _check_xgboost(content: bytes) -> None:
     booster = Booster()
     booster.__setstate__({"handle": bytearray(content)})
     learner = json.loads(booster.save_raw("json"))["learner"]
-    sizes = {key: int(learner["learner_model_param"][key]) for key in ("num_feature", "num_class", "num_target")}
+    sizes = {
+        key: int(learner["learner_model_param"][key])
+        for key in ("num_feature", "num_class", "num_target")
+    }
     outputs = max(sizes["num_class"], sizes["num_target"], 1)
     for _, part in _dictionaries(learner):
-        require(all(0 <= group < outputs for group in part.get("tree_info", [])), "a tree of no class")
+        require(
+            all(0 <= group < outputs for group in part.get("tree_info", [])), "a tree of no class"
+        )
         if "left_children" in part:
             left, right, features = (np.array(part[key]) for key in XGBOOST_LISTS)
             inner = left != -1
@@ -704,18 +889,28 @@ def _listed() -> dict[str, frozenset[str]]:
     from sklearn._loss import _loss, link, loss
     from sklearn.utils import Bunch, all_estimators
 
-    estimators = {cls for _, cls in all_estimators() if not any("__call__" in vars(base) for base in cls.__mro__)}
+    estimators = {
+        cls
+        for _, cls in all_estimators()
+        if not any("__call__" in vars(base) for base in cls.__mro__)
+    }
     parts = {
         cls
         for module in (link, loss)
         for cls in vars(module).values()
         if getattr(cls, "__module__", "") == module.__name__
     }
-    scalars = {cls for cls in np.sctypeDict.values() if issubclass(cls, (np.number, np.bool_, np.str_))}
+    scalars = {
+        cls for cls in np.sctypeDict.values() if issubclass(cls, (np.number, np.bool_, np.str_))
+    }
     ours = (TreeTable, BoostedMeans, BoostedTrees, ConditionalLaw, Hinges)
     names = {f"{cls.__module__}.{cls.__name__}" for cls in (*ours, *estimators, *parts)}
     names |= {f"{module}.{name}" for module, own in INTERNAL.items() for name in own.split()}
-    losses = {f"{_loss.__name__}.{name}" for name in vars(_loss) if name.startswith("Cy") and "Function" not in name}
+    losses = {
+        f"{_loss.__name__}.{name}"
+        for name in vars(_loss)
+        if name.startswith("Cy") and "Function" not in name
+    }
     by_loader: dict[str, set[Any]] = {
         "DictNode": {dict, Bunch, "collections.OrderedDict"}, "DefaultDictNode": {"collections.defaultdict"},
         "ListNode": {list}, "TupleNode": {tuple}, "SetNode": {set}, "SliceNode": {slice},
@@ -726,6 +921,8 @@ def _listed() -> dict[str, frozenset[str]]:
         "TreeNode": {"sklearn.tree._tree.Tree"}, "LossNode": losses, "ObjectNode": names,
     }  # fmt: skip
     return {
-        loader: frozenset(cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__name__}" for cls in classes)
+        loader: frozenset(
+            cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__name__}" for cls in classes
+        )
         for loader, classes in by_loader.items()
     }

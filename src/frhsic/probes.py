@@ -11,7 +11,13 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import r2_score
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    cross_val_predict,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -39,7 +45,9 @@ class Probe:
 
 def linear_head(binary: bool) -> Any:
     """Return an unfitted linear model on standardized columns: logistic regression, or ridge regression."""
-    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000) if binary else RidgeCV(alphas=RIDGES))
+    return make_pipeline(
+        StandardScaler(), LogisticRegression(max_iter=1000) if binary else RidgeCV(alphas=RIDGES)
+    )
 
 
 def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Probe:
@@ -83,13 +91,21 @@ def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Pr
 
 
 def held_out_r2(
-    kind: ProbeKind, z: np.ndarray, s: np.ndarray, z_test: np.ndarray, s_test: np.ndarray, *, seed: int = 0
+    kind: ProbeKind,
+    z: np.ndarray,
+    s: np.ndarray,
+    z_test: np.ndarray,
+    s_test: np.ndarray,
+    *,
+    seed: int = 0,
 ) -> float:
     """R² on test rows of a probe that was fitted on other rows."""
     return float(r2_score(s_test, _model(kind, seed).fit(z, s).predict(z_test)))
 
 
-def cross_fitted_scores(z: np.ndarray, y: np.ndarray, *, groups: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
+def cross_fitted_scores(
+    z: np.ndarray, y: np.ndarray, *, groups: np.ndarray | None = None, seed: int = 0
+) -> np.ndarray:
     """Scores of a linear head on z for y, each from a fit that has not seen its row.
 
     A probability from logistic regression when y is 0/1, a ridge prediction otherwise. With `groups`, of shape (n,),
@@ -100,9 +116,13 @@ def cross_fitted_scores(z: np.ndarray, y: np.ndarray, *, groups: np.ndarray | No
         split: Any = (StratifiedKFold if binary else KFold)(FOLDS, shuffle=True, random_state=seed)
     else:
         count = min(FOLDS, len(np.unique(groups)))
-        split = (StratifiedGroupKFold if binary else GroupKFold)(count, shuffle=True, random_state=seed)
+        split = (StratifiedGroupKFold if binary else GroupKFold)(
+            count, shuffle=True, random_state=seed
+        )
     target, method = (y.astype(int), "predict_proba") if binary else (y, "predict")
-    scores = cross_val_predict(linear_head(binary=binary), z, target, groups=groups, cv=split, method=method)
+    scores = cross_val_predict(
+        linear_head(binary=binary), z, target, groups=groups, cv=split, method=method
+    )
     return np.asarray(scores[:, 1] if binary else scores)
 
 
@@ -126,7 +146,9 @@ def probe_sums(z: np.ndarray, targets: np.ndarray, fold: np.ndarray) -> np.ndarr
     return np.stack([part.T @ part for part in parts])
 
 
-def linear_probe_of_sums(sums: np.ndarray, columns: int, targets: Sequence[int], independent: int) -> Probe:
+def linear_probe_of_sums(
+    sums: np.ndarray, columns: int, targets: Sequence[int], independent: int
+) -> Probe:
     """:func:`probe` of kind ``"linear"`` from sums over rows in :data:`FOLDS` folds.
 
     The ridge is chosen by the error on the other folds of the training rows in turn; leave-one-out errors, by which
@@ -166,7 +188,10 @@ def linear_probe_of_sums(sums: np.ndarray, columns: int, targets: Sequence[int],
 def _held_out_error(products: np.ndarray, fold: int) -> float:
     """Return the squared error on one fold of a ridge regression on the others."""
     others = [other for other in range(len(products)) if other != fold]
-    inner = sum(_errors(products[[i for i in others if i != out]].sum(axis=0), products[out]) for out in others)
+    inner = sum(
+        _errors(products[[i for i in others if i != out]].sum(axis=0), products[out])
+        for out in others
+    )
     return float(_errors(products[others].sum(axis=0), products[fold])[int(np.argmin(inner))])
 
 
@@ -181,5 +206,7 @@ def _errors(train: np.ndarray, held: np.ndarray) -> np.ndarray:
     along = vectors.T @ (centered[:-1, -1] / scale)
     # the residual of a row is its product with these coefficients, of shape (1 + columns + 1, ridges)
     slopes = vectors @ (along[:, None] / (np.maximum(values, 0)[:, None] + RIDGES)) / scale[:, None]
-    coefficients = np.vstack([-(mean[-1] - mean[1:-1] @ slopes)[None], -slopes, np.ones((1, len(RIDGES)))])
+    coefficients = np.vstack(
+        [-(mean[-1] - mean[1:-1] @ slopes)[None], -slopes, np.ones((1, len(RIDGES)))]
+    )
     return np.asarray(np.einsum("ir,ij,jr->r", coefficients, held, coefficients))

@@ -43,7 +43,9 @@ TEST_ROWS = 2000
 Measure = Literal["gdp", "hsic", "gain", "p"]
 
 EXAMPLES = "0.02, 'gdp <= 0.02', 'hsic <= 0.001', 'gain >= 90%', 'p > 0.05'"
-_WRITTEN = re.compile(r"\s*(\w+)\s*(<=?|>=?|≤|≥|=)\s*([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(%?)\s*", re.IGNORECASE)
+_WRITTEN = re.compile(
+    r"\s*(\w+)\s*(<=?|>=?|≤|≥|=)\s*([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(%?)\s*", re.IGNORECASE
+)
 _DIRECTIONS = {"gdp": "at most", "hsic": "at most", "gain": "at least", "p": "at least"}
 
 
@@ -116,10 +118,14 @@ class Rule:
 
     def __post_init__(self) -> None:
         if self.measure not in _DIRECTIONS:
-            raise ValueError(f"measure={self.measure!r} is not known.{did_you_mean(self.measure, _DIRECTIONS)}")
+            raise ValueError(
+                f"measure={self.measure!r} is not known.{did_you_mean(self.measure, _DIRECTIONS)}"
+            )
         most = 1 if self.measure in ("gain", "p") else math.inf
         if not 0 < self.limit <= most or self.limit == math.inf:
-            raise ValueError(f"limit={self.limit!r}; pass a positive number{'' if most > 1 else ' of at most 1'}.")
+            raise ValueError(
+                f"limit={self.limit!r}; pass a positive number{'' if most > 1 else ' of at most 1'}."
+            )
 
     @classmethod
     def of_text(cls, rule: Any) -> Rule:
@@ -136,13 +142,17 @@ class Rule:
             return cls("gdp", float(rule))
         parts = _WRITTEN.fullmatch(rule) if isinstance(rule, str) else None
         if parts is None:
-            raise ValueError(f"rule={rule!r} is not understood; pass a Rule, or for example {EXAMPLES}.")
+            raise ValueError(
+                f"rule={rule!r} is not understood; pass a Rule, or for example {EXAMPLES}."
+            )
         name, sign, digits, per_cent = parts.groups()
         measure: Any = name.lower()
         parsed = cls(measure, float(digits) / (100 if per_cent else 1))
         direction = _DIRECTIONS[measure]
         if (sign in "<=≤") != (direction == "at most"):
-            raise ValueError(f"rule={rule!r}: {name} is {direction} a number; pass for example {EXAMPLES}.")
+            raise ValueError(
+                f"rule={rule!r}: {name} is {direction} a number; pass for example {EXAMPLES}."
+            )
         return parsed
 
     def choose(self, candidates: Sequence[Candidate]) -> tuple[list[bool], int]:
@@ -151,16 +161,24 @@ class Rule:
         if self.measure == "p":
             small = math.nan if self.epsilon is None else self.epsilon
             admitted = [c.pvalue > self.limit or c.hsic < small for c in candidates]
-            return admitted, admitted.index(True) if True in admitted else int(np.argmin([c.hsic for c in candidates]))
+            return admitted, admitted.index(True) if True in admitted else int(
+                np.argmin([c.hsic for c in candidates])
+            )
         if self.measure == "gain":
             admitted = [c.gain >= self.limit for c in candidates]
             inside = [i for i in indices if admitted[i]]
-            return admitted, min(inside, key=lambda i: candidates[i].gdp) if inside else int(np.argmax(performance))
+            return admitted, min(inside, key=lambda i: candidates[i].gdp) if inside else int(
+                np.argmax(performance)
+            )
         bounds = [self.bound(c) for c in candidates]
         # from the largest weight down: the order is fixed beforehand, so the confidence is that of all admitted ones
         admitted = [all(bound <= self.limit for bound in bounds[i:]) for i in indices]
         inside = [i for i in indices if admitted[i]]
-        best = max(inside, key=lambda i: (performance[i], -candidates[i].gdp)) if inside else int(np.argmin(bounds))
+        best = (
+            max(inside, key=lambda i: (performance[i], -candidates[i].gdp))
+            if inside
+            else int(np.argmin(bounds))
+        )
         return admitted, best
 
     def bound(self, candidate: Candidate) -> float:
@@ -179,9 +197,16 @@ class Rule:
                 )
             return f"independence of the {self.of} is rejected at every weight; this one has the least HSIC {test}"
         if self.measure == "gain":
-            share, keeps = percent(self.limit), percent(taken.gain) if taken.gain == taken.gain else "no share"
+            share, keeps = (
+                percent(self.limit),
+                percent(taken.gain) if taken.gain == taken.gain else "no share",
+            )
             of = f"{share} of the unpenalised model's gain over a constant; this one keeps {keeps}"
-            return f"the least GDP among models that keep {of}" if admitted else f"no weight keeps {of}"
+            return (
+                f"the least GDP among models that keep {of}"
+                if admitted
+                else f"no weight keeps {of}"
+            )
         bound = f"{self.measure.upper()} {figure(self.bound(taken))} is the upper bound on the validation rows"
         if admitted:
             return f"the best performance among weights within the limit {limit}; {bound}"
@@ -249,9 +274,13 @@ class Selection:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the candidates as a DataFrame, with a column `chosen`."""
-        return pd.DataFrame([asdict(one) | {"chosen": one.weight == self.weight} for one in self.candidates])
+        return pd.DataFrame(
+            [asdict(one) | {"chosen": one.weight == self.weight} for one in self.candidates]
+        )
 
-    def evaluate(self, X: Any, y: Any, *, sensitive_features: Any, groups: Any = None) -> Evaluation:
+    def evaluate(
+        self, X: Any, y: Any, *, sensitive_features: Any, groups: Any = None
+    ) -> Evaluation:
         """Measure the chosen model on other rows; report these numbers.
 
         Parameters
@@ -267,7 +296,10 @@ class Selection:
         return Evaluation(
             performance=self.scorer(self.estimator, rows.X, rows.y),
             gain=rows.gain(self.estimator, self.models[0], self.constant),
-            gdp={name: gdp(scores, column, groups=rows.groups) for name, column in zip(names, rows.s.T)},
+            gdp={
+                name: gdp(scores, column, groups=rows.groups)
+                for name, column in zip(names, rows.s.T)
+            },
             independence=rows.tested(self.estimator, self.rule),
             rows=len(rows.s),
         )
@@ -279,7 +311,9 @@ class Selection:
         table = pd.DataFrame(
             {
                 "weight": [f"{c.weight:g}" for c in self.candidates],
-                "gain kept": ["–" if math.isnan(c.gain) else percent(c.gain) for c in self.candidates],
+                "gain kept": [
+                    "–" if math.isnan(c.gain) else percent(c.gain) for c in self.candidates
+                ],
                 "performance": [figure(c.performance) for c in self.candidates],
                 "GDP": [figure(c.gdp) for c in self.candidates],
                 "at most": [figure(c.gdp_upper) for c in self.candidates],
@@ -306,7 +340,9 @@ class Rows:
         values = _arrays.to_numpy(_arrays.matrix(s, "sensitive_features", allow_missing=True))
         known = np.flatnonzero(~np.isnan(values).any(axis=1))
         if not len(known):
-            raise ValueError(f"sensitive_features are missing in all {len(values):,} rows to measure on.")
+            raise ValueError(
+                f"sensitive_features are missing in all {len(values):,} rows to measure on."
+            )
         codes = None if groups is None else pd.factorize(np.asarray(groups).ravel())[0][known]
         return cls(rows_of(X, known), rows_of(y, known), values[known], codes, seed)
 
@@ -322,7 +358,9 @@ class Rows:
             rows = generator.choice(rows, TEST_ROWS, replace=False)
         seen, values = seen[rows], self.s[rows]
         kernel_s = per_column_gaussians(values) if values.shape[1] > 1 else None
-        kernel_z = Gaussian(1.0) if np.ptp(seen, axis=0).max() == 0 else None  # a collapsed Z has no median distance
+        kernel_z = (
+            Gaussian(1.0) if np.ptp(seen, axis=0).max() == 0 else None
+        )  # a collapsed Z has no median distance
         epsilon = rule.limit if rule.measure == "hsic" else rule.epsilon
         return gamma_test(seen, values, kernel_z, kernel_s, epsilon=epsilon)
 
@@ -335,15 +373,20 @@ class Rows:
         1 is the unpenalised model, 0 a constant; a model worse than a constant has a negative share. NaN if the
         unpenalised model itself does not beat the constant.
         """
-        own, best, worst = (proper_loss(one, self.X, self.y) for one in (model, unpenalised, constant))
+        own, best, worst = (
+            proper_loss(one, self.X, self.y) for one in (model, unpenalised, constant)
+        )
         return (worst - own) / (worst - best) if worst > best else math.nan
 
-    def candidate(self, model: Any, rule: Rule, scorer: Any, unpenalised: Any, constant: Any) -> Candidate:
+    def candidate(
+        self, model: Any, rule: Rule, scorer: Any, unpenalised: Any, constant: Any
+    ) -> Candidate:
         """Measure one model."""
         scores, test = scores_of(model, self.X), self.tested(model, rule)
         two_sided = max(2 * rule.confidence - 1, 0.01)  # both ends of an interval leave out as much
         gaps = [
-            gdp(scores, column, confidence=two_sided, groups=self.groups, random_state=self.seed) for column in self.s.T
+            gdp(scores, column, confidence=two_sided, groups=self.groups, random_state=self.seed)
+            for column in self.s.T
         ]
         uppers = [max(gap.interval[1], gap.value) if gap.trusted else gap.bound for gap in gaps]
         error = math.nan if test.standard_error is None else test.standard_error
@@ -443,11 +486,19 @@ def select_weight(
     (True, True)
     """
     _check_estimator(estimator)
-    rule, scorer, grid = Rule.of_text(rule), _scorer(scoring, estimator), sorted({0.0, *map(float, weights)})
+    rule, scorer, grid = (
+        Rule.of_text(rule),
+        _scorer(scoring, estimator),
+        sorted({0.0, *map(float, weights)}),
+    )
     if len(grid) < 2 or not all(0 <= weight < np.inf for weight in grid):
-        raise ValueError(f"weights={weights!r}; pass a list of finite numbers above 0, such as [1, 10, 100].")
+        raise ValueError(
+            f"weights={weights!r}; pass a list of finite numbers above 0, such as [1, 10, 100]."
+        )
     if sensitive_features is None:
-        raise ValueError("sensitive_features is None: without it there is no dependence to choose by.")
+        raise ValueError(
+            "sensitive_features is None: without it there is no dependence to choose by."
+        )
     seed = _arrays.seed_of(random_state) % 2**32
     fit, held = _parts((X, y, sensitive_features, sample_weight, groups), validation, seed)
     models = fit_weights(estimator, grid, *fit)
@@ -481,7 +532,13 @@ def select_weight(
 
 
 def fit_weights(
-    estimator: Any, weights: Sequence[float], X: Any, y: Any, s: Any, sample_weight: Any = None, groups: Any = None
+    estimator: Any,
+    weights: Sequence[float],
+    X: Any,
+    y: Any,
+    s: Any,
+    sample_weight: Any = None,
+    groups: Any = None,
 ) -> list[Any]:
     """Fit a copy for each weight: networks all at once, as one fleet for each joblib worker, others one by one."""
     named = {"sensitive_features": s, "sample_weight": sample_weight, "groups": groups}
@@ -489,12 +546,16 @@ def fit_weights(
         workers = min(effective_n_jobs(None), len(weights))
         # the rows are part of each task: arguments that joblib spreads over a Dask cluster are lost with a worker
         fit = partial(fit_path, estimator, X, y, **named)
-        fleets = Parallel(n_jobs=workers)(delayed(partial(fit, weights=weights[i::workers]))() for i in range(workers))
+        fleets = Parallel(n_jobs=workers)(
+            delayed(partial(fit, weights=weights[i::workers]))() for i in range(workers)
+        )
         return [fleets[i % workers][i // workers] for i in range(len(weights))]
     if not has_fit_parameter(estimator, "groups"):
         del named["groups"]
     given = {name: value for name, value in named.items() if value is not None}
-    return [clone(estimator).set_params(penalty_weight=weight).fit(X, y, **given) for weight in weights]
+    return [
+        clone(estimator).set_params(penalty_weight=weight).fit(X, y, **given) for weight in weights
+    ]
 
 
 def _check_estimator(estimator: Any) -> None:
@@ -502,17 +563,23 @@ def _check_estimator(estimator: Any) -> None:
     method = "predict_proba" if is_classifier(estimator) else "predict"
     parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     if "penalty_weight" not in parameters or not hasattr(estimator, method):
-        raise TypeError(f"{type(estimator).__name__} lacks a parameter penalty_weight, or a method {method}.")
+        raise TypeError(
+            f"{type(estimator).__name__} lacks a parameter penalty_weight, or a method {method}."
+        )
 
 
-def _scorer(scoring: str | Callable[..., float] | None, estimator: Any) -> Callable[[Any, Any, Any], float]:
+def _scorer(
+    scoring: str | Callable[..., float] | None, estimator: Any
+) -> Callable[[Any, Any, Any], float]:
     if scoring is None:
         return lambda model, X, y: -proper_loss(model, X, y)
     scorer = check_scoring(estimator, scoring=scoring)
     return lambda model, X, y: float(scorer(model, X, y))
 
 
-def _parts(everything: tuple[Any, ...], validation: float | tuple[Any, ...], seed: int) -> tuple[tuple[Any, ...], Rows]:
+def _parts(
+    everything: tuple[Any, ...], validation: float | tuple[Any, ...], seed: int
+) -> tuple[tuple[Any, ...], Rows]:
     """Return (X, y, s, sample_weight, groups) of the rows to train on, and the rows to choose on."""
     groups = everything[4]
     if isinstance(validation, (int, float)):
@@ -523,12 +590,17 @@ def _parts(everything: tuple[Any, ...], validation: float | tuple[Any, ...], see
             else held_out_rows(n, validation, seed=seed, groups=groups)
         )
         trained, (X, y, s, _, held_groups) = (
-            tuple(None if part is None else rows_of(part, rows) for part in everything) for rows in both
+            tuple(None if part is None else rows_of(part, rows) for part in everything)
+            for rows in both
         )
         return trained, Rows.of(X, y, s, held_groups, seed)
     if isinstance(validation, str) or len(validation) not in (3, 4):
-        raise ValueError("validation: pass a share of the rows, or (X, y, sensitive_features) with groups if any.")
+        raise ValueError(
+            "validation: pass a share of the rows, or (X, y, sensitive_features) with groups if any."
+        )
     if groups is not None and len(validation) == 3:
-        raise ValueError("groups are those of the rows to train on; pass those of `validation` as its fourth part.")
+        raise ValueError(
+            "groups are those of the rows to train on; pass those of `validation` as its fourth part."
+        )
     X, y, s, *more = validation
     return everything, Rows.of(X, y, s, more[0] if more else None, seed)

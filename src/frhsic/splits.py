@@ -56,14 +56,18 @@ def held_out_rows(
     if order is None:
         later = _later(place[group], share, "groups")
     else:
-        later = _later(pd.factorize(_times(_complete(order, n, "order")), sort=True)[0], share, "order")
+        later = _later(
+            pd.factorize(_times(_complete(order, n, "order")), sort=True)[0], share, "order"
+        )
     if groups is None or order is None:
         return np.flatnonzero(~later), np.flatnonzero(later)
     held = np.bincount(group, later, len(place)) > 0
     both = held & (np.bincount(group, ~later, len(place)) > 0)
     held[both] = place[both] < share * len(place)
     if held.all() or not held.any():
-        raise ValueError("every group has earlier and later rows on one side only; groups and order leave no split.")
+        raise ValueError(
+            "every group has earlier and later rows on one side only; groups and order leave no split."
+        )
     return np.flatnonzero(~later & ~held[group]), np.flatnonzero(later & held[group])
 
 
@@ -71,7 +75,9 @@ def _later(codes: np.ndarray, share: float, name: str) -> np.ndarray:
     """Return which rows are in the last blocks, as many blocks as come nearest to the share."""
     ends = np.cumsum(np.bincount(codes))
     if len(ends) < 2:
-        raise ValueError(f"{name} has one value in every row; rows are split between two values at least.")
+        raise ValueError(
+            f"{name} has one value in every row; rows are split between two values at least."
+        )
     return np.asarray(codes > np.argmin(np.abs(ends[:-1] - len(codes) * (1 - share))))
 
 
@@ -79,10 +85,14 @@ def _complete(values: Any, n: int, name: str) -> np.ndarray:
     column = np.asarray(values)
     column = column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
     if column.shape != (n,):
-        raise ValueError(f"{name} has shape {column.shape}; pass one value for each of the {n} rows.")
+        raise ValueError(
+            f"{name} has shape {column.shape}; pass one value for each of the {n} rows."
+        )
     missing = int(pd.isna(column).sum())
     if missing:
-        raise ValueError(f"{name} lacks a value in {missing:,} of {n:,} rows; fill them or leave them out.")
+        raise ValueError(
+            f"{name} lacks a value in {missing:,} of {n:,} rows; fill them or leave them out."
+        )
     return column
 
 

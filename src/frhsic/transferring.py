@@ -191,21 +191,33 @@ def transfer(
     _arrays.require_same_rows((X, "X"), (y, "y"), (sensitive_features, "sensitive_features"))
     s = sensitive_features
     if isinstance(test, (int, float)):
-        X, X_test, y, y_test, s, s_test = train_test_split(X, y, s, test_size=float(test), random_state=seed)
+        X, X_test, y, y_test, s, s_test = train_test_split(
+            X, y, s, test_size=float(test), random_state=seed
+        )
     else:
         X_test, y_test, s_test = test
     s, s_test = _attributes(s), _attributes(s_test)
     names = _arrays.column_names(sensitive_features, "sensitive", s.shape[1])
     if s.shape[1] != s_test.shape[1]:
-        raise ValueError(f"the test rows have {s_test.shape[1]} attributes, the others {s.shape[1]}; pass the same.")
+        raise ValueError(
+            f"the test rows have {s_test.shape[1]} attributes, the others {s.shape[1]}; pass the same."
+        )
     z, z_test = _encoded(encoder, X), _encoded(encoder, X_test)
     y, y_test = np.asarray(y).ravel(), np.asarray(y_test).ravel()
     check_consistent_length(z, y, s)
-    kind: Kind = task if task != "auto" else "regression" if type_of_target(y) == "continuous" else "classification"
+    kind: Kind = (
+        task
+        if task != "auto"
+        else "regression"
+        if type_of_target(y) == "continuous"
+        else "classification"
+    )
     gaps = []
     for name, head in _unfitted(heads, kind, seed).items():
         rows = subsample(len(z), SVM_ROWS if name == "svm" else len(z), np.random.default_rng(seed))
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # networks stop after 100 epochs
+        with warnings.catch_warnings(
+            action="ignore", category=ConvergenceWarning
+        ):  # networks stop after 100 epochs
             fitted = clone(head).fit(z[rows], y[rows])
         scores, performance = _measured(fitted, z_test, y_test, kind)
         for attribute, column in zip(names, s_test.T):
@@ -215,7 +227,9 @@ def transfer(
             gaps.append(HeadGap(name, attribute, performance, *numbers, len(rows)))
     probes = []
     for name, own, own_test in zip(names, s.T, s_test.T):
-        linear, trees = (held_out_r2(probe, z, own, z_test, own_test, seed=seed) for probe in ("linear", "trees"))
+        linear, trees = (
+            held_out_r2(probe, z, own, z_test, own_test, seed=seed) for probe in ("linear", "trees")
+        )
         information = float(mutual_information(z_test, own_test, random_state=seed))
         probes.append(AttributeProbes(name, linear, trees, information))
     unit = "probability" if kind == "classification" else "unit of y"
@@ -234,7 +248,9 @@ def _encoded(encoder: Any, X: Any) -> np.ndarray:
     elif callable(encoder):
         z = encoder(X)
     else:
-        raise TypeError(f"encoder is {type(encoder).__name__}; pass something with a transform, a function, or None.")
+        raise TypeError(
+            f"encoder is {type(encoder).__name__}; pass something with a transform, a function, or None."
+        )
     return _arrays.to_numpy(_arrays.matrix(z, "z")).astype(np.float64)
 
 
@@ -242,18 +258,31 @@ def _unfitted(heads: Sequence[str] | Mapping[str, Any], kind: Kind, seed: int) -
     if isinstance(heads, Mapping) and heads:
         return dict(heads)
     if isinstance(heads, str) or not heads or any(name not in HEADS for name in heads):
-        raise ValueError(f"heads={heads!r}; pass names among {', '.join(HEADS)}, or a mapping to estimators.")
+        raise ValueError(
+            f"heads={heads!r}; pass names among {', '.join(HEADS)}, or a mapping to estimators."
+        )
     drawn: dict[str, Any] = {"random_state": seed}
-    network, boosting = {"hidden_layer_sizes": (64,), "max_iter": 100} | drawn, {"early_stopping": False} | drawn
+    network, boosting = (
+        {"hidden_layer_sizes": (64,), "max_iter": 100} | drawn,
+        {"early_stopping": False} | drawn,
+    )
     scaled = partial(make_pipeline, StandardScaler())
     # two regressors depend on the unit of y; float32 is not exact enough for the check of the inverse
-    in_own_unit = partial(TransformedTargetRegressor, transformer=StandardScaler(), check_inverse=False)
+    in_own_unit = partial(
+        TransformedTargetRegressor, transformer=StandardScaler(), check_inverse=False
+    )
     models = {
         "linear": (linear_head(binary=True), linear_head(binary=False)),
         "mlp": (scaled(MLPClassifier(**network)), scaled(in_own_unit(MLPRegressor(**network)))),
         "forest": (RandomForestClassifier(**drawn), RandomForestRegressor(**drawn)),
-        "svm": (scaled(CalibratedClassifierCV(SVC(), ensemble=False, cv=3)), scaled(in_own_unit(SVR()))),
-        "boosting": (HistGradientBoostingClassifier(**boosting), HistGradientBoostingRegressor(**boosting)),
+        "svm": (
+            scaled(CalibratedClassifierCV(SVC(), ensemble=False, cv=3)),
+            scaled(in_own_unit(SVR())),
+        ),
+        "boosting": (
+            HistGradientBoostingClassifier(**boosting),
+            HistGradientBoostingRegressor(**boosting),
+        ),
     }
     return {name: models[name][kind == "regression"] for name in heads}
 
@@ -263,7 +292,9 @@ def _measured(head: Any, z: np.ndarray, y: np.ndarray, kind: Kind) -> tuple[np.n
         predicted = np.asarray(head.predict(z))
         return predicted, float(mean_squared_error(y, predicted))
     if not hasattr(head, "predict_proba"):
-        raise TypeError(f"{type(head).__name__} gives no probabilities; wrap it in CalibratedClassifierCV.")
+        raise TypeError(
+            f"{type(head).__name__} gives no probabilities; wrap it in CalibratedClassifierCV."
+        )
     return scores_of(head, z), float(accuracy_score(y, head.predict(z)))
 
 

@@ -16,7 +16,23 @@ from frhsic import certificates, dependence, independence, kernels, parity
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear
 
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 1e-300, 1e-160, 1e-40, 1e19, 1e38, 1e154, 1e300, -1e300, math.nan, math.inf, -math.inf]
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    1e-300,
+    1e-160,
+    1e-40,
+    1e19,
+    1e38,
+    1e154,
+    1e300,
+    -1e300,
+    math.nan,
+    math.inf,
+    -math.inf,
+]
 
 Statistic = Callable[[Any, Any], Any]
 seeded = {"random_state": 0}
@@ -24,7 +40,9 @@ seeded = {"random_state": 0}
 DEPENDENCE: dict[str, Statistic] = {
     "hsic": dependence.hsic,
     "hsic_linear": lambda z, s: dependence.hsic(z, s, Linear(), Linear()),
-    "hsic_mixed": lambda z, s: dependence.hsic(z, s, Laplacian(2.0) + 3 * Linear(), InverseMultiquadric(0.1)),
+    "hsic_mixed": lambda z, s: dependence.hsic(
+        z, s, Laplacian(2.0) + 3 * Linear(), InverseMultiquadric(0.1)
+    ),
     "hsic_far_bandwidths": lambda z, s: dependence.hsic(z, s, Gaussian(1e-9), Gaussian(1e9)),
     "hsic_unbiased": dependence.hsic_unbiased,
     "hsic_features": lambda z, s: dependence.hsic_features(z, s, features=64, **seeded),
@@ -39,7 +57,9 @@ DEPENDENCE: dict[str, Statistic] = {
 PARITY: dict[str, Statistic] = {
     "gdp": lambda z, s: parity.gdp(z, s, resamples=5, **seeded),
     "standardized_gdp": lambda z, s: parity.standardized_gdp(z, s, resamples=5, **seeded),
-    "smoothed_gdp": lambda z, s: parity.smoothed_gdp(z, s, bandwidth=0.3, bootstrap=5, permutations=5),
+    "smoothed_gdp": lambda z, s: parity.smoothed_gdp(
+        z, s, bandwidth=0.3, bootstrap=5, permutations=5
+    ),
     "correlation_ratio": parity.correlation_ratio,
     "gdp_curve": lambda z, s: parity.gdp_curve(z, s).mean,
     "local_mean": lambda z, s: parity.local_mean(z, s, 0.0).value,
@@ -48,18 +68,28 @@ PARITY: dict[str, Statistic] = {
 
 INDEPENDENCE: dict[str, Statistic] = {
     "gamma_test": lambda z, s: independence.gamma_test(z, s).pvalue,
-    "permutation_test": lambda z, s: independence.permutation_test(z, s, resamples=19, **seeded).pvalue,
-    "aggregated_test": lambda z, s: independence.aggregated_test(z, s, resamples=9, **seeded).pvalue,
-    "conditional_test": lambda z, s: independence.conditional_test(z, s, s, resamples=9, **seeded).pvalue,
+    "permutation_test": lambda z, s: (
+        independence.permutation_test(z, s, resamples=19, **seeded).pvalue
+    ),
+    "aggregated_test": lambda z, s: (
+        independence.aggregated_test(z, s, resamples=9, **seeded).pvalue
+    ),
+    "conditional_test": lambda z, s: (
+        independence.conditional_test(z, s, s, resamples=9, **seeded).pvalue
+    ),
     "equivalence_test": lambda z, s: independence.equivalence_test(z, s, 0.1).pvalue,
     "hsic_interval": independence.hsic_interval,
     "normalized_hsic_interval": independence.normalized_hsic_interval,
 }
 
-OTHERS: dict[str, Statistic] = {  # not penalties, objectives and probes: they trust the loop that calls them
+OTHERS: dict[
+    str, Statistic
+] = {  # not penalties, objectives and probes: they trust the loop that calls them
     "median_bandwidth": lambda z, s: kernels.median_bandwidth(z, name="z"),
     "gdp_certificate": lambda z, s: certificates.gdp_certificate(z, s).value,
-    "held_out_bound": lambda z, s: certificates.held_out_bound(z, s, Gaussian(1.0), Gaussian(1.0)).value,
+    "held_out_bound": lambda z, s: (
+        certificates.held_out_bound(z, s, Gaussian(1.0), Gaussian(1.0)).value
+    ),
 }
 
 
@@ -71,10 +101,16 @@ def binary(values: Any) -> np.ndarray:
 
 
 HEAVY: dict[str, Statistic] = {
-    "FRHSICClassifier": lambda x, s: FRHSICClassifier(**TINY).fit(x, binary(x), sensitive_features=s).predict_proba(x),
-    "FRHSICRegressor": lambda x, s: FRHSICRegressor(**TINY).fit(x, binary(x), sensitive_features=s).predict(x),
+    "FRHSICClassifier": lambda x, s: (
+        FRHSICClassifier(**TINY).fit(x, binary(x), sensitive_features=s).predict_proba(x)
+    ),
+    "FRHSICRegressor": lambda x, s: (
+        FRHSICRegressor(**TINY).fit(x, binary(x), sensitive_features=s).predict(x)
+    ),
     "ParityEncoder": lambda x, s: ParityEncoder(**TINY).fit(x, sensitive_features=s).transform(x),
-    "FRHSICRegressor on y": lambda y, s: FRHSICRegressor(**TINY).fit(s, y, sensitive_features=s).predict(s),
+    "FRHSICRegressor on y": lambda y, s: (
+        FRHSICRegressor(**TINY).fit(s, y, sensitive_features=s).predict(s)
+    ),
 }
 
 FUNCTIONS = {**DEPENDENCE, **PARITY, **INDEPENDENCE, **OTHERS, **HEAVY}
@@ -85,7 +121,11 @@ def arrays(draw: st.DrawFn, rows: int, columns: int) -> Any:
     """Arrays of many kinds: magnitudes, ties, constants, NaN, dtypes, strides, frames, tensors, wrong shapes."""
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
     shape = (rows, columns) if columns else (rows,)
-    kind = draw(st.sampled_from(["normal", "ties", "constant", "binary", "zero-inflated", "skewed", "far", "integers"]))
+    kind = draw(
+        st.sampled_from(
+            ["normal", "ties", "constant", "binary", "zero-inflated", "skewed", "far", "integers"]
+        )
+    )
     values = {
         "normal": lambda: rng.normal(size=shape),
         "ties": lambda: rng.integers(0, 3, size=shape).astype(float),
@@ -104,7 +144,11 @@ def arrays(draw: st.DrawFn, rows: int, columns: int) -> Any:
     with np.errstate(over="ignore"):
         dtype = draw(st.sampled_from([None, None, np.float32, np.float16, np.longdouble]))
         values = values if dtype is None else values.astype(dtype)
-    form = draw(st.sampled_from(["plain", "read-only", "strided", "reversed", "fortran", "frame", "tensor", "list"]))
+    form = draw(
+        st.sampled_from(
+            ["plain", "read-only", "strided", "reversed", "fortran", "frame", "tensor", "list"]
+        )
+    )
     if form == "read-only":
         values.flags.writeable = False
     elif form == "strided":
@@ -115,7 +159,11 @@ def arrays(draw: st.DrawFn, rows: int, columns: int) -> Any:
         values = np.asfortranarray(values)
     elif form == "frame" and values.dtype in (np.float64, np.float32, np.int64):
         index = rng.permutation(len(values)) - 3
-        values = pd.DataFrame(values, index=index) if values.ndim == 2 else pd.Series(values, index=index)
+        values = (
+            pd.DataFrame(values, index=index)
+            if values.ndim == 2
+            else pd.Series(values, index=index)
+        )
     elif form == "tensor" and values.dtype in (np.float64, np.float32, np.float16, np.int64):
         values = torch.from_numpy(np.ascontiguousarray(values))
     elif form == "list":

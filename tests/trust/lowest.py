@@ -13,8 +13,13 @@ EXTRAS = ("polars", "dask")
 def bounds() -> dict[str, str]:
     """Return the lower bound of each dependency."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    asked = [*project["dependencies"], *(line for name in EXTRAS for line in project["optional-dependencies"][name])]
-    found = [re.fullmatch(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)(?:,<[\d.]+)?", line) for line in asked]
+    asked = [
+        *project["dependencies"],
+        *(line for name in EXTRAS for line in project["optional-dependencies"][name]),
+    ]
+    found = [
+        re.fullmatch(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)(?:,<[\d.]+)?", line) for line in asked
+    ]
     return {match[1]: match[2] for match in found if match is not None}
 
 

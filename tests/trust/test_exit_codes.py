@@ -44,7 +44,10 @@ BAD = [
     (["audit", "-s", "agee", "--score", "score"], "Did you mean 'age'?"),
     (["audit", *SCORE, "--target", "incom"], "Did you mean 'income'?"),
     (["audit", "-s", "age", "--embedding", "y_*"], "no column 'y_*'"),
-    (["audit", "-s", "age", "--embedding", "person", "--groups", "person"], "nothing is left to audit"),
+    (
+        ["audit", "-s", "age", "--embedding", "person", "--groups", "person"],
+        "nothing is left to audit",
+    ),
     (["audit", *SCORE, "--groups", "w", "--scheduler", "tcp://1:1"], "not used with --scheduler"),
     (["audit", "-s", "job", "--score", "score"], "values as numbers"),
     (["audit", *SCORE, "--target", "income"], "--positive VALUE"),
@@ -94,12 +97,16 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), BAD, ids=lambda value: value[-30:] if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("arguments", "message"), BAD, ids=lambda value: value[-30:] if isinstance(value, str) else ""
+)
 def test_bad_input_is_one_line_and_2_before_anything_is_trained_or_written(
     folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ):
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("frhsic.estimators.parity.fit_with_weights", lambda *a: pytest.fail("training began"))
+    monkeypatch.setattr(
+        "frhsic.estimators.parity.fit_with_weights", lambda *a: pytest.fail("training began")
+    )
     before = sorted(folder.iterdir())
     command, *rest = arguments
     read = [] if command == "demo" or rest[0].endswith(".csv") else ["people.csv"]
@@ -110,11 +117,26 @@ def test_bad_input_is_one_line_and_2_before_anything_is_trained_or_written(
 @pytest.mark.parametrize(
     ("column", "values", "option", "message"),
     [
-        ("person", {3: None, 9: None}, "--groups", "'person' (groups) lacks a value in 2 of 299 rows (rows 4, 10)"),
-        ("w", {3: None}, "--row-weights", "'w' (sample_weight) lacks a value in 1 of 299 rows (row 4)"),
+        (
+            "person",
+            {3: None, 9: None},
+            "--groups",
+            "'person' (groups) lacks a value in 2 of 299 rows (rows 4, 10)",
+        ),
+        (
+            "w",
+            {3: None},
+            "--row-weights",
+            "'w' (sample_weight) lacks a value in 1 of 299 rows (row 4)",
+        ),
         ("w", {3: -2}, "--row-weights", "'w' (sample_weight) is −2 in row 4"),
         ("w", {3: "many"}, "--row-weights", "'many', first in row 4"),
-        ("person", dict.fromkeys(range(300), 1), "--groups", "'person' (groups) has one value in all 299 rows"),
+        (
+            "person",
+            dict.fromkeys(range(300), 1),
+            "--groups",
+            "'person' (groups) has one value in all 299 rows",
+        ),
     ],
 )
 def test_bad_groups_and_weights_name_column_and_rows(
@@ -125,7 +147,9 @@ def test_bad_groups_and_weights_name_column_and_rows(
     for row, value in values.items():
         data.loc[row, column] = value
     data.to_csv(tmp_path / "people.csv", index=False)
-    assert message in one_line_and_2(["audit", str(tmp_path / "people.csv"), *SCORE, "--json", option, column])
+    assert message in one_line_and_2(
+        ["audit", str(tmp_path / "people.csv"), *SCORE, "--json", option, column]
+    )
 
 
 def cut(path: Path) -> None:
@@ -198,7 +222,9 @@ def test_a_file_name_that_is_not_utf8(tmp_path: Path):
 @pytest.mark.slow
 def test_a_closed_pipe_is_2_not_1(csv: str):
     command = [sys.executable, "-m", "frhsic.cli", "audit", csv, *ASKED]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         process.stdout.close()
         _, said = process.communicate()
@@ -219,7 +245,9 @@ def test_a_traceback_is_shown_if_asked_for(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_error_after_a_signal_is_the_signal(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_error_after_a_signal_is_the_signal(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Other libraries turn an interrupt into errors of their own."""
     monkeypatch.setattr(_terminal, "_received", [number])
     result = done(["audit", str(tmp_path / "none.csv"), *ASKED], 128 + number)
@@ -259,9 +287,13 @@ def test_signals_end_the_program_and_are_remembered(monkeypatch: pytest.MonkeyPa
             signal.signal(number, handler)
 
 
-@pytest.mark.parametrize("way", [["-m", "frhsic.cli"], ["-c", "from frhsic.cli import main; main()"]])
+@pytest.mark.parametrize(
+    "way", [["-m", "frhsic.cli"], ["-c", "from frhsic.cli import main; main()"]]
+)
 def test_the_version_is_printed_by_the_module_and_by_the_script(way: list[str]):
-    done = subprocess.run([sys.executable, *way, "--version"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, *way, "--version"], capture_output=True, text=True, check=True
+    )
     assert (done.stdout, done.stderr) == (f"frhsic {__version__}\n", "")
 
 
@@ -285,5 +317,7 @@ def test_a_command_of_another_package_is_found_by_its_entry_point(monkeypatch: p
 
 def test_a_known_command_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch):
     result = CliRunner().invoke(app_with(monkeypatch), ["reproduce", "bound", "--docs"])
-    assert isinstance(result.exception, ValueError)  # `frhsic` turns it into one line and exit code 2
+    assert isinstance(
+        result.exception, ValueError
+    )  # `frhsic` turns it into one line and exit code 2
     assert "pip install frhsic-paper" in str(result.exception)

@@ -42,7 +42,8 @@ def test_a_finite_number_or_an_error_that_names_the_argument(name: str, pair: tu
 
 
 @pytest.mark.parametrize(
-    "name", ["hsic", "eipm", "distance_correlation", "binned_mmd", "kernel_hgr", "mutual_information"]
+    "name",
+    ["hsic", "eipm", "distance_correlation", "binned_mmd", "kernel_hgr", "mutual_information"],
 )
 def test_row_order_and_duplication_of_the_sample(name: str):
     rng = np.random.default_rng(1)
@@ -51,9 +52,16 @@ def test_row_order_and_duplication_of_the_sample(name: str):
     order = rng.permutation(30)
     value = float(FUNCTIONS[name](z, s))
     assert float(FUNCTIONS[name](z[order], s[order])) == pytest.approx(value, rel=1e-6)
-    if name in ("hsic", "distance_correlation"):  # functions of the empirical law, at a fixed bandwidth
-        fixed = {"hsic": lambda z, s: dependence.hsic(z, s, Gaussian(1.0), Gaussian(1.0))}.get(name, FUNCTIONS[name])
-        assert float(fixed(np.tile(z, 2), np.tile(s, 2))) == pytest.approx(float(fixed(z, s)), rel=1e-9)
+    if name in (
+        "hsic",
+        "distance_correlation",
+    ):  # functions of the empirical law, at a fixed bandwidth
+        fixed = {"hsic": lambda z, s: dependence.hsic(z, s, Gaussian(1.0), Gaussian(1.0))}.get(
+            name, FUNCTIONS[name]
+        )
+        assert float(fixed(np.tile(z, 2), np.tile(s, 2))) == pytest.approx(
+            float(fixed(z, s)), rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("name", ["gdp", "standardized_gdp", "correlation_ratio"])

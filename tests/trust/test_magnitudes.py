@@ -23,9 +23,13 @@ Z = np.column_stack([S + 0.5 * RNG.normal(size=60), RNG.normal(size=60)])
 
 # the power of the scale of z, and of the scale of s, that a statistic is proportional to
 POWERS = {
-    **dict.fromkeys(("hsic", "hsic_unbiased", "hsic_features", "eipm", "binned_mmd", "kernel_hgr"), (0.0, 0.0)),
+    **dict.fromkeys(
+        ("hsic", "hsic_unbiased", "hsic_features", "eipm", "binned_mmd", "kernel_hgr"), (0.0, 0.0)
+    ),
     **dict.fromkeys(("distance_correlation", "mutual_information", "standardized_gdp"), (0.0, 0.0)),
-    **dict.fromkeys(("correlation_ratio", "gamma_test", "permutation_test", "aggregated_test"), (0.0, 0.0)),
+    **dict.fromkeys(
+        ("correlation_ratio", "gamma_test", "permutation_test", "aggregated_test"), (0.0, 0.0)
+    ),
     "hsic_linear": (2.0, 2.0),
     "distance_covariance": (0.5, 0.5),
     "gdp": (1.0, 0.0),
@@ -110,11 +114,15 @@ ODD: dict[str, Callable[[], Any]] = {
     "sparse tensor": lambda: torch.tensor(S)[:, None].to_sparse(),
     "compressed tensor": lambda: torch.tensor(S)[:, None].to_sparse_csr(),
     "meta": lambda: torch.empty(60, device="meta"),
-    "quantized": lambda: torch.quantize_per_tensor(torch.tensor(S, dtype=torch.float32), 0.1, 0, torch.qint8),
+    "quantized": lambda: torch.quantize_per_tensor(
+        torch.tensor(S, dtype=torch.float32), 0.1, 0, torch.qint8
+    ),
     "dates": lambda: pd.Series(pd.date_range("2020-01-01", periods=60)),
     "numpy dates": lambda: np.arange("2020-01-01", "2020-03-01", dtype="datetime64[D]"),
     "durations": lambda: np.arange(60).astype("timedelta64[D]"),
-    "date objects": lambda: np.array([datetime.date(2020, 1, 1 + i % 28) for i in range(60)], dtype=object),
+    "date objects": lambda: np.array(
+        [datetime.date(2020, 1, 1 + i % 28) for i in range(60)], dtype=object
+    ),
     "complex": lambda: S + 1j,
     "text": lambda: np.array(["a"] * 60),
     "None": lambda: None,
@@ -123,7 +131,9 @@ ODD: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # torch warns of kinds of tensors that it is giving up
+@pytest.mark.filterwarnings(
+    "ignore::UserWarning"
+)  # torch warns of kinds of tensors that it is giving up
 @pytest.mark.parametrize("name", ODD)
 def test_odd_arrays_are_refused_by_name(name: str):
     for call, argument in (
@@ -136,7 +146,9 @@ def test_odd_arrays_are_refused_by_name(name: str):
             call(ODD[name]())
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # torch warns of kinds of tensors that it is giving up
+@pytest.mark.filterwarnings(
+    "ignore::UserWarning"
+)  # torch warns of kinds of tensors that it is giving up
 @pytest.mark.parametrize("name", [name for name in ODD if name not in ("text",)])
 def test_odd_targets_are_refused_by_name(name: str):
     model = FRHSICRegressor(**quick(epochs=1))
@@ -144,7 +156,9 @@ def test_odd_targets_are_refused_by_name(name: str):
         model.fit(Z, ODD[name](), sensitive_features=S)
 
 
-@pytest.mark.parametrize("name", ["dates", "numpy dates", "durations", "date objects", "masked", "sparse"])
+@pytest.mark.parametrize(
+    "name", ["dates", "numpy dates", "durations", "date objects", "masked", "sparse"]
+)
 def test_dates_are_no_classes(name: str):
     labels = ODD[name]()
     with pytest.raises((ValueError, TypeError), match=r"\by\b"):

@@ -26,7 +26,11 @@ import skops.io
 import torch
 import xgboost
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, StackingClassifier
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+)
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
@@ -50,9 +54,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     with warnings.catch_warnings(action="ignore"):  # of a limit that 80 rows do not meet
         models = {
             "network": FRHSICClassifier(**small).fit(X, y, sensitive_features=s),
-            "parity": ParityClassifier(LogisticRegression(), attribute_estimator=Ridge(), cv=2, random_state=0).fit(
-                X, y, sensitive_features=s
-            ),
+            "parity": ParityClassifier(
+                LogisticRegression(), attribute_estimator=Ridge(), cv=2, random_state=0
+            ).fit(X, y, sensitive_features=s),
         }
     entries = {}
     for name, model in models.items():
@@ -85,7 +89,9 @@ def chain(marker: Path) -> StackingClassifier:
     """
     frame = pd.DataFrame({"a": [0, 0, 0, 0]})
     inner = make_pipeline(ColumnTransformer([("t", "passthrough", ["a"])]), LogisticRegression())
-    stack = StackingClassifier([("p", inner.fit(frame, [0, 1, 0, 1]))], cv="prefit").fit(frame, [0, 1, 0, 1])
+    stack = StackingClassifier([("p", inner.fit(frame, [0, 1, 0, 1]))], cv="prefit").fit(
+        frame, [0, 1, 0, 1]
+    )
     encoder = LabelEncoder()
     encoder.classes_ = np.array([f"open({str(marker)!r}, 'w').close()"])
     words = HashingVectorizer(analyzer=run_script, n_features=4)
@@ -100,7 +106,9 @@ def test_a_chain_of_scikit_learn_that_runs_a_script_is_refused(files: Files, tmp
     content = skops.io.dumps(chain(marker))
     every = skops.io.get_untrusted_types(data=content)
     assert all(name.startswith("sklearn.") for name in every)
-    with pytest.raises(TypeError):  # the chain works: this is what trusting all of scikit-learn leads to
+    with pytest.raises(
+        TypeError
+    ):  # the chain works: this is what trusting all of scikit-learn leads to
         skops.io.loads(content, trusted=every).predict(pd.DataFrame({"a": [0]}))
     assert marker.exists()
     marker.unlink()
@@ -133,13 +141,19 @@ class Foreign:
 
 @pytest.mark.parametrize("name", CALLABLES)
 def test_what_can_be_called_is_refused_unless_it_is_named(name: str, files: Files, tmp_path: Path):
-    parts = {"models_": [CALLABLES[name](), LogisticRegression()], "attribute_models_": [[Ridge()], [Ridge()]]}
+    parts = {
+        "models_": [CALLABLES[name](), LogisticRegression()],
+        "attribute_models_": [[Ridge()], [Ridge()]],
+    }
     path = written(tmp_path / "model", files["parity"] | skops_entries(parts))
     refused(path, r"which may run code\. If you trust its author, pass load\(path, trusted=\[")
 
 
 def test_a_class_that_the_user_names_is_loaded(files: Files, tmp_path: Path):
-    parts = {"models_": [FunctionTransformer(np.log1p), Foreign()], "attribute_models_": [[Ridge()], [Ridge()]]}
+    parts = {
+        "models_": [FunctionTransformer(np.log1p), Foreign()],
+        "attribute_models_": [[Ridge()], [Ridge()]],
+    }
     entries = files["parity"] | skops_entries(parts | {"estimator": LogisticRegression()})
     entries |= {HEADER: changed(files["parity"], ["parameters", "attribute_estimator"], None)}
     path = written(tmp_path / "model", entries)
@@ -175,7 +189,14 @@ def put(value: Any) -> Callable[[Any], None]:
 
 def shared(schema: Any) -> None:
     """A list that holds itself."""
-    put(node("ListNode", "builtins.list", __id__=7, content=[node("ListNode", "builtins.list", __id__=7)]))(schema)
+    put(
+        node(
+            "ListNode",
+            "builtins.list",
+            __id__=7,
+            content=[node("ListNode", "builtins.list", __id__=7)],
+        )
+    )(schema)
 
 
 def doubled(schema: Any) -> None:
@@ -195,7 +216,9 @@ def nested(schema: Any) -> None:
 
 
 def renamed(schema: Any) -> None:
-    schema["content"] = {"predict" if name == "models_" else name: part for name, part in schema["content"].items()}
+    schema["content"] = {
+        "predict" if name == "models_" else name: part for name, part in schema["content"].items()
+    }
 
 
 SCHEMAS: dict[str, Callable[[Any], None]] = {
@@ -240,7 +263,10 @@ SCHEMAS: dict[str, Callable[[Any], None]] = {
 
 def npy(shape: str) -> bytes:
     """An array that claims to be of another shape than its two numbers."""
-    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
+    header = (
+        f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode()
+        + b"\n"
+    )
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(16)
 
 
@@ -256,10 +282,28 @@ ENTRIES = {
     "more columns": ("0.npy", npy("(2, 10000000)")),
     "a pickle": ("0.npy", saved_array(np.array([{"a": 1}], dtype=object))),
     "many parts": (SCHEMA, b"[" + b"[]," * 3_000_000 + b"[]]"),
-    **{name: (name, b"") for name in ("../model.json", "/etc/passwd", "model.json.exe", "0.pkl", "a/0.npy", "0.npy\n")},
+    **{
+        name: (name, b"")
+        for name in (
+            "../model.json",
+            "/etc/passwd",
+            "model.json.exe",
+            "0.pkl",
+            "a/0.npy",
+            "0.npy\n",
+        )
+    },
     **{
         f"no JSON: {text[:9]!r} {len(text)}": (HEADER, text)
-        for text in (b"[" * 100_000, b'{"kind":' * 100_000, b"", b"\xff", b"[1]", b"1" * 10_000, b" " * 2**25)
+        for text in (
+            b"[" * 100_000,
+            b'{"kind":' * 100_000,
+            b"",
+            b"\xff",
+            b"[1]",
+            b"1" * 10_000,
+            b" " * 2**25,
+        )
     },
 }
 
@@ -287,7 +331,10 @@ def test_a_compressed_entry_is_refused_before_it_is_unpacked(files: Files, tmp_p
 
 def test_many_entries_of_no_size_are_refused(files: Files, tmp_path: Path, monkeypatch: Any):
     monkeypatch.setattr("frhsic.persistence.MOST_ENTRIES", 100)
-    refused(written(tmp_path / "model", files["parity"] | {f"{i}.bin": b"" for i in range(100, 201)}), "100 entries")
+    refused(
+        written(tmp_path / "model", files["parity"] | {f"{i}.bin": b"" for i in range(100, 201)}),
+        "100 entries",
+    )
 
 
 def test_two_entries_of_one_name_are_refused(files: Files, tmp_path: Path):
@@ -309,7 +356,8 @@ def test_an_entry_that_says_another_size_is_refused(field: int, files: Files, tm
 
 def test_entries_that_overlap_are_refused(files: Files, tmp_path: Path):
     path = written(
-        tmp_path / "model", files["parity"] | {f"{i}.bin": bytes(10**5 if i == 50 else 0) for i in range(51)}
+        tmp_path / "model",
+        files["parity"] | {f"{i}.bin": bytes(10**5 if i == 50 else 0) for i in range(51)},
     )
     content = bytearray(path.read_bytes())
     last = content.rindex(b"PK\x01\x02")
@@ -328,13 +376,17 @@ def test_entries_that_overlap_are_refused(files: Files, tmp_path: Path):
 def test_damage_is_refused(kind: str, files: Files, tmp_path: Path):
     content = written(tmp_path / "model", files[kind]).read_bytes()
     path = tmp_path / "damaged"
-    for place in range(40, len(content) // 2, len(content) // 40):  # a byte of the entries, which have a checksum
+    for place in range(
+        40, len(content) // 2, len(content) // 40
+    ):  # a byte of the entries, which have a checksum
         path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
         try:
             load(path)
         except ValueError:
             continue
-        with zipfile.ZipFile(path) as archive:  # a byte of a local header that repeats what stands at the end
+        with zipfile.ZipFile(
+            path
+        ) as archive:  # a byte of a local header that repeats what stands at the end
             assert {name: archive.read(name) for name in archive.namelist()} == files[kind]
     for cut in (0, 10, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:cut])
@@ -423,7 +475,9 @@ TENSORS: dict[str, Callable[[dict[str, torch.Tensor]], Any]] = {
     "one too many": lambda tensors: tensors.update({"encoder.9.weight": torch.zeros(2)}),
     "one too few": lambda tensors: tensors.pop("encoder.0.bias"),
     "no head": lambda tensors: tensors.pop("head.bias"),
-    "a state that no penalty has": lambda tensors: tensors.update({"penalty.forward": torch.zeros(2)}),
+    "a state that no penalty has": lambda tensors: tensors.update(
+        {"penalty.forward": torch.zeros(2)}
+    ),
 }
 
 
@@ -480,7 +534,9 @@ def wide(files: Files) -> Entries:
     empty = {"class": "array", "fields": {"dtype": "<f8", "shape": [0], "values": []}}
     values = {"class": "array", "fields": {"dtype": "<f8", "shape": [0, 400_000_000], "values": []}}
     fields = {"starts": empty, "mass": empty, "values": values}
-    return with_header("parity", [*BLOCK, "basis"], {"class": "SensitiveBasis", "fields": fields}, files)
+    return with_header(
+        "parity", [*BLOCK, "basis"], {"class": "SensitiveBasis", "fields": fields}, files
+    )
 
 
 def names_of_weights(files: Files) -> Entries:
@@ -494,20 +550,34 @@ FOREST = RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y)
 HISTOGRAMS = HistGradientBoostingClassifier(max_iter=2).fit(X, y)
 FOUND: dict[str, Callable[[Files], Entries]] = {
     "the name of a method": stacked,
-    "a type that is called": lambda files: with_models(files, make_pipeline(FunctionTransformer(str), FIT)),
+    "a type that is called": lambda files: with_models(
+        files, make_pipeline(FunctionTransformer(str), FIT)
+    ),
     "files that are read": lambda files: with_models(files, HashingVectorizer(input="filename")),
     "a million threads": lambda files: with_models(files, LogisticRegression(n_jobs=10**6)),
-    "a tree without an end": lambda files: edited_arrays(with_models(files, FOREST), "left_child", 0),
-    "a child that is not there": lambda files: edited_arrays(with_models(files, FOREST), "right_child", 2**40),
-    "a column that is not there": lambda files: edited_arrays(with_models(files, FOREST), "feature", 2**40),
-    "a histogram tree without an end": lambda files: edited_arrays(with_models(files, HISTOGRAMS), "left", 0),
+    "a tree without an end": lambda files: edited_arrays(
+        with_models(files, FOREST), "left_child", 0
+    ),
+    "a child that is not there": lambda files: edited_arrays(
+        with_models(files, FOREST), "right_child", 2**40
+    ),
+    "a column that is not there": lambda files: edited_arrays(
+        with_models(files, FOREST), "feature", 2**40
+    ),
+    "a histogram tree without an end": lambda files: edited_arrays(
+        with_models(files, HISTOGRAMS), "left", 0
+    ),
     "2^31 leaves": lambda files: boosted(files, r"num_leaves=\d+", "num_leaves=2147483647"),
     "10^9 classes": lambda files: boosted(files, r"num_class=\d+", "num_class=1000000000"),
     "a booster without an end": lambda files: boosted(files, r"left_child=\S+", "left_child=0"),
-    "a column that no booster has": lambda files: boosted(files, r"split_feature=\d+", "split_feature=1000000000"),
+    "a column that no booster has": lambda files: boosted(
+        files, r"split_feature=\d+", "split_feature=1000000000"
+    ),
     "trees read in threads": lambda files: boosted(files, "label_index=0", "tree_sizes=7"),
     "an XGBoost tree with a circle": lambda files: xgboosted(files, "left_children", [1, 1]),
-    "an XGBoost tree that comes back to its root": lambda files: xgboosted(files, "left_children", [1, 0]),
+    "an XGBoost tree that comes back to its root": lambda files: xgboosted(
+        files, "left_children", [1, 0]
+    ),
     "a child that XGBoost does not have": lambda files: xgboosted(files, "right_children", [10**6]),
     "a column that XGBoost does not have": lambda files: xgboosted(files, "split_indices", [10**6]),
     "a class that XGBoost does not have": lambda files: xgboosted(files, "tree_info", [10**6]),
@@ -544,4 +614,10 @@ def test_a_forged_file_is_refused(name: str, files: Files, tmp_path: Path):
 def test_missing_parts_are_refused(files: Files, tmp_path: Path):
     for kind, entries in files.items():
         for missing in entries:
-            refused(written(tmp_path / kind, {name: data for name, data in entries.items() if name != missing}), kind)
+            refused(
+                written(
+                    tmp_path / kind,
+                    {name: data for name, data in entries.items() if name != missing},
+                ),
+                kind,
+            )

@@ -58,7 +58,9 @@ def by_hard_link(csv: Path) -> Path:
 )
 def test_the_table_is_not_overwritten(csv: Path, way: Callable[[Path], Path]):
     before = csv.read_bytes()
-    assert "would overwrite the table" in one_line_and_2(["audit", str(csv), *ASKED, "-o", str(way(csv))])
+    assert "would overwrite the table" in one_line_and_2(
+        ["audit", str(csv), *ASKED, "-o", str(way(csv))]
+    )
     assert csv.read_bytes() == before
 
 
@@ -69,8 +71,12 @@ def test_the_model_that_is_audited_is_not_overwritten(csv: Path):
     assert "would overwrite the model" in one_line_and_2(asked)
 
 
-@pytest.mark.parametrize("make", [None, lambda out: out.symlink_to("/dev/null"), os.mkfifo, Path.mkdir])
-def test_devices_pipes_and_folders_are_refused_and_stay(csv: Path, make: Callable[[Path], None] | None):
+@pytest.mark.parametrize(
+    "make", [None, lambda out: out.symlink_to("/dev/null"), os.mkfifo, Path.mkdir]
+)
+def test_devices_pipes_and_folders_are_refused_and_stay(
+    csv: Path, make: Callable[[Path], None] | None
+):
     target = csv.parent / "out" if make else Path("/dev/null")
     if make:
         make(target)
@@ -80,7 +86,9 @@ def test_devices_pipes_and_folders_are_refused_and_stay(csv: Path, make: Callabl
 
 
 def test_all_is_refused_before_anything_is_trained(csv: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("frhsic.training.loop.Trainer", lambda *a, **k: pytest.fail("training began"))
+    monkeypatch.setattr(
+        "frhsic.training.loop.Trainer", lambda *a, **k: pytest.fail("training began")
+    )
 
     monkeypatch.setattr(Path, "open", failing(Path.open, 1, OSError(28, "No space left on device")))
     asked = [str(csv), "-t", "y", "-s", "age", "--features", "score"]
@@ -99,7 +107,9 @@ def test_a_folder_or_file_that_is_read_only_is_refused(tmp_path: Path):
 def test_a_file_that_is_read_only_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     report = tmp_path / "report.html"
     report.write_text("old")
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != report)  # root may write everywhere
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: Path(path) != report
+    )  # root may write everywhere
     with pytest.raises(ValueError, match=r"report.html' cannot be written: the file is read-only"):
         require_writable({"report": report})
     with pytest.raises(ValueError, match="read-only"):
@@ -112,7 +122,9 @@ def test_two_outputs_are_two_files(tmp_path: Path):
         require_writable({"model": tmp_path / "a", "report": tmp_path / "." / "a"})
 
 
-@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt(), SystemExit(143), MemoryError()])
+@pytest.mark.parametrize(
+    "error", [OSError("disk full"), KeyboardInterrupt(), SystemExit(143), MemoryError()]
+)
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_a_failure_on_the_way_leaves_every_file_as_it_was(
@@ -126,7 +138,11 @@ def test_a_failure_on_the_way_leaves_every_file_as_it_was(
     assert names(tmp_path) == {"b"}
     assert (tmp_path / "b").read_bytes() == b"old b"
     write_together({tmp_path / name: name.encode() for name in "abc"})
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"a", "b": b"b", "c": b"c"}
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "a": b"a",
+        "b": b"b",
+        "c": b"c",
+    }
 
 
 def test_a_link_keeps_leading_to_the_file(tmp_path: Path):
@@ -142,8 +158,12 @@ def test_a_name_of_any_length_that_the_system_has_is_written(tmp_path: Path):
     assert names(tmp_path) == {"a" * 255}
 
 
-def test_a_report_that_cannot_be_written_leaves_no_model(csv: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(_files.os, "replace", failing(os.replace, 2, OSError(5, "Input/output error")))
+def test_a_report_that_cannot_be_written_leaves_no_model(
+    csv: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(
+        _files.os, "replace", failing(os.replace, 2, OSError(5, "Input/output error"))
+    )
     asked = ["train", str(csv), "-t", "y", "-s", "age", "--features", "score", "--max-rows", "100"]
     done([*asked, "-o", str(csv.parent / "model"), "-r", str(csv.parent / "report.html")], 2)
     assert names(csv.parent) == {"people.csv"}
@@ -162,7 +182,9 @@ def test_one_lock_at_a_time_and_what_a_kill_left_is_removed(tmp_path: Path):
     assert names(tmp_path) == {".mine.part"}
 
 
-def test_where_the_system_has_no_locks_nothing_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_where_the_system_has_no_locks_nothing_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setitem(sys.modules, "fcntl", None)
     with locked(tmp_path), locked(tmp_path):
         assert names(tmp_path) == set()

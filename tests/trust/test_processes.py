@@ -19,14 +19,24 @@ from cli_samples import one_line_and_2, table
 from frhsic_paper import records
 from frhsic_paper.command import locked
 
-MODEL = {"part": "models", "dataset": "d", "method": "m", "weight": 1.0, "repeat": 0, "gdp": 0.5, "seconds": 1.0}
+MODEL = {
+    "part": "models",
+    "dataset": "d",
+    "method": "m",
+    "weight": 1.0,
+    "repeat": 0,
+    "gdp": 0.5,
+    "seconds": 1.0,
+}
 
 
 def test_a_folder_that_another_process_writes_to_is_refused(tmp_path: Path):
     folder = tmp_path / "quick"
     folder.mkdir()
     with locked(folder):
-        said = one_line_and_2(["reproduce", "synthetic", "--epochs", "1", "--out", str(tmp_path), "--device", "cpu"])
+        said = one_line_and_2(
+            ["reproduce", "synthetic", "--epochs", "1", "--out", str(tmp_path), "--device", "cpu"]
+        )
     assert "another process is writing" in said
     assert list(folder.iterdir()) == []
 
@@ -72,7 +82,9 @@ def group(leader: int) -> list[int]:
     return running
 
 
-def stopped(process: subprocess.Popen[str], number: int, *, all_of_them: bool, after: float) -> tuple[int, str]:
+def stopped(
+    process: subprocess.Popen[str], number: int, *, all_of_them: bool, after: float
+) -> tuple[int, str]:
     """Send a signal after some seconds, to the process or as a terminal does to all; return exit code and message."""
     time.sleep(after)
     (os.killpg if all_of_them else os.kill)(process.pid, number)
@@ -101,10 +113,23 @@ def trained(folder: Path) -> list[dict[str, object]]:
 def test_a_signal_ends_a_run_with_its_workers_and_leaves_no_half_trained_record(
     tmp_path: Path, number: int, code: int, all_of_them: bool
 ):
-    asked = ["reproduce", "synthetic", "--epochs", "400", "--repeats", "1", "--workers", "2", "--device", "cpu"]
+    asked = [
+        "reproduce",
+        "synthetic",
+        "--epochs",
+        "400",
+        "--repeats",
+        "1",
+        "--workers",
+        "2",
+        "--device",
+        "cpu",
+    ]
     process = started(*asked, "--out", str(tmp_path))
     deadline = time.monotonic() + 120
-    while len(group(process.pid)) < 3 and time.monotonic() < deadline:  # until the workers are there
+    while (
+        len(group(process.pid)) < 3 and time.monotonic() < deadline
+    ):  # until the workers are there
         time.sleep(0.5)
     returned, said = stopped(process, number, all_of_them=all_of_them, after=15)
     assert returned == code, said
@@ -120,5 +145,11 @@ def test_a_signal_leaves_a_training_without_files_or_with_all(tmp_path: Path, nu
     asked = ["train", str(tmp_path / "people.csv"), "-t", "y", "-s", "age", "--features", "score"]
     process = started(*asked, "-o", str(tmp_path / "model"), "-r", str(tmp_path / "report.html"))
     returned, _ = stopped(process, number, all_of_them=False, after=25)
-    assert returned in ({signal.SIGINT: 130, signal.SIGTERM: 143}.get(signal.Signals(number), -number), 0)
-    assert {path.name for path in tmp_path.iterdir()} in ({"people.csv"}, {"people.csv", "model", "report.html"})
+    assert returned in (
+        {signal.SIGINT: 130, signal.SIGTERM: 143}.get(signal.Signals(number), -number),
+        0,
+    )
+    assert {path.name for path in tmp_path.iterdir()} in (
+        {"people.csv"},
+        {"people.csv", "model", "report.html"},
+    )

@@ -28,7 +28,9 @@ def dropout(columns: int) -> nn.Module:
     return nn.Sequential(nn.Linear(columns, 4), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 3))
 
 
-KINDS: list[dict[str, Any]] = [{"penalty": name} for name in ("hsic", "adv", "none")] + [{"encoder": dropout}]
+KINDS: list[dict[str, Any]] = [{"penalty": name} for name in ("hsic", "adv", "none")] + [
+    {"encoder": dropout}
+]
 X, y, s = biased(64)
 
 
@@ -88,12 +90,16 @@ def test_the_process_is_left_as_it_was(work: str, saved: Path, tmp_path: Path):
         "fit": lambda: [fitted(0), fitted(3)],
         "load": lambda: load(saved),
         "save": lambda: save(load(saved), tmp_path / f"model-{threading.get_ident()}"),
-        "transfer": lambda: transfer(load(saved), X, y, sensitive_features=s, heads=["mlp"], random_state=0),
+        "transfer": lambda: transfer(
+            load(saved), X, y, sensitive_features=s, heads=["mlp"], random_state=0
+        ),
     }
     before = state_of_the_process()
     calls[work]()
     assert state_of_the_process() == before
-    if work != "transfer":  # scikit-learn's own heads change the warning filters for a moment, which threads mix up
+    if (
+        work != "transfer"
+    ):  # scikit-learn's own heads change the warning filters for a moment, which threads mix up
         in_threads(calls[work])
         assert state_of_the_process() == before
 

@@ -94,11 +94,15 @@ class Finding:
         """Return the finding of a published and a corrected outcome, which together give the verdict."""
         judged = verdict(published, corrected)
         said = {"published": published.label, "corrected": corrected.label}
-        if published.true is None or corrected.true is None:  # one protocol says it all: only a fraction adds to that
+        if (
+            published.true is None or corrected.true is None
+        ):  # one protocol says it all: only a fraction adds to that
             said = {name: text for name, text in said.items() if " of " in text}
         elif published.label == corrected.label and " of " not in published.label:
             said = {}
-        label = judged + (f" ({', '.join(f'{name} {text}' for name, text in said.items())})" if said else "")
+        label = judged + (
+            f" ({', '.join(f'{name} {text}' for name, text in said.items())})" if said else ""
+        )
         return cls(published.text, corrected.text, judged, label, unwrapped(reason))
 
 
@@ -150,7 +154,9 @@ class Claim:
         finding = Finding.of(published, corrected, reason)
         if not self.shrinkable:
             return finding
-        return replace(finding, on_decisions=replace(self, shrinkable=False).judge(on_decisions(results)))
+        return replace(
+            finding, on_decisions=replace(self, shrinkable=False).judge(on_decisions(results))
+        )
 
 
 def claim(
@@ -166,7 +172,16 @@ def claim(
     """Turn a rule into a claim; its docstring is the reason, unless that has numbers of its own. See :class:`Claim`."""
 
     def decorate(rule: Rule) -> Claim:
-        return Claim(name, place, statement, printed, rule, reason or rule.__doc__ or "", published, shrinkable)
+        return Claim(
+            name,
+            place,
+            statement,
+            printed,
+            rule,
+            reason or rule.__doc__ or "",
+            published,
+            shrinkable,
+        )
 
     return decorate
 
@@ -177,7 +192,8 @@ def on_decisions(results: Results) -> Results:
     for name, protocol in PROTOCOLS.items():
         columns = {f"{part}{protocol.gdp}": f"{part}gdp_decision" for part in ("", "validation_")}
         files["tradeoff", name] = [
-            r | {c: r[d] for c, d in columns.items() if r.get(d) is not None} for r in results.of("tradeoff", name)
+            r | {c: r[d] for c, d in columns.items() if r.get(d) is not None}
+            for r in results.of("tradeoff", name)
         ]
     return Results(files)
 

@@ -15,7 +15,9 @@ import typer
 
 
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Studies, or all. None lists them.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Studies, or all. None lists them.")
+    ] = None,
     protocol: Annotated[
         Literal["published", "corrected", "both"], typer.Option(help="Conventions of the run.")
     ] = "corrected",
@@ -26,23 +28,38 @@ def reproduce(
     device: Annotated[str, typer.Option(help="Of trainings: auto, cpu, cuda.")] = "auto",
     out: Annotated[Path, typer.Option(help="Directory of the records.")] = Path("results"),
     dataset: Annotated[
-        list[str] | None, typer.Option(help="Only this one of the real datasets; may be given again.")
+        list[str] | None,
+        typer.Option(help="Only this one of the real datasets; may be given again."),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Fewer epochs, for a quick look.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Fewer epochs, for a quick look.")
+    ] = None,
     repeats: Annotated[int | None, typer.Option(min=1, help="Fewer splits or seeds.")] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Processes; on a GPU so many studies at a time. By default all cores, or one GPU."),
+        typer.Option(
+            min=1,
+            help="Processes; on a GPU so many studies at a time. By default all cores, or one GPU.",
+        ),
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(help="Dask scheduler whose workers train and measure, such as tcp://10.0.0.1:8786.")
+        str | None,
+        typer.Option(
+            help="Dask scheduler whose workers train and measure, such as tcp://10.0.0.1:8786."
+        ),
     ] = None,
     docs: Annotated[
-        bool, typer.Option("--docs", help="Run nothing: write document, tables and figures from the records.")
+        bool,
+        typer.Option(
+            "--docs", help="Run nothing: write document, tables and figures from the records."
+        ),
     ] = False,
     docs_to: Annotated[Path, typer.Option(help="Directory of the document.")] = Path("docs"),
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="With --docs: replace pages that were written from other records.")
+        bool,
+        typer.Option(
+            "--overwrite", help="With --docs: replace pages that were written from other records."
+        ),
     ] = False,
 ) -> None:
     """Reproduce studies of the paper under either protocol; records go to OUT, one Parquet file for each study.
@@ -96,7 +113,11 @@ def reproduce(
     )
     started = time.perf_counter()
     options.out.mkdir(parents=True, exist_ok=True)
-    with locked(options.out), _workers_stopped(), cluster(scheduler) if scheduler else contextlib.nullcontext():
+    with (
+        locked(options.out),
+        _workers_stopped(),
+        cluster(scheduler) if scheduler else contextlib.nullcontext(),
+    ):
         if scheduler is not None:  # each worker trains on a device of its own
             options = replace(options, workers=effective_n_jobs(None), trainers=None)
         remove_unfinished(options.out)
@@ -112,10 +133,18 @@ def reproduce(
                     with console.status(f"{one.name} {study.name}"):
                         run(study, one, options, phase)
                 except KeyboardInterrupt:
-                    raise KeyboardInterrupt("interrupted; the same command goes on from here.") from None
-                done = f"{time.perf_counter() - at:.1f} s" if lines else "nothing to do, its records are complete"
+                    raise KeyboardInterrupt(
+                        "interrupted; the same command goes on from here."
+                    ) from None
+                done = (
+                    f"{time.perf_counter() - at:.1f} s"
+                    if lines
+                    else "nothing to do, its records are complete"
+                )
                 console.print(f"{one.name} {study.name}: {done}")
-    console.print(f"in all {time.perf_counter() - started:.1f} s; records in {options.out}", markup=False)
+    console.print(
+        f"in all {time.perf_counter() - started:.1f} s; records in {options.out}", markup=False
+    )
 
 
 @contextlib.contextmanager

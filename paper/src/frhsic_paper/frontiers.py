@@ -14,7 +14,15 @@ from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, datas
 from frhsic_paper.protocol import BAND, BASELINE, CONTRACTED, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
-from frhsic_paper.table import Cell, Listed, Spread, Table, mean_and_deviation, mean_and_error, tables_of
+from frhsic_paper.table import (
+    Cell,
+    Listed,
+    Spread,
+    Table,
+    mean_and_deviation,
+    mean_and_error,
+    tables_of,
+)
 
 CONVENTIONS = {
     "gdp_probability": "probabilities, population",
@@ -50,7 +58,9 @@ class Scale:
 
     def __post_init__(self) -> None:
         if not self.dependence > 0:
-            raise ValueError(f"the baseline's dependence is {self.dependence}; a scale needs a positive one.")
+            raise ValueError(
+                f"the baseline's dependence is {self.dependence}; a scale needs a positive one."
+            )
 
     @classmethod
     def of(cls, full: Frontier) -> Scale:
@@ -131,19 +141,29 @@ def swept(records: Iterable[Record]) -> tuple[str, ...]:
 
 def methods_of(records: Iterable[Record]) -> tuple[str, ...]:
     """Return the penalized methods of some records: those of the paper in its order, then others."""
-    return tuple(name for name in _ordered((r["method"] for r in records), METHOD_NAMES) if name != BASELINE)
+    return tuple(
+        name for name in _ordered((r["method"] for r in records), METHOD_NAMES) if name != BASELINE
+    )
 
 
 def weights_of(records: Iterable[Record], **where: object) -> list[float]:
     """Return the weights of the penalized models of some records, sorted, of those with the given values."""
     return sorted(
-        {float(r["weight"]) for r in records if r["method"] != BASELINE and all(r[k] == v for k, v in where.items())}
+        {
+            float(r["weight"])
+            for r in records
+            if r["method"] != BASELINE and all(r[k] == v for k, v in where.items())
+        }
     )
 
 
 def finite(records: Iterable[Record], *columns: str) -> list[Record]:
     """Return the records of models that did not diverge and have all these columns."""
-    return [r for r in records if not r.get("diverged") and all(r.get(column) is not None for column in columns)]
+    return [
+        r
+        for r in records
+        if not r.get("diverged") and all(r.get(column) is not None for column in columns)
+    ]
 
 
 def shared_repeats(records: Sequence[Record]) -> list[Record]:
@@ -156,14 +176,21 @@ def shared_repeats(records: Sequence[Record]) -> list[Record]:
 
 
 def mean_of(
-    records: Sequence[Record], column: str, *, dataset: str, method: str, weight: float | None = None
+    records: Sequence[Record],
+    column: str,
+    *,
+    dataset: str,
+    method: str,
+    weight: float | None = None,
 ) -> Spread | None:
     """Return the mean over repeats of one column, with the standard deviation; None without records."""
     return mean_and_deviation(
         [
             float(r[column])
             for r in finite(records, column)
-            if r["dataset"] == dataset and r["method"] == method and (weight is None or float(r["weight"]) == weight)
+            if r["dataset"] == dataset
+            and r["method"] == method
+            and (weight is None or float(r["weight"]) == weight)
         ]
     )
 
@@ -191,7 +218,12 @@ def paper_scale(full: Frontier) -> Scale:
     """Return the scale of the paper's areas: over its six methods and Unfair, or over all where not all six are."""
     if not set(PRINTED_SIX) <= set(full.methods):
         return Scale.of(full)
-    return Scale.of(replace(full, runs=tuple(run for run in full.runs if run.method in (*PRINTED_SIX, full.baseline))))
+    return Scale.of(
+        replace(
+            full,
+            runs=tuple(run for run in full.runs if run.method in (*PRINTED_SIX, full.baseline)),
+        )
+    )
 
 
 def rounded(full: Frontier, decimals: int | None) -> Frontier:
@@ -199,7 +231,8 @@ def rounded(full: Frontier, decimals: int | None) -> Frontier:
     if decimals is None:
         return full
     runs = tuple(
-        Run(p.method, p.weight, 0, round(p.performance, decimals), round(p.dependence, decimals)) for p in full.points
+        Run(p.method, p.weight, 0, round(p.performance, decimals), round(p.dependence, decimals))
+        for p in full.points
     )
     return replace(full, runs=runs)
 
@@ -246,7 +279,11 @@ def matched(records: Sequence[Record], dataset: str, protocol: Protocol) -> list
     if protocol.validation == 0:
         return [_on_test_means(full, means, dataset, name, protocol, areas) for name in names]
     choices = chosen(records, dataset, protocol.gdp)
-    return [_on_validation(choices[name], dataset, name, protocol, areas) for name in names if name in choices]
+    return [
+        _on_validation(choices[name], dataset, name, protocol, areas)
+        for name in names
+        if name in choices
+    ]
 
 
 def nearly(values: dict[str, float], name: str) -> tuple[int, float]:
@@ -293,11 +330,21 @@ def with_contraction(records: Sequence[Record]) -> list[Record]:
         if error and flat.get("score_sd", np.inf) > NEARLY_CONSTANT * r.get("score_sd", 0.0):
             continue  # no model of this split tells the error of the mean
         for share in SHRINKING:
-            scaled = {c: share * v for c, v in r.items() if c.removeprefix("validation_").startswith(SCALED) and v}
+            scaled = {
+                c: share * v
+                for c, v in r.items()
+                if c.removeprefix("validation_").startswith(SCALED) and v
+            }
             if error:
                 for part in (p for p in ("", "validation_") if f"{p}score_sd" in r):
-                    mean, own, spread = flat[f"{part}performance"], r[f"{part}performance"], r[f"{part}score_sd"] ** 2
-                    scaled[f"{part}performance"] = mean - share * (mean - own + spread) + share**2 * spread
+                    mean, own, spread = (
+                        flat[f"{part}performance"],
+                        r[f"{part}performance"],
+                        r[f"{part}score_sd"] ** 2,
+                    )
+                    scaled[f"{part}performance"] = (
+                        mean - share * (mean - own + spread) + share**2 * spread
+                    )
             contracted.append(r | scaled | {"method": CONTRACTED, "weight": 1 / share})
     return [*records, *contracted]
 
@@ -309,7 +356,12 @@ def _ordered(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
 
 
 def _on_test_means(
-    full: Frontier, means: Frontier, dataset: str, method: str, protocol: Protocol, areas: dict[str, float]
+    full: Frontier,
+    means: Frontier,
+    dataset: str,
+    method: str,
+    protocol: Protocol,
+    areas: dict[str, float],
 ) -> Matched:
     if method not in means.methods:
         return Matched(dataset, method, None, None, None, None, 0.0)
@@ -329,10 +381,16 @@ def _on_test_means(
 
 
 def _on_validation(
-    choices: Sequence[tuple[Record, bool]], dataset: str, method: str, protocol: Protocol, areas: dict[str, float]
+    choices: Sequence[tuple[Record, bool]],
+    dataset: str,
+    method: str,
+    protocol: Protocol,
+    areas: dict[str, float],
 ) -> Matched:
     weights = [float(r["weight"]) for r, _ in choices]
-    performance, dependence = ([r[column] for r, _ in choices] for column in ("performance", protocol.gdp))
+    performance, dependence = (
+        [r[column] for r, _ in choices] for column in ("performance", protocol.gdp)
+    )
     return Matched(
         dataset,
         method,
@@ -354,12 +412,19 @@ def probe_table(records: Sequence[Record], gdp: str) -> Table:
     columns = ("performance", gdp, "probe_r2_linear", "probe_r2_cosines")
     for dataset in swept(records):
         choices = chosen(records, dataset, gdp)
-        for number, method in enumerate(m for m in (BASELINE, *methods_of(records)) if m in choices):
+        for number, method in enumerate(
+            m for m in (BASELINE, *methods_of(records)) if m in choices
+        ):
             models = [r for r, _ in choices[method]]
-            cells = [mean_and_deviation([r[c] for r in models if r.get(c) is not None]) for c in columns]
+            cells = [
+                mean_and_deviation([r[c] for r in models if r.get(c) is not None]) for c in columns
+            ]
             name = printed_name(dataset) if number == 0 else ""
             rows.append((name, method_name(method), in_print(cells[0], dataset), *cells[1:]))
-    return Table.of(["dataset", "method", "performance", "GDP", "R², linear probe", "R², probe on cosines"], rows)
+    return Table.of(
+        ["dataset", "method", "performance", "GDP", "R², linear probe", "R², probe on cosines"],
+        rows,
+    )
 
 
 def variants_table(records: Sequence[Record], gdp: str) -> Table:
@@ -370,7 +435,9 @@ def variants_table(records: Sequence[Record], gdp: str) -> Table:
     for method in methods_of(records):
         cells: list[Cell] = [method_name(method)]
         for by_method in areas.values():
-            best = max(float(values.mean()) for name, values in by_method.items() if name != CONTRACTED)
+            best = max(
+                float(values.mean()) for name, values in by_method.items() if name != CONTRACTED
+            )
             mean = mean_and_error(by_method.get(method, ()))
             cells.append(mean and replace(mean, bold=mean.mean == best))
         rows.append(cells)
@@ -379,7 +446,11 @@ def variants_table(records: Sequence[Record], gdp: str) -> Table:
 
 def tables_of_variants(name: str) -> Callable[[Results], list[Listed]]:
     """Return the tables of a study that compares the areas of variants."""
-    return tables_of(name, "nAUP of the variants", lambda records, protocol: variants_table(records, protocol.gdp))
+    return tables_of(
+        name,
+        "nAUP of the variants",
+        lambda records, protocol: variants_table(records, protocol.gdp),
+    )
 
 
 def _areas_by_repeat(records: Sequence[Record], dataset: str, gdp: str) -> dict[str, np.ndarray]:

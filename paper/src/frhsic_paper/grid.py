@@ -109,7 +109,9 @@ class CorrelationAdversary(_Adversarial):
         return -(covariance.square() / variances).mean()
 
 
-def by_name(*names: str, z_dim: int = REPRESENTATION, protocol: Protocol = PUBLISHED) -> tuple[Method, ...]:
+def by_name(
+    *names: str, z_dim: int = REPRESENTATION, protocol: Protocol = PUBLISHED
+) -> tuple[Method, ...]:
     """Return methods by the names of the estimators, trained as they are there.
 
     The paper's text describes some baselines otherwise than the reference code has them: the corrected protocol follows
@@ -159,7 +161,9 @@ class Splits:
     def of(self, data: Dataset, repeats: int) -> list[Split]:
         """Return the splits of the first repeats."""
         return [
-            data.split(FIRST_SEED + r, train=self.train, validation=self.validation, scaling=self.scaling)
+            data.split(
+                FIRST_SEED + r, train=self.train, validation=self.validation, scaling=self.scaling
+            )
             for r in range(repeats)
         ]
 
@@ -287,7 +291,9 @@ class Reporter:
             self.options.note(f"{self.name}: {done:.0%} trained, {left:.0f} s left")
 
 
-def run(grid: Grid, protocol: Protocol, options: Options, keep: Sequence[Keep] = ()) -> list[Record]:
+def run(
+    grid: Grid, protocol: Protocol, options: Options, keep: Sequence[Keep] = ()
+) -> list[Record]:
     """Train the models that are not in the records yet, add them, and return all records of the grid.
 
     With several workers, which pays on a CPU, fleets are trained in as many processes; records come in the same order.
@@ -310,7 +316,9 @@ def run(grid: Grid, protocol: Protocol, options: Options, keep: Sequence[Keep] =
                 "task": data.task,
                 **{term: value for term, value in grid.terms_of(name).items() if value},
             }
-            trained = Trained(grid, protocol, dataset, name, fleet, splits, _records(shared, fleet, results))
+            trained = Trained(
+                grid, protocol, dataset, name, fleet, splits, _records(shared, fleet, results)
+            )
             for keeper in keep:
                 keeper(trained, options)
             records.put(path, BY, trained.records)

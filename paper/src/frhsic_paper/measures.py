@@ -86,7 +86,11 @@ def _on_part(fleet: Fleet, part: Subset, task: str) -> dict[str, Tensor]:
     s = attributes[:, 0]
     range_of_s = float(s.max() - s.min())
     columns: dict[str, Tensor] = {}
-    kinds = {"logit": scores} if task == "regression" else {"logit": scores, "probability": torch.sigmoid(scores)}
+    kinds = (
+        {"logit": scores}
+        if task == "regression"
+        else {"logit": scores, "probability": torch.sigmoid(scores)}
+    )
     if task == "regression":
         columns["performance"] = columns["loss"] = ((scores - y) ** 2).mean(1)
         kinds["probability"] = scores  # a regression's output is in the target's unit already
@@ -99,23 +103,34 @@ def _on_part(fleet: Fleet, part: Subset, task: str) -> dict[str, Tensor]:
         columns["probability_sd"] = kinds["probability"].std(1, correction=0)
         kinds["decision"] = decisions
     columns["rank_gap"] = torch.tensor(
-        [float(rank_gap(row, s.cpu(), resamples=0)) if row.isfinite().all() else math.nan for row in scores.cpu()]
+        [
+            float(rank_gap(row, s.cpu(), resamples=0)) if row.isfinite().all() else math.nan
+            for row in scores.cpu()
+        ]
     )
     for name, values in kinds.items():
         columns[f"gdp_{name}"] = smoothed(values, s, 0.1 * range_of_s, "population")
     columns["gdp_logit_uniform"] = smoothed(scores, s, PUBLISHED_BANDWIDTH, "uniform")
-    columns["gdp_probability_uniform"] = smoothed(kinds["probability"], s, PUBLISHED_BANDWIDTH, "uniform")
+    columns["gdp_probability_uniform"] = smoothed(
+        kinds["probability"], s, PUBLISHED_BANDWIDTH, "uniform"
+    )
     for number, other in enumerate(attributes.T[1:], start=2):
         columns[f"gdp_probability_{number}"] = smoothed(
             kinds["probability"], other, 0.1 * float(other.max() - other.min()), "population"
         )
-        columns[f"gdp_logit_uniform_{number}"] = smoothed(scores, other, PUBLISHED_BANDWIDTH, "uniform")
+        columns[f"gdp_logit_uniform_{number}"] = smoothed(
+            scores, other, PUBLISHED_BANDWIDTH, "uniform"
+        )
     if task != "regression":
         positive = y == 1
         s_positive = s[positive]
         width = 0.1 * float(s_positive.max() - s_positive.min())
-        columns["eo_gdp_probability"] = smoothed(kinds["probability"][:, positive], s_positive, width, "population")
-        columns["eo_gdp_logit_uniform"] = smoothed(scores[:, positive], s_positive, PUBLISHED_BANDWIDTH, "uniform")
+        columns["eo_gdp_probability"] = smoothed(
+            kinds["probability"][:, positive], s_positive, width, "population"
+        )
+        columns["eo_gdp_logit_uniform"] = smoothed(
+            scores[:, positive], s_positive, PUBLISHED_BANDWIDTH, "uniform"
+        )
     spread = scores.std(1, correction=0)
     tiny = 1e-9 * scores.abs().mean(1) + 1e-30
     columns["gdp_standardized"] = columns["gdp_logit"] / (spread + tiny)
@@ -127,13 +142,18 @@ def _auc(scores: Tensor, y: Tensor) -> Tensor:
     """Return the share of pairs of a positive and a negative row that the scores order rightly; ties count half."""
     negative = scores[y == 0].sort().values
     positive = scores[y == 1].contiguous()
-    below = sum(torch.searchsorted(negative, positive, right=right).double().sum() for right in (False, True))
+    below = sum(
+        torch.searchsorted(negative, positive, right=right).double().sum()
+        for right in (False, True)
+    )
     return torch.as_tensor(below / 2 / (len(negative) * len(positive)))
 
 
 def smoothed(scores: Tensor, s: Tensor, bandwidth: float, weighting: str) -> Tensor:
     """Return GDP of kernel-smoothed means for each model; scores (M, n), s (n,)."""
-    grid, weights = evaluation_points(s, bandwidth, "uniform" if weighting == "uniform" else "population")
+    grid, weights = evaluation_points(
+        s, bandwidth, "uniform" if weighting == "uniform" else "population"
+    )
     return gdp_value(scores, s, bandwidth, grid, weights)
 
 
@@ -167,7 +187,9 @@ def _unit_hsic(z: Tensor, s: Tensor) -> Tensor:
     """HSIC with Gaussians of bandwidth 1 on both sides, for each model, whatever bandwidths it was trained with."""
     kernel = Gaussian(1.0)
     l = kernel.shifted(s[:, None], s[:, None])
-    parts = [hsic_biased(kernel.shifted(z[i : i + 16], z[i : i + 16]), l) for i in range(0, len(z), 16)]
+    parts = [
+        hsic_biased(kernel.shifted(z[i : i + 16], z[i : i + 16]), l) for i in range(0, len(z), 16)
+    ]
     return torch.cat(parts)
 
 

@@ -43,7 +43,9 @@ class Key(NamedTuple):
     @classmethod
     def of(cls, record: Record) -> Key:
         """Return the name of the model that a record is about."""
-        return cls(record["dataset"], record["method"], float(record["weight"]), int(record["repeat"]))
+        return cls(
+            record["dataset"], record["method"], float(record["weight"]), int(record["repeat"])
+        )
 
     @classmethod
     def parse(cls, name: str) -> tuple[Key, str]:
@@ -68,7 +70,10 @@ class Model:
     @property
     def encoder(self) -> nn.Module:
         """The paper's encoder, in evaluation mode."""
-        (hidden, columns), (_, z_dim) = self.state["encoder.0.weight"].shape, self.state["head.weight"].shape
+        (hidden, columns), (_, z_dim) = (
+            self.state["encoder.0.weight"].shape,
+            self.state["head.weight"].shape,
+        )
         encoder = self._loaded("encoder.", MLP((hidden,), z_dim)(columns))
         if "bottleneck.mean" in self.state:
             return nn.Sequential(encoder, self._loaded("bottleneck.", Bottleneck(z_dim)))
@@ -93,7 +98,11 @@ class Model:
         return scores
 
     def _loaded(self, prefix: str, module: nn.Module) -> nn.Module:
-        own = {name.removeprefix(prefix): value for name, value in self.state.items() if name.startswith(prefix)}
+        own = {
+            name.removeprefix(prefix): value
+            for name, value in self.state.items()
+            if name.startswith(prefix)
+        }
         module.load_state_dict(own)
         return module.eval()
 
@@ -122,7 +131,9 @@ def best_in_band(
     >>> best_in_band([0.7, 0.8], [0.1, 0.2], baseline=0.9, band=0.01, higher_is_better=True)
     (1, False)
     """
-    inside = [i for i, p in enumerate(performances) if within_band(p, baseline, band, higher_is_better)]
+    inside = [
+        i for i, p in enumerate(performances) if within_band(p, baseline, band, higher_is_better)
+    ]
     if inside:
         return min(inside, key=lambda i: dependences[i]), True
     sign = 1 if higher_is_better else -1
@@ -173,16 +184,30 @@ def chosen_on_validation(fleet: list[Record], sweep: Path, repeats: int) -> list
 
 def _store_some(trained: Trained, options: Options, places: Iterable[int]) -> None:
     parameters = trained.fleet.parameters | trained.fleet.buffers
-    states = {Key.of(trained.records[i]): {name: values[i] for name, values in parameters.items()} for i in places}
-    store(options.model_file(trained.grid.study, trained.protocol), trained.dataset, trained.method, states)
+    states = {
+        Key.of(trained.records[i]): {name: values[i] for name, values in parameters.items()}
+        for i in places
+    }
+    store(
+        options.model_file(trained.grid.study, trained.protocol),
+        trained.dataset,
+        trained.method,
+        states,
+    )
 
 
 def store(path: Path, dataset: str, method: str, states: Mapping[Key, State]) -> None:
     """Put the models of one dataset and method into a file, in place of those that it had of them."""
     tensors = load_file(path) if path.exists() else {}
-    tensors = {name: value for name, value in tensors.items() if Key.parse(name)[0][:2] != (dataset, method)}
+    tensors = {
+        name: value
+        for name, value in tensors.items()
+        if Key.parse(name)[0][:2] != (dataset, method)
+    }
     for key, state in states.items():
-        tensors |= {f"{key}/{name}": value.detach().cpu().contiguous() for name, value in state.items()}
+        tensors |= {
+            f"{key}/{name}": value.detach().cpu().contiguous() for name, value in state.items()
+        }
     if not tensors:
         return
     path.parent.mkdir(parents=True, exist_ok=True)

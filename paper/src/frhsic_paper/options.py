@@ -76,7 +76,9 @@ class Options:
         >>> Options(Path("out"), datasets=("crime",)).chosen(("adult", "crime", "synthetic"))
         ('crime', 'synthetic')
         """
-        return tuple(n for n in datasets if self.datasets is None or n in self.datasets or n == SYNTHETIC)
+        return tuple(
+            n for n in datasets if self.datasets is None or n in self.datasets or n == SYNTHETIC
+        )
 
     def limited(self, repeats: int) -> int:
         """Return a number of repeats under the limit."""

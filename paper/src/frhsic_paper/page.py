@@ -35,7 +35,9 @@ STAMP = "<!-- from the records "
 """Begins the last line of a page, which names the records that it came from."""
 
 
-def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES, *, overwrite: bool = False) -> list[Path]:
+def write(
+    out: Path, to: Path, studies: Sequence[Study] = STUDIES, *, overwrite: bool = False
+) -> list[Path]:
     """Write the pages and their figures from the records of a directory.
 
     Parameters
@@ -56,7 +58,9 @@ def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES, *, overwrite:
     """
     results = Results.read(out)
     if not results.files:
-        raise ValueError(f"no records in {out}: run `frhsic reproduce NAME` first, or pass the directory with --out.")
+        raise ValueError(
+            f"no records in {out}: run `frhsic reproduce NAME` first, or pass the directory with --out."
+        )
     stamp = f"{STAMP}{fingerprint(out)} -->\n"
     before = [path for path in (to / PAGE, *sorted((to / FOLDER).glob("*.md"))) if path.exists()]
     for path in before:
@@ -67,20 +71,32 @@ def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES, *, overwrite:
             )
     findings = judged((claim for study in studies for claim in study.claims), results)
     drawn = figures(results, studies)
-    pages = {PAGE: summary(results, findings, studies), **details(results, findings, drawn, studies)}
-    paths = [save(one.figure, to / "figures" / f"{one.name}.svg") for some in drawn.values() for one in some]
+    pages = {
+        PAGE: summary(results, findings, studies),
+        **details(results, findings, drawn, studies),
+    }
+    paths = [
+        save(one.figure, to / "figures" / f"{one.name}.svg")
+        for some in drawn.values()
+        for one in some
+    ]
     for name, text in pages.items():
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         write_whole(to / name, f"{text}\n{stamp}".encode())
     for path in before:  # of a study that has no page any more
-        if path.relative_to(to).as_posix() not in pages and path.read_text(encoding="utf-8").count(STAMP):
+        if path.relative_to(to).as_posix() not in pages and path.read_text(encoding="utf-8").count(
+            STAMP
+        ):
             path.unlink()
     return [*paths, *(to / name for name in pages)]
 
 
 def fingerprint(out: Path) -> str:
     """Return a short hash of all files of records in a directory."""
-    files = ((path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in sorted(out.glob("*.parquet")))
+    files = (
+        (path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+        for path in sorted(out.glob("*.parquet"))
+    )
     return digest(*files)
 
 
@@ -146,12 +162,15 @@ def study_pages(
     caveats = _caveats(study, some, [d for d in late if d.file in files])
 
     def page(apart: frozenset[int]) -> tuple[str, list[Placed]]:
-        placed = [Placed(t, f"{study.name}-table-{k + 1}", k in apart) for k, t in enumerate(tables)]
+        placed = [
+            Placed(t, f"{study.name}-table-{k + 1}", k in apart) for k, t in enumerate(tables)
+        ]
         text = rendered(
             "study.md.j2",
             study=study,
             numbers=[item.number for item in INDEX if item.study == study.name],
-            command=f"frhsic reproduce {study.name}" + (" --protocol both" if study.published else ""),
+            command=f"frhsic reproduce {study.name}"
+            + (" --protocol both" if study.published else ""),
             sources=sources_table(some) if some else None,
             caveats=caveats,
             findings=findings,
@@ -167,7 +186,9 @@ def study_pages(
             break
     pages = {f"{FOLDER}/{study.name}.md": text}
     if any(table.apart for table in placed):
-        pages[f"{FOLDER}/{study.name}_tables.md"] = rendered("study_tables.md.j2", study=study, tables=placed)
+        pages[f"{FOLDER}/{study.name}_tables.md"] = rendered(
+            "study_tables.md.j2", study=study, tables=placed
+        )
     return pages
 
 
@@ -234,10 +255,19 @@ def due(results: Results, studies: Iterable[Study]) -> list[Due]:
 def due_table(found: Iterable[Due]) -> Table:
     """Return what is due as a table."""
     rows = [
-        [d.file, d.protocol, d.part, d.present, d.expected, ", ".join(map(method_name, d.outdated)) or None]
+        [
+            d.file,
+            d.protocol,
+            d.part,
+            d.present,
+            d.expected,
+            ", ".join(map(method_name, d.outdated)) or None,
+        ]
         for d in found
     ]
-    return Table.of(["records", "protocol", "part", "present", "expected", "of other settings"], rows)
+    return Table.of(
+        ["records", "protocol", "part", "present", "expected", "of other settings"], rows
+    )
 
 
 def _steps(studies: Iterable[Study]) -> Iterator[tuple[Protocol, Made]]:
@@ -256,7 +286,8 @@ def _outdated(results: Results, step: Training, protocol: Protocol) -> tuple[str
     grid = step.grid(protocol)
     hashes = {unit: wanted.depends_on for unit, wanted in grid.units(protocol).items()}
     kinds = Counter(
-        (unit_of(r, BY), r.get("depends_on")) for r in results.of(f"{grid.study}/{grid.part}", protocol.name)
+        (unit_of(r, BY), r.get("depends_on"))
+        for r in results.of(f"{grid.study}/{grid.part}", protocol.name)
     )
     old = (unit[2] for unit, value in kinds if value != hashes.get(unit, value))
     return tuple(dict.fromkeys(old))
@@ -292,7 +323,9 @@ class Source:
         models = [r for r in records if r.keys() >= MODEL and r.get("seconds") is not None]
         fleets = {(r["part"], r["dataset"], r["method"]): float(r["seconds"]) for r in models}
         names = {str(r["hardware"]) for r in records if r.get("hardware")}
-        return cls(study, protocol, len(records), len(models), sum(fleets.values()), tuple(sorted(names)))
+        return cls(
+            study, protocol, len(records), len(models), sum(fleets.values()), tuple(sorted(names))
+        )
 
     @property
     def file(self) -> str:
@@ -311,7 +344,11 @@ def files_of(study: Study) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for protocol in PROTOCOLS.values():
         for step in (*study.train, *study.measure):
-            file = step.grid(protocol).study if isinstance(step, Training) else getattr(step, "study", study.name)
+            file = (
+                step.grid(protocol).study
+                if isinstance(step, Training)
+                else getattr(step, "study", study.name)
+            )
             names[file] = None
     names.pop(study.name, None)
     return *names, study.name

@@ -162,7 +162,9 @@ def styled() -> Iterator[None]:
         yield
 
 
-def panels(count: int, columns: int, width: float = 3.5, height: float = 2.7) -> tuple[Figure, list[Axes]]:
+def panels(
+    count: int, columns: int, width: float = 3.5, height: float = 2.7
+) -> tuple[Figure, list[Axes]]:
     """Return a figure with `count` axes, `columns` in a row; a panel is as wide as a journal's column."""
     rows = -(-count // columns)
     figure = Figure(figsize=(width * min(columns, count), height * rows), layout="constrained")
@@ -195,9 +197,16 @@ def curve(ax: Axes, x: Sequence[float], groups: Sequence[Sequence[float]], **loo
     if ax.get_yscale() == "log":
         low = [min(bar, 0.9 * abs(mean)) for bar, mean in zip(bars, means)]
         with_bars(ax, x, means, yerr=[low, bars], **look)
-        cut = [(place, mean / 10) for place, mean, bar in zip(x, means, bars) if bar > 0.9 * abs(mean)]
+        cut = [
+            (place, mean / 10) for place, mean, bar in zip(x, means, bars) if bar > 0.9 * abs(mean)
+        ]
         if cut:
-            arrow: dict[str, Any] = {"marker": "v", "linestyle": "none", "markersize": 3, "alpha": FAINT}
+            arrow: dict[str, Any] = {
+                "marker": "v",
+                "linestyle": "none",
+                "markersize": 3,
+                "alpha": FAINT,
+            }
             ax.plot(*zip(*cut), **arrow, color=look["color"])
             ax.plot([], [], **arrow, color=GRAY, label="interval reaches zero")
     else:
@@ -205,7 +214,13 @@ def curve(ax: Axes, x: Sequence[float], groups: Sequence[Sequence[float]], **loo
 
 
 def with_bars(
-    ax: Axes, x: Sequence[float], y: Sequence[float], *, xerr: Any = None, yerr: Any = None, **look: Any
+    ax: Axes,
+    x: Sequence[float],
+    y: Sequence[float],
+    *,
+    xerr: Any = None,
+    yerr: Any = None,
+    **look: Any,
 ) -> None:
     """Draw means with faint intervals."""
     _, _, bars = ax.errorbar(x, y, xerr=xerr, yerr=yerr, elinewidth=0.8, **look)
@@ -213,12 +228,16 @@ def with_bars(
         bar.set_alpha(FAINT)
 
 
-def dots_in_rows(ax: Axes, groups: Sequence[Sequence[float]], offset: float = 0.0, **look: Any) -> None:
+def dots_in_rows(
+    ax: Axes, groups: Sequence[Sequence[float]], offset: float = 0.0, **look: Any
+) -> None:
     """Draw one mean with its 95 % interval in each row, the first row on top; a group without numbers leaves a gap."""
     places = [place + offset for place, group in enumerate(groups) if len(group)]
     some = [group for group in groups if len(group)]
     means = [float(np.mean(group)) for group in some]
-    with_bars(ax, means, places, xerr=[_half_width_of(group) for group in some], linestyle="none", **look)
+    with_bars(
+        ax, means, places, xerr=[_half_width_of(group) for group in some], linestyle="none", **look
+    )
 
 
 def _half_width_of(group: Sequence[float]) -> float:
@@ -243,7 +262,9 @@ def variant(index: int) -> dict[str, Any]:
     return {"color": SPARE[index % len(SPARE)], "marker": SHAPES[index % len(SHAPES)]}
 
 
-def draw_frontier(ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, title: str, dependence: str) -> None:
+def draw_frontier(
+    ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, title: str, dependence: str
+) -> None:
     """Draw the efficient weights of every method, the 1 % band, and a star for Unfair with its 95 % intervals.
 
     Dominated weights are faint dots, contraction is a dashed line. Up is better in every panel: an error is drawn
@@ -252,18 +273,28 @@ def draw_frontier(ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, tit
     """
     base, higher = frontier.of(frontier.baseline)[0], frontier.higher_is_better
     limit = base.performance * (1 - WINDOW if higher else 1 + 20 * WINDOW)
-    shown = [p for p in frontier.points if (p.performance >= limit if higher else p.performance <= limit)]
-    present = [m for m in methods if m in frontier.methods and m not in (frontier.baseline, CONTRACTED)]
+    shown = [
+        p for p in frontier.points if (p.performance >= limit if higher else p.performance <= limit)
+    ]
+    present = [
+        m for m in methods if m in frontier.methods and m not in (frontier.baseline, CONTRACTED)
+    ]
     efficient = {m: [p for p in frontier.non_dominated(m) if p in shown] for m in present}
     right = max(p.dependence for p in (base, *(p for line in efficient.values() for p in line)))
-    right = 1.04 * (max(right, base.dependence + _bars(base)[0]) or max(p.dependence for p in shown) or 1e-3)
+    right = 1.04 * (
+        max(right, base.dependence + _bars(base)[0]) or max(p.dependence for p in shown) or 1e-3
+    )
     sign, bar = (1 if higher else -1), _bars(base)[1]
     low, high = (pick(sign * p.performance for p in shown) for pick in (min, max))
     low, high = min(low, sign * base.performance - bar), max(high, sign * base.performance + bar)
     margin = 0.08 * (high - low) or 1e-6
     low, high = sign * (low - margin), sign * (high + margin)
     ax.axhspan(
-        base.performance, band_limit(base.performance, BAND, higher), color="#f1f1f1", label="1 % band", zorder=0
+        base.performance,
+        band_limit(base.performance, BAND, higher),
+        color="#f1f1f1",
+        label="1 % band",
+        zorder=0,
     )
     outside: dict[str, Any] = {"linestyle": "none", "markersize": 3.5}
     for index, method in enumerate(present):
@@ -274,20 +305,49 @@ def draw_frontier(ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, tit
         _dots(ax, inside, **look, linestyle="none", alpha=0.25, markersize=2.5)
         _dots(ax, line, **look, label=method_name(method), zorder=4 if method == "hsic" else 3)
         below = [min(p.dependence, right) for p in frontier.of(method) if p not in shown]
-        ax.plot(below, [low + sign * margin / 4] * len(below), marker="v", color=look["color"], **outside)
+        ax.plot(
+            below,
+            [low + sign * margin / 4] * len(below),
+            marker="v",
+            color=look["color"],
+            **outside,
+        )
         beyond = [p.performance for p in rest if p not in inside]
-        ax.plot([0.985 * right] * len(beyond), beyond, marker=">", color=look["color"], alpha=FAINT, **outside)
+        ax.plot(
+            [0.985 * right] * len(beyond),
+            beyond,
+            marker=">",
+            color=look["color"],
+            alpha=FAINT,
+            **outside,
+        )
     if CONTRACTED in frontier.methods:
-        line = [p for p in sorted(frontier.of(CONTRACTED), key=lambda p: p.dependence) if p in shown]
-        if any(p.dependence < 0.99 * base.dependence for p in line):  # else it stays where Unfair is
+        line = [
+            p for p in sorted(frontier.of(CONTRACTED), key=lambda p: p.dependence) if p in shown
+        ]
+        if any(
+            p.dependence < 0.99 * base.dependence for p in line
+        ):  # else it stays where Unfair is
             _dots(ax, [*line, base], color=GRAY, linestyle="--", label=method_name(CONTRACTED))
     if len(shown) < len(frontier.points):
-        ax.plot([], [], marker="v", color=GRAY, linestyle="none", markersize=4, label="below the panel")
+        ax.plot(
+            [], [], marker="v", color=GRAY, linestyle="none", markersize=4, label="below the panel"
+        )
     if any(p.dependence > right for p in shown):
-        ax.plot([], [], marker=">", color=GRAY, linestyle="none", markersize=4, label="right of the panel")
+        ax.plot(
+            [],
+            [],
+            marker=">",
+            color=GRAY,
+            linestyle="none",
+            markersize=4,
+            label="right of the panel",
+        )
     star: dict[str, Any] = LOOKS["none"] | {"markersize": 9, "linestyle": "none"}
     across, up = _bars(base)
-    ax.errorbar(base.dependence, base.performance, xerr=across, yerr=up, **star, label="Unfair", zorder=5)
+    ax.errorbar(
+        base.dependence, base.performance, xerr=across, yerr=up, **star, label="Unfair", zorder=5
+    )
     ax.set_ylim(low, high)
     ax.set_xlim(min(-0.015 * right, *(p.dependence for p in shown)), right)
     ax.locator_params(axis="x", nbins=6)
@@ -298,7 +358,9 @@ def draw_frontier(ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, tit
 
 def _bars(point: Point) -> tuple[float, float]:
     """Return half of the 95 % intervals of dependence and performance."""
-    return half_width(point.dependence_sd, point.repeats), half_width(point.performance_sd, point.repeats)
+    return half_width(point.dependence_sd, point.repeats), half_width(
+        point.performance_sd, point.repeats
+    )
 
 
 def finish(figure: Figure, axes: Sequence[Axes], columns: int = 5) -> None:
@@ -321,7 +383,9 @@ def _few_ticks(axis: Axis, most: int) -> None:
     short = high < 200 * low
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if short else (1,), numticks=most))
     if short:
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
+        axis.set_major_formatter(
+            FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+        )
     axis.set_minor_locator(NullLocator())
 
 
@@ -329,7 +393,9 @@ def save(figure: Figure, path: Path) -> Path:
     """Write a figure without the date, so that the same records give the same bytes."""
     content, kind = io.BytesIO(), path.suffix.removeprefix(".")
     with styled():
-        figure.savefig(content, format=kind, metadata={"Date": None} if kind == "svg" else None, dpi=160)
+        figure.savefig(
+            content, format=kind, metadata={"Date": None} if kind == "svg" else None, dpi=160
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, content.getvalue())
     return path

@@ -44,7 +44,10 @@ DATASET_NAMES = {
     "synthetic": "synthetic",
 }
 
-_METHODS = {name: key for key, name in METHOD_NAMES.items()} | {"FRHSIC-Joint": "Joint", "FRHSIC-Sum": "Sum"}
+_METHODS = {name: key for key, name in METHOD_NAMES.items()} | {
+    "FRHSIC-Joint": "Joint",
+    "FRHSIC-Sum": "Sum",
+}
 _DATASETS = {name: key for key, name in DATASET_NAMES.items()} | {"communities": "crime"}
 _COLUMNS = {
     "lambda": "weight",

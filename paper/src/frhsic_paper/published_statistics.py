@@ -50,7 +50,12 @@ def gamma_test_published(
 
 
 def gamma_test_two_moments(
-    z: Any, s: Any, kernel_z: Kernel, kernel_s: Kernel, *, moments: Literal["permutation", "gretton"]
+    z: Any,
+    s: Any,
+    kernel_z: Kernel,
+    kernel_s: Kernel,
+    *,
+    moments: Literal["permutation", "gretton"],
 ) -> IndependenceResult:
     """The gamma test with a gamma that starts at 0 and has a mean and a variance of HSIC under independence.
 
@@ -72,7 +77,9 @@ def gamma_test_two_moments(
 
 def _gretton(pair: GramPair) -> tuple[float, float]:
     if not (pair.k.kernel.unit_diagonal and pair.l.kernel.unit_diagonal):
-        raise ValueError("moments='gretton' needs kernels with k(x, x) = 1; pass moments='permutation'.")
+        raise ValueError(
+            "moments='gretton' needs kernels with k(x, x) = 1; pass moments='permutation'."
+        )
     n, of_k, of_l = pair.n, pair.sums.k.centers, pair.sums.l.centers
     mean_k, mean_l = (
         gram.offset + float(sums.off_diagonal_rows.sum()) / (n * (n - 1))
@@ -80,7 +87,9 @@ def _gretton(pair: GramPair) -> tuple[float, float]:
     )
 
     def add(rows: slice, columns: slice, total: Tensor) -> None:
-        product = pair.k.centered_tile(of_k, rows, columns).mul_(pair.l.centered_tile(of_l, rows, columns))
+        product = pair.k.centered_tile(of_k, rows, columns).mul_(
+            pair.l.centered_tile(of_l, rows, columns)
+        )
         if rows == columns:
             product.fill_diagonal_(0)
         total += (1 if rows == columns else 2) * product.square().sum()
@@ -108,7 +117,9 @@ def gretton_moments(mean_k: float, mean_l: float, products: float, n: int) -> tu
     return (1 - mean_k) * (1 - mean_l) / n, variance
 
 
-def published_moments(k: tuple[float, float], l: tuple[float, float], n: int) -> tuple[float, float]:
+def published_moments(
+    k: tuple[float, float], l: tuple[float, float], n: int
+) -> tuple[float, float]:
     r"""Mean and variance that the published numbers used for :math:`n \cdot \mathrm{HSIC}`. They are wrong.
 
     .. math::

@@ -77,7 +77,9 @@ def read(path: Path, part: str | None = None) -> list[Record]:
             f"{path} cannot be read as Parquet ({error}). It was cut off or changed by another program; restore it, or "
             "delete it to run the study again."
         ) from error
-    records = [{name: _restored(value) for name, value in row.items() if value is not None} for row in rows]
+    records = [
+        {name: _restored(value) for name, value in row.items() if value is not None} for row in rows
+    ]
     _refuse_duplicates(path, records)
     return [record for record in records if part is None or record.get("part") == part]
 
@@ -85,7 +87,11 @@ def read(path: Path, part: str | None = None) -> list[Record]:
 def _refuse_duplicates(path: Path, records: Sequence[Record]) -> None:
     seen: set[str] = set()
     for record in records:
-        columns = MODEL if record.get("part") == "models" and record.keys() >= MODEL else record.keys() - RUN
+        columns = (
+            MODEL
+            if record.get("part") == "models" and record.keys() >= MODEL
+            else record.keys() - RUN
+        )
         name = json.dumps({column: record[column] for column in sorted(columns)})
         if name in seen:
             raise ValueError(
@@ -164,7 +170,9 @@ def hardware(device: torch.device) -> str:
     if device.type == "cuda":
         return str(torch.cuda.get_device_name(device))
     listed = Path("/proc/cpuinfo")
-    lines = listed.read_text(encoding="utf-8", errors="replace").splitlines() if listed.exists() else []
+    lines = (
+        listed.read_text(encoding="utf-8", errors="replace").splitlines() if listed.exists() else []
+    )
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine() or "CPU"
 
@@ -173,7 +181,10 @@ def _described(value: Any) -> Any:
     if isinstance(value, partial):
         return [value.func, value.args, value.keywords]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [type(value).__name__, {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}]
+        return [
+            type(value).__name__,
+            {f.name: getattr(value, f.name) for f in dataclasses.fields(value)},
+        ]
     return getattr(value, "__qualname__", None) or repr(value)
 
 

@@ -45,5 +45,7 @@ class Results:
         if (name, protocol) not in self._parts:
             study, _, part = name.partition("/")
             records = self.files.get((study, protocol), ())
-            self._parts[name, protocol] = tuple(r for r in records if not part or r.get("part") == part)
+            self._parts[name, protocol] = tuple(
+                r for r in records if not part or r.get("part") == part
+            )
         return self._parts[name, protocol]

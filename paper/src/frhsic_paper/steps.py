@@ -87,8 +87,13 @@ class Training:
         grid = self.grid(protocol)
         models = sum(wanted.records for wanted in grid.units(protocol).values())
         measured = (keeper for keeper in self.keep if isinstance(keeper, OnTrained))
-        shares = {(m.study, m.part): m.of_model * min(m.repeats, grid.repeats) / grid.repeats for m in measured}
-        return {(grid.study, grid.part): models} | {part: round(share * models) for part, share in shares.items()}
+        shares = {
+            (m.study, m.part): m.of_model * min(m.repeats, grid.repeats) / grid.repeats
+            for m in measured
+        }
+        return {(grid.study, grid.part): models} | {
+            part: round(share * models) for part, share in shares.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -124,15 +129,22 @@ class Measurement:
         if protocol.name not in self.measure:
             return []
         grid, path = self.grid(protocol).within(options), options.file(self.study, protocol)
-        trained = {Key.of(r): r for r in records.read(options.file(grid.study, protocol), grid.part)}
+        trained = {
+            Key.of(r): r for r in records.read(options.file(grid.study, protocol), grid.part)
+        }
         stored = options.model_file(grid.study, protocol)
-        if not stored.exists() and self._up_to_date(records.read(path, self.part), trained, protocol):
+        if not stored.exists() and self._up_to_date(
+            records.read(path, self.part), trained, protocol
+        ):
             return records.read(path, self.part)
         states = models.load(stored, grid.datasets)
         # a model without a record is of a training that was cut off
         hashes = {
             key: self._depends_on(trained[key], protocol)
-            for key in sorted(states.keys() & trained.keys(), key=lambda key: (grid.datasets.index(key.dataset), key))
+            for key in sorted(
+                states.keys() & trained.keys(),
+                key=lambda key: (grid.datasets.index(key.dataset), key),
+            )
         }
         by = ("part", *Key._fields)
         wanted = {(self.part, *key): Wanted(1, value) for key, value in hashes.items()}
@@ -159,24 +171,36 @@ class Measurement:
             return {}
         grid = self.grid(protocol)
         fleets = grid.units(protocol)
-        count = sum(w.records for w in fleets.values()) if self.chosen is None else len(fleets) * self.chosen
+        count = (
+            sum(w.records for w in fleets.values())
+            if self.chosen is None
+            else len(fleets) * self.chosen
+        )
         return {(self.study, self.part): count * self.of_model[protocol.name]}
 
     def _depends_on(self, model: Record, protocol: Protocol) -> str:
         """Return the hash of a measurement: of the numbers of the model too, so that training again makes it stale."""
-        return records.digest(model["depends_on"], records.content(model), protocol.name, self.settings)
+        return records.digest(
+            model["depends_on"], records.content(model), protocol.name, self.settings
+        )
 
-    def _up_to_date(self, measured: Sequence[Record], trained: Mapping[Key, Record], protocol: Protocol) -> bool:
+    def _up_to_date(
+        self, measured: Sequence[Record], trained: Mapping[Key, Record], protocol: Protocol
+    ) -> bool:
         """Return whether all measured models are in the records as they were measured."""
         return bool(measured) and all(
-            Key.of(r) in trained and r["depends_on"] == self._depends_on(trained[Key.of(r)], protocol) for r in measured
+            Key.of(r) in trained
+            and r["depends_on"] == self._depends_on(trained[Key.of(r)], protocol)
+            for r in measured
         )
 
 
 def each(measure: Callable[[Model, Split, Protocol], list[Record]]) -> Group:
     """Measure the models of a group one by one, in as many processes as there are workers."""
 
-    def group(models: Sequence[Model], split: Split, protocol: Protocol, options: Options) -> Iterator[list[Record]]:
+    def group(
+        models: Sequence[Model], split: Split, protocol: Protocol, options: Options
+    ) -> Iterator[list[Record]]:
         work = (delayed(partial(measure, model, split, protocol))() for model in models)
         yield from Parallel(n_jobs=options.workers, return_as="generator")(work)
 
@@ -233,10 +257,13 @@ class Computation:
         path, by = options.file(self.study, protocol), ("part", *self.by)
         depends_on = records.digest(protocol.name, self.settings[protocol.name])
         wanted = {
-            (self.part, *unit): Wanted(count, depends_on) for unit, count in self.units(protocol, options).items()
+            (self.part, *unit): Wanted(count, depends_on)
+            for unit, count in self.units(protocol, options).items()
         }
         missing = [unit[1:] for unit in records.missing(path, by, wanted)]
-        for unit, found in zip(missing, self.compute(missing, protocol, options) if missing else ()):
+        for unit, found in zip(
+            missing, self.compute(missing, protocol, options) if missing else ()
+        ):
             names = dict(zip(self.by, unit))
             shared = {**records.stamp(self.part, protocol.name, "cpu", depends_on), **names}
             records.put(path, by, [{**shared, **record} for record in found])
@@ -248,4 +275,8 @@ class Computation:
         """Return how many records the step makes on a CPU, by file and part."""
         if protocol.name not in self.settings:
             return {}
-        return {(self.study, self.part): sum(self.units(protocol, Options(Path(), device="cpu")).values())}
+        return {
+            (self.study, self.part): sum(
+                self.units(protocol, Options(Path(), device="cpu")).values()
+            )
+        }

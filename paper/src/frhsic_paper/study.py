@@ -86,7 +86,9 @@ def named(studies: Iterable[Study], names: Iterable[str]) -> list[Study]:
         if name != "all" and name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "."
-            raise ValueError(f"there is no study {name!r}{hint} Pass all, or some of {', '.join(known)}.")
+            raise ValueError(
+                f"there is no study {name!r}{hint} Pass all, or some of {', '.join(known)}."
+            )
         chosen |= known if name == "all" else {name: known[name]}
     return list(chosen.values())
 
@@ -96,7 +98,9 @@ def run(study: Study, protocol: Protocol, options: Options, phase: Phase = "all"
     if protocol.printed and not study.published:
         options.say(f"{study.name} is not in the paper: it has no published protocol")
         return
-    steps = (study.train if phase != "measure" else ()) + (study.measure if phase != "train" else ())
+    steps = (study.train if phase != "measure" else ()) + (
+        study.measure if phase != "train" else ()
+    )
     for step in steps:
         step(protocol, options)
 
@@ -134,5 +138,7 @@ def train_side_by_side(
         return f"{protocol.name} {study.name}"
 
     work = (delayed(train)(protocol, study) for protocol, study in tasks(studies, protocols))
-    for name in Parallel(n_jobs=processes, return_as="generator_unordered", pre_dispatch=processes)(work):
+    for name in Parallel(n_jobs=processes, return_as="generator_unordered", pre_dispatch=processes)(
+        work
+    ):
         options.say(f"{name}: trained")

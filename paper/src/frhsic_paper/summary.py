@@ -34,7 +34,13 @@ class Item(NamedTuple):
 
 INDEX = (
     Item("Figure 1", "conditional and joint routes", ""),
-    Item("Figure 2", "convergence of the estimators", "convergence", "convergence", "hsic-rate eipm-rate"),
+    Item(
+        "Figure 2",
+        "convergence of the estimators",
+        "convergence",
+        "convergence",
+        "hsic-rate eipm-rate",
+    ),
     Item(
         "Table 1",
         "matched performance",
@@ -43,9 +49,21 @@ INDEX = (
         "comparable no-method-dominates best-on-compas close-on-crime "
         "mid-pack mmd-competitive held-out-weight mean-and-std",
     ),
-    Item("Figure 3", "trade-offs, classification", "tradeoff", "pareto", "reg-gdp-collapse laftr-weak"),
+    Item(
+        "Figure 3",
+        "trade-offs, classification",
+        "tradeoff",
+        "pareto",
+        "reg-gdp-collapse laftr-weak",
+    ),
     Item("Figure 4", "trade-off on Crime", "tradeoff", "pareto-crime", "crime-attribute"),
-    Item("Table 2", "deviation over fresh heads", "transfer", "", "transfer-below-unfair most-consistent"),
+    Item(
+        "Table 2",
+        "deviation over fresh heads",
+        "transfer",
+        "",
+        "transfer-below-unfair most-consistent",
+    ),
     Item("Figure 5", "seconds of an epoch", "runtime", "runtime", "speedup reg-gdp-faster timing"),
     Item("Table 3", "trade-offs at the 1 % band", "tradeoff", "", "tables-agree one-grid"),
     Item(
@@ -58,10 +76,28 @@ INDEX = (
     Item("Table 4", "Equal Opportunity", "equal-opportunity", "", "eo-compas eo-adult eo-full-gdp"),
     Item("Table 5", "two attributes", "multi-attribute", "", "multi-reduce joint-below-sum"),
     Item("Figure 7", "two attributes", "multi-attribute", "multi-attribute", "multi-reduce"),
-    Item("Figure 8", "mutual information", "mutual-information", "mutual-information", "information adversaries-zero"),
-    Item("Figure 9", "fresh heads", "transfer", "transfer", "transfer-crime reg-gdp-transfer transfer-datasets"),
+    Item(
+        "Figure 8",
+        "mutual information",
+        "mutual-information",
+        "mutual-information",
+        "information adversaries-zero",
+    ),
+    Item(
+        "Figure 9",
+        "fresh heads",
+        "transfer",
+        "transfer",
+        "transfer-crime reg-gdp-transfer transfer-datasets",
+    ),
     Item("Figure 10", "tightness of the bound", "bound", "bound", "bound-valid bound-non-vacuous"),
-    Item("Figure 11", "eigenvalue and bandwidth", "bandwidth-scaling", "bandwidth-scaling.svg", "eigenvalue-scaling"),
+    Item(
+        "Figure 11",
+        "eigenvalue and bandwidth",
+        "bandwidth-scaling",
+        "bandwidth-scaling.svg",
+        "eigenvalue-scaling",
+    ),
     Item(
         "Figure 12",
         "several attributes",
@@ -71,15 +107,31 @@ INDEX = (
     ),
     Item("Table 6", "kernels", "ablation-kernel", "", "kernels-comparable gaussian-better"),
     Item("Table 7", "width of Z", "ablation-dimension", "", "dimension"),
-    Item("Figure 13", "choice of λ", "weight-selection", "weight-selection", "selection-range selection-performance"),
+    Item(
+        "Figure 13",
+        "choice of λ",
+        "weight-selection",
+        "weight-selection",
+        "selection-range selection-performance",
+    ),
 )
 """The paper's tables and figures, in their order."""
 
-MAIN = ("hsic-rate", "comparable", "any-head", "speedup", "information", "bound-non-vacuous", "selection-performance")
+MAIN = (
+    "hsic-rate",
+    "comparable",
+    "any-head",
+    "speedup",
+    "information",
+    "bound-non-vacuous",
+    "selection-performance",
+)
 """The claims that the paper's abstract and conclusion rest on."""
 
 
-def summary(results: Results, findings: Mapping[str, Finding], studies: Sequence[Study] = STUDIES) -> str:
+def summary(
+    results: Results, findings: Mapping[str, Finding], studies: Sequence[Study] = STUDIES
+) -> str:
     """Return the page as markdown; `findings` are those of all claims."""
     claims = {claim.name: (claim, study.name) for study in studies for claim in study.claims}
     standings = yardsticks.tables(results)[:1]
@@ -103,7 +155,9 @@ def counted(findings: Mapping[str, Finding]) -> str:
     """Return how many claims and theorems hold, as a sentence without its full stop."""
     parts = []
     for words, theorems in (("claims about experiments", False), ("theorems", True)):
-        verdicts = [f.verdict for name, f in findings.items() if name.startswith("theorem-") == theorems]
+        verdicts = [
+            f.verdict for name, f in findings.items() if name.startswith("theorem-") == theorems
+        ]
         counts = Counter(verdicts)
         parts.append(
             f"{len(verdicts)} {words}, {', '.join(f'{counts[v]} {PLURAL.get(v, v)}' for v in VERDICTS if counts[v])}"
@@ -125,12 +179,16 @@ def index_table(results: Results, findings: Mapping[str, Finding]) -> Table:
         if not item.study:
             rows.append((item.number, item.what, "a drawing", ""))
             continue
-        signs = " ".join(SIGNS[findings[name].verdict] for name in item.claims.split() if name in findings)
+        signs = " ".join(
+            SIGNS[findings[name].verdict] for name in item.claims.split() if name in findings
+        )
         ran = [name for name in PROTOCOLS if item.figure and results.of(item.study, name)]
         links = [f"[{name}](figures/{item.figure}-{name}.svg)" for name in ran]
         if item.figure.endswith(".svg"):
             links = [f"[both](figures/{item.figure})"]
-        rows.append((f"[{item.number}](reproduction/{item.study}.md)", item.what, signs, " ".join(links)))
+        rows.append(
+            (f"[{item.number}](reproduction/{item.study}.md)", item.what, signs, " ".join(links))
+        )
     return Table.of(["", "shows", "claims", "figure"], rows)
 
 
@@ -158,11 +216,18 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"markdown": Table.markdown, "unwrapped": unwrapped, "sign": SIGNS.__getitem__}
+    environment.filters |= {
+        "markdown": Table.markdown,
+        "unwrapped": unwrapped,
+        "sign": SIGNS.__getitem__,
+    }
     environment.tests["not_run"] = _is_not_run
     environment.globals["table"] = Table.of
     return environment
 
 
 def _is_not_run(finding: Finding) -> bool:
-    return finding.verdict == "cannot be judged" and NOT_RUN.text in (finding.published, finding.corrected)
+    return finding.verdict == "cannot be judged" and NOT_RUN.text in (
+        finding.published,
+        finding.corrected,
+    )

@@ -31,12 +31,22 @@ def information(fleet: Fleet, split: Split, task: str) -> Iterator[list[Record]]
     """Yield the mutual information of Z and S on the test rows, as published and with strict counts."""
     x, _, s = split.test
     for z in fleet.transform(x.to(fleet.device)):
-        yield [{"mi": float(mutual_information(z, s)), "mi_published": float(mutual_information_published(z, s))}]
+        yield [
+            {
+                "mi": float(mutual_information(z, s)),
+                "mi_published": float(mutual_information_published(z, s)),
+            }
+        ]
 
 
-measure_information = OnTrained("mutual-information", "information", CHOSEN_REPEATS, information, "information")
+measure_information = OnTrained(
+    "mutual-information", "information", CHOSEN_REPEATS, information, "information"
+)
 
-SWEEPS: dict[str, tuple[tuple[str, ...], int]] = {"published": (METHODS, 5), "corrected": ((*METHODS, OWN), 20)}
+SWEEPS: dict[str, tuple[tuple[str, ...], int]] = {
+    "published": (METHODS, 5),
+    "corrected": ((*METHODS, OWN), 20),
+}
 """Methods and repeats."""
 
 

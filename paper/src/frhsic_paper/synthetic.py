@@ -56,7 +56,13 @@ class GaussianPair:
         Székely, Rizzo and Bakirov (2007), Theorem 7.
         """
         r = self.correlation
-        top = r * math.asin(r) + math.sqrt(1 - r * r) - r * math.asin(r / 2) - math.sqrt(4 - r * r) + 1
+        top = (
+            r * math.asin(r)
+            + math.sqrt(1 - r * r)
+            - r * math.asin(r / 2)
+            - math.sqrt(4 - r * r)
+            + 1
+        )
         return math.sqrt(max(top, 0.0) / (1 + math.pi / 3 - math.sqrt(3)))
 
     def hsic(self, bandwidth_z: float = 1.0, bandwidth_s: float = 1.0) -> float:
@@ -104,13 +110,19 @@ class GaussianPair:
 
         def mmd(s: float) -> float:
             cross = math.sqrt(a / (a + 1 + v)) * math.exp(-((r * s) ** 2) / (2 * (a + 1 + v)))
-            return math.sqrt(max(math.sqrt(a / (a + 2 * v)) + math.sqrt(a / (a + 2)) - 2 * cross, 0.0))
+            return math.sqrt(
+                max(math.sqrt(a / (a + 2 * v)) + math.sqrt(a / (a + 2)) - 2 * cross, 0.0)
+            )
 
         return normal_mean(mmd)
 
 
 def gaussian_pair(
-    n: int, *, correlation: float = 0.5, random_state: RandomState = None, dtype: torch.dtype = torch.float64
+    n: int,
+    *,
+    correlation: float = 0.5,
+    random_state: RandomState = None,
+    dtype: torch.dtype = torch.float64,
 ) -> GaussianPair:
     r"""Draw :math:`Z \sim N(0, 1)`, :math:`S = \rho Z + \sqrt{1 - \rho^2}\, \varepsilon`.
 
@@ -125,7 +137,9 @@ def gaussian_pair(
         raise ValueError(f"correlation={correlation}; pass a number strictly between -1 and 1.")
     z, noise = numpy_generator(random_state).standard_normal((2, n))
     s = correlation * z + math.sqrt(1 - correlation**2) * noise
-    return GaussianPair(torch.as_tensor(z, dtype=dtype), torch.as_tensor(s, dtype=dtype), float(correlation))
+    return GaussianPair(
+        torch.as_tensor(z, dtype=dtype), torch.as_tensor(s, dtype=dtype), float(correlation)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +181,9 @@ class SyntheticTask:
     def mean_gap(self) -> float:
         """Return the GDP of the best score, E|E[p | S] - E p|, under P_S."""
         rate = self.positive_rate
-        crossing = float(optimize.brentq(lambda s: self.score(s) - rate, 0, 1))  # the score rises with s
+        crossing = float(
+            optimize.brentq(lambda s: self.score(s) - rate, 0, 1)
+        )  # the score rises with s
         return 2 * float(integrate.quad(lambda s: self.score(s) - rate, crossing, 1)[0])
 
     def dataset(self) -> Dataset:
@@ -188,7 +204,9 @@ class SyntheticTask:
         )
 
 
-def synthetic_task(n: int, *, random_state: RandomState = None, dtype: torch.dtype = torch.float64) -> SyntheticTask:
+def synthetic_task(
+    n: int, *, random_state: RandomState = None, dtype: torch.dtype = torch.float64
+) -> SyntheticTask:
     r"""Draw S uniform, :math:`X = (S + 0.3\varepsilon, \varepsilon')`, :math:`P(Y = 1) = 1 / (1 + e^{-X_1})`.
 
     Only the first feature knows of S and of Y. The best accuracy is barely above that of a constant, so a
@@ -203,7 +221,9 @@ def synthetic_task(n: int, *, random_state: RandomState = None, dtype: torch.dty
     require_rows(n, 1, "a sample")
     draw = numpy_generator(random_state)
     s = draw.random(n)
-    x = np.stack([s + SyntheticTask.NOISE * draw.standard_normal(n), draw.standard_normal(n)], axis=1)
+    x = np.stack(
+        [s + SyntheticTask.NOISE * draw.standard_normal(n), draw.standard_normal(n)], axis=1
+    )
     y = draw.random(n) < special.expit(x[:, 0])
     return SyntheticTask(*(torch.as_tensor(values, dtype=dtype) for values in (x, y, s)))
 
@@ -214,4 +234,6 @@ def normal_mean(f: Callable[[float], float]) -> float:
     def term(e: float) -> float:
         return f(e) * math.exp(-0.5 * e * e) / math.sqrt(2 * math.pi)
 
-    return float(integrate.quad(term, -12, 12, points=[0.0], epsabs=1e-13, epsrel=1e-12, limit=400)[0])
+    return float(
+        integrate.quad(term, -12, 12, points=[0.0], epsabs=1e-13, epsrel=1e-12, limit=400)[0]
+    )

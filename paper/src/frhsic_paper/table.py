@@ -58,12 +58,16 @@ class Table:
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.columns):
-                raise ValueError(f"the row {row} has {len(row)} cells; the table has {len(self.columns)} columns.")
+                raise ValueError(
+                    f"the row {row} has {len(row)} cells; the table has {len(self.columns)} columns."
+                )
 
     @classmethod
     def of(cls, headings: Iterable[str | Column], rows: Iterable[Iterable[Cell]]) -> Table:
         """Return a table from headings and rows of any kind."""
-        columns = tuple(Column(heading) if isinstance(heading, str) else heading for heading in headings)
+        columns = tuple(
+            Column(heading) if isinstance(heading, str) else heading for heading in headings
+        )
         return cls(columns, tuple(tuple(row) for row in rows))
 
     def column(self, name: str) -> list[Cell]:
@@ -77,8 +81,15 @@ class Table:
     def markdown(self) -> str:
         """Return the table as GitHub's markdown, numbers to the right."""
         lines = [_line([column.name for column in self.columns])]
-        lines.append("|" + "|".join("---:" if self._numeric(i) else "---" for i in range(len(self.columns))) + "|")
-        lines.extend(_line([written(cell, column) for cell, column in zip(row, self.columns)]) for row in self.rows)
+        lines.append(
+            "|"
+            + "|".join("---:" if self._numeric(i) else "---" for i in range(len(self.columns)))
+            + "|"
+        )
+        lines.extend(
+            _line([written(cell, column) for cell, column in zip(row, self.columns)])
+            for row in self.rows
+        )
         return "\n".join(lines)
 
     def _numeric(self, index: int) -> bool:
@@ -98,7 +109,11 @@ class Listed:
 
 
 def tables_of(
-    name: str, heading: str, make: Callable[[Sequence[Record], Protocol], Table], *, folded: bool = False
+    name: str,
+    heading: str,
+    make: Callable[[Sequence[Record], Protocol], Table],
+    *,
+    folded: bool = False,
 ) -> Callable[[Results], list[Listed]]:
     """Return the tables of a study that has one for each protocol under which its records were made."""
 
@@ -116,7 +131,9 @@ def mean_and_deviation(values: Sequence[float] | np.ndarray) -> Spread | None:
     """Return the mean of some values with their standard deviation (ddof 1); None without values."""
     if not len(values):
         return None
-    return Spread(float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None)
+    return Spread(
+        float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
+    )
 
 
 def mean_and_error(values: Sequence[float] | np.ndarray) -> Spread | None:

@@ -56,7 +56,14 @@ from frhsic.certificates import (
 )
 from frhsic.dependence import hsic, kernel_hgr
 from frhsic.dependence.grams import gram_times, kernel_or_median
-from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, PerColumn, Product, gaussian_at_median
+from frhsic.kernels import (
+    Gaussian,
+    InverseMultiquadric,
+    Kernel,
+    PerColumn,
+    Product,
+    gaussian_at_median,
+)
 
 # Laws with finitely many sensitive values
 
@@ -123,10 +130,14 @@ class FiniteLaw:
             Symmetric, of shapes (a, a) and (K, K).
         """
         p = _probability_table(table)
-        k, l = (_arrays.matrix(x, name).to(p) for x, name in ((gram_z, "gram_z"), (gram_s, "gram_s")))
+        k, l = (
+            _arrays.matrix(x, name).to(p) for x, name in ((gram_z, "gram_z"), (gram_s, "gram_s"))
+        )
         for gram, size, name in ((k, p.shape[0], "gram_z"), (l, p.shape[1], "gram_s")):
             if tuple(gram.shape) != (size, size):
-                raise ValueError(f"{name} has shape {tuple(gram.shape)}; for this table pass {(size, size)}.")
+                raise ValueError(
+                    f"{name} has shape {tuple(gram.shape)}; for this table pass {(size, size)}."
+                )
             if not torch.allclose(gram, gram.T):
                 raise ValueError(f"{name} is not symmetric; pass the Gram matrix of a kernel.")
         weights = p.sum(0)
@@ -137,7 +148,9 @@ class FiniteLaw:
         return cls(weights, l, symmetrized(deviations), max(spread, 0.0))
 
     @classmethod
-    def from_sample(cls, z: Any, s: Any, kernel_z: Kernel | None = None, kernel_s: Kernel | None = None) -> FiniteLaw:
+    def from_sample(
+        cls, z: Any, s: Any, kernel_z: Kernel | None = None, kernel_s: Kernel | None = None
+    ) -> FiniteLaw:
         r"""Build the empirical law of a sample with ties in S; O(n K) memory for K distinct values.
 
         Raises
@@ -171,8 +184,12 @@ class FiniteLaw:
         marginal = member @ probabilities[:, None]
         contrast = member - marginal
         product = gram_times(kernel_z.shifted, rows, torch.cat([contrast, marginal], dim=1))
-        spread = float(marginal[:, 0] @ (kernel_z.diagonal(rows) - kernel_z.offset - product[:, -1]))
-        return cls(probabilities, gram_s, symmetrized(contrast.T @ product[:, :-1]), max(spread, 0.0))
+        spread = float(
+            marginal[:, 0] @ (kernel_z.diagonal(rows) - kernel_z.offset - product[:, -1])
+        )
+        return cls(
+            probabilities, gram_s, symmetrized(contrast.T @ product[:, :-1]), max(spread, 0.0)
+        )
 
     @property
     def kappa(self) -> float:
@@ -229,7 +246,12 @@ def _probability_table(table: Any) -> Tensor:
 
 
 def _expected_mmd_certificate(
-    law: FiniteLaw, expected: float, *, bounds: str, assumes: tuple[str, ...], details: Mapping[str, Detail]
+    law: FiniteLaw,
+    expected: float,
+    *,
+    bounds: str,
+    assumes: tuple[str, ...],
+    details: Mapping[str, Detail],
 ) -> Certificate:
     r"""Return the bound :math:`\mathrm{HSIC} \le \kappa_S c^2` for c at least the expected MMD of the law."""
     return Certificate(
@@ -369,7 +391,9 @@ def population_gdp(
     m_f = _arrays.vector(gaps, "gaps").detach().to(law.probabilities)
     pi = law.probabilities
     if m_f.shape != pi.shape:
-        raise ValueError(f"{m_f.shape[0]} gaps came for {pi.shape[0]} values of s; pass one for each.")
+        raise ValueError(
+            f"{m_f.shape[0]} gaps came for {pi.shape[0]} values of s; pass one for each."
+        )
     if abs(float(pi @ m_f)) > 1e-8 * max(float(m_f.abs().max()), 1e-300):
         raise ValueError("the gaps do not average to zero over s: pass E[f | s] minus E f.")
     _arrays.require_positive(norm, "norm")
@@ -387,7 +411,10 @@ def population_gdp(
         value=norm**2 * forms[form] + tail,
         bounds="squared GDP of the head",
         bounded=float(pi @ m_f.abs()) ** 2,
-        assumes=(_ON_THIS_LAW, f"the head has norm at most {norm:g} in the RKHS of the kernel on z"),
+        assumes=(
+            _ON_THIS_LAW,
+            f"the head has norm at most {norm:g} in the RKHS of the kernel on z",
+        ),
         trivial=norm**2 * law.spread,
         trivial_because="the variance of any head of this norm is no larger",
         details={
@@ -402,10 +429,15 @@ def population_gdp(
 
 
 def _spectrum_details(spectrum: Spectrum) -> dict[str, Detail]:
-    return {"directions": len(spectrum.eigenvalues), "eigenvalues": tuple(spectrum.eigenvalues.tolist())}
+    return {
+        "directions": len(spectrum.eigenvalues),
+        "eigenvalues": tuple(spectrum.eigenvalues.tolist()),
+    }
 
 
-def discrete_identity(z: Any, s: Any, kernel_z: Kernel | None = None, kernel_s: Kernel | None = None) -> Certificate:
+def discrete_identity(
+    z: Any, s: Any, kernel_z: Kernel | None = None, kernel_s: Kernel | None = None
+) -> Certificate:
     r"""HSIC of a sample with ties in S, as a sum over pairs of sensitive values.
 
     .. math:: \mathrm{HSIC}(Z, S) = \sum_{k, l} \pi_k \pi_l\, k_S(s_k, s_l)\, \langle \Delta_k, \Delta_l \rangle
@@ -462,7 +494,9 @@ def disintegration_identity(table: Any, witnesses: Any) -> Certificate:
     p = _probability_table(table)
     f = torch.as_tensor(witnesses, dtype=torch.float64)
     if f.ndim != 3 or tuple(f.shape[1:]) != tuple(p.shape) or f.shape[0] == 0:
-        raise ValueError(f"witnesses have shape {tuple(f.shape)}; pass (functions, {p.shape[0]}, {p.shape[1]}).")
+        raise ValueError(
+            f"witnesses have shape {tuple(f.shape)}; pass (functions, {p.shape[0]}, {p.shape[1]})."
+        )
     excess, contrast, weights = _against_product(p)
     joint = (excess * f).sum((1, 2)).abs().max()
     conditional = ((contrast * f).sum(1) @ weights).abs().max()
@@ -573,7 +607,13 @@ def khgr_bound(
         assumes=(ON_THESE_ROWS,),
         trivial=1.0,
         trivial_because="a correlation is at most 1",
-        details={"n": z.shape[0], "hsic": dependence, "khgr": correlation, "ridge_z": ridge_z, "ridge_s": ridge_s},
+        details={
+            "n": z.shape[0],
+            "hsic": dependence,
+            "khgr": correlation,
+            "ridge_z": ridge_z,
+            "ridge_s": ridge_s,
+        },
     )
 
 
@@ -652,9 +692,19 @@ def causal_necessity(
         pi = torch.full_like(values[:, 0], 1 / values.shape[0])
     else:
         pi = _arrays.vector(probabilities, "probabilities").to(z)
-        if pi.shape[0] != values.shape[0] or float(pi.min()) <= 0 or abs(float(pi.sum()) - 1) > 1e-9:
-            raise ValueError("probabilities must be positive, sum to 1, and be one for each value of s.")
-    kernel_z = gaussian_at_median(z.flatten(0, 1), name="representations") if kernel_z is None else kernel_z
+        if (
+            pi.shape[0] != values.shape[0]
+            or float(pi.min()) <= 0
+            or abs(float(pi.sum()) - 1) > 1e-9
+        ):
+            raise ValueError(
+                "probabilities must be positive, sum to 1, and be one for each value of s."
+            )
+    kernel_z = (
+        gaussian_at_median(z.flatten(0, 1), name="representations")
+        if kernel_z is None
+        else kernel_z
+    )
     kernel_s = kernel_or_median(kernel_s, values, "s")
     group = torch.arange(z.shape[0], device=z.device).repeat_interleave(z.shape[1])
     law = FiniteLaw.from_rows(z.flatten(0, 1), group, pi, kernel_s(values, values), kernel_z)
@@ -670,7 +720,12 @@ def causal_necessity(
         effect,
         bounds="HSIC of the representation and s",
         assumes=("s is exogenous and independent of the noise of the units", "bounded kernel on s"),
-        details={"effect": effect, "largest_change": largest, "units": z.shape[1], "interventions": z.shape[0]},
+        details={
+            "effect": effect,
+            "largest_change": largest,
+            "units": z.shape[1],
+            "interventions": z.shape[0],
+        },
     )
 
 
@@ -714,9 +769,13 @@ class KernelExpansion:
         given = rows if self.centers is None else _arrays.matrix(self.centers, "centers")
         centers = given.to(rows.device, torch.float64)
         if a.shape[0] != centers.shape[0]:
-            raise ValueError(f"{a.shape[0]} coefficients came for {centers.shape[0]} centers; pass one for each.")
+            raise ValueError(
+                f"{a.shape[0]} coefficients came for {centers.shape[0]} centers; pass one for each."
+            )
         if centers.shape[1] != rows.shape[1]:
-            raise ValueError(f"centers have {centers.shape[1]} columns, the sample has {rows.shape[1]}.")
+            raise ValueError(
+                f"centers have {centers.shape[1]} columns, the sample has {rows.shape[1]}."
+            )
         return a, centers
 
     def norm(self, kernel: Kernel, rows: Tensor) -> float:
@@ -790,7 +849,10 @@ def localized_contrast(
     about = "its overall law" if versus is None else "that near another"
     bounds = f"squared MMD between the law of z near a value of s and {about}"
     contrast = _contrast(z, s, kernel_z, kernel_s, bounds, g)
-    furthest = 2 * kernel_z.bound, "no two laws are further apart under a kernel that is not negative"
+    furthest = (
+        2 * kernel_z.bound,
+        "no two laws are further apart under a kernel that is not negative",
+    )
     trivial, because = min(furthest, (contrast.trivial, contrast.trivial_because))
     details = {**contrast.details, "weight_mean": float(means[0])}
     return replace(contrast, trivial=trivial, trivial_because=because, details=details)
@@ -834,7 +896,11 @@ def _contrast(
     z: Tensor, s: Tensor, kernel_z: Kernel, kernel_s: Kernel, bounds: str, weight: KernelExpansion
 ) -> Certificate:
     """Bound the contrast of a function of s; what holds without the theorem is the bound of Cauchy and Schwarz."""
-    n, dependence, norm = z.shape[0], float(hsic(z, s, kernel_z, kernel_s)), weight.norm(kernel_s, s)
+    n, dependence, norm = (
+        z.shape[0],
+        float(hsic(z, s, kernel_z, kernel_s)),
+        weight.norm(kernel_s, s),
+    )
     g = weight.values(kernel_s, s)
     g = g - g.mean()
     # functions of norm 1 vary by at most √(2 sup k) if k is not negative, and a variance is at most a quarter of the
@@ -854,13 +920,20 @@ def _contrast(
 def _point(value: Any, s: Tensor) -> Tensor:
     row = torch.as_tensor(value, dtype=torch.float64, device=s.device).reshape(1, -1)
     if row.shape[1] != s.shape[1] or not bool(torch.isfinite(row).all()):
-        raise ValueError(f"the value of s is {value!r}; pass {s.shape[1]} finite number(s), one for each column of s.")
+        raise ValueError(
+            f"the value of s is {value!r}; pass {s.shape[1]} finite number(s), one for each column of s."
+        )
     return row
 
 
 # All encoders of a class at once
 
-ACTIVATIONS = {"identity": 1.0, "relu": 1.0, "tanh": 1.0, "selu": 1.0507009873554805 * 1.6732632423543772}
+ACTIVATIONS = {
+    "identity": 1.0,
+    "relu": 1.0,
+    "tanh": 1.0,
+    "selu": 1.0507009873554805 * 1.6732632423543772,
+}
 """Lipschitz constants of activations that are zero at zero; SELU's is its slope at 0 from below, about 1.7581."""
 
 
@@ -958,19 +1031,27 @@ class MLPEncoders:
 
     def __post_init__(self) -> None:
         layers = len(self.widths) - 1
-        if layers < 1 or len(self.weight_bounds) != layers or len(self.bias_bounds) not in (0, layers):
+        if (
+            layers < 1
+            or len(self.weight_bounds) != layers
+            or len(self.bias_bounds) not in (0, layers)
+        ):
             raise ValueError(
                 f"widths {self.widths} make {layers} layers; {len(self.weight_bounds)} bounds of weights and "
                 f"{len(self.bias_bounds)} of biases were given. Pass one for each layer."
             )
         if self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation is {self.activation!r}; pass one of {', '.join(ACTIVATIONS)}.")
+            raise ValueError(
+                f"activation is {self.activation!r}; pass one of {', '.join(ACTIVATIONS)}."
+            )
         _arrays.require_positive(self.input_bound, "input_bound")
         for width, bound in zip(self.widths[1:], self.weight_bounds):
             _arrays.require_positive(width, "width")
             _arrays.require_positive(bound, "weight_bound")
         if any(not (math.isfinite(b) and b >= 0) for b in self.bias_bounds):
-            raise ValueError(f"bias_bounds are {self.bias_bounds}; pass finite numbers that are not negative.")
+            raise ValueError(
+                f"bias_bounds are {self.bias_bounds}; pass finite numbers that are not negative."
+            )
 
     @property
     def complexity(self) -> float:
@@ -979,7 +1060,9 @@ class MLPEncoders:
         biases = self.bias_bounds or (0.0,) * len(self.weight_bounds)
         blocks = len(self.weight_bounds) + sum(b > 0 for b in biases)
         size, total = self.input_bound, 0.0
-        for layer, ((inputs, units), weight, bias) in enumerate(zip(pairwise(self.widths), self.weight_bounds, biases)):
+        for layer, ((inputs, units), weight, bias) in enumerate(
+            zip(pairwise(self.widths), self.weight_bounds, biases)
+        ):
             after = math.prod(slope * later for later in self.weight_bounds[layer + 1 :])
             total += after * (size * weight * math.sqrt(inputs * units) + bias * math.sqrt(units))
             size = slope * (weight * size + bias)
@@ -1104,7 +1187,9 @@ def train_to_population(hsic_train: float, uniform: Certificate) -> Certificate:
     (0.0145, False)
     """
     if not 0 <= hsic_train <= 1:
-        raise ValueError(f"hsic_train is {hsic_train}; pass the biased HSIC on the rows, under unit-diagonal kernels.")
+        raise ValueError(
+            f"hsic_train is {hsic_train}; pass the biased HSIC on the rows, under unit-diagonal kernels."
+        )
     return replace(
         uniform,
         value=hsic_train + uniform.value,

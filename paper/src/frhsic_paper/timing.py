@@ -76,7 +76,12 @@ class Loop:
 
     @classmethod
     def start(
-        cls, encoder: nn.Module, head: nn.Module, penalty: Penalty, weight: float, rows: tuple[Tensor, Tensor, Tensor]
+        cls,
+        encoder: nn.Module,
+        head: nn.Module,
+        penalty: Penalty,
+        weight: float,
+        rows: tuple[Tensor, Tensor, Tensor],
     ) -> Loop:
         """Move a model to where the rows are, and prepare its penalty."""
         x, y, s = rows
@@ -161,10 +166,18 @@ class Timing:
         seconds: list[float] = []
         with one_thread(device):
             for _ in range(self.models):
-                seconds += start().epochs(self.warm_up + self.epochs, self.clock(device))[self.warm_up :]
+                seconds += start().epochs(self.warm_up + self.epochs, self.clock(device))[
+                    self.warm_up :
+                ]
         means = np.reshape(seconds, (-1, self.averaged)).mean(1).tolist()
-        shared = {"task": "binary", "epochs": self.warm_up + self.epochs, "hardware": hardware(device)}
-        return [{**shared, "repeat": repeat, "seconds": value} for repeat, value in enumerate(means)]
+        shared = {
+            "task": "binary",
+            "epochs": self.warm_up + self.epochs,
+            "hardware": hardware(device),
+        }
+        return [
+            {**shared, "repeat": repeat, "seconds": value} for repeat, value in enumerate(means)
+        ]
 
 
 @contextmanager

@@ -98,7 +98,9 @@ def corrected_t(differences: Sequence[float] | np.ndarray, test_per_training: fl
     """
     d = np.asarray(differences, dtype=float)
     if test_per_training < 0:
-        raise ValueError(f"test_per_training={test_per_training}; pass test rows divided by training rows.")
+        raise ValueError(
+            f"test_per_training={test_per_training}; pass test rows divided by training rows."
+        )
     mean, splits = float(d.mean()), len(d)
     if splits < 2:
         return Corrected(mean, math.nan, -math.inf, math.inf, 1.0)
@@ -106,7 +108,9 @@ def corrected_t(differences: Sequence[float] | np.ndarray, test_per_training: fl
     if error == 0:
         return Corrected(mean, 0.0, mean, mean, 1.0 if mean == 0 else 0.0)
     half = error * float(student.ppf(1 - LEVEL / 2, splits - 1))
-    return Corrected(mean, error, mean - half, mean + half, float(2 * student.sf(abs(mean) / error, splits - 1)))
+    return Corrected(
+        mean, error, mean - half, mean + half, float(2 * student.sf(abs(mean) / error, splits - 1))
+    )
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
@@ -167,20 +171,33 @@ def measured(
     numbers: dict[str, float] = {}
     if scores is not None:
         gap, spread = float(gdp(scores, s, resamples=0)), float(scores.std())
-        numbers = {"spread": spread, "gdp": gap, "standardized_gdp": gap / spread if spread > 0 else 0.0}
+        numbers = {
+            "spread": spread,
+            "gdp": gap,
+            "standardized_gdp": gap / spread if spread > 0 else 0.0,
+        }
         numbers["rank_gap"] = float(rank_gap(scores, s, resamples=0))
     if base_rate is None:
         assert scores is not None
         return numbers | {"loss": float(np.mean((scores - y) ** 2))}
     if scores is not None:
         numbers["loss"] = float(log_loss(y, np.clip(scores, 1e-6, 1 - 1e-6), labels=[0, 1]))
-        numbers |= {"brier": float(np.mean((scores - y) ** 2)), "auc": float(roc_auc_score(y, scores))}
+        numbers |= {
+            "brier": float(np.mean((scores - y) ** 2)),
+            "auc": float(roc_auc_score(y, scores)),
+        }
         numbers["accuracy"] = float(np.mean((scores > 0.5) == y))
         decisions = decided(scores, base_rate) if decisions is None else decisions
     assert decisions is not None
     negative, positive = (float(np.mean(decisions[y == label])) for label in (0, 1))
-    balanced, accuracy = (1 + positive - negative) / 2, float(np.mean(np.where(y == 1, decisions, 1 - decisions)))
-    numbers |= {"balanced_accuracy": balanced, "gdp_decisions": float(gdp(decisions, s, resamples=0))}
+    balanced, accuracy = (
+        (1 + positive - negative) / 2,
+        float(np.mean(np.where(y == 1, decisions, 1 - decisions))),
+    )
+    numbers |= {
+        "balanced_accuracy": balanced,
+        "gdp_decisions": float(gdp(decisions, s, resamples=0)),
+    }
     return numbers | {"hits": balanced if base_rate < RARE else accuracy}
 
 
@@ -191,7 +208,11 @@ def constant(y: np.ndarray, base_rate: float | None, mean: float) -> dict[str, f
     if base_rate is None:
         return numbers | {"loss": float(np.mean((f - y) ** 2))}
     accuracy = float(np.mean((mean > 0.5) == y))
-    numbers |= {"loss": float(log_loss(y, f, labels=[0, 1])), "brier": float(np.mean((f - y) ** 2)), "auc": 0.5}
+    numbers |= {
+        "loss": float(log_loss(y, f, labels=[0, 1])),
+        "brier": float(np.mean((f - y) ** 2)),
+        "auc": 0.5,
+    }
     numbers |= {"accuracy": accuracy, "balanced_accuracy": 0.5, "gdp_decisions": 0.0}
     return numbers | {"hits": 0.5 if base_rate < RARE else accuracy}
 
@@ -206,7 +227,9 @@ class Reading(NamedTuple):
     reached: bool
 
 
-def at_level(gap: np.ndarray, loss: np.ndarray, level: float, constant: float, widest: float = np.inf) -> Reading:
+def at_level(
+    gap: np.ndarray, loss: np.ndarray, level: float, constant: float, widest: float = np.inf
+) -> Reading:
     """Return the loss of a path at a gap, read off its front.
 
     `constant` is the loss of a constant. Below the smallest gap the last point is mixed with it, or with a finite
@@ -249,7 +272,9 @@ def read(records: Frame, yardstick: Yardstick, level: float) -> Frame:
     others = tuple(f"({one.aim})" for one in YARDSTICKS.values() if one.aim != aim)
     records = records.dropna(subset=[gap, performance])
     records = records[~records.method.str.endswith(others)]
-    records = records.assign(method=records.method.str.removesuffix(f" ({aim})"), value=sign * records[performance])
+    records = records.assign(
+        method=records.method.str.removesuffix(f" ({aim})"), value=sign * records[performance]
+    )
     gaps, values, spread = (records[name].to_numpy(float) for name in (gap, "value", "spread"))
     places = records.groupby(["method", "split"]).indices
     rows = []
@@ -262,7 +287,9 @@ def read(records: Frame, yardstick: Yardstick, level: float) -> Frame:
         widest = 0.25 * gaps[reference] if aim == "rank" else np.inf
         one = at_level(gaps[path], values[path], level * gaps[reference], values[base], widest)
         rows.append((method, split, *one, values[reference], values[base]))
-    return pd.DataFrame(rows, columns=["method", "split", "loss", "reached", "reference", "constant"])
+    return pd.DataFrame(
+        rows, columns=["method", "split", "loss", "reached", "reference", "constant"]
+    )
 
 
 def readings(records: Frame) -> Frame:
@@ -275,10 +302,15 @@ def readings(records: Frame) -> Frame:
         reference = own[own.method == REFERENCE]
         for name, yardstick in YARDSTICKS.items():
             gap = reference[yardstick.gap] if yardstick.gap in reference else pd.Series(dtype=float)
-            if reference.get(yardstick.performance, gap).isna().all() or not gap.mean() >= 3 * gap.std():
+            if (
+                reference.get(yardstick.performance, gap).isna().all()
+                or not gap.mean() >= 3 * gap.std()
+            ):
                 continue
             for level in LEVELS:
-                frames.append(read(own, yardstick, level).assign(dataset=dataset, yardstick=name, level=level))
+                frames.append(
+                    read(own, yardstick, level).assign(dataset=dataset, yardstick=name, level=level)
+                )
     return pd.concat(frames, ignore_index=True)
 
 
@@ -294,14 +326,23 @@ def standings(read: Frame, methods: Sequence[str]) -> Frame:
     """
     own = read[read.method.isin(methods)]
     cell = own.groupby(["yardstick", "dataset", "level", "method"], sort=False)
-    mean = cell[["loss", "reference", "constant"]].mean().assign(missed=1 - cell.reached.mean()).reset_index()
+    mean = (
+        cell[["loss", "reference", "constant"]]
+        .mean()
+        .assign(missed=1 - cell.reached.mean())
+        .reset_index()
+    )
     best = mean.groupby(["yardstick", "dataset", "level"]).loss
     mean["rank"], gain = best.rank(), mean.constant - mean.reference
     mean["regret"] = (mean.loss - best.transform("min")) / gain
-    by_dataset = mean.groupby(["yardstick", "method", "dataset"], sort=False)[["rank", "regret", "missed"]].mean()
+    by_dataset = mean.groupby(["yardstick", "method", "dataset"], sort=False)[
+        ["rank", "regret", "missed"]
+    ].mean()
     grouped = by_dataset.groupby(["yardstick", "method"], sort=False)
     count = grouped["rank"].count()
-    half = grouped.std().mul(student.ppf(1 - LEVEL / 2, np.maximum(count - 1, 1)) / np.sqrt(count), axis=0)
+    half = grouped.std().mul(
+        student.ppf(1 - LEVEL / 2, np.maximum(count - 1, 1)) / np.sqrt(count), axis=0
+    )
     return grouped.mean().join(half[["rank", "regret"]].add_suffix("_half")).assign(datasets=count)
 
 
@@ -311,23 +352,37 @@ def contrasts(read: Frame, first: str, rivals: Sequence[str], test_per_training:
     Losses are averaged over the levels of a split; splits share rows, so the test is the corrected t-test. Negative
     differences favour the first method.
     """
-    loss = read.groupby(["yardstick", "dataset", "method", "split"], sort=False).loss.mean().unstack("method")
+    loss = (
+        read.groupby(["yardstick", "dataset", "method", "split"], sort=False)
+        .loss.mean()
+        .unstack("method")
+    )
     rows = []
     for (yardstick, dataset), cell in loss.groupby(level=["yardstick", "dataset"], sort=False):
         for rival in rivals:
-            d = (cell[first] - cell[rival]).dropna() if rival in cell and first in cell else pd.Series(dtype=float)
+            d = (
+                (cell[first] - cell[rival]).dropna()
+                if rival in cell and first in cell
+                else pd.Series(dtype=float)
+            )
             if len(d) > 1:
                 test = corrected_t(d.to_numpy(), test_per_training)
-                rows.append((yardstick, dataset, rival, test.mean, test.low, test.high, test.pvalue))
+                rows.append(
+                    (yardstick, dataset, rival, test.mean, test.low, test.high, test.pvalue)
+                )
     columns = ["yardstick", "dataset", "rival", "difference", "low", "high", "p"]
-    return pd.DataFrame(rows, columns=columns).assign(adjusted=lambda frame: holm(frame.p.to_list()))
+    return pd.DataFrame(rows, columns=columns).assign(
+        adjusted=lambda frame: holm(frame.p.to_list())
+    )
 
 
 def counted(compared: Frame) -> str:
     """Return how often the first method is better and worse after Holm, as words."""
     sure = compared[compared.adjusted < LEVEL]
     better, worse = int((sure.difference < 0).sum()), int((sure.difference > 0).sum())
-    return f"better in {better}, worse in {worse}, not significant in {len(compared) - better - worse}"
+    return (
+        f"better in {better}, worse in {worse}, not significant in {len(compared) - better - worse}"
+    )
 
 
 def standings_table(read: Frame, methods: Sequence[str]) -> Table:
@@ -362,19 +417,28 @@ def loss_table(records: Frame, yardstick: Yardstick, methods: Sequence[str]) -> 
             cell = read(own, yardstick, level)
             cell = cell[cell.method.isin(methods)].groupby("method")[["loss", "reached"]].mean()
             text = (yardstick.sign * cell.loss).map("{:.4f}".format)
-            text = text.where(cell.loss > cell.loss.min(), "**" + text + "**") + np.where(cell.reached < 1, "†", "")
+            text = text.where(cell.loss > cell.loss.min(), "**" + text + "**") + np.where(
+                cell.reached < 1, "†", ""
+            )
             columns[f"{dataset_name(str(dataset))}, {level:.0%}"] = text
     rows = [[method_name(m), *(column.get(m) for column in columns.values())] for m in methods]
-    return Table.of(["method", *columns], [row for row in rows if any(cell is not None for cell in row[1:])])
+    return Table.of(
+        ["method", *columns], [row for row in rows if any(cell is not None for cell in row[1:])]
+    )
 
 
-def headline(records: Frame, first: str, rivals: Sequence[str], test_per_training: float) -> list[str]:
+def headline(
+    records: Frame, first: str, rivals: Sequence[str], test_per_training: float
+) -> list[str]:
     """Return what is said of the first method over all yardsticks, and a sentence for each of them.
 
     Mean rank and mean regret with 95 % intervals over tables, the next best by regret, and tests against all rivals.
     """
     paths = readings(records)
-    table, compared = standings(paths, (first, *rivals)), contrasts(paths, first, rivals, test_per_training)
+    table, compared = (
+        standings(paths, (first, *rivals)),
+        contrasts(paths, first, rivals, test_per_training),
+    )
     least = table.regret.groupby("yardstick").idxmin()
     lead = f"The {first} has the least mean regret by {sum(m == first for _, m in least)} of {len(least)} yardsticks"
     said = [f"{lead}; of {len(compared)} comparisons after Holm it is {counted(compared)}."]
@@ -391,7 +455,9 @@ def headline(records: Frame, first: str, rivals: Sequence[str], test_per_trainin
     return said
 
 
-def listed(records: Frame, first: str, rivals: Sequence[str], others: Sequence[str]) -> list[Listed]:
+def listed(
+    records: Frame, first: str, rivals: Sequence[str], others: Sequence[str]
+) -> list[Listed]:
     """Return the tables of a comparison: standings of the first method and its rivals, then every cell.
 
     `others` are rows that are shown and are no rivals: variants of the first method, and what needs S to predict.

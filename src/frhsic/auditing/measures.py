@@ -15,7 +15,16 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.auditing.results import GAPS, CertificateRow, Curve, Law, Number, Population, Quality, Setting
+from frhsic.auditing.results import (
+    GAPS,
+    CertificateRow,
+    Curve,
+    Law,
+    Number,
+    Population,
+    Quality,
+    Setting,
+)
 from frhsic.calibration import calibration_error
 from frhsic.certificates import Certificate, VarianceShare, gdp_certificate, held_out_bound
 from frhsic.dependence.grams import column_scales
@@ -23,7 +32,14 @@ from frhsic.independence import conditional_test, gamma, normalized_hsic_interva
 from frhsic.independence.effects import Interval, hsic_effect, normalized_effect
 from frhsic.independence.gamma import gram_pair
 from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
-from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, gdp_curve, local_mean, rank_gap
+from frhsic.parity import (
+    ParityCurve,
+    ParityResult,
+    correlation_ratio,
+    gdp_curve,
+    local_mean,
+    rank_gap,
+)
 from frhsic.parity.curve import curve_of_sums
 from frhsic.parity.gap import ColumnGap, GapOptions, largest_gap
 from frhsic.parity.local_means import Cells, ScoreSums, Smoother, rows_of
@@ -33,9 +49,13 @@ from frhsic.splits import subsample
 LEAST_ROWS = 20
 SPARSE = 30  # rows below which a group of a curve is not to be trusted
 RANK_ROWS = 50_000  # rows of the rank gap at most, which looks at nine decisions
-COMMON = 0.1  # resolution of the gap that is compared between audits, whatever their numbers of rows
+COMMON = (
+    0.1  # resolution of the gap that is compared between audits, whatever their numbers of rows
+)
 SHARE = 0.95  # share of the variance of S in its feature space that the directions of the gap certificates keep
-OTHER_ROWS = 100  # rows outside the subsample that the bandwidths of the population bound need at least
+OTHER_ROWS = (
+    100  # rows outside the subsample that the bandwidths of the population bound need at least
+)
 PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
 
 
@@ -80,7 +100,9 @@ class Rows:
 
     def keep(self, rows: np.ndarray) -> Self:
         """Return some of the rows, by mask or position."""
-        parts: dict[str, Any] = {key: part[rows] for key, part in vars(self).items() if isinstance(part, np.ndarray)}
+        parts: dict[str, Any] = {
+            key: part[rows] for key, part in vars(self).items() if isinstance(part, np.ndarray)
+        }
         return replace(self, **parts)
 
     def independent(self, random: np.random.Generator) -> Self:
@@ -133,7 +155,11 @@ class Settings:
     @property
     def options(self) -> dict[str, Any]:
         """Arguments of the gaps."""
-        return {"confidence": self.confidence, "resamples": self.resamples, "random_state": self.seed}
+        return {
+            "confidence": self.confidence,
+            "resamples": self.resamples,
+            "random_state": self.seed,
+        }
 
     def tell(self, step: str) -> None:
         """Call `watch` with the name of a step."""
@@ -160,7 +186,9 @@ def gap_keys(*, binary: bool | None, chances: bool, threshold: float | None) -> 
     return tuple(key for key in GAPS if present[key])
 
 
-def gap_column(key: str, f: np.ndarray, y: np.ndarray | None, threshold: float | None) -> np.ndarray:
+def gap_column(
+    key: str, f: np.ndarray, y: np.ndarray | None, threshold: float | None
+) -> np.ndarray:
     """Return what a gap is of: the score, decisions at the threshold, wrong decisions, or target less score."""
     if key == "calibration_gdp" and y is not None:
         return np.asarray(y - f)
@@ -173,14 +201,20 @@ def gaps_of(rows: Rows, settings: Settings) -> tuple[list[Number], dict[str, Cur
     assert rows.scores is not None
     f, y = rows.scores, rows.y
     binary = None if y is None else bool(((y == 0) | (y == 1)).all())
-    keys = gap_keys(binary=binary, chances=bool(f.min() >= 0 and f.max() <= 1), threshold=rows.threshold)
+    keys = gap_keys(
+        binary=binary, chances=bool(f.min() >= 0 and f.max() <= 1), threshold=rows.threshold
+    )
     columns = {key: gap_column(key, f, y, rows.threshold) for key in keys}
-    together = rows_of(np.column_stack(list(columns.values())), rows.s, None, rows.weights, rows.groups)
+    together = rows_of(
+        np.column_stack(list(columns.values())), rows.s, None, rows.weights, rows.groups
+    )
     cells = Cells.of_rows(together)
     return gaps_of_sums(dict(zip(keys, cells.sums_of(together))), cells, settings)
 
 
-def gaps_of_sums(sums: dict[str, ScoreSums], cells: Cells, settings: Settings) -> tuple[list[Number], dict[str, Curve]]:
+def gaps_of_sums(
+    sums: dict[str, ScoreSums], cells: Cells, settings: Settings
+) -> tuple[list[Number], dict[str, Curve]]:
     """Return the gaps of rows that are known by their sums, and their curves."""
     options = GapOptions(settings.confidence, settings.resamples, settings.seed)
     numbers, curves = [], {}
@@ -201,21 +235,31 @@ def between_levels(rows: Rows, levels: int, settings: Settings) -> Curve:
     """Return the mean score of unordered groups, numbered from 0, with a band for all of them at once."""
     assert rows.scores is not None
     design = {"sample_weight": rows.weights, "groups": rows.groups}
-    curve = gdp_curve(rows.scores, rows.s[:, 0], bins=max(levels, 2), confidence=settings.confidence, **design)
+    curve = gdp_curve(
+        rows.scores, rows.s[:, 0], bins=max(levels, 2), confidence=settings.confidence, **design
+    )
     return shown_curve(curve, rows.scores.min(), rows.scores.max())
 
 
 def gap_interval(gap: ParityResult) -> Interval:
     """Return the interval of a gap, up to its bound where the interval is not to be trusted."""
     low, high = gap.interval
-    return Interval(low, high if gap.trusted else max(high, gap.bound), gap.confidence, "influence function")
+    return Interval(
+        low, high if gap.trusted else max(high, gap.bound), gap.confidence, "influence function"
+    )
 
 
 def gap_number(key: str, gap: ParityResult) -> Number:
     """Return a gap with its interval."""
-    details: dict[str, Setting] = {"resolution": gap.resolution, "bound": gap.bound, "seed": gap.seed}
+    details: dict[str, Setting] = {
+        "resolution": gap.resolution,
+        "bound": gap.bound,
+        "seed": gap.seed,
+    }
     null, error = gap.expected_under_independence, gap.standard_error
-    return Number(key, gap.value, gap.n, gap_interval(gap), null, gap.pvalue, details, error, gap.trusted)
+    return Number(
+        key, gap.value, gap.n, gap_interval(gap), null, gap.pvalue, details, error, gap.trusted
+    )
 
 
 def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
@@ -248,7 +292,9 @@ def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Populatio
     if rows.scores is not None:
         settings.tell("gaps")
         numbers, curves = gaps_of(rows, settings)
-        at = sorted({float(value) for value in settings.at if rows.s.min() <= value <= rows.s.max()})
+        at = sorted(
+            {float(value) for value in settings.at if rows.s.min() <= value <= rows.s.max()}
+        )
         contrasts = tuple(_contrast(rows, value, settings) for value in at)
         if np.ptp(rows.scores) > 0:
             numbers.append(_rank_gap(rows, settings))
@@ -269,16 +315,22 @@ def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
     curve = curves.get("decision_gdp")
     if curve is None or max(curve.mean[i] for i in curve.trusted) == 0:
         return []
-    means, low, high = (np.array(values)[curve.trusted] for values in (curve.mean, curve.low, curve.high))
+    means, low, high = (
+        np.array(values)[curve.trusted] for values in (curve.mean, curve.low, curve.high)
+    )
     ends = max(low.min(), 0.0) / high.max(), min(high.min() / max(low.max(), 1e-12), 1.0)
     interval = Interval(float(ends[0]), float(ends[1]), curve.confidence, "band")
-    return [Number("decision_ratio", float(means.min() / means.max()), round(sum(curve.rows)), interval)]
+    return [
+        Number("decision_ratio", float(means.min() / means.max()), round(sum(curve.rows)), interval)
+    ]
 
 
 def _rank_gap(rows: Rows, settings: Settings) -> Number:
     if rows.count > RANK_ROWS:
         rows = rows.keep(subsample(rows.count, RANK_ROWS, settings.generator(9)))
-    gap = rank_gap(rows.scores, rows.s, sample_weight=rows.weights, groups=rows.groups, **settings.options)
+    gap = rank_gap(
+        rows.scores, rows.s, sample_weight=rows.weights, groups=rows.groups, **settings.options
+    )
     return gap_number("rank_gap", gap)
 
 
@@ -286,7 +338,9 @@ def _explained(own: Rows, settings: Settings) -> Iterator[Number]:
     with contextlib.suppress(ValueError):  # constant or few among the independent rows
         share = correlation_ratio(own.scores, own.s, confidence=settings.confidence)
         interval = Interval(*share.interval, share.confidence, "normal approximation")
-        yield Number("correlation_ratio", share.value, share.n, interval, 0.0, trusted=share.trusted)
+        yield Number(
+            "correlation_ratio", share.value, share.n, interval, 0.0, trusted=share.trusted
+        )
 
 
 def dependence(own: Rows, settings: Settings, *, probed: bool) -> Iterator[Number]:
@@ -309,7 +363,10 @@ def unit_columns(z: np.ndarray, like: np.ndarray | None = None) -> np.ndarray:
 
 def audit_kernels(z: Tensor, s: Tensor) -> tuple[Gaussian, Kernel, str, str]:
     """Return Gaussians on z and s at the median distance, for several S one for each, and the rules of bandwidths."""
-    (kernel_z, rule_z), columns = default_gaussian(z, name="z"), [default_gaussian(column, name="s") for column in s.T]
+    (kernel_z, rule_z), columns = (
+        default_gaussian(z, name="z"),
+        [default_gaussian(column, name="s") for column in s.T],
+    )
     kernel_s = columns[0][0] if len(columns) == 1 else PerColumn(tuple(part for part, _ in columns))
     return kernel_z, kernel_s, rule_z, "; ".join(dict.fromkeys(rule for _, rule in columns))
 
@@ -352,9 +409,19 @@ def _separation(own: Rows, settings: Settings) -> Iterator[Number]:
     rows = own.keep(subsample(own.count, settings.max_rows, settings.generator(6)))
     options: dict[str, Any] = {"resamples": settings.resamples, "random_state": settings.seed}
     with contextlib.suppress(ValueError):  # constant scores, target or attribute
-        test = conditional_test(rows.scores, rows.s, rows.y, level=1 - settings.confidence, **options)
+        test = conditional_test(
+            rows.scores, rows.s, rows.y, level=1 - settings.confidence, **options
+        )
         details: dict[str, Setting] = {} if test.caution is None else {"caution": test.caution}
-        yield Number("separation", test.effect_size, test.n, None, test.effect_size_null, test.pvalue, details)
+        yield Number(
+            "separation",
+            test.effect_size,
+            test.n,
+            None,
+            test.effect_size_null,
+            test.pvalue,
+            details,
+        )
 
 
 def _contrast(rows: Rows, at: float, settings: Settings) -> Number:
@@ -363,7 +430,9 @@ def _contrast(rows: Rows, at: float, settings: Settings) -> Number:
     near = local_mean(rows.scores, rows.s, at, confidence=settings.confidence, **design)
     interval = Interval(*near.interval, near.confidence, "Student's t, or Clopper and Pearson")
     place: dict[str, Setting] = {"at": at, "start": near.start, "end": near.end}
-    return Number("contrast", near.value, near.rows, None if near.rows < SPARSE else interval, settings=place)
+    return Number(
+        "contrast", near.value, near.rows, None if near.rows < SPARSE else interval, settings=place
+    )
 
 
 def certificates(rows: Rows, settings: Settings) -> Iterator[CertificateRow]:
@@ -383,21 +452,41 @@ def certificates(rows: Rows, settings: Settings) -> Iterator[CertificateRow]:
     heads = {} if rows.scores is None else {"gap_of_these_scores": rows.scores[chosen]}
     for key, scores in (heads | {"gap_of_every_head": None}).items():
         rule = VarianceShare(SHARE)
-        gap = gdp_certificate(z, s, kernel_z=kernel_z, kernel_s=kernel_s, scores=scores, directions=rule)
+        gap = gdp_certificate(
+            z, s, kernel_z=kernel_z, kernel_s=kernel_s, scores=scores, directions=rule
+        )
         share = float(gap.directions.eigenvalues.sum()) / gap.directions.total
         # a centred Gram matrix has one eigenvalue less than there are distinct values
-        yield _bound(key, gap, *kernels, share=share, all_directions=len(np.unique(rows.s[chosen], axis=0)) - 1)
-    if len(rest) >= OTHER_ROWS:  # the bound needs scales and bandwidths from rows that it does not use
+        yield _bound(
+            key,
+            gap,
+            *kernels,
+            share=share,
+            all_directions=len(np.unique(rows.s[chosen], axis=0)) - 1,
+        )
+    if (
+        len(rest) >= OTHER_ROWS
+    ):  # the bound needs scales and bandwidths from rows that it does not use
         others = torch.from_numpy(unit_columns(rows.z[rest])), torch.from_numpy(rows.s[rest])
         with contextlib.suppress(ValueError):  # z or s is constant in the other rows
             fixed = audit_kernels(*others)[:2]
             scaled = unit_columns(rows.z[chosen], like=rows.z[rest])
-            yield _bound("population_hsic", held_out_bound(scaled, s, *fixed, delta=1 - settings.confidence), *fixed)
+            yield _bound(
+                "population_hsic",
+                held_out_bound(scaled, s, *fixed, delta=1 - settings.confidence),
+                *fixed,
+            )
 
 
-def _bound(key: str, certificate: Certificate, kernel_z: Gaussian, kernel_s: Any, **settings: float) -> CertificateRow:
+def _bound(
+    key: str, certificate: Certificate, kernel_z: Gaussian, kernel_s: Any, **settings: float
+) -> CertificateRow:
     """Return a certificate as plain values: roots, as all but the bound on HSIC are bounds on squares."""
-    details = {name: value for name, value in certificate.details.items() if isinstance(value, (int, float))}
+    details = {
+        name: value
+        for name, value in certificate.details.items()
+        if isinstance(value, (int, float))
+    }
     settings |= {"bandwidth_z": float(kernel_z.bandwidth), "bandwidth_s": float(kernel_s.bandwidth)}
     scaled = float if key == "population_hsic" else math.sqrt
     observed = details["hsic"] if certificate.bounded is None else certificate.bounded
@@ -411,11 +500,15 @@ def _bound(key: str, certificate: Certificate, kernel_z: Gaussian, kernel_s: Any
         confidence=certificate.confidence if certificate.confidence < 1 else None,
         trivial=scaled(certificate.trivial or 0.0) if certificate.vacuous else None,
         trivial_because=certificate.trivial_because,
-        settings={name: value for name, value in {**details, **settings}.items() if math.isfinite(value)},
+        settings={
+            name: value for name, value in {**details, **settings}.items() if math.isfinite(value)
+        },
     )
 
 
-def mean_and_error(x: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None) -> tuple[float, float, float]:
+def mean_and_error(
+    x: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None
+) -> tuple[float, float, float]:
     """Return the weighted mean, its standard error and the effective number of rows; rows of a group count together."""
     w = np.ones(len(x)) if weights is None else weights
     w = w / w.sum()
@@ -428,7 +521,10 @@ def mean_and_error(x: np.ndarray, weights: np.ndarray | None, groups: np.ndarray
 
 
 def base_rate(
-    x: np.ndarray, confidence: float, weights: np.ndarray | None = None, groups: np.ndarray | None = None
+    x: np.ndarray,
+    confidence: float,
+    weights: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
 ) -> Number:
     """Return the mean of a target or of scores; its interval is Student's, or Clopper and Pearson's for 0/1."""
     mean, error, effective = mean_and_error(x, weights, groups)
@@ -436,7 +532,9 @@ def base_rate(
     return rate_number(mean, error, effective, len(x), binary=binary, confidence=confidence)
 
 
-def rate_number(mean: float, error: float, effective: float, rows: int, *, binary: bool, confidence: float) -> Number:
+def rate_number(
+    mean: float, error: float, effective: float, rows: int, *, binary: bool, confidence: float
+) -> Number:
     """Return a mean with its interval."""
     tail = (1 - confidence) / 2
     reach = float(stats.t.ppf(1 - tail, max(effective - 1, 1))) * error
@@ -447,7 +545,9 @@ def rate_number(mean: float, error: float, effective: float, rows: int, *, binar
         count, method = mean * effective, "Clopper and Pearson"
         low = float(stats.beta.ppf(tail, count, effective - count + 1)) if mean > 0 else 0.0
         high = float(stats.beta.ppf(1 - tail, count + 1, effective - count)) if mean < 1 else 1.0
-    return Number("base_rate", mean, rows, Interval(low, high, confidence, method), standard_error=error)
+    return Number(
+        "base_rate", mean, rows, Interval(low, high, confidence, method), standard_error=error
+    )
 
 
 def qualities(
@@ -459,19 +559,28 @@ def qualities(
 ) -> Iterator[Quality]:
     """Yield how well scores predict y: of a 0/1 target what its kind of score allows, of another the squared error."""
 
-    def mean(key: str, values: np.ndarray, constant: float, rows: np.ndarray | slice = slice(None)) -> Quality:
+    def mean(
+        key: str, values: np.ndarray, constant: float, rows: np.ndarray | slice = slice(None)
+    ) -> Quality:
         parts = (None if part is None else part[rows] for part in (weights, groups))
         value, error, _ = mean_and_error(values[rows], *parts)
         return Quality(key, value, constant, error)
 
     rate = float(np.average(y, weights=weights))
     if not ((y == 0) | (y == 1)).all():
-        yield mean("squared_error", np.square(y - scores), float(np.average((y - rate) ** 2, weights=weights)))
+        yield mean(
+            "squared_error",
+            np.square(y - scores),
+            float(np.average((y - rate) ** 2, weights=weights)),
+        )
         yield mean("mean_error", y - scores, 0.0)
         return
     both, chances = 0 < rate < 1, bool(scores.min() >= 0 and scores.max() <= 1)
     if threshold is not None:
-        yes, usual = (scores >= threshold).astype(np.float64), float(rate > 0.5)  # the more frequent outcome
+        yes, usual = (
+            (scores >= threshold).astype(np.float64),
+            float(rate > 0.5),
+        )  # the more frequent outcome
         yield mean("accuracy", (yes == y).astype(np.float64), max(rate, 1 - rate))
         if both:
             yield mean("true_positive_rate", yes, usual, y == 1)
@@ -482,14 +591,20 @@ def qualities(
         yield Quality("auc", auc, 0.5, widened * mean_and_error(influence, weights, groups)[1])
     if chances:
         p = np.clip(scores, 1e-12, 1 - 1e-12)
-        yield mean("log_loss", -np.log(np.where(y == 1, p, 1 - p)), float(stats.entropy([rate, 1 - rate])))
+        yield mean(
+            "log_loss", -np.log(np.where(y == 1, p, 1 - p)), float(stats.entropy([rate, 1 - rate]))
+        )
         yield Quality("calibration_error", calibration_error(scores, y), 0.0)
         error = mean("mean_error", y - scores, 0.0)
         yield replace(error, standard_error=widened * (error.standard_error or 0.0))
 
 
 def changes(
-    was: np.ndarray, now: np.ndarray, y: np.ndarray, threshold: float, groups: np.ndarray | None = None
+    was: np.ndarray,
+    now: np.ndarray,
+    y: np.ndarray,
+    threshold: float,
+    groups: np.ndarray | None = None,
 ) -> Iterator[Quality]:
     """Yield by how much the accuracy and the AUC of other scores of the same rows differ, with standard errors."""
     right = [((scores >= threshold) == y).astype(np.float64) for scores in (was, now)]
@@ -507,7 +622,9 @@ def _widened(y: np.ndarray) -> float:
     It is uncertain itself then, and is read at levels for several comparisons.
     """
     rare = int(min(y.sum(), len(y) - y.sum()))
-    return float(stats.t.ppf(0.998, max(rare - 1, 1)) / stats.norm.ppf(0.998)) * math.sqrt(1 + 1 / max(rare, 1))
+    return float(stats.t.ppf(0.998, max(rare - 1, 1)) / stats.norm.ppf(0.998)) * math.sqrt(
+        1 + 1 / max(rare, 1)
+    )
 
 
 def _auc(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple[float, np.ndarray]:
@@ -519,7 +636,10 @@ def _auc(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple
         order = np.sort(sign * scores[y == other])
         cumulated = np.append(0, np.cumsum(w[y == other][np.argsort(sign * scores[y == other])]))
         at = sign * scores[y == own]
-        below = cumulated[np.searchsorted(order, at)] + cumulated[np.searchsorted(order, at, side="right")]
+        below = (
+            cumulated[np.searchsorted(order, at)]
+            + cumulated[np.searchsorted(order, at, side="right")]
+        )
         share = float(w[y == own].sum() / w.sum())
         influence[y == own] = (below / (2 * cumulated[-1]) - auc) / share
     return auc, influence

@@ -101,10 +101,14 @@ def _converted(hint: Any, value: Any) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         # several scalars, such as str | int | float | bool: the one that came
-        return _converted(next((kind for kind in arguments if type(value) is kind), arguments[0]), value)
+        return _converted(
+            next((kind for kind in arguments if type(value) is kind), arguments[0]), value
+        )
     if dataclasses.is_dataclass(hint):
         hints = typing.get_type_hints(hint)
-        return typing.cast(Any, hint)(**{name: _converted(hints[name], part) for name, part in value.items()})
+        return typing.cast(Any, hint)(
+            **{name: _converted(hints[name], part) for name, part in value.items()}
+        )
     if origin is tuple and type(value) is list:
         return tuple(_converted(arguments[0], item) for item in value)
     if origin is dict:
@@ -253,9 +257,19 @@ class Law:
         shares = np.cumsum(counts) / counts.sum()
         kept = np.arange(len(values))
         if len(values) > POINTS:
-            kept = np.unique(np.append(np.searchsorted(shares, np.linspace(0, 1, POINTS)[1:-1]), [0, len(values) - 1]))
+            kept = np.unique(
+                np.append(
+                    np.searchsorted(shares, np.linspace(0, 1, POINTS)[1:-1]), [0, len(values) - 1]
+                )
+            )
         mean = float(np.average(values, weights=counts))
-        return cls(tuple(values[kept].tolist()), tuple(shares[kept].tolist()), mean, rows, len(kept) == len(values))
+        return cls(
+            tuple(values[kept].tolist()),
+            tuple(shares[kept].tolist()),
+            mean,
+            rows,
+            len(kept) == len(values),
+        )
 
     def bounds(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the least and the largest share of rows that can lie at or below values."""
@@ -311,7 +325,9 @@ class Population:
     def __getitem__(self, key: str) -> Number:
         number = self.get(key)
         if number is None:
-            raise KeyError(f"{key} is not in this audit, which holds {', '.join(n.key for n in self.numbers)}.")
+            raise KeyError(
+                f"{key} is not in this audit, which holds {', '.join(n.key for n in self.numbers)}."
+            )
         return number
 
     def get(self, key: str) -> Number | None:
@@ -429,13 +445,29 @@ class LimitCheck:
         """
         below, above, interval = 0.0, 0.0, self.interval
         if self.key in RATIOS:
-            return "kept" if interval.low >= self.limit else "not kept" if interval.high < self.limit else "unclear"
-        if self.share is not None and self.reference is not None and self.reference.interval is not None:
+            return (
+                "kept"
+                if interval.low >= self.limit
+                else "not kept"
+                if interval.high < self.limit
+                else "unclear"
+            )
+        if (
+            self.share is not None
+            and self.reference is not None
+            and self.reference.interval is not None
+        ):
             around = self.reference.interval
-            below, above = (self.share * abs(end - self.reference.value) for end in (around.high, around.low))
+            below, above = (
+                self.share * abs(end - self.reference.value) for end in (around.high, around.low)
+            )
         if self.value + math.hypot(interval.high - self.value, above) <= self.limit:
             return "kept"
-        return "not kept" if self.value - math.hypot(self.value - interval.low, below) > self.limit else "unclear"
+        return (
+            "not kept"
+            if self.value - math.hypot(self.value - interval.low, below) > self.limit
+            else "unclear"
+        )
 
 
 @dataclass(frozen=True)
@@ -511,7 +543,10 @@ class Context:
 
     def stamped(self, **files: Path | None) -> Context:
         """Return the context with the present time, the installed versions, and the fingerprint of each file."""
-        versions = [f"Python {platform.python_version()}", *(f"{name} {metadata.version(name)}" for name in PACKAGES)]
+        versions = [
+            f"Python {platform.python_version()}",
+            *(f"{name} {metadata.version(name)}" for name in PACKAGES),
+        ]
         made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M, universal time")
         prints = {name: _sha256(path) for name, path in files.items() if path is not None}
         return replace(self, origin={"made": made, "software": ", ".join(versions)} | prints)
@@ -562,12 +597,17 @@ class Audit(Document):
         for attribute in self.attributes:
             if attribute.name == name:
                 return attribute
-        raise KeyError(f"{name!r} was not audited; this audit holds {', '.join(a.name for a in self.attributes)}.")
+        raise KeyError(
+            f"{name!r} was not audited; this audit holds {', '.join(a.name for a in self.attributes)}."
+        )
 
     def __repr__(self) -> str:
         """Return the gaps alone; :func:`frhsic.report.text` has the findings."""
         gaps = {attribute.name: attribute.all_rows.get("gdp") for attribute in self.attributes}
-        shown = ", ".join(name if gap is None else f"{name}: gdp={figure(gap.value)}" for name, gap in gaps.items())
+        shown = ", ".join(
+            name if gap is None else f"{name}: gdp={figure(gap.value)}"
+            for name, gap in gaps.items()
+        )
         return f"<Audit of {self.subject.name!r} on {self.rows.used:,} rows, {shown}>"
 
 
@@ -591,7 +631,9 @@ class Limit:
     @classmethod
     def parse(cls, text: str) -> Limit:
         """Return the limit that a text states; raise if no audit could check it."""
-        parts = re.fullmatch(r"\s*([\w.]+)\s*(?:<=|>=|=)\s*([-+.\deE]+)\s*(%?)\s*(?:of (.+?))?\s*", text)
+        parts = re.fullmatch(
+            r"\s*([\w.]+)\s*(?:<=|>=|=)\s*([-+.\deE]+)\s*(%?)\s*(?:of (.+?))?\s*", text
+        )
         try:
             name, number, percent, base = parts.groups() if parts else ("", "", "", "")
             value = float(number)
@@ -603,16 +645,29 @@ class Limit:
         favoured = first == FAVOURABLE
         key = (rest or "gdp") if favoured else name
         if key not in LIMITED:
-            names = [*LIMITED, FAVOURABLE, *(limit_name(each, "favourable") for each in LIMITED[1:])]
-            raise ValueError(f"a limit names {name!r}, which has no interval to decide.{did_you_mean(name, names)}")
+            names = [
+                *LIMITED,
+                FAVOURABLE,
+                *(limit_name(each, "favourable") for each in LIMITED[1:]),
+            ]
+            raise ValueError(
+                f"a limit names {name!r}, which has no interval to decide.{did_you_mean(name, names)}"
+            )
         if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"the limit of {name} is {stated(value)}; pass a number above 0, such as 0.05.")
+            raise ValueError(
+                f"the limit of {name} is {stated(value)}; pass a number above 0, such as 0.05."
+            )
         if (percent or base) and not (percent and base in BASES and key == "gdp"):
             raise ValueError(
                 f"the limit is {text!r}. Only gdp and eo can be a share, which is a percentage and says of what: "
                 "gdp=10% of base rate, or gdp=10% of gap (of an earlier audit). As a number, 10 % is 0.1."
             )
-        return cls(key, round(value / 100, 15) if percent else value, "favourable" if favoured else "all", base or "")
+        return cls(
+            key,
+            round(value / 100, 15) if percent else value,
+            "favourable" if favoured else "all",
+            base or "",
+        )
 
 
 def limit_name(key: str, among: str) -> str:
@@ -647,9 +702,13 @@ def largest_value(key: str, subject: Subject) -> float:
     return 0.5 if key in (*GAPS, "rank_gap") else 1.0
 
 
-def checked(audit: Audit, limits: Sequence[Limit], earlier: Audit | None = None) -> tuple[LimitCheck, ...]:
+def checked(
+    audit: Audit, limits: Sequence[Limit], earlier: Audit | None = None
+) -> tuple[LimitCheck, ...]:
     """Return whether each attribute keeps each limit; shares are of the numbers of an earlier audit if there is one."""
-    return tuple(_checked(audit, limit, name.name, earlier) for limit in limits for name in audit.attributes)
+    return tuple(
+        _checked(audit, limit, name.name, earlier) for limit in limits for name in audit.attributes
+    )
 
 
 def _checked(audit: Audit, limit: Limit, attribute: str, earlier: Audit | None) -> LimitCheck:
@@ -666,10 +725,17 @@ def _checked(audit: Audit, limit: Limit, attribute: str, earlier: Audit | None) 
         reference = (earlier or audit).subject.base_rate
         missing = "it is a share of the base rate, which is not above 0 here; pass a number"
     elif limit.base == "gap":
-        reference, missing = number_of(earlier), "it is a share of the gap of an earlier audit, and there is none"
+        reference, missing = (
+            number_of(earlier),
+            "it is a share of the gap of an earlier audit, and there is none",
+        )
     if number is None or number.interval is None:
         missing = "it was not computed, or too few rows have the favourable outcome"
-    if number is None or number.interval is None or (limit.base and (reference is None or reference.value <= 0)):
+    if (
+        number is None
+        or number.interval is None
+        or (limit.base and (reference is None or reference.value <= 0))
+    ):
         raise ValueError(f"the limit of {name} cannot be checked for {attribute}: {missing}.")
     most = largest_value(limit.key, audit.subject)
     if not limit.base and limit.value >= most:
@@ -681,7 +747,17 @@ def _checked(audit: Audit, limit: Limit, attribute: str, earlier: Audit | None) 
     value = limit.value if reference is None else limit.value * reference.value
     share = limit.value if limit.base else None
     interval = number.interval
-    return LimitCheck(attribute, limit.key, limit.among, value, number.value, interval, share, limit.base, reference)
+    return LimitCheck(
+        attribute,
+        limit.key,
+        limit.among,
+        value,
+        number.value,
+        interval,
+        share,
+        limit.base,
+        reference,
+    )
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
@@ -738,10 +814,14 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Drift, ...]:
     if not shared:
         names = ", ".join(a.name for a in earlier.attributes)
         raise ValueError(f"the earlier audit is of {names}, and none of these is audited now.")
-    same = audit.subject.law == earlier.subject.law and all(audit[name].law == earlier[name].law for name in shared)
+    same = audit.subject.law == earlier.subject.law and all(
+        audit[name].law == earlier[name].law for name in shared
+    )
     files = [one.context.origin.get("data") for one in (audit, earlier)]
     if same or (files[0] is not None and files[0] == files[1]):
-        raise ValueError("both audits are of the same rows; an earlier audit is of other rows, such as last month's.")
+        raise ValueError(
+            "both audits are of the same rows; an earlier audit is of other rows, such as last month's."
+        )
     changes = list(_changes(audit, earlier, shared))
     adjusted = holm([change.pvalue for change in changes])
     return tuple(replace(change, pvalue=pvalue) for change, pvalue in zip(changes, adjusted))
@@ -749,7 +829,9 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Drift, ...]:
 
 def since(audit: Audit, earlier: Audit, limit: Limits = ()) -> Audit:
     """Return an audit with what changed since an earlier one, and with limits that are shares of its numbers."""
-    return replace(audit, drift=drift(audit, earlier), limits=checked(audit, limits_of(limit), earlier))
+    return replace(
+        audit, drift=drift(audit, earlier), limits=checked(audit, limits_of(limit), earlier)
+    )
 
 
 def _changes(audit: Audit, earlier: Audit, shared: list[str]) -> Iterator[Drift]:
@@ -767,7 +849,10 @@ def _changes(audit: Audit, earlier: Audit, shared: list[str]) -> Iterator[Drift]
     before = {one.key: one for one in earlier.quality}
     for now in audit.quality:
         if now.key in WATCHED and now.key in before:
-            pair = [Number(x.key, x.value, 0, standard_error=x.standard_error) for x in (before[now.key], now)]
+            pair = [
+                Number(x.key, x.value, 0, standard_error=x.standard_error)
+                for x in (before[now.key], now)
+            ]
             yield _difference(now.key, "", pair[0], pair[1], level)
 
 
@@ -790,7 +875,10 @@ def _reaches(number: Number) -> tuple[float, float]:
     if number.interval is None:
         return error, error
     z = float(norm.ppf((1 + number.interval.confidence) / 2))
-    below, above = (number.value - number.interval.low) / z, (number.interval.high - number.value) / z
+    below, above = (
+        (number.value - number.interval.low) / z,
+        (number.interval.high - number.value) / z,
+    )
     return max(error, below), max(error, above)
 
 

@@ -135,7 +135,9 @@ def audit(
     """
     settings, limits = settings or Settings(), limits_of(limit)
     if y is None and any(one.among == "favourable" for one in limits):
-        raise ValueError("a limit of eo is about the rows with the favourable outcome; pass the target y as well.")
+        raise ValueError(
+            "a limit of eo is about the rows with the favourable outcome; pass the target y as well."
+        )
     names = {"positive": positive, "favourable": favourable}
     inputs = Inputs.of(z, s, y, scores, **names, weights=sample_weight, groups=groups)
     return finished(audited(inputs, threshold, settings, context or Context()), limits)
@@ -158,18 +160,23 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
         score_name=None if f is None else score_name,
         target=target,
         confidence=settings.confidence,
-        base_rate=None if rated is None else base_rate(rated, settings.confidence, rows.weights, rows.groups),
+        base_rate=None
+        if rated is None
+        else base_rate(rated, settings.confidence, rows.weights, rows.groups),
         span=None if f is None else (float(f.min()), float(f.max())),
         law=None if f is None else rows.law(f),
     )
     subject = with_threshold(subject, threshold)
     rows, several = replace(rows, scores=f, threshold=subject.threshold), len(names) > 1
     attributes = [
-        _attribute(rows.along(i), name, settings.about(name) if several else settings) for i, name in enumerate(names)
+        _attribute(rows.along(i), name, settings.about(name) if several else settings)
+        for i, name in enumerate(names)
     ]
     own, joint = rows.independent(settings.generator(8)), None
     if several:
-        joint = Population(rows.count, tuple(dependence(own, settings.about("all together"), probed=False)))
+        joint = Population(
+            rows.count, tuple(dependence(own, settings.about("all together"), probed=False))
+        )
     groups: tuple[GroupAudit, ...] = ()
     quality: tuple[Quality, ...] = ()
     if f is not None:
@@ -191,7 +198,9 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
         joint=joint,
         groups=groups,
         quality=quality,
-        settings={name: value for name, value in vars(settings).items() if name not in ("at", "watch")},
+        settings={
+            name: value for name, value in vars(settings).items() if name not in ("at", "watch")
+        },
         context=replace(
             context,
             title=context.title or f"{capitalized(name)} against {' and '.join(names)}",
@@ -205,7 +214,10 @@ def finished(audit: Audit, limits: Sequence[Limit]) -> Audit:
     """Return an audit with p-values adjusted for the number of attributes, and with its limits checked."""
     every = _adjusted([one.all_rows for one in audit.attributes])
     favoured = _adjusted([one.positives for one in audit.attributes])
-    attributes = [replace(one, all_rows=a, positives=b) for one, a, b in zip(audit.attributes, every, favoured)]
+    attributes = [
+        replace(one, all_rows=a, positives=b)
+        for one, a, b in zip(audit.attributes, every, favoured)
+    ]
     audit = replace(audit, attributes=tuple(attributes))
     return replace(audit, limits=checked(audit, limits))
 
@@ -219,7 +231,11 @@ def _adjusted(populations: Sequence[Population | None]) -> list[Any]:
                 tested.setdefault(number.key, {})[i] = number.pvalue
     adjusted = {key: dict(zip(each, holm([*each.values()]))) for key, each in tested.items()}
     return [
-        one and replace(one, numbers=tuple(replace(n, pvalue=adjusted.get(n.key, {}).get(i)) for n in one.numbers))
+        one
+        and replace(
+            one,
+            numbers=tuple(replace(n, pvalue=adjusted.get(n.key, {}).get(i)) for n in one.numbers),
+        )
         for i, one in enumerate(populations)
     ]
 
@@ -237,18 +253,24 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
     return replace(subject, threshold=float(threshold), threshold_stated=True)
 
 
-def _group(rows: Rows, name: str, labels: np.ndarray, attributes: Sequence[str], settings: Settings) -> GroupAudit:
+def _group(
+    rows: Rows, name: str, labels: np.ndarray, attributes: Sequence[str], settings: Settings
+) -> GroupAudit:
     """Return the mean scores of unordered groups, and the gap along each attribute within each."""
     distinct, counts = np.unique(labels, return_counts=True)
     labels = np.where(np.isin(labels, distinct[counts >= SPARSE]), labels, "others")
     levels, codes = np.unique(labels, return_inverse=True)
     bare = replace(rows, y=None, threshold=None)
     settings.tell("groups")
-    between = between_levels(replace(bare, s=codes[:, None].astype(np.float64)), len(levels), settings)
+    between = between_levels(
+        replace(bare, s=codes[:, None].astype(np.float64)), len(levels), settings
+    )
     parts = [bare.keep(codes == i) for i in range(len(levels))]
     gaps = []
     for part in (part.along(i) for i in range(len(attributes)) for part in parts):
-        numbers, curves = gaps_of(part, settings) if part.count >= LEAST_ROWS and np.ptp(part.s) > 0 else ([], {})
+        numbers, curves = (
+            gaps_of(part, settings) if part.count >= LEAST_ROWS and np.ptp(part.s) > 0 else ([], {})
+        )
         gaps.append(Population(part.count, tuple(numbers[:1]), curves))
     within = iter(_adjusted(gaps))
     each = {s: tuple(next(within) for _ in parts) for s in attributes}
@@ -258,7 +280,9 @@ def _group(rows: Rows, name: str, labels: np.ndarray, attributes: Sequence[str],
 def _attribute(rows: Rows, name: str, settings: Settings) -> AttributeAudit:
     values = rows.s[:, 0]
     whole = np.array_equal(values, np.round(values))
-    counts, edges = np.histogram(values, bins=histogram_edges(float(values.min()), float(values.max()), whole))
+    counts, edges = np.histogram(
+        values, bins=histogram_edges(float(values.min()), float(values.max()), whole)
+    )
     return AttributeAudit(
         name=name,
         histogram=Histogram(tuple(edges.tolist()), tuple(counts.tolist())),
@@ -282,8 +306,13 @@ def _require_inside(at: Sequence[float], names: Sequence[str], attributes: np.nd
     ranges = [(float(column.min()), float(column.max())) for column in attributes.T]
     for value in at:
         if not any(low <= value <= high for low, high in ranges):
-            spans = [f"{name} runs from {plain(low)} to {plain(high)}" for name, (low, high) in zip(names, ranges)]
-            raise ValueError(f"at={plain(value)} lies outside the data: {'; '.join(spans)}. Pass a value inside.")
+            spans = [
+                f"{name} runs from {plain(low)} to {plain(high)}"
+                for name, (low, high) in zip(names, ranges)
+            ]
+            raise ValueError(
+                f"at={plain(value)} lies outside the data: {'; '.join(spans)}. Pass a value inside."
+            )
 
 
 def histogram_edges(low: float, high: float, whole: bool) -> np.ndarray:
@@ -312,18 +341,31 @@ class Inputs:
 
     @classmethod
     def of(
-        cls, z: Any, s: Any, y: Any, scores: Any, *, positive: object, favourable: object, weights: Any, groups: Any
+        cls,
+        z: Any,
+        s: Any,
+        y: Any,
+        scores: Any,
+        *,
+        positive: object,
+        favourable: object,
+        weights: Any,
+        groups: Any,
     ) -> Inputs:
         """Check all that an audit is given, and leave out the rows that lack an attribute."""
         rest = (y, "y"), (scores, "scores"), (weights, "sample_weight"), (groups, "groups")
         _arrays.require_same_rows((z, "scores"), (s, "sensitive_features"), *rest)
-        words = "representation" if len(getattr(z, "shape", ())) == 2 and z.shape[1] != 1 else "scores"
+        words = (
+            "representation" if len(getattr(z, "shape", ())) == 2 and z.shape[1] != 1 else "scores"
+        )
         values = _arrays.to_numpy(_arrays.matrix(z, words)).astype(np.float64)
         if scores is None:
             values = _one_score(values)
         name = _arrays.array_name(z, "score" if values.shape[1] == 1 else "z")
         unordered = _unordered(s)
-        sensitive = read_sensitive(s.drop(columns=[*unordered]) if unordered else s, default="s", allow_missing=True)
+        sensitive = read_sensitive(
+            s.drop(columns=[*unordered]) if unordered else s, default="s", allow_missing=True
+        )
         n = len(values)
         for column, argument in ((sensitive.values, "sensitive_features"), *rest):
             if column is not None and len(column) != n:
@@ -331,7 +373,9 @@ class Inputs:
                     f"lengths differ: {words} has {n} rows, {argument} has {len(column)}. Pass one row of each per "
                     "observation, in the same order."
                 )
-        codes, favoured, target = (None, None, None) if y is None else outcome(y, positive, favourable)
+        codes, favoured, target = (
+            (None, None, None) if y is None else outcome(y, positive, favourable)
+        )
         rows = Rows(
             values,
             sensitive.values,
@@ -344,7 +388,9 @@ class Inputs:
         known = ~np.isnan(sensitive.values).any(axis=1)
         rows = rows.keep(known)
         spans = {
-            attribute: float(np.ptp(column)) for attribute, column in zip(sensitive.names, rows.s.T) if len(column)
+            attribute: float(np.ptp(column))
+            for attribute, column in zip(sensitive.names, rows.s.T)
+            if len(column)
         }
         require_enough(rows.count, n, spans, sensitive.names)
         return cls(
@@ -359,7 +405,9 @@ class Inputs:
         )
 
 
-def require_enough(rows: int, given: int, spans: Mapping[str, float], columns: Sequence[str]) -> None:
+def require_enough(
+    rows: int, given: int, spans: Mapping[str, float], columns: Sequence[str]
+) -> None:
     """Raise if too few rows have a value in all columns, or if the range of an attribute has no width."""
     if rows < LEAST_ROWS:
         have = f"{rows} of {given} have a value in each of {', '.join(columns)}"
@@ -369,7 +417,9 @@ def require_enough(rows: int, given: int, spans: Mapping[str, float], columns: S
             raise ValueError(f"{name} is constant in all {rows} rows, so nothing can depend on it.")
 
 
-def named_target(name: str, positive: object, favourable: object, y: np.ndarray, favoured: np.ndarray) -> Target:
+def named_target(
+    name: str, positive: object, favourable: object, y: np.ndarray, favoured: np.ndarray
+) -> Target:
     """Return the names of a target and of its values."""
     named = None if positive is None else label(positive)
     if favourable is None:
@@ -377,19 +427,29 @@ def named_target(name: str, positive: object, favourable: object, y: np.ndarray,
     return Target(name, named, label(favourable), bool(y[favoured].mean() > y.mean()))
 
 
-def outcome(y: Any, positive: object, favourable: object) -> tuple[np.ndarray, np.ndarray | None, Target]:
+def outcome(
+    y: Any, positive: object, favourable: object
+) -> tuple[np.ndarray, np.ndarray | None, Target]:
     """Return a target as numbers, its favoured rows, or None if it does not say which these are, and its names."""
     name, column = _arrays.array_name(y, "y"), _column(y, "y")
     if positive is not None:
         codes = _rows_with(column, positive, name, "positive").astype(np.float64)
     elif column.dtype == object or isinstance(column.dtype, (pd.CategoricalDtype, pd.StringDtype)):
         shown = ", ".join(repr(value) for value in column.unique()[:3])
-        raise TypeError(f"y holds text ({shown}); pass positive=VALUE to say which value counts as 1.")
+        raise TypeError(
+            f"y holds text ({shown}); pass positive=VALUE to say which value counts as 1."
+        )
     else:
         codes = _numbers(y, "y")
-    favoured = codes == 1 if favourable is None else _rows_with(column, favourable, name, "favourable")
+    favoured = (
+        codes == 1 if favourable is None else _rows_with(column, favourable, name, "favourable")
+    )
     known = favourable is not None or set(np.unique(codes)) <= {0.0, 1.0}
-    return codes, favoured if known else None, named_target(name, positive, favourable, codes, favoured)
+    return (
+        codes,
+        favoured if known else None,
+        named_target(name, positive, favourable, codes, favoured),
+    )
 
 
 def _unordered(s: Any) -> dict[str, np.ndarray]:
@@ -402,7 +462,9 @@ def _unordered(s: Any) -> dict[str, np.ndarray]:
             attribute(s[name], str(name))
         except (TypeError, ValueError):
             if s[name].nunique() <= MOST_LEVELS:
-                groups[str(name)] = s[name].map(label, na_action="ignore").fillna("not stated").to_numpy(dtype=str)
+                groups[str(name)] = (
+                    s[name].map(label, na_action="ignore").fillna("not stated").to_numpy(dtype=str)
+                )
     return groups if len(groups) < s.shape[1] else {}
 
 
@@ -458,7 +520,9 @@ def _weights(weights: Any) -> np.ndarray:
     values, words = _numbers(weights, "sample_weight"), _named(weights, "sample_weight")
     if values.min() < 0:
         row = row_number(_column(weights, "sample_weight"), int((values < 0).argmax()))
-        raise ValueError(f"{words} is {plain(values[values < 0][0])} in row {row}; pass weights of zero or more.")
+        raise ValueError(
+            f"{words} is {plain(values[values < 0][0])} in row {row}; pass weights of zero or more."
+        )
     if values.max() == 0:
         raise ValueError(f"{words} is 0 in all {len(values):,} rows; no row would count.")
     return values

@@ -46,13 +46,18 @@ class Commands(TyperGroup):
         except KeyboardInterrupt as interrupt:
             said, code = str(interrupt) or "interrupted.", INTERRUPTED
         except Exception as error:
-            if isinstance(error, typer.Abort) or hasattr(error, "exit_code"):  # typer's own, with a code of its own
+            if isinstance(error, typer.Abort) or hasattr(
+                error, "exit_code"
+            ):  # typer's own, with a code of its own
                 raise
             if os.environ.get("FRHSIC_TRACEBACK"):
                 traceback.print_exc()
             text = " ".join(str(error).split())
             expected = isinstance(error, (ValueError, TypeError, OSError)) and text
-            said, code = printable(text if expected else f"{type(error).__name__}: {text}", LONGEST), BAD_INPUT
+            said, code = (
+                printable(text if expected else f"{type(error).__name__}: {text}", LONGEST),
+                BAD_INPUT,
+            )
             if _received:  # other libraries turn an interrupt into errors of their own
                 said, code = "interrupted.", 128 + _received[-1]
         command = " ".join(filter(None, ("frhsic", ctx.invoked_subcommand)))
@@ -91,7 +96,9 @@ def console(*, stderr: bool = False) -> Console:
 
         def render(self, *arguments: Any, **named: Any) -> Iterable[Segment]:
             for segment in super().render(*arguments, **named):
-                yield segment if segment.control else Segment(printable(segment.text), segment.style)
+                yield (
+                    segment if segment.control else Segment(printable(segment.text), segment.style)
+                )
 
     console = Printable(stderr=stderr)
     if not console.is_terminal:
@@ -100,7 +107,10 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def show(
-    tables: Iterable[RenderableType], notes: Sequence[str], files: Mapping[str, Path], findings: Sequence[str] = ()
+    tables: Iterable[RenderableType],
+    notes: Sequence[str],
+    files: Mapping[str, Path],
+    findings: Sequence[str] = (),
 ) -> None:
     """Print tables, notes and where files were written on a terminal.
 
@@ -178,7 +188,10 @@ def exit_above(lines: Sequence[str]) -> None:
 # Options
 
 Positive = Annotated[
-    str | None, Option(help="Value of the target that counts as 1; any other is 0. Needed for text but yes and no.")
+    str | None,
+    Option(
+        help="Value of the target that counts as 1; any other is 0. Needed for text but yes and no."
+    ),
 ]
 Favourable = Annotated[
     str | None,
@@ -203,10 +216,18 @@ class Columns:
     """A table to train on, and which of its columns are what."""
 
     table: Annotated[
-        Path, Argument(help="CSV, TSV, Parquet or Arrow. Rows that lack the target are dropped and counted.")
+        Path,
+        Argument(
+            help="CSV, TSV, Parquet or Arrow. Rows that lack the target are dropped and counted."
+        ),
     ]
     target: Annotated[
-        str, Option("--target", "-t", help="Column to predict. Two values are classes, other numbers a regression.")
+        str,
+        Option(
+            "--target",
+            "-t",
+            help="Column to predict. Two values are classes, other numbers a regression.",
+        ),
     ]
     sensitive: Annotated[
         list[str],
@@ -220,11 +241,15 @@ class Columns:
     positive: Positive = None
     features: Annotated[
         list[str] | None,
-        Option(help='Columns to predict from, as names or a pattern such as "x_*"; all others if not given.'),
+        Option(
+            help='Columns to predict from, as names or a pattern such as "x_*"; all others if not given.'
+        ),
     ] = None
     drop: Annotated[
         list[str] | None,
-        Option(help="Columns to leave out; may be repeated. Identifiers are left out unless --features names them."),
+        Option(
+            help="Columns to leave out; may be repeated. Identifiers are left out unless --features names them."
+        ),
     ] = None
     favourable: Favourable = None
     order: Annotated[
@@ -236,7 +261,8 @@ class Columns:
         ),
     ] = None
     groups: Annotated[
-        str | None, Option(help="Column of groups, such as persons: no group is split between the parts.")
+        str | None,
+        Option(help="Column of groups, such as persons: no group is split between the parts."),
     ] = None
 
 
@@ -245,11 +271,20 @@ class Reading:
     """How a text file is written."""
 
     separator: Annotated[
-        str | None, Option("--delimiter", help="Character between the fields of a text file; found out if it is clear.")
+        str | None,
+        Option(
+            "--delimiter",
+            help="Character between the fields of a text file; found out if it is clear.",
+        ),
     ] = None
-    decimal: Annotated[str | None, Option(help="Decimal sign of a text file, . or ,; found out if it is clear.")] = None
+    decimal: Annotated[
+        str | None, Option(help="Decimal sign of a text file, . or ,; found out if it is clear.")
+    ] = None
     encoding: Annotated[
-        str | None, Option(help="Encoding of a text file; UTF-8, or Windows-1252 where it is not, if not given.")
+        str | None,
+        Option(
+            help="Encoding of a text file; UTF-8, or Windows-1252 where it is not, if not given."
+        ),
     ] = None
 
 
@@ -258,14 +293,18 @@ class Stated:
     """What people state for the first page of a report."""
 
     threshold: Annotated[
-        float | None, Option(help="Score from which on the decision is yes; 0.5 for scores between 0 and 1.")
+        float | None,
+        Option(help="Score from which on the decision is yes; 0.5 for scores between 0 and 1."),
     ] = None
-    decision: Annotated[str, Option(help="What is decided, such as 'whether a loan is granted'.")] = ""
+    decision: Annotated[
+        str, Option(help="What is decided, such as 'whether a loan is granted'.")
+    ] = ""
     people: Annotated[str, Option(help="About whom, such as applicants.")] = ""
     period: Annotated[str, Option(help="Period of the data, such as 'January to June 2025'.")] = ""
     author: Annotated[str, Option(help="Who made the report.")] = ""
     pdf: Annotated[
-        Path | None, Option(help="Where the report goes as PDF; needs Chromium, Chrome or Edge on the PATH.")
+        Path | None,
+        Option(help="Where the report goes as PDF; needs Chromium, Chrome or Edge on the PATH."),
     ] = None
 
     @property
@@ -282,7 +321,9 @@ class Stated:
         """Return who decides what about whom, with the present time and the fingerprints of the files."""
         from frhsic.auditing import Context
 
-        context = Context(decision=self.decision, people=self.people, period=self.period, author=self.author)
+        context = Context(
+            decision=self.decision, people=self.people, period=self.period, author=self.author
+        )
         return context.stamped(data=data, model=model)
 
 
@@ -298,8 +339,12 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     , 2.0
     """
     parameters = inspect.signature(command, eval_str=True).parameters.values()
-    groups: dict[str, Any] = {one.name: one.annotation for one in parameters if is_dataclass(one.annotation)}
-    fields = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
+    groups: dict[str, Any] = {
+        one.name: one.annotation for one in parameters if is_dataclass(one.annotation)
+    }
+    fields = {
+        name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()
+    }
 
     @functools.wraps(command)
     def call(**values: Any) -> None:
@@ -307,6 +352,8 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
             values[name] = group(**{field: values.pop(field) for field in fields[name]})
         command(**values)
 
-    options = [one for each in parameters for one in fields.get(each.name, {each.name: each}).values()]
+    options = [
+        one for each in parameters for one in fields.get(each.name, {each.name: each}).values()
+    ]
     call.__signature__ = inspect.Signature([one.replace(kind=one.KEYWORD_ONLY) for one in options])  # type: ignore[attr-defined]  # typer reads it
     return call

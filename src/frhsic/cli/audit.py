@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 class _Options:
     """What is audited, and how."""
 
-    table: Annotated[Path, Argument(help="CSV, TSV, Parquet or Arrow. Only the columns that are named are read.")]
+    table: Annotated[
+        Path, Argument(help="CSV, TSV, Parquet or Arrow. Only the columns that are named are read.")
+    ]
     sensitive: Annotated[
         list[str],
         Option(
@@ -41,15 +43,22 @@ class _Options:
             "which the gap along the attribute is measured too.",
         ),
     ]
-    score: Annotated[str | None, Option(help="Column of scores: probabilities, logits, predictions, decisions.")] = None
+    score: Annotated[
+        str | None, Option(help="Column of scores: probabilities, logits, predictions, decisions.")
+    ] = None
     embedding: Annotated[
         list[str] | None,
-        Option(help='Columns of a representation, as names or a pattern such as "z_*"; may be repeated.'),
+        Option(
+            help='Columns of a representation, as names or a pattern such as "z_*"; may be repeated.'
+        ),
     ] = None
     model: Annotated[
-        Path | None, Option(help="A saved model; it is applied to the table, and its scores and Z are audited.")
+        Path | None,
+        Option(help="A saved model; it is applied to the table, and its scores and Z are audited."),
     ] = None
-    target: Annotated[str | None, Option("--target", "-t", help="Column of the target, for equal opportunity.")] = None
+    target: Annotated[
+        str | None, Option("--target", "-t", help="Column of the target, for equal opportunity.")
+    ] = None
     positive: _terminal.Positive = None
     favourable: _terminal.Favourable = None
     groups: Annotated[
@@ -60,7 +69,8 @@ class _Options:
         ),
     ] = None
     row_weights: Annotated[
-        str | None, Option(help="Column of weights of rows, zero or more, for the gap and its curve.")
+        str | None,
+        Option(help="Column of weights of rows, zero or more, for the gap and its curve."),
     ] = None
     limit: Annotated[
         list[str] | None,
@@ -71,17 +81,22 @@ class _Options:
         ),
     ] = None
     at: Annotated[
-        list[float] | None, Option(help="Value of the attribute at which to contrast, such as 30; may be repeated.")
+        list[float] | None,
+        Option(help="Value of the attribute at which to contrast, such as 30; may be repeated."),
     ] = None
     out: Annotated[
-        Path | None, Option("--out", "-o", help=f"Where the report goes; {DEFAULT_REPORT} if not given.")
+        Path | None,
+        Option("--out", "-o", help=f"Where the report goes; {DEFAULT_REPORT} if not given."),
     ] = None
     as_json: Annotated[
-        bool, Option("--json", help="Print the audit as JSON; a report is then written only with --out.")
+        bool,
+        Option("--json", help="Print the audit as JSON; a report is then written only with --out."),
     ] = False
     against: Annotated[
         Path | None,
-        Option(help="JSON of an earlier audit, written by --json: the report says what has changed since."),
+        Option(
+            help="JSON of an earlier audit, written by --json: the report says what has changed since."
+        ),
     ] = None
     title: _terminal.Title = None
     max_rows: _terminal.MaxRows = 2000
@@ -140,12 +155,16 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
     """
     from frhsic.report import words
 
-    page = {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_REPORT}
+    page = (
+        {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_REPORT}
+    )
     files = page | stated.files
     earlier = _checked(options, files)
     with _terminal.progress() as watch, _terminal.one_thread():
         run = _audited if options.scheduler is None else _scheduled
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # the remarks say the same
+        with warnings.catch_warnings(
+            action="ignore", category=UserWarning
+        ):  # the remarks say the same
             result, drivers = run(options, reading, stated, watch)
         if earlier is not None:
             from frhsic.auditing import since
@@ -163,7 +182,10 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
         typer.echo(result.to_json(indent=1))
     else:
         changes = _changes(result, options.against)
-        findings = [*(words.findings(result, attribute)[0] for attribute in result.attributes), *changes]
+        findings = [
+            *(words.findings(result, attribute)[0] for attribute in result.attributes),
+            *changes,
+        ]
         _terminal.show(_tables(result, changes), words.warnings(result), files, findings)
     _terminal.exit_above(words.alarms(result))
 
@@ -176,7 +198,9 @@ def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
     if options.score is None and not options.embedding and options.model is None:
         raise ValueError("say what to audit: --score COLUMN, --embedding PATTERN or --model FILE.")
     if options.model is not None and (options.score is not None or options.embedding):
-        raise ValueError("--model brings its own scores and representation; leave --score and --embedding out.")
+        raise ValueError(
+            "--model brings its own scores and representation; leave --score and --embedding out."
+        )
     for name in ("positive", "favourable"):
         if getattr(options, name) is not None and options.target is None:
             raise ValueError(f"--{name} names a value of the target; pass --target too.")
@@ -189,7 +213,9 @@ def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
     try:
         return Audit.from_json(options.against.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"--against {str(options.against)!r} is not an audit that can be read: {error}") from None
+        raise ValueError(
+            f"--against {str(options.against)!r} is not an audit that can be read: {error}"
+        ) from None
 
 
 def _parts(options: _Options, names: Sequence[str], table: str) -> list[str]:
@@ -200,7 +226,9 @@ def _parts(options: _Options, names: Sequence[str], table: str) -> list[str]:
     matches = chain(*(expand(pattern, names, table) for pattern in options.embedding or ()))
     parts = [name for name in dict.fromkeys(matches) if name not in taken]
     if options.embedding and not parts:
-        raise ValueError("--embedding matches only columns that have another role; nothing is left to audit.")
+        raise ValueError(
+            "--embedding matches only columns that have another role; nothing is left to audit."
+        )
     return parts
 
 
@@ -211,8 +239,16 @@ def _shared(options: _Options, stated: _terminal.Stated, watch: Watch) -> dict[s
     return {
         "positive": options.positive,
         "favourable": options.favourable,
-        "settings": Settings(options.confidence, options.max_rows, seed=options.seed, at=options.at or (), watch=watch),
-        "limit": () if options.against else options.limit or (),  # since() checks them against an earlier audit
+        "settings": Settings(
+            options.confidence,
+            options.max_rows,
+            seed=options.seed,
+            at=options.at or (),
+            watch=watch,
+        ),
+        "limit": ()
+        if options.against
+        else options.limit or (),  # since() checks them against an earlier audit
         "threshold": stated.threshold,
     }
 
@@ -225,7 +261,14 @@ def _audited(
 
     from frhsic.auditing import Settings, audit
     from frhsic.report.model import drivers
-    from frhsic.tables.columns import common_name, kind_of, label, numbers, read_sensitive, read_target
+    from frhsic.tables.columns import (
+        common_name,
+        kind_of,
+        label,
+        numbers,
+        read_sensitive,
+        read_target,
+    )
     from frhsic.tables.files import TableFile, read_rows
     from frhsic.tables.schema import Schema
 
@@ -236,7 +279,11 @@ def _audited(
         served = Served.load(options.model)
         file = served.open(options.table, reading)
     parts = _parts(options, file.names, options.table.name)
-    needed = [file.find(name) for name in (*options.sensitive, options.target, options.score) if name is not None]
+    needed = [
+        file.find(name)
+        for name in (*options.sensitive, options.target, options.score)
+        if name is not None
+    ]
     design = [file.find(name) for name in (options.groups, options.row_weights) if name is not None]
     columns = [*needed, *parts, *design, *(served.columns if served else ())]
     rows = read_rows(file, columns, required=[*needed, *parts], seed=options.seed, watch=watch)
@@ -247,7 +294,11 @@ def _audited(
     def amounts(name: str, role: str = "") -> pd.Series[Any]:
         return pd.Series(numbers(table[name], f"column {name!r}{role}"), frame.index, name=name)
 
-    if options.target is not None and options.positive is None and kind_of(table[options.target]) == "category":
+    if (
+        options.target is not None
+        and options.positive is None
+        and kind_of(table[options.target]) == "category"
+    ):
         _, classes = read_target(table[options.target])
         assert classes is not None  # of text
         notes.append(_terminal.positive_note(classes[1], options.target))
@@ -267,7 +318,9 @@ def _audited(
         table[options.sensitive],
         None if options.target is None else table[options.target],
         scores=None if scores is None else pd.Series(scores, frame.index, name=score_name),
-        sample_weight=None if options.row_weights is None else amounts(options.row_weights, " (weights)"),
+        sample_weight=None
+        if options.row_weights is None
+        else amounts(options.row_weights, " (weights)"),
         groups=None
         if options.groups is None
         else frame[options.groups].map(label, na_action="ignore").replace("", None),
@@ -288,7 +341,9 @@ def _audited(
             return ()
         s = read_sensitive(table[[attribute.name for attribute in result.attributes]])
         part = frame[served.columns]
-        return drivers(lambda some, _: served.audited(some, file)[1], part, s.values, s.names, Settings())
+        return drivers(
+            lambda some, _: served.audited(some, file)[1], part, s.values, s.names, Settings()
+        )
 
     return result, explain
 
@@ -311,7 +366,9 @@ def _scheduled(
     paths = table_files(str(options.table))
     names = file_columns(paths[0])
     parts = _parts(options, names, paths[0])
-    named = [name for name in (*options.sensitive, options.target, options.score) if name is not None]
+    named = [
+        name for name in (*options.sensitive, options.target, options.score) if name is not None
+    ]
     columns = list(dict.fromkeys(chain(parts, *(expand(name, names, paths[0]) for name in named))))
     watch(f"connecting to {options.scheduler}")
     with distributed.cluster(options.scheduler):
@@ -321,7 +378,9 @@ def _scheduled(
             score=options.score,
             embedding=parts,
             target=options.target,
-            context=replace(stated.context(None), title=options.title or "", source=str(options.table)),
+            context=replace(
+                stated.context(None), title=options.title or "", source=str(options.table)
+            ),
             **_shared(options, stated, watch),
         )
     return result, lambda _: ()
@@ -337,13 +396,25 @@ def _tables(result: Audit, changes: list[str]) -> Iterator[RenderableType]:
     for attribute in result.attributes:
         yield Text(findings(result, attribute)[0], style="bold")
         shown = Table(
-            "measure", "value", "interval", "if independent", title=Text(attribute.name), title_justify="left"
+            "measure",
+            "value",
+            "interval",
+            "if independent",
+            title=Text(attribute.name),
+            title_justify="left",
         )
         for number in attribute.all_rows.numbers:
             ends = (
-                "-" if number.interval is None else f"{figure(number.interval.low)} to {figure(number.interval.high)}"
+                "-"
+                if number.interval is None
+                else f"{figure(number.interval.low)} to {figure(number.interval.high)}"
             )
-            shown.add_row(Text(label(number.key)), figure(number.value), ends, figure(number.under_independence))
+            shown.add_row(
+                Text(label(number.key)),
+                figure(number.value),
+                ends,
+                figure(number.under_independence),
+            )
         yield shown
     for line in changes:
         yield Text(line)

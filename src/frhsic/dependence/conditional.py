@@ -17,7 +17,14 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence.grams import TILE_ENTRIES, gram_times, kernel_or_median, paired_rows, recentered, safe_sqrt
+from frhsic.dependence.grams import (
+    TILE_ENTRIES,
+    gram_times,
+    kernel_or_median,
+    paired_rows,
+    recentered,
+    safe_sqrt,
+)
 from frhsic.kernels import Kernel, squared_distances
 
 # Kernel values that `eipm` computes at most unless anchors are given, and for how many its message advises anchors.
@@ -43,7 +50,9 @@ def smoothing_bandwidth(s: Any) -> Tensor:
     return torch.where((rows == rows[:1]).all(dim=0), 1, rows.std(dim=0, correction=0) * rate)
 
 
-def leave_one_out_weights(s: Tensor, bandwidth: float | Tensor, anchors: Tensor | None = None) -> Tensor:
+def leave_one_out_weights(
+    s: Tensor, bandwidth: float | Tensor, anchors: Tensor | None = None
+) -> Tensor:
     r"""Weights of the other rows at each anchor, :math:`w_{ij} \propto \exp(-\|s_i - s_j\|^2 / 2\gamma^2)` for j ≠ i.
 
     Each row sums to one and gives no weight to the anchor itself. The weights of an anchor far from all other rows
@@ -80,7 +89,12 @@ def leave_one_out_weights(s: Tensor, bandwidth: float | Tensor, anchors: Tensor 
 
 
 def eipm_from_gram(
-    k: Tensor, weights: Tensor, *, floor: float = 0.0, marginal: Tensor | None = None, counts: Tensor | None = None
+    k: Tensor,
+    weights: Tensor,
+    *,
+    floor: float = 0.0,
+    marginal: Tensor | None = None,
+    counts: Tensor | None = None,
 ) -> Tensor:
     r"""Mean over anchors of the distance between weighted and overall mean embedding.
 
@@ -113,7 +127,9 @@ def eipm_from_gram(
     """
     away = weights - (1 / k.shape[-1] if marginal is None else marginal)
     terms = safe_sqrt(((away @ k) * away).sum(-1).clamp_min(floor))
-    return terms.mean(-1) if counts is None else (terms * counts).sum(-1) / counts.sum(-1).clamp_min(1)
+    return (
+        terms.mean(-1) if counts is None else (terms * counts).sum(-1) / counts.sum(-1).clamp_min(1)
+    )
 
 
 def eipm(
@@ -361,7 +377,9 @@ def binned_mmd(
             raise ValueError("edges are not in rising order; sort them.")
     member = bin_membership(values, inner)
     if int((member.sum(0) >= 2).sum()) < 2:
-        raise ValueError("fewer than two bins hold two rows or more. Pass fewer bins, or edges that divide s.")
+        raise ValueError(
+            "fewer than two bins hold two rows or more. Pass fewer bins, or edges that divide s."
+        )
     kernel = kernel_or_median(kernel_z, z, "z")
     # a constant in the kernel drops out of every pair; without it nearly constant kernels keep their digits
     sums = member.mT @ gram_times(kernel.shifted, recentered(z, kernel), member)
@@ -371,7 +389,9 @@ def binned_mmd(
 def _one_attribute(s: Any) -> Tensor:
     values = _arrays.matrix(s, "s")
     if values.shape[1] != 1:
-        raise ValueError(f"s has {values.shape[1]} columns; bins are of one attribute. Pass one column at a time.")
+        raise ValueError(
+            f"s has {values.shape[1]} columns; bins are of one attribute. Pass one column at a time."
+        )
     _arrays.require_varying(values, "s")
     return values[:, 0]
 

@@ -68,7 +68,9 @@ def ratio(zs: Tensor, zz: Tensor, ss: Tensor) -> Tensor:
     return torch.where(vanishes, 0, zs / torch.where(vanishes, 1, scale))
 
 
-def distance_covariance(z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None) -> Tensor:
+def distance_covariance(
+    z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None
+) -> Tensor:
     r"""Distance covariance, :math:`\mathrm{dCov} = \bigl(n^{-2} \sum_{ij} A_{ij} B_{ij}\bigr)^{1/2}`: *not* squared.
 
     Zero in the population exactly when Z and S are independent. The sample value is positive even then, of order
@@ -98,7 +100,9 @@ def distance_covariance(z: Any, s: Any, *, where: Any = None, device: torch.devi
     return safe_sqrt(_inner_products(z, s, where, device)[0])
 
 
-def distance_correlation(z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None) -> Tensor:
+def distance_correlation(
+    z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None
+) -> Tensor:
     r"""Distance correlation, :math:`\mathrm{dCor}`, the root of :math:`\mathrm{dCor}^2`: *not* squared, in [0, 1].
 
     Zero in the population exactly when Z and S are independent, one when s is a similarity transform of z. It does not
@@ -125,7 +129,9 @@ def distance_correlation(z: Any, s: Any, *, where: Any = None, device: torch.dev
     return safe_sqrt(ratio(*_inner_products(z, s, where, device)))
 
 
-def _inner_products(z: Any, s: Any, where: Any, device: torch.device | str | None) -> tuple[Tensor, Tensor, Tensor]:
+def _inner_products(
+    z: Any, s: Any, where: Any, device: torch.device | str | None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return the inner products of centred distances: z with s, z with itself, s with itself."""
     z, s = paired_rows(z, s, where=where, device=device, least=2, what="distance covariance")
     _arrays.require_varying(s, "s")
@@ -148,12 +154,18 @@ def _sorted_sums(z: Tensor, s: Tensor) -> PairSums | None:
     None if centring takes out all but a :data:`SMALL` part of a sum of squares, as it does where one row is a million
     times as far out as all others: the half-distance kernel keeps more digits there.
     """
-    both = [_arrays.to_numpy((x - x.median())[:, 0].detach().double()) for x in (z, s)]  # a constant column becomes 0
+    both = [
+        _arrays.to_numpy((x - x.median())[:, 0].detach().double()) for x in (z, s)
+    ]  # a constant column becomes 0
     orders = [x.argsort() for x in both]
     sums = []
     for x, order in zip(both, orders):
         rows = torch.from_numpy(distance_rows(x, order))
-        sums.append(GramSums(rows, torch.zeros_like(rows), rows.new_tensor(2 * (len(x) * (x @ x) - x.sum() ** 2))))
+        sums.append(
+            GramSums(
+                rows, torch.zeros_like(rows), rows.new_tensor(2 * (len(x) * (x @ x) - x.sum() ** 2))
+            )
+        )
     if any(bool(each.centered.squares < SMALL * each.squares) for each in sums):
         return None
     return PairSums(rows.new_tensor(distance_products(*both, *orders)), *sums)
@@ -209,7 +221,9 @@ def _discordant(x: Numbers, y: Numbers, rank: Places) -> float:
         first = place & -(2 << digit)  # of the row's group
         x_one, y_one, count = x * one, y * one, _before(digits, first)
         x_zero, y_zero = x - x_one, y - y_one
-        total += (x_zero * y_zero) @ count.astype(np.float64) + (1 - one) @ _before(x_one * y_one, first)
+        total += (x_zero * y_zero) @ count.astype(np.float64) + (1 - one) @ _before(
+            x_one * y_one, first
+        )
         total -= x_zero @ _before(y_one, first) + y_zero @ _before(x_one, first)
         source = np.empty_like(place)
         source[np.where(digits, first + (1 << digit) + count, place - count)] = place

@@ -138,7 +138,13 @@ def hsic_unbiased(
 
 
 def _hsic(
-    z: Tensor, s: Tensor, kernel_z: Kernel | None, kernel_s: Kernel | None, w: Tensor, *, unbiased: bool
+    z: Tensor,
+    s: Tensor,
+    kernel_z: Kernel | None,
+    kernel_s: Kernel | None,
+    w: Tensor,
+    *,
+    unbiased: bool,
 ) -> Tensor:
     _arrays.require_varying(s, "s")
     kernels = kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
@@ -149,14 +155,20 @@ def _hsic(
 def _from_sums(sums: Tensor, n: int, unbiased: bool) -> Tensor:
     """Return HSIC from the joint sum, the cross sum, and the totals of K and L."""
     joint, cross, k_total, l_total = sums
-    return unbiased_from_sums(joint, cross, k_total, l_total, n) if unbiased else joint - 2 * cross + k_total * l_total
+    return (
+        unbiased_from_sums(joint, cross, k_total, l_total, n)
+        if unbiased
+        else joint - 2 * cross + k_total * l_total
+    )
 
 
 class _TiledHSIC(torch.autograd.Function):
     """The sums by tiles forward; their gradient in closed form, by one more pass over the tiles, backward."""
 
     @staticmethod
-    def forward(ctx: Any, z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], w: Tensor, unbiased: bool) -> Tensor:
+    def forward(
+        ctx: Any, z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], w: Tensor, unbiased: bool
+    ) -> Tensor:
         on_gpu = gpu_pair(z, s, *kernels, w) if z.dtype == s.dtype == torch.float32 else None
         if on_gpu is None:
             joint, a, b = _tile_sums(z, s, kernels, w, unbiased)
@@ -164,30 +176,48 @@ class _TiledHSIC(torch.autograd.Function):
             joint, a, b = on_gpu.sums(skip_diagonal=unbiased)
         ctx.save_for_backward(z, s, w, joint, a, b)
         ctx.kernels, ctx.unbiased, ctx.on_gpu = kernels, unbiased, on_gpu
-        return _from_sums(torch.stack([joint, (w * a) @ b, w @ a, w @ b]), len(z), unbiased).to(z.dtype)
+        return _from_sums(torch.stack([joint, (w * a) @ b, w @ a, w @ b]), len(z), unbiased).to(
+            z.dtype
+        )
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():  # create_graph=True: a second derivative would silently be wrong
+        if (
+            torch.is_grad_enabled()
+        ):  # create_graph=True: a second derivative would silently be wrong
             raise RuntimeError(
                 "exact HSIC by tiles is differentiable once. For second derivatives apply "
                 "frhsic.dependence.grams.hsic_biased or hsic_unbiased to the Gram matrices."
             )
         z, s, w, joint, a, b = ctx.saved_tensors
-        by_kernels = ctx.on_gpu is not None and ctx.on_gpu.has_gradient and not ctx.needs_input_grad[1]
-        if ctx.on_gpu is not None and not by_kernels:  # tiles in float64, whose constants and centres are others
+        by_kernels = (
+            ctx.on_gpu is not None and ctx.on_gpu.has_gradient and not ctx.needs_input_grad[1]
+        )
+        if (
+            ctx.on_gpu is not None and not by_kernels
+        ):  # tiles in float64, whose constants and centres are others
             joint, a, b = _tile_sums(z, s, ctx.kernels, w, ctx.unbiased)
         with torch.enable_grad():
             sums = torch.stack([joint, (w * a) @ b, w @ a, w @ b]).requires_grad_()
             slopes = torch.autograd.grad(_from_sums(sums, len(z), ctx.unbiased), sums)[0]
         if by_kernels:
-            return upstream * ctx.on_gpu.gradient(b, *slopes[:3]).to(z.dtype), None, None, None, None
+            return (
+                upstream * ctx.on_gpu.gradient(b, *slopes[:3]).to(z.dtype),
+                None,
+                None,
+                None,
+                None,
+            )
         k, l = (_gram(x, kernel) for x, kernel in zip((z, s), ctx.kernels))
         to_z = to_s = None
         if ctx.needs_input_grad[0]:
-            to_z = upstream * pull_back(k, _cotangent(l, b, w, slopes[:3], ctx.unbiased)).to(z.dtype)
+            to_z = upstream * pull_back(k, _cotangent(l, b, w, slopes[:3], ctx.unbiased)).to(
+                z.dtype
+            )
         if ctx.needs_input_grad[1]:
-            to_s = upstream * pull_back(l, _cotangent(k, a, w, slopes[[0, 1, 3]], ctx.unbiased)).to(s.dtype)
+            to_s = upstream * pull_back(l, _cotangent(k, a, w, slopes[[0, 1, 3]], ctx.unbiased)).to(
+                s.dtype
+            )
         return to_z, to_s, None, None, None
 
 
@@ -205,11 +235,17 @@ def _tile_sums(
     sums = pair_sums(k, l)
     joint, a, b = sums.joint, sums.k.rows, sums.l.rows
     if skip_diagonal:
-        joint, a, b = joint - sums.k.diagonal @ sums.l.diagonal, sums.k.off_diagonal_rows, sums.l.off_diagonal_rows
+        joint, a, b = (
+            joint - sums.k.diagonal @ sums.l.diagonal,
+            sums.k.off_diagonal_rows,
+            sums.l.off_diagonal_rows,
+        )
     return joint * w[0] ** 2, a * w[0], b * w[0]
 
 
-def _cotangent(l: Gram, b: Tensor, w: Tensor, slopes: Tensor, skip_diagonal: bool) -> Callable[[slice, slice], Tensor]:
+def _cotangent(
+    l: Gram, b: Tensor, w: Tensor, slopes: Tensor, skip_diagonal: bool
+) -> Callable[[slice, slice], Tensor]:
     """Return tiles of the gradient with respect to K, given the matrix L and its row sums b.
 
     `slopes` are the derivatives of the statistic with respect to the joint sum, the cross sum and the total of K.
@@ -231,7 +267,9 @@ def _weights(weights: Any, z: Any, where: Any) -> Tensor:
     w = _arrays.vector(weights, "weights").detach().to(torch.float64)
     w = w if where is None else w[_arrays.subset_mask(where, len(w)).to(w.device)]
     if bool((w < 0).any()) or not bool(w.sum() > 0):
-        raise ValueError("weights are negative, or zero in all rows that count; pass weights of zero or more.")
+        raise ValueError(
+            "weights are negative, or zero in all rows that count; pass weights of zero or more."
+        )
     return w / w.sum()
 
 
@@ -317,15 +355,28 @@ def pair_sums(k: Gram, l: Gram, *, third: bool = False) -> PairSums:
     if k.factor is not None and l.factor is not None:
         joint = (k.factor.mT @ l.factor).square().sum()
         return PairSums(joint, _sums_of_factor(k, k.factor), _sums_of_factor(l, l.factor))
-    on_gpu = gpu_pair(k.x, l.x, k.kernel, l.kernel, torch.ones_like(k.x[:, 0])) if k.single and l.single else None
+    on_gpu = (
+        gpu_pair(k.x, l.x, k.kernel, l.kernel, torch.ones_like(k.x[:, 0]))
+        if k.single and l.single
+        else None
+    )
     if on_gpu is not None:
         joint, k_rows, l_rows, k_squares, l_squares = on_gpu.sums_with_squares((k.offset, l.offset))
-        return PairSums(joint, GramSums(k_rows, k.diagonal(), k_squares), GramSums(l_rows, l.diagonal(), l_squares))
+        return PairSums(
+            joint,
+            GramSums(k_rows, k.diagonal(), k_squares),
+            GramSums(l_rows, l.diagonal(), l_squares),
+        )
     if k.factor is not None:
         joint, l_sums, k_sums = pair_sums(l, k, third=third)
         return PairSums(joint, k_sums, l_sums)
-    ones = torch.cat([k.x.new_ones(k.n, 1), _signs(k) if third and k.n > CUBE_ROWS else k.x.new_zeros(k.n, 0)], dim=1)
-    if l.factor is not None:  # Σ K_ij (FFᵀ)_ij is the sum of fᵀKf over the columns f of the factor F
+    ones = torch.cat(
+        [k.x.new_ones(k.n, 1), _signs(k) if third and k.n > CUBE_ROWS else k.x.new_zeros(k.n, 0)],
+        dim=1,
+    )
+    if (
+        l.factor is not None
+    ):  # Σ K_ij (FFᵀ)_ij is the sum of fᵀKf over the columns f of the factor F
         product, squares = _product_and_squares(k, torch.cat([ones, l.factor], dim=1))
         products, with_factor = torch.split(product, [ones.shape[1], l.factor.shape[1]], dim=1)
         joint = (with_factor * l.factor).sum()
@@ -397,7 +448,9 @@ def pull_back(k: Gram, cotangent: Callable[[slice, slice], Tensor]) -> Tensor:
 
     if not isinstance(k.kernel, Gaussian) or k.exponents is None:
         return over_tiles(k.n, x.device, lambda: (torch.zeros_like(x),), add)[0]
-    gradient, total = over_tiles(k.n, x.device, lambda: (torch.zeros_like(x), x.new_zeros(k.n)), add_gaussian)
+    gradient, total = over_tiles(
+        k.n, x.device, lambda: (torch.zeros_like(x), x.new_zeros(k.n)), add_gaussian
+    )
     return (gradient - total[:, None] * x) * (2 / k.kernel.bandwidth**2)
 
 
@@ -458,7 +511,11 @@ def own_sums(k: Gram, sums: GramSums) -> OwnSums:
         return _own_sums_of_factor(_centered(k.factor), sums.centered.diagonal)
     d, centers, ones = sums.centered.diagonal, sums.centers, k.x.new_ones(k.n)
     few = k.n <= CUBE_ROWS
-    once = d.new_zeros(k.n, 0) if few else _centered(_times(k, _signs(k)) if sums.signed is None else sums.signed)
+    once = (
+        d.new_zeros(k.n, 0)
+        if few
+        else _centered(_times(k, _signs(k)) if sums.signed is None else sums.signed)
+    )
     vectors = torch.cat([d[:, None], once], dim=1)
 
     def start() -> tuple[Tensor, ...]:
@@ -472,7 +529,11 @@ def own_sums(k: Gram, sums: GramSums) -> OwnSums:
         forms += times * ((tile @ vectors[columns]) * vectors[rows]).sum(0)
 
     cubes, of_squares, forms = over_tiles(k.n, k.x.device, start, add)
-    trace = _trace_of_cube(k, centers) if few else _estimated_trace(_signs(k), once, forms[1:], sums.centered)
+    trace = (
+        _trace_of_cube(k, centers)
+        if few
+        else _estimated_trace(_signs(k), once, forms[1:], sums.centered)
+    )
     return OwnSums(CubicSums(trace, cubes, (d * d) @ d, d @ of_squares, forms[0]), of_squares)
 
 
@@ -485,10 +546,16 @@ def _estimated_trace(signs: Tensor, once: Tensor, cubed: Tensor, centered: Cente
     """
     known = torch.stack([centered.trace, centered.squares])
     scale = torch.where(known > 0, known, 1)
-    excess = torch.stack([(signs * once).sum(0), once.square().sum(0)], dim=1) / scale - known / scale
-    slopes = torch.linalg.pinv(_centered(excess), rtol=1e-5) @ _centered(cubed)  # float32 on a GPU keeps six digits
+    excess = (
+        torch.stack([(signs * once).sum(0), once.square().sum(0)], dim=1) / scale - known / scale
+    )
+    slopes = torch.linalg.pinv(_centered(excess), rtol=1e-5) @ _centered(
+        cubed
+    )  # float32 on a GPU keeps six digits
     estimate: Tensor = cubed.mean() - excess.mean(dim=0) @ slopes
-    return estimate.clamp(known[1] ** 2 / scale[0], known[1] ** 1.5)  # no eigenvalue is negative: Cauchy and Schwarz
+    return estimate.clamp(
+        known[1] ** 2 / scale[0], known[1] ** 1.5
+    )  # no eigenvalue is negative: Cauchy and Schwarz
 
 
 def _own_sums_of_factor(f: Tensor, d: Tensor) -> OwnSums:
@@ -497,8 +564,14 @@ def _own_sums_of_factor(f: Tensor, d: Tensor) -> OwnSums:
     triples = f.new_zeros(f.shape[1] ** 2, f.shape[1])
     for part in torch.split(f, max(1, PANEL * THIN // max(1, f.shape[1]))):
         triples += (part[:, :, None] * part[:, None, :]).flatten(1).mT @ part
-    trace, cubes, of_squares = _inner(small @ small, small), _inner(triples, triples), ((f @ small) * f).sum(1)
-    return OwnSums(CubicSums(trace, cubes, (d * d) @ d, d @ of_squares, (f.mT @ d).square().sum()), of_squares)
+    trace, cubes, of_squares = (
+        _inner(small @ small, small),
+        _inner(triples, triples),
+        ((f @ small) * f).sum(1),
+    )
+    return OwnSums(
+        CubicSums(trace, cubes, (d * d) @ d, d @ of_squares, (f.mT @ d).square().sum()), of_squares
+    )
 
 
 def _cubic_sums_on_gpu(k: Gram, on_gpu: One, sums: GramSums) -> CubicSums:
@@ -533,7 +606,9 @@ def _trace_of_cube(k: Gram, centers: Tensor) -> Tensor:
 
 def _signs(k: Gram) -> Tensor:
     """Return random signs of a fixed seed, less their means, of shape (n, :data:`VECTORS`)."""
-    signs = torch.randint(2, (k.n, VECTORS), generator=torch.Generator().manual_seed(0), device="cpu")
+    signs = torch.randint(
+        2, (k.n, VECTORS), generator=torch.Generator().manual_seed(0), device="cpu"
+    )
     return _centered(signs.to(k.x) * 2)
 
 
@@ -553,7 +628,9 @@ def _product_and_squares(k: Gram, b: Tensor) -> tuple[Tensor, Tensor]:
         tile = k.tile(rows, columns)
         squares += _add_product(product, tile, b, rows, columns) * _inner(tile, tile)
 
-    product, squares = over_tiles(k.n, k.x.device, lambda: (torch.zeros_like(b), b.new_zeros(())), add)
+    product, squares = over_tiles(
+        k.n, k.x.device, lambda: (torch.zeros_like(b), b.new_zeros(())), add
+    )
     return product, squares
 
 
@@ -576,7 +653,12 @@ INNER_COLUMNS = 128
 
 def usable(x: Tensor, *, rows: int = FEWEST_ROWS, columns: int = MOST_COLUMNS) -> bool:
     """Return whether x (..., m, d) may go to GPU kernels that take this many rows or more, and columns or fewer."""
-    return x.is_cuda and x.shape[-2] >= rows and x.shape[-1] <= columns and find_spec("triton") is not None
+    return (
+        x.is_cuda
+        and x.shape[-2] >= rows
+        and x.shape[-1] <= columns
+        and find_spec("triton") is not None
+    )
 
 
 def gpu_pair(x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel, w: Tensor) -> Pair | None:

@@ -26,7 +26,17 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence.grams import kernel_or_median, paired_rows, recentered
-from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, Multiple, PerColumn, Product, Sum
+from frhsic.kernels import (
+    Gaussian,
+    InverseMultiquadric,
+    Kernel,
+    Laplacian,
+    Linear,
+    Multiple,
+    PerColumn,
+    Product,
+    Sum,
+)
 
 CHUNK = 4096  # rows whose features are held at once
 
@@ -49,7 +59,11 @@ class _Term:
     def __mul__(self, other: _Term) -> _Term:
         # a product of kernels has the convolution of their spectral laws: frequencies add
         both = [term.frequencies for term in (self, other) if term.frequencies is not None]
-        return _Term(reduce(add, both) if both else None, self.linear + other.linear, self.factor * other.factor)
+        return _Term(
+            reduce(add, both) if both else None,
+            self.linear + other.linear,
+            self.factor * other.factor,
+        )
 
     def __call__(self, x: Tensor) -> Tensor:
         features = x.new_ones(len(x), 1, 1)
@@ -69,13 +83,25 @@ def _terms(kernel: Kernel, columns: int, normal: Normal, at: slice = slice(None)
     if isinstance(kernel, Sum):
         return _terms(kernel.a, columns, normal, at) + _terms(kernel.b, columns, normal, at)
     if isinstance(kernel, Multiple):
-        return [_Term(factor=kernel.factor) * term for term in _terms(kernel.kernel, columns, normal, at)]
+        return [
+            _Term(factor=kernel.factor) * term
+            for term in _terms(kernel.kernel, columns, normal, at)
+        ]
     if isinstance(kernel, Product):
-        return [a * b for a, b in product(*(_terms(part, columns, normal, at) for part in (kernel.a, kernel.b)))]
+        return [
+            a * b
+            for a, b in product(
+                *(_terms(part, columns, normal, at) for part in (kernel.a, kernel.b))
+            )
+        ]
     if isinstance(kernel, PerColumn):
         if len(kernel.kernels) != columns:
-            raise ValueError(f"{len(kernel.kernels)} kernels for {columns} columns; pass one for each.")
-        parts = [_terms(part, columns, normal, slice(i, i + 1)) for i, part in enumerate(kernel.kernels)]
+            raise ValueError(
+                f"{len(kernel.kernels)} kernels for {columns} columns; pass one for each."
+            )
+        parts = [
+            _terms(part, columns, normal, slice(i, i + 1)) for i, part in enumerate(kernel.kernels)
+        ]
         return [reduce(mul, terms) for terms in product(*parts)]
     if isinstance(kernel, Linear):
         return [_Term(linear=(at,))]
@@ -159,7 +185,9 @@ class FeatureSums:
     def __add__(self, other: FeatureSums) -> FeatureSums:
         # Chan, Golub and LeVeque (1979): products about the joint mean, from those about the mean of each part
         n = self.n + other.n
-        between = (other.z / other.n - self.z / self.n)[:, :, None, None] * (other.s / other.n - self.s / self.n)
+        between = (other.z / other.n - self.z / self.n)[:, :, None, None] * (
+            other.s / other.n - self.s / self.n
+        )
         cross = self.cross + other.cross + self.n * other.n / n * between
         return FeatureSums(n, self.z + other.z, self.s + other.s, cross)
 
@@ -207,14 +235,20 @@ class FeatureMaps:
 def _side_by_side(terms: list[_Term], x: Tensor) -> Tensor:
     parts = [term(x) for term in terms]
     blocks = max(part.shape[1] for part in parts)
-    return parts[0] if len(parts) == 1 else torch.cat([part.expand(-1, blocks, -1) for part in parts], dim=-1)
+    return (
+        parts[0]
+        if len(parts) == 1
+        else torch.cat([part.expand(-1, blocks, -1) for part in parts], dim=-1)
+    )
 
 
 def products(f: Tensor, g: Tensor) -> FeatureSums:
     """Return the sums of two features over the same rows, each of shape (rows, blocks, features per block)."""
     (of_f, a), (of_g, b) = ((x.mT.shape[1:], x.mT.flatten(1)) for x in (f, g))
     total_f, total_g = a.sum(0), b.sum(0)
-    cross = ((a - total_f / len(a)).mT @ (b - total_g / len(b))).view(*of_f, *of_g).permute(1, 0, 3, 2)
+    cross = (
+        ((a - total_f / len(a)).mT @ (b - total_g / len(b))).view(*of_f, *of_g).permute(1, 0, 3, 2)
+    )
     return FeatureSums(len(a), total_f.view(of_f).mT, total_g.view(of_g).mT, cross)
 
 
@@ -268,10 +302,18 @@ def hsic_features(
     _arrays.require_varying(s, "s")
     kernel_z, kernel_s = kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
     maps = draw_feature_maps(
-        kernel_z, kernel_s, z.shape[1], s.shape[1], features=features, blocks=blocks, random_state=random_state
+        kernel_z,
+        kernel_s,
+        z.shape[1],
+        s.shape[1],
+        features=features,
+        blocks=blocks,
+        random_state=random_state,
     )
     # a shift changes neither HSIC nor the law of its features, and keeps more digits
-    return maps.estimate(maps.sums(recentered(z.detach(), kernel_z), recentered(s.detach(), kernel_s)))
+    return maps.estimate(
+        maps.sums(recentered(z.detach(), kernel_z), recentered(s.detach(), kernel_s))
+    )
 
 
 def draw_feature_maps(

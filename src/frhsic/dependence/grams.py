@@ -114,7 +114,9 @@ def hsic_unbiased(k: Tensor, l: Tensor) -> Tensor:
     return unbiased_from_sums((k * l).sum(dim=(-2, -1)), cross, k_rows.sum(-1), l_rows.sum(-1), n)
 
 
-def unbiased_from_sums(joint: Tensor, cross: Tensor, k_total: Tensor, l_total: Tensor, n: int) -> Tensor:
+def unbiased_from_sums(
+    joint: Tensor, cross: Tensor, k_total: Tensor, l_total: Tensor, n: int
+) -> Tensor:
     r"""HSIC as a U-statistic, from sums over the off-diagonal entries of two Gram matrices.
 
     .. math:: \frac{\sum_{ij} \tilde K_{ij} \tilde L_{ij}}{n(n-3)} - \frac{2 \sum_i a_i b_i}{n(n-2)(n-3)}
@@ -194,7 +196,9 @@ def kernel_or_median(kernel: Kernel | None, x: Tensor, name: str) -> Kernel:
     if kernel is None:
         return gaussian_at_median(x, name=name)
     if not isinstance(kernel, Kernel):
-        raise TypeError(f"kernel_{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or None.")
+        raise TypeError(
+            f"kernel_{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or None."
+        )
     return kernel
 
 
@@ -216,7 +220,9 @@ def column_scales(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
     reach = np.where(high > low, 10 * (high - low), np.inf)
-    return np.where((x == x[:1]).all(axis=0), 1.0, x.clip(middle - reach, middle + reach).std(axis=0))
+    return np.where(
+        (x == x[:1]).all(axis=0), 1.0, x.clip(middle - reach, middle + reach).std(axis=0)
+    )
 
 
 def safe_sqrt(x: Tensor) -> Tensor:
@@ -230,7 +236,11 @@ TILE_ENTRIES = 1 << 21
 
 
 def gram_times(
-    kernel: Kernel | Callable[[Tensor, Tensor], Tensor], x: Tensor, b: Tensor, *, y: Tensor | None = None
+    kernel: Kernel | Callable[[Tensor, Tensor], Tensor],
+    x: Tensor,
+    b: Tensor,
+    *,
+    y: Tensor | None = None,
 ) -> Tensor:
     r"""Product of a Gram matrix with a thin one, :math:`(K b)_{ic} = \sum_j k(x_i, y_j)\, b_{jc}`, by tiles of rows.
 
@@ -364,7 +374,11 @@ class Gram:
     def of(cls, x: Tensor, kernel: Kernel, *, single: bool = False) -> Gram:
         """Return the Gram matrix of the rows of x, which are in float64 and detached."""
         gram = cls.without_factor(x, kernel, single=single)
-        return gram if gram.shifted or len(x) <= FEW_ROWS else replace(gram, factor=_thin_factor(x, kernel))
+        return (
+            gram
+            if gram.shifted or len(x) <= FEW_ROWS
+            else replace(gram, factor=_thin_factor(x, kernel))
+        )
 
     @classmethod
     def without_factor(cls, x: Tensor, kernel: Kernel, *, single: bool = False) -> Gram:
@@ -391,7 +405,9 @@ class Gram:
     def tile(self, rows: slice, columns: slice) -> Tensor:
         """Return a block of the matrix minus the offset."""
         if self.exponents is None:
-            return (self.kernel.shifted if self.shifted else self.kernel)(self.x[rows], self.x[columns])
+            return (self.kernel.shifted if self.shifted else self.kernel)(
+                self.x[rows], self.x[columns]
+            )
         left, right = self.exponents
         exponents = left[rows] @ right[columns].mT
         return exponents.expm1_() if self.shifted else exponents.exp_()

@@ -19,7 +19,14 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence.grams import centered, gram_times, kernel_or_median, paired_rows, pivoted_cholesky, working_copy
+from frhsic.dependence.grams import (
+    centered,
+    gram_times,
+    kernel_or_median,
+    paired_rows,
+    pivoted_cholesky,
+    working_copy,
+)
 from frhsic.kernels import Kernel
 
 # Up to this many rows the Gram matrix of z is held and factored; above, it is multiplied by tiles.
@@ -117,14 +124,18 @@ def kernel_hgr(
     form = own - ridge_z * _inverse_form(k, z, ridge_z, b, tolerance * ridge_s / 2)
     inner = _cholesky(own, ridge_s)
     half = torch.linalg.solve_triangular(inner, form, upper=False)
-    square: Tensor = torch.linalg.eigvalsh(torch.linalg.solve_triangular(inner, half.mT, upper=False))[-1]
+    square: Tensor = torch.linalg.eigvalsh(
+        torch.linalg.solve_triangular(inner, half.mT, upper=False)
+    )[-1]
     return square.clamp(0, 1).sqrt().to(dtype)
 
 
 def _cholesky(a: Tensor, ridge: float) -> Tensor:
     """Return the Cholesky factor of a + ridge · I; raise if the ridge is lost in the rounding of a."""
     try:
-        factor: Tensor = torch.linalg.cholesky(a + ridge * torch.eye(a.shape[0], dtype=a.dtype, device=a.device))
+        factor: Tensor = torch.linalg.cholesky(
+            a + ridge * torch.eye(a.shape[0], dtype=a.dtype, device=a.device)
+        )
     except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # public, but not exported in its types
         message = f"kernel values are too large for a ridge of {ridge:g}; pass larger ridge_z and ridge_s."
         raise ValueError(message) from error
@@ -163,7 +174,9 @@ def _inverse_form(kernel: Kernel, z: Tensor, ridge: float, b: Tensor, error: flo
     g = _column_centered(factor) / math.sqrt(n)
     inner = _cholesky(g.mT @ g, ridge)
 
-    def precondition(v: Tensor) -> Tensor:  # η times the inverse of ggᵀ + ηI, by Woodbury's identity
+    def precondition(
+        v: Tensor,
+    ) -> Tensor:  # η times the inverse of ggᵀ + ηI, by Woodbury's identity
         return v - g @ torch.cholesky_solve(g.mT @ v, inner)
 
     x, residual = _conjugate_gradients(times, precondition, b, error)
@@ -173,7 +186,10 @@ def _inverse_form(kernel: Kernel, z: Tensor, ridge: float, b: Tensor, error: flo
 
 
 def _conjugate_gradients(
-    times: Callable[[Tensor], Tensor], precondition: Callable[[Tensor], Tensor], b: Tensor, error: float
+    times: Callable[[Tensor], Tensor],
+    precondition: Callable[[Tensor], Tensor],
+    b: Tensor,
+    error: float,
 ) -> tuple[Tensor, Tensor]:
     """Solve for all columns of b until the squared residuals sum to at most `error`; return solution and residual."""
     tiny = torch.finfo(b.dtype).tiny

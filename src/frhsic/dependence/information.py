@@ -86,7 +86,9 @@ def mutual_information(
     z, s, dtype = information_rows(z, s, where, n_neighbors)
     columns, z, s = z.shape[1], _standardized(z), _standardized(s)
     if components is not None and not 1 <= components <= columns:
-        raise ValueError(f"components is {components}; pass from 1 to {columns}, the columns of z, or None.")
+        raise ValueError(
+            f"components is {components}; pass from 1 to {columns}, the columns of z, or None."
+        )
     if z.shape[1] == 0:  # z is constant, hence independent of s
         return torch.zeros((), dtype=dtype, device="cpu")
     if components is not None or z.shape[1] > MAX_COMPONENTS:
@@ -98,10 +100,14 @@ def mutual_information(
     return torch.tensor(ksg(z, s, n_neighbors, strict=True), dtype=dtype, device="cpu")
 
 
-def information_rows(z: Any, s: Any, where: Any, n_neighbors: int) -> tuple[Matrix, Matrix, torch.dtype]:
+def information_rows(
+    z: Any, s: Any, where: Any, n_neighbors: int
+) -> tuple[Matrix, Matrix, torch.dtype]:
     """Return z and s in float64, and the dtype of the inputs."""
     _arrays.require_integer(n_neighbors, "n_neighbors")
-    z, s = paired_rows(z, s, where=where, device="cpu", least=n_neighbors + 2, what="mutual information")
+    z, s = paired_rows(
+        z, s, where=where, device="cpu", least=n_neighbors + 2, what="mutual information"
+    )
     _arrays.require_varying(s, "s")
     wide = torch.float64
     return _arrays.to_numpy(z.to(wide)), _arrays.to_numpy(s.to(wide)), z.dtype
@@ -128,8 +134,14 @@ def principal_components(x: Matrix, components: int | None, *, least: int) -> Ma
 def ksg(z: Matrix, s: Matrix, n_neighbors: int, *, strict: bool) -> float:
     """Return the estimate of the rows as they are; `strict` counts rows nearer than the k-th, not those as near."""
     joint = np.hstack([z, s])
-    distances, _ = cKDTree(joint).query(joint, k=[n_neighbors + 1], p=np.inf)  # the nearest is the row itself
-    radius = np.nextafter(distances[:, 0], 0) if strict else distances[:, 0]  # the tree counts distances <= radius
+    distances, _ = cKDTree(joint).query(
+        joint, k=[n_neighbors + 1], p=np.inf
+    )  # the nearest is the row itself
+    radius = (
+        np.nextafter(distances[:, 0], 0) if strict else distances[:, 0]
+    )  # the tree counts distances <= radius
     # counts include the row itself, which is the +1 of the formula
     within = [cKDTree(x).query_ball_point(x, radius, p=np.inf, return_length=True) for x in (z, s)]
-    return float(digamma(n_neighbors) + digamma(len(z)) - sum(digamma(count).mean() for count in within))
+    return float(
+        digamma(n_neighbors) + digamma(len(z)) - sum(digamma(count).mean() for count in within)
+    )

@@ -25,10 +25,15 @@ T = TypeVar("T")
 
 FAN_IN = 8  # results that one task adds up
 
-FLOATS = ({np.dtype(np.float32)}, {np.dtype(np.float64)})  # types of columns that are one array when they are read
+FLOATS = (
+    {np.dtype(np.float32)},
+    {np.dtype(np.float64)},
+)  # types of columns that are one array when they are read
 
 TIMEOUT = 10  # seconds to wait for a scheduler
-BLOCK_BYTES = 2**27  # bytes that one partition of Parquet files holds at most, unless a row group has more
+BLOCK_BYTES = (
+    2**27
+)  # bytes that one partition of Parquet files holds at most, unless a row group has more
 PARQUET, TEXT = (".parquet", ".pq"), (".csv", ".tsv")
 
 
@@ -39,7 +44,9 @@ def dask_module() -> Any:
         import dask.dataframe
         import distributed  # noqa: F401  # only asked whether it is there
     except ImportError as error:
-        raise ImportError("Dask is not installed; install it with pip install 'frhsic[dask]'.") from error
+        raise ImportError(
+            "Dask is not installed; install it with pip install 'frhsic[dask]'."
+        ) from error
     return dask
 
 
@@ -78,7 +85,9 @@ def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
         if local is not None:
             workers = int(local[1]) if local[1] else None
             place: Any = stack.enter_context(
-                distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
+                distributed.LocalCluster(
+                    n_workers=workers, threads_per_worker=1, dashboard_address=":0"
+                )
             )
         else:
             place = address
@@ -131,7 +140,9 @@ def read_files(paths: Sequence[str], columns: Sequence[str]) -> Any:
         names = file_columns(path)
         missing = [column for column in columns if column not in names]
         if missing:
-            raise ValueError(f"{path} has no column {missing[0]!r}; its columns are {', '.join(names)}.")
+            raise ValueError(
+                f"{path} has no column {missing[0]!r}; its columns are {', '.join(names)}."
+            )
     if paths[0].endswith(PARQUET):
         return dask.dataframe.read_parquet(
             list(paths), columns=list(columns), split_row_groups="adaptive", blocksize=BLOCK_BYTES
@@ -175,7 +186,9 @@ class Block(Rows):
     def joined(self, other: Block) -> Block:
         """Return the rows of two blocks."""
         own = {name: part for name, part in vars(self).items() if isinstance(part, np.ndarray)}
-        both: dict[str, Any] = {name: np.concatenate([part, getattr(other, name)]) for name, part in own.items()}
+        both: dict[str, Any] = {
+            name: np.concatenate([part, getattr(other, name)]) for name, part in own.items()
+        }
         return replace(self, **both)
 
     @property
@@ -186,7 +199,9 @@ class Block(Rows):
     @property
     def noise(self) -> np.ndarray:
         """A standard normal number for each row, which is independent of everything else."""
-        return np.asarray(ndtri(((hashed(self.key, 2) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53))
+        return np.asarray(
+            ndtri(((hashed(self.key, 2) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
+        )
 
 
 def hashed(numbers: Keys, seed: int) -> Keys:
@@ -220,7 +235,9 @@ def block_of(part: pd.DataFrame, roles: Roles, number: int, first_row: int) -> t
     z = part[list(roles.z)].to_numpy() if set(part.dtypes[list(roles.z)]) in FLOATS else None
     with np.errstate(over="ignore", invalid="ignore"):
         sound = z is not None and np.isfinite(z.sum())
-    if z is None or (not sound and np.isinf(z).any()):  # columns one by one, which tell what is wrong
+    if z is None or (
+        not sound and np.isinf(z).any()
+    ):  # columns one by one, which tell what is wrong
         z = np.column_stack([column(name) for name in roles.z])
     f = None if roles.score is None else column(roles.score)
     y = favoured = None
@@ -235,7 +252,11 @@ def block_of(part: pd.DataFrame, roles: Roles, number: int, first_row: int) -> t
             known &= ~np.isnan(y)
         else:
             y = is_positive(target, roles.positive, f"{roles.target} of partition {number}")
-        favoured = y == 1 if roles.favourable is None else is_positive(target, roles.favourable, roles.target) == 1
+        favoured = (
+            y == 1
+            if roles.favourable is None
+            else is_positive(target, roles.favourable, roles.target) == 1
+        )
     key = hashed(np.arange(first_row, first_row + len(part), dtype=np.uint64), roles.seed)
     block = Block(z, s, f, y, favoured, key=key)
     return len(part), block if known.all() else block.keep(known)
@@ -249,7 +270,9 @@ def require_columns(frame: Any, names: Sequence[str]) -> None:
         )
     missing = [name for name in names if name not in frame.columns]
     if missing:
-        raise ValueError(f"frame has no column {missing[0]!r}; its columns are {list(frame.columns)}.")
+        raise ValueError(
+            f"frame has no column {missing[0]!r}; its columns are {list(frame.columns)}."
+        )
 
 
 def first_rows(parts: Sequence[Any]) -> list[int]:
@@ -263,7 +286,11 @@ def first_rows(parts: Sequence[Any]) -> list[int]:
 
 
 def over_partitions(
-    parts: Sequence[Any], roles: Roles, starts: Sequence[int], step: Callable[[int, Block, Any], T], plan: Any
+    parts: Sequence[Any],
+    roles: Roles,
+    starts: Sequence[int],
+    step: Callable[[int, Block, Any], T],
+    plan: Any,
 ) -> T:
     """Return the sum over partitions of ``step(rows given, block, plan)``; see :func:`added`."""
     dask = dask_module()
@@ -273,7 +300,10 @@ def over_partitions(
         for number, (part, first) in enumerate(zip(parts, starts[:-1], strict=True))
     ]
     while len(level) > 1:  # the same tree for the same partitions, whichever worker is first
-        level = [dask.delayed(reduce, pure=False)(added, level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
+        level = [
+            dask.delayed(reduce, pure=False)(added, level[i : i + FAN_IN])
+            for i in range(0, len(level), FAN_IN)
+        ]
     result: T = dask.compute(level[0])[0]
     return result
 
@@ -294,6 +324,8 @@ def added(first: Any, second: Any) -> Any:
     return first + second
 
 
-def _stepped(part: pd.DataFrame, shared: tuple[Roles, Callable[..., Any], Any], number: int, first_row: int) -> Any:
+def _stepped(
+    part: pd.DataFrame, shared: tuple[Roles, Callable[..., Any], Any], number: int, first_row: int
+) -> Any:
     roles, step, plan = shared
     return step(*block_of(part, roles, number, first_row), plan)

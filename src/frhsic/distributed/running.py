@@ -49,7 +49,14 @@ from frhsic.auditing.running import (
 )
 from frhsic.dependence.features import Estimate, FeatureMaps, draw_feature_maps
 from frhsic.dependence.grams import column_scales
-from frhsic.distributed.frames import Block, Roles, added, first_rows, over_partitions, require_columns
+from frhsic.distributed.frames import (
+    Block,
+    Roles,
+    added,
+    first_rows,
+    over_partitions,
+    require_columns,
+)
 from frhsic.independence.effects import Interval
 from frhsic.independence.gamma import FeatureMoments, feature_moments, feature_test
 from frhsic.kernels import Kernel
@@ -141,7 +148,12 @@ def audit(
     first = over_partitions(parts, roles, starts, first_pass, (sample_rows, starts[-1]))
     everyone = _checked(first, roles)
     block, about_target = everyone.block, None
-    if target is not None and block.y is not None and block.favoured is not None and first.target is not None:
+    if (
+        target is not None
+        and block.y is not None
+        and block.favoured is not None
+        and first.target is not None
+    ):
         about_target = named_target(target, positive, favourable, block.y, block.favoured)
         if favourable is None and not first.target.binary:
             block, first = replace(block, favoured=None), first._replace(favoured=None)
@@ -154,10 +166,16 @@ def audit(
     plan = _plan(first, everyone, subject, settings)
     settings.tell(f"second pass over {starts[-1]:,} rows")
     sums = over_partitions(parts, roles, starts, second_pass, plan)
-    every = [_on_all_rows(one, i, plan, sums, first, settings) for i, one in enumerate(sampled.attributes)]
+    every = [
+        _on_all_rows(one, i, plan, sums, first, settings)
+        for i, one in enumerate(sampled.attributes)
+    ]
     counts = replace(sampled.rows, used=everyone.rows, sample=block.count)
     how = sampled.settings | {"features": FEATURES}
-    return finished(replace(sampled, subject=subject, rows=counts, attributes=tuple(every), settings=how), limits)
+    return finished(
+        replace(sampled, subject=subject, rows=counts, attributes=tuple(every), settings=how),
+        limits,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +201,15 @@ class Column:
         whole, binary = bool(np.array_equal(x, np.round(x))), bool(((x == 0) | (x == 1)).all())
         few = counted and len(np.unique(x[:LOOK])) <= MOST_VALUES
         counts = pd.Series(x).value_counts(sort=False) if few else None
-        return cls(float(x.min()), float(x.max()), float(x.sum()), float(x @ x), whole, binary, _few(counts))
+        return cls(
+            float(x.min()),
+            float(x.max()),
+            float(x.sum()),
+            float(x @ x),
+            whole,
+            binary,
+            _few(counts),
+        )
 
     def __add__(self, other: Column) -> Column:
         counts = None
@@ -191,7 +217,15 @@ class Column:
             counts = self.counts.add(other.counts, fill_value=0).astype(np.int64)
         low, high = min(self.low, other.low), max(self.high, other.high)
         total, squares = self.total + other.total, self.squares + other.squares
-        return Column(low, high, total, squares, self.whole and other.whole, self.binary and other.binary, _few(counts))
+        return Column(
+            low,
+            high,
+            total,
+            squares,
+            self.whole and other.whole,
+            self.binary and other.binary,
+            _few(counts),
+        )
 
 
 def _few(counts: pd.Series[int] | None) -> pd.Series[int] | None:
@@ -222,7 +256,12 @@ class Sample:
 
     def __add__(self, other: Sample) -> Sample:
         values = tuple(a + b for a, b in zip(self.values, other.values))
-        return Sample(self.rows + other.rows, values, self.block.joined(other.block).first(self.most), self.most)
+        return Sample(
+            self.rows + other.rows,
+            values,
+            self.block.joined(other.block).first(self.most),
+            self.most,
+        )
 
     def counted(self, attribute: int) -> tuple[np.ndarray, np.ndarray]:
         """Return distinct values of an attribute and their numbers: of all rows, or of the sample if there are many."""
@@ -256,7 +295,9 @@ class First(NamedTuple):
 def first_pass(given: int, block: Block, size: tuple[int, int]) -> First:
     """Return what the rows of one partition tell; size is that of :class:`Sample`."""
     favoured = None if block.favoured is None else Sample.of(block.keep(block.favoured), *size)
-    return First(given, Sample.of(block, *size), favoured, Column.of(block.scores), Column.of(block.y))
+    return First(
+        given, Sample.of(block, *size), favoured, Column.of(block.scores), Column.of(block.y)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,9 +312,14 @@ class GapPlan:
         """Return the sums of some rows: for each attribute one for each gap."""
         if not block.count or block.scores is None:
             return tuple(None for _ in self.cells)
-        each = [(gap_column(key, block.scores, block.y, self.threshold), *known) for key, known in self.columns.items()]
+        each = [
+            (gap_column(key, block.scores, block.y, self.threshold), *known)
+            for key, known in self.columns.items()
+        ]
         return tuple(
-            None if cells is None else tuple(cells.sums(column, s, center, ends) for column, center, ends in each)
+            None
+            if cells is None
+            else tuple(cells.sums(column, s, center, ends) for column, center, ends in each)
             for cells, s in zip(self.cells, block.s.T)
         )
 
@@ -317,20 +363,28 @@ def second_pass(_: int, block: Block, plan: Plan) -> Sums:
         centred = block.s - plan.s[0]
         fold, targets = block.fold, np.column_stack([centred / plan.s[1], *ranks, block.noise])
         for rows in (slice(start, start + SLICE) for start in range(0, block.count, SLICE)):
-            z = block.z[rows] - plan.z[0]  # a shift keeps more digits, and HSIC under a Gaussian does not notice it
+            z = (
+                block.z[rows] - plan.z[0]
+            )  # a shift keeps more digits, and HSIC under a Gaussian does not notice it
             for i, one in enumerate(plan.dependence):
                 if one is not None:
                     pair = torch.from_numpy(z / one[1]), torch.from_numpy(centred[rows, i : i + 1])
                     moments[i] = added(moments[i], feature_moments(one[0], *pair))
             probe = added(probe, probe_sums(z / plan.z[1], targets[rows], fold[rows]))
-    histograms = tuple(np.histogram(column, bins=edges)[0] for column, edges in zip(block.s.T, plan.edges))
+    histograms = tuple(
+        np.histogram(column, bins=edges)[0] for column, edges in zip(block.s.T, plan.edges)
+    )
     return Sums(everyone, favoured, tuple(moments), probe, histograms)
 
 
 def _checked(first: First, roles: Roles) -> Sample:
     """Return the sample of all complete rows; raise if there are too few, or an attribute is constant."""
     everyone, favoured = first.everyone, first.favoured
-    spans = {} if everyone is None else {name: one.high - one.low for name, one in zip(roles.s, everyone.values)}
+    spans = (
+        {}
+        if everyone is None
+        else {name: one.high - one.low for name, one in zip(roles.s, everyone.values)}
+    )
     require_enough(0 if everyone is None else everyone.rows, first.given, spans, roles.columns)
     assert everyone is not None
     named = roles.positive if roles.favourable is None else roles.favourable
@@ -349,7 +403,9 @@ def _subject(sampled: Subject, first: First, rows: int, threshold: float | None)
     if rated is not None:
         mean = rated.total / rows
         error = math.sqrt(max(rated.squares / rows - mean**2, 0.0) / max(rows - 1, 1))
-        rate = rate_number(mean, error, rows, rows, binary=rated.binary, confidence=sampled.confidence)
+        rate = rate_number(
+            mean, error, rows, rows, binary=rated.binary, confidence=sampled.confidence
+        )
     subject = replace(sampled, base_rate=rate)
     if first.scores is None:  # those of a head on the sample, if any
         return subject
@@ -365,7 +421,11 @@ def _plan(first: First, everyone: Sample, subject: Subject, settings: Settings) 
         binary, columns = None if y is None else y.binary, {}
         for key in gap_keys(binary=binary, chances=subject.chances, threshold=subject.threshold):
             column = gap_column(key, sample.block.scores, sample.block.y, subject.threshold)
-            ends = (0.0, 1.0) if key in ("decision_gdp", "error_gdp") else (first.scores.low, first.scores.high)
+            ends = (
+                (0.0, 1.0)
+                if key in ("decision_gdp", "error_gdp")
+                else (first.scores.low, first.scores.high)
+            )
             if key == "calibration_gdp" and y is not None:
                 ends = (y.low - first.scores.high, y.high - first.scores.low)
             columns[key] = (float(column.mean()), ends)
@@ -397,7 +457,9 @@ def _features(block: Block, i: int, settings: Settings) -> tuple[FeatureMaps, np
         kernel_z, kernel_s, *_ = audit_kernels(torch.from_numpy(z), torch.from_numpy(s))
     except ValueError:
         return None
-    maps = draw_feature_maps(kernel_z, kernel_s, z.shape[1], 1, features=FEATURES, random_state=settings.seed)
+    maps = draw_feature_maps(
+        kernel_z, kernel_s, z.shape[1], 1, features=FEATURES, random_state=settings.seed
+    )
     return maps, np.ones(1) if block.z.shape[1] == 1 else column_scales(block.z[chosen])
 
 
@@ -415,17 +477,24 @@ def _on_all_rows(
     if features is not None and moments is not None and own is not None:
         numbers.append(hsic_number(own, features[0], moments, settings))
     if positives is None and favoured is not None:  # the sample of all rows has too few of them
-        rows = replace(favoured.block.along(i), threshold=None if plan.favoured is None else plan.favoured.threshold)
+        rows = replace(
+            favoured.block.along(i),
+            threshold=None if plan.favoured is None else plan.favoured.threshold,
+        )
         positives = favoured_rows(rows, settings)
     if positives is not None and favoured is not None:
-        positives = _replaced(positives, favoured.rows, [], plan.favoured, sums.favoured, i, settings)
+        positives = _replaced(
+            positives, favoured.rows, [], plan.favoured, sums.favoured, i, settings
+        )
     values, counts = everyone.counted(i)
     known = everyone.values[i].counts is not None
     return replace(
         attribute,
         histogram=Histogram(tuple(plan.edges[i].tolist()), tuple(sums.histograms[i].tolist())),
         law=Law.of(values, counts, everyone.rows if known else everyone.block.count),
-        all_rows=_replaced(attribute.all_rows, everyone.rows, numbers, plan.everyone, sums.everyone, i, settings),
+        all_rows=_replaced(
+            attribute.all_rows, everyone.rows, numbers, plan.everyone, sums.everyone, i, settings
+        ),
         positives=positives,
     )
 
@@ -440,7 +509,11 @@ def _replaced(
     settings: Settings,
 ) -> Population:
     """Return a population of the sample with numbers, curves and count of all rows."""
-    own, cells, curves = None if sums is None else sums[i], None if plan is None else plan.cells[i], population.curves
+    own, cells, curves = (
+        None if sums is None else sums[i],
+        None if plan is None else plan.cells[i],
+        population.curves,
+    )
     if plan is not None and own is not None and cells is not None:
         summed, curves = gaps_of_sums(dict(zip(plan.columns, own)), cells, settings)
         numbers = [*numbers, *summed]
@@ -449,7 +522,9 @@ def _replaced(
     return replace(population, rows=rows, numbers=(*kept, *new.values()), curves=curves)
 
 
-def hsic_number(own: Number, maps: FeatureMaps, moments: FeatureMoments, settings: Settings) -> Number:
+def hsic_number(
+    own: Number, maps: FeatureMaps, moments: FeatureMoments, settings: Settings
+) -> Number:
     """Return HSIC by features of all rows with its test, in place of the sample's number."""
     test, estimate = feature_test(maps, moments), maps.estimate(moments.cross)
     if test.null_standard_deviation == 0:
@@ -461,7 +536,9 @@ def hsic_number(own: Number, maps: FeatureMaps, moments: FeatureMoments, setting
     error = math.hypot(estimate.standard_error, rows)
     value = estimate.value - test.null_mean
     low, high = min(value, max(value - quantile * error, 0.0)), max(value + quantile * error, 0.0)
-    interval = Interval(low, high, settings.confidence, "normal approximation, of random features and of rows")
+    interval = Interval(
+        low, high, settings.confidence, "normal approximation, of random features and of rows"
+    )
     details = own.settings | {
         "test": "gamma, limit of random features",
         "biased": estimate.value,
@@ -511,5 +588,7 @@ def hsic_of_parts(
     if first is None:
         raise ValueError("no parts came; pass at least one pair (z, s).")
     columns = (rows.shape[1] for rows in first)
-    maps = draw_feature_maps(kernel_z, kernel_s, *columns, features=features, random_state=random_state)
+    maps = draw_feature_maps(
+        kernel_z, kernel_s, *columns, features=features, random_state=random_state
+    )
     return maps.estimate(sum((maps.sums(z, s) for z, s in pairs), start=maps.sums(*first)))

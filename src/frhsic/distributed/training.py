@@ -64,7 +64,11 @@ def fit(
     _arrays.require_integer(epochs, "epochs", 1)
     attributes = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     require_columns(frame, [target, *attributes, *(columns or ())])
-    features = [name for name in frame.columns if name not in (target, *attributes)] if columns is None else [*columns]
+    features = (
+        [name for name in frame.columns if name not in (target, *attributes)]
+        if columns is None
+        else [*columns]
+    )
     tell, seed = watch or (lambda step: None), _arrays.seed_of(random_state)
     dask = dask_module()
     parts = frame[[*dict.fromkeys([*features, *attributes, target])]].to_delayed()
@@ -72,7 +76,8 @@ def fit(
     starts = first_rows(parts)
     share = min(sample_rows / max(starts[-1], 1), 1.0)
     tasks = (
-        dask.delayed(_drawn)(part, target, start, seed, share) for part, start in zip(parts, starts[:-1], strict=True)
+        dask.delayed(_drawn)(part, target, start, seed, share)
+        for part, start in zip(parts, starts[:-1], strict=True)
     )
     rows, values = zip(*dask.compute(*tasks))
     sample = pd.concat(rows, ignore_index=True)
@@ -83,19 +88,25 @@ def fit(
     if is_classifier(model):
         labels["classes"] = np.unique(np.concatenate([own for own in values if len(own)]))
     tell(f"first call on a sample of {len(sample):,} rows")
-    model.partial_fit(sample[features], sample[target], sensitive_features=sample[attributes], **labels)
+    model.partial_fit(
+        sample[features], sample[target], sensitive_features=sample[attributes], **labels
+    )
     rng = np.random.default_rng(seed)
     for epoch in range(epochs):
         for step, number in enumerate(rng.permutation(len(parts)).tolist()):
             (part,) = dask.compute(parts[number])
             part = part[part[target].notna()].reset_index(drop=True)
-            tell(f"epoch {epoch + 1} of {epochs}: partition {step + 1} of {len(parts)}, {len(part):,} rows")
+            tell(
+                f"epoch {epoch + 1} of {epochs}: partition {step + 1} of {len(parts)}, {len(part):,} rows"
+            )
             if len(part):
                 model.partial_fit(part[features], part[target], sensitive_features=part[attributes])
     return model
 
 
-def _drawn(part: pd.DataFrame, target: str, first_row: int, seed: int, share: float) -> tuple[pd.DataFrame, np.ndarray]:
+def _drawn(
+    part: pd.DataFrame, target: str, first_row: int, seed: int, share: float
+) -> tuple[pd.DataFrame, np.ndarray]:
     """Return the rows of one partition that are in the sample, and the different values of its target."""
     keys = hashed(np.arange(first_row, first_row + len(part), dtype=np.uint64), seed)
     known = part[target].notna().to_numpy()

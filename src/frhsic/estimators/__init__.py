@@ -4,7 +4,12 @@ from frhsic.estimators.coupling import ParityCoupling
 from frhsic.estimators.distilling import Distilled, distilled
 from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning
-from frhsic.estimators.network import FRHSICClassifier, FRHSICRegressor, UnlabelledRowsWarning, fit_path
+from frhsic.estimators.network import (
+    FRHSICClassifier,
+    FRHSICRegressor,
+    UnlabelledRowsWarning,
+    fit_path,
+)
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
 from frhsic.estimators.tradeoffs import Choice, IndistinctGapWarning, TradeOffs, UnmetLimitWarning
 

@@ -97,7 +97,9 @@ class SensitiveBasis:
         root = np.sqrt(mass)[:, None]
         with_constant = root * np.column_stack([np.ones(len(mass)), candidates])
         orthonormal, triangle = np.linalg.qr(with_constant)
-        kept = np.abs(np.diag(triangle))[1:] > 1e-8  # a frequent value may lie in the span of the others
+        kept = (
+            np.abs(np.diag(triangle))[1:] > 1e-8
+        )  # a frequent value may lie in the span of the others
         sign = np.sign(np.diag(triangle))[1:][kept]
         return cls(starts, mass, orthonormal[:, 1:][:, kept] * sign / root)
 
@@ -138,7 +140,9 @@ class TreeTable(TransformerMixin, BaseEstimator):
         if is_frame(X):
             columns = (column for _, column in to_pandas(X).items())
             self.levels_ = [
-                np.array(pd.unique(c.dropna().astype(str)), dtype=str) if kind_of(c) == "category" else None
+                np.array(pd.unique(c.dropna().astype(str)), dtype=str)
+                if kind_of(c) == "category"
+                else None
                 for c in columns
             ]
         return self
@@ -149,7 +153,9 @@ class TreeTable(TransformerMixin, BaseEstimator):
         if self.levels_ is None:
             return np.asarray(X, dtype=np.float64)
         columns = (column for _, column in to_pandas(X).items())
-        return np.column_stack([self._numbers(column, levels) for column, levels in zip(columns, self.levels_)])
+        return np.column_stack(
+            [self._numbers(column, levels) for column, levels in zip(columns, self.levels_)]
+        )
 
     @staticmethod
     def _numbers(column: pd.Series[Any], levels: np.ndarray | None) -> np.ndarray:
@@ -201,7 +207,9 @@ class BoostedTrees(BaseEstimator):
     averaged with those of a linear model with hinges, whose share the same sixth chooses.
     """
 
-    def __init__(self, classifier: bool = True, *, n_jobs: int | None = None, random_state: int | None = None) -> None:
+    def __init__(
+        self, classifier: bool = True, *, n_jobs: int | None = None, random_state: int | None = None
+    ) -> None:
         self.classifier = classifier
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -218,7 +226,11 @@ class BoostedTrees(BaseEstimator):
         held_out = np.random.default_rng(self.random_state).permutation(len(y)) < len(y) // 6
         if small and (len(np.unique(y[held_out])) == len(np.unique(y)) or not self.classifier):
             kept = ~held_out
-            checked = {"eval_X": x[held_out], "eval_y": target[held_out], "eval_sample_weight": [weights[held_out]]}
+            checked = {
+                "eval_X": x[held_out],
+                "eval_y": target[held_out],
+                "eval_sample_weight": [weights[held_out]],
+            }
             checked["callbacks"] = [lightgbm.early_stopping(50, verbose=False)]
             first = self._trees(800, small, x.shape[1])
             first.fit(x[kept], target[kept], weights[kept], **checked, **categorical)
@@ -226,15 +238,24 @@ class BoostedTrees(BaseEstimator):
             if len(y) < LINEAR_ROWS:
                 linear = self._linear(x[kept], target[kept], weights[kept])
                 parts = self._of_trees(first, x[held_out]), self._of_line(linear, x[held_out])
-                losses = [self._loss(share, *parts, target[held_out], weights[held_out]) for share in SHARES]
+                losses = [
+                    self._loss(share, *parts, target[held_out], weights[held_out])
+                    for share in SHARES
+                ]
                 self.share_ = float(SHARES[np.argmin(losses)])
                 self.linear_ = self._linear(x, target, weights)
-        self.model_ = self._trees(trees, small, x.shape[1]).fit(x, target, sample_weight, **categorical)
+        self.model_ = self._trees(trees, small, x.shape[1]).fit(
+            x, target, sample_weight, **categorical
+        )
         return self
 
     def _trees(self, trees: int, small: bool, columns: int) -> Any:
         kind = lightgbm.LGBMClassifier if self.classifier else lightgbm.LGBMRegressor
-        size: Any = {"num_leaves": 8, "learning_rate": 0.05} if small else {"num_leaves": 15, "learning_rate": 0.1}
+        size: Any = (
+            {"num_leaves": 8, "learning_rate": 0.05}
+            if small
+            else {"num_leaves": 15, "learning_rate": 0.1}
+        )
         # fewer than four columns hide interactions
         size |= {"n_estimators": trees, "colsample_bytree": min(max(0.5, 4 / max(columns, 1)), 1.0)}
         return kind(**size, random_state=self.random_state, n_jobs=self.n_jobs or 1, verbose=-1)
@@ -242,27 +263,50 @@ class BoostedTrees(BaseEstimator):
     def _linear(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Any:
         categorical = self.table_.categorical
         numeric = [j for j in range(x.shape[1]) if j not in categorical]
-        hinges = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), Hinges(), StandardScaler())
+        hinges = make_pipeline(
+            SimpleImputer(strategy="median", keep_empty_features=True), Hinges(), StandardScaler()
+        )
         levels = OneHotEncoder(min_frequency=10, handle_unknown="infrequent_if_exist")
         columns = ColumnTransformer([("numbers", hinges, numeric), ("levels", levels, categorical)])
-        model = LogisticRegression(C=0.1, max_iter=200) if self.classifier else RidgeCV(np.logspace(-1, 4, 11))
-        return Pipeline([("columns", columns), ("model", model)]).fit(x, y, model__sample_weight=weights)
+        model = (
+            LogisticRegression(C=0.1, max_iter=200)
+            if self.classifier
+            else RidgeCV(np.logspace(-1, 4, 11))
+        )
+        return Pipeline([("columns", columns), ("model", model)]).fit(
+            x, y, model__sample_weight=weights
+        )
 
     def _of_trees(self, model: Any, x: np.ndarray) -> np.ndarray:
         """Return log-probabilities or numbers."""
-        return np.log(np.clip(model.predict_proba(x), 1e-9, 1)) if self.classifier else np.asarray(model.predict(x))
+        return (
+            np.log(np.clip(model.predict_proba(x), 1e-9, 1))
+            if self.classifier
+            else np.asarray(model.predict(x))
+        )
 
     def _of_line(self, model: Any, x: np.ndarray) -> np.ndarray:
         """Return log-probabilities or numbers; a product of dense matrices would round by the number of rows."""
         margin = csr_array(model[:-1].transform(x)) @ model[-1].coef_.T + model[-1].intercept_
         if not self.classifier:
             return np.asarray(margin)
-        margin = np.column_stack([np.zeros(len(margin)), margin]) if margin.shape[1] == 1 else margin
+        margin = (
+            np.column_stack([np.zeros(len(margin)), margin]) if margin.shape[1] == 1 else margin
+        )
         return np.asarray(log_softmax(margin, axis=1))
 
-    def _loss(self, share: float, trees: np.ndarray, linear: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    def _loss(
+        self,
+        share: float,
+        trees: np.ndarray,
+        linear: np.ndarray,
+        y: np.ndarray,
+        weights: np.ndarray,
+    ) -> float:
         mean = (1 - share) * trees + share * linear
-        losses = -log_softmax(mean, axis=1)[np.arange(len(y)), y] if self.classifier else (mean - y) ** 2
+        losses = (
+            -log_softmax(mean, axis=1)[np.arange(len(y)), y] if self.classifier else (mean - y) ** 2
+        )
         return float(np.average(losses, weights=weights))
 
     def _mean(self, X: Any) -> np.ndarray:
@@ -294,9 +338,16 @@ class BoostedMeans(RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
         self.table_ = TreeTable().fit(X)
-        settings = {"num_leaves": 15, "learning_rate": 0.15, "num_threads": self.n_jobs or 1, "verbose": -1}
+        settings = {
+            "num_leaves": 15,
+            "learning_rate": 0.15,
+            "num_threads": self.n_jobs or 1,
+            "verbose": -1,
+        }
         x, categorical = self.table_.codes(X), self.table_.categorical
-        rows = lightgbm.Dataset(x, y[:, 0], weight=sample_weight, params=settings, categorical_feature=categorical)
+        rows = lightgbm.Dataset(
+            x, y[:, 0], weight=sample_weight, params=settings, categorical_feature=categorical
+        )
         self.boosters_ = []
         for column in y.T:
             rows.construct().set_label(column)
@@ -307,7 +358,9 @@ class BoostedMeans(RegressorMixin, BaseEstimator):
         """Return the conditional means, (n, K)."""
         check_is_fitted(self)
         x = self.table_.codes(X)
-        return np.column_stack([booster.predict(x, num_threads=self.n_jobs or 1) for booster in self.boosters_])
+        return np.column_stack(
+            [booster.predict(x, num_threads=self.n_jobs or 1) for booster in self.boosters_]
+        )
 
 
 class ConditionalLaw(BaseEstimator):
@@ -320,16 +373,28 @@ class ConditionalLaw(BaseEstimator):
     the nodes near it, which count as much as 100 rows at the node.
     """
 
-    def fit(self, score: np.ndarray, s: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
+    def fit(
+        self, score: np.ndarray, s: np.ndarray, sample_weight: np.ndarray | None = None
+    ) -> Self:
         basis = SensitiveBasis.fit(s, sample_weight)
-        weights = np.ones(len(s)) if sample_weight is None else sample_weight * (len(s) / sample_weight.sum())
+        weights = (
+            np.ones(len(s))
+            if sample_weight is None
+            else sample_weight * (len(s) / sample_weight.sum())
+        )
         self.starts_, nodes = basis.starts, len(basis.mass)
         self.grid_ = np.unique(np.quantile(score, np.linspace(0, 1, LAW_POINTS)))
         bins = max(len(self.grid_) - 1, 1)
         cell = np.clip(np.searchsorted(self.grid_, score, side="right") - 1, 0, bins - 1)
-        table = np.bincount(basis.node(s) * bins + cell, weights, minlength=nodes * bins).reshape(nodes, bins)
+        table = np.bincount(basis.node(s) * bins + cell, weights, minlength=nodes * bins).reshape(
+            nodes, bins
+        )
         rank = np.cumsum(basis.mass) - basis.mass / 2
-        near = np.exp(-0.5 * ((rank[:, None] - rank) / LAW_WIDTH) ** 2) if nodes > MOST_LEVELS else np.eye(nodes)
+        near = (
+            np.exp(-0.5 * ((rank[:, None] - rank) / LAW_WIDTH) ** 2)
+            if nodes > MOST_LEVELS
+            else np.eye(nodes)
+        )
         smooth = near @ table
         smooth /= smooth.sum(axis=1, keepdims=True)
         rows = table.sum(axis=1, keepdims=True)
@@ -350,7 +415,9 @@ class ConditionalLaw(BaseEstimator):
         return np.where(np.isnan(s), score, np.interp(rank, self.pooled_, self.grid_))
 
 
-def fold_of_rows(n: int, cv: int, labels: np.ndarray | None, groups: np.ndarray | None, seed: int) -> np.ndarray:
+def fold_of_rows(
+    n: int, cv: int, labels: np.ndarray | None, groups: np.ndarray | None, seed: int
+) -> np.ndarray:
     """Return the fold of each row: stratified by labels where there are some, with each group in one fold.
 
     Examples

@@ -14,8 +14,20 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from frhsic.estimators.conditional import MOST_LEVELS, BoostedMeans, SensitiveBasis, TreeTable, fold_of_rows, ranges
-from frhsic.estimators.inputs import checked_table, seed_of, sensitive_values, warn_without_attributes
+from frhsic.estimators.conditional import (
+    MOST_LEVELS,
+    BoostedMeans,
+    SensitiveBasis,
+    TreeTable,
+    fold_of_rows,
+    ranges,
+)
+from frhsic.estimators.inputs import (
+    checked_table,
+    seed_of,
+    sensitive_values,
+    warn_without_attributes,
+)
 from frhsic.tables.columns import is_frame, to_pandas
 
 # Products of functions of several attributes, those of the lowest total order; and their joint nodes.
@@ -68,16 +80,29 @@ class JointBasis:
         """Learn nodes and functions from attributes without NaN, (n, q), and the weights of the rows."""
         parts = tuple(SensitiveBasis.fit(column, weights) for column in s.T)
         groups = tuple(ranges(part.mass, int(JOINT_NODES ** (1 / len(parts)))) for part in parts)
-        codes = np.column_stack([group[part.node(column)] for part, group, column in zip(parts, groups, s.T)])
+        codes = np.column_stack(
+            [group[part.node(column)] for part, group, column in zip(parts, groups, s.T)]
+        )
         cells, node = np.unique(codes, axis=0, return_inverse=True)
         mass = np.bincount(node.ravel(), weights)
         mass = mass / mass.sum()
         shape = tuple(int(group[-1]) + 1 for group in groups)
         everywhere = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), axis=-1)
-        places = cdist(everywhere.reshape(-1, len(parts)), cells, "cityblock").argmin(axis=1).reshape(shape)
-        means = [_group_means(part, group)[cells[:, j]] for j, (part, group) in enumerate(zip(parts, groups))]
-        orders = sorted(product(*(range(mean.shape[1]) for mean in means)), key=sum)[: 1 + MOST_FUNCTIONS]
-        functions = [np.prod([mean[:, k] for mean, k in zip(means, order)], axis=0) for order in orders]
+        places = (
+            cdist(everywhere.reshape(-1, len(parts)), cells, "cityblock")
+            .argmin(axis=1)
+            .reshape(shape)
+        )
+        means = [
+            _group_means(part, group)[cells[:, j]]
+            for j, (part, group) in enumerate(zip(parts, groups))
+        ]
+        orders = sorted(product(*(range(mean.shape[1]) for mean in means)), key=sum)[
+            : 1 + MOST_FUNCTIONS
+        ]
+        functions = [
+            np.prod([mean[:, k] for mean, k in zip(means, order)], axis=0) for order in orders
+        ]
         kept: list[np.ndarray] = []
         for function in functions:  # the first is constant; one that the others span is left out
             for earlier in kept:
@@ -88,16 +113,22 @@ class JointBasis:
 
     def node(self, s: np.ndarray) -> np.ndarray:
         """Return the joint node of each row of attributes (n, q)."""
-        codes = (group[part.node(column)] for part, group, column in zip(self.parts, self.groups, s.T))
+        codes = (
+            group[part.node(column)] for part, group, column in zip(self.parts, self.groups, s.T)
+        )
         return np.asarray(self.places[tuple(codes)])
 
     def ranks(self, s: np.ndarray) -> np.ndarray:
         """Return the rank of each attribute, (n, q), from 0 to 1; levels of an attribute that has few are far apart."""
         places = (
-            np.arange(len(p.mass)) * 1e3 if len(p.mass) <= MOST_LEVELS else np.cumsum(p.mass) - p.mass / 2
+            np.arange(len(p.mass)) * 1e3
+            if len(p.mass) <= MOST_LEVELS
+            else np.cumsum(p.mass) - p.mass / 2
             for p in self.parts
         )
-        return np.column_stack([place[p.node(column)] for place, p, column in zip(places, self.parts, s.T)])
+        return np.column_stack(
+            [place[p.node(column)] for place, p, column in zip(places, self.parts, s.T)]
+        )
 
 
 def _group_means(part: SensitiveBasis, group: np.ndarray) -> np.ndarray:
@@ -141,7 +172,9 @@ class DensityRatio:
 
     def at(self, m: np.ndarray, node: np.ndarray) -> np.ndarray:
         """Return the ratio of each row at one node, (n,)."""
-        return np.concatenate([self(m[i])[np.arange(len(node[i])), node[i]] for i in _chunks(len(m))])
+        return np.concatenate(
+            [self(m[i])[np.arange(len(node[i])), node[i]] for i in _chunks(len(m))]
+        )
 
 
 def _chunks(n: int) -> Iterator[slice]:
@@ -162,7 +195,12 @@ def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) 
     rows = rng.permutation(k)
     for _ in range(SWEEPS):
         a, b = rng.permutation(k)[: k // 2 * 2].reshape(2, -1)
-        gain = wanted[rows[b], node[a]] + wanted[rows[a], node[b]] - wanted[rows[a], node[a]] - wanted[rows[b], node[b]]
+        gain = (
+            wanted[rows[b], node[a]]
+            + wanted[rows[a], node[b]]
+            - wanted[rows[a], node[a]]
+            - wanted[rows[b], node[b]]
+        )
         accepted = np.log(rng.random(len(a))) < gain
         a, b = a[accepted], b[accepted]
         rows[a], rows[b] = rows[b], rows[a]
@@ -179,11 +217,18 @@ def released(
     :math:`(1 - r)_+`.
     """
     chance = amount * (1 - 1 / np.maximum(ratio.at(m, node), 1))
-    order, removed, rows = np.lexsort((chance, node)), np.zeros(len(node), bool), np.arange(len(node))
+    order, removed, rows = (
+        np.lexsort((chance, node)),
+        np.zeros(len(node), bool),
+        np.arange(len(node)),
+    )
     removed[order] = np.diff(np.floor(np.cumsum(np.r_[rng.random(), chance[order]]))) > 0
     places = np.flatnonzero(removed)
     # the small constant lets a row pass through places where it is not wanted
-    wanted = [np.log(np.maximum(1 - ratio(m[places[i]]), 0) + 1e-3).astype(np.float32) for i in _chunks(len(places))]
+    wanted = [
+        np.log(np.maximum(1 - ratio(m[places[i]]), 0) + 1e-3).astype(np.float32)
+        for i in _chunks(len(places))
+    ]
     if len(places):
         rows[places] = places[permutation(np.concatenate(wanted), node[places], rng)]
     return rows, removed
@@ -199,17 +244,29 @@ def embedded(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
         is_code = j in categorical
         codes = pd.Series(column if is_code else np.isnan(column)).fillna(-1)
         frequent = codes.value_counts(normalize=True)
-        indicators = [codes == level for level in frequent.index[:LEVELS]] if len(frequent) > 1 else []
+        indicators = (
+            [codes == level for level in frequent.index[:LEVELS]] if len(frequent) > 1 else []
+        )
         if not is_code:
             rank = pd.Series(column).rank(pct=True)
-            blocks.append(((rank - rank.mean()) / max(rank.std(), 1e-9)).fillna(0.0).to_numpy()[:, None])
+            blocks.append(
+                ((rank - rank.mean()) / max(rank.std(), 1e-9)).fillna(0.0).to_numpy()[:, None]
+            )
         if indicators:
             apart = 1 - (frequent**2).sum()
-            blocks.append((np.column_stack(indicators) - frequent.to_numpy()[:LEVELS]) / np.sqrt(apart))
-    return np.concatenate(blocks, axis=1) / np.sqrt(encoded.shape[1]) if blocks else np.zeros(encoded.shape)
+            blocks.append(
+                (np.column_stack(indicators) - frequent.to_numpy()[:LEVELS]) / np.sqrt(apart)
+            )
+    return (
+        np.concatenate(blocks, axis=1) / np.sqrt(encoded.shape[1])
+        if blocks
+        else np.zeros(encoded.shape)
+    )
 
 
-def exchanged(rows: np.ndarray, node: np.ndarray, places: np.ndarray, offers: np.ndarray) -> np.ndarray:
+def exchanged(
+    rows: np.ndarray, node: np.ndarray, places: np.ndarray, offers: np.ndarray
+) -> np.ndarray:
     r"""Return the rows of all places anew, (k,): exchanged so that they move least.
 
     .. math:: \min_\pi \sum_i \|\text{places}_i - \text{offers}_{\pi_i}\|^2
@@ -219,7 +276,9 @@ def exchanged(rows: np.ndarray, node: np.ndarray, places: np.ndarray, offers: np
     """
     rows, order = rows.copy(), np.argsort(node, kind="stable")
     for some in np.array_split(order, -(-len(order) // LARGEST)):
-        rows[some] = rows[some][linear_sum_assignment(cdist(places[some], offers[rows[some]], "sqeuclidean"))[1]]
+        rows[some] = rows[some][
+            linear_sum_assignment(cdist(places[some], offers[rows[some]], "sqeuclidean"))[1]
+        ]
     return rows
 
 
@@ -293,7 +352,13 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Fit the ratio and couple the rows.
 
@@ -314,26 +379,44 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Rows of one group, such as those of one person, are in one fold.
         """
         if not (0 <= self.amount <= 1 and 0 <= self.pool < 1):
-            raise ValueError(f"amount={self.amount!r}, pool={self.pool!r}; pass 0 <= amount <= 1 and 0 <= pool < 1.")
-        others = {"sensitive_features": sensitive_features, "y": y, "sample_weight": sample_weight, "groups": groups}
+            raise ValueError(
+                f"amount={self.amount!r}, pool={self.pool!r}; pass 0 <= amount <= 1 and 0 <= pool < 1."
+            )
+        others = {
+            "sensitive_features": sensitive_features,
+            "y": y,
+            "sample_weight": sample_weight,
+            "groups": groups,
+        }
         frame = _frame(checked_table(self, X, first=True, **others))
-        weights = _check_sample_weight(sample_weight, frame, ensure_non_negative=True).astype(np.float64)
-        self.random_seed_, self.sensitive_names_in_ = seed_of(self.random_state), np.array([], dtype=object)
+        weights = _check_sample_weight(sample_weight, frame, ensure_non_negative=True).astype(
+            np.float64
+        )
+        self.random_seed_, self.sensitive_names_in_ = (
+            seed_of(self.random_state),
+            np.array([], dtype=object),
+        )
         if sensitive_features is None:
             warn_without_attributes(self, "expect X as it is from transform")
             return self
         values, names = sensitive_values(sensitive_features, len(frame))
         s, self.sensitive_names_in_ = _filled(values), np.array(names, dtype=object)
         if (s == s[0]).all():
-            raise ValueError("sensitive_features are the same in every row; nothing can depend on them.")
+            raise ValueError(
+                "sensitive_features are the same in every row; nothing can depend on them."
+            )
         self._encoder, self._table = TreeTable().fit(frame), frame
         keys = self._keys(frame, s)
         self._identity = _identities(keys)
         basis = JointBasis.fit(s, weights)
         node = basis.node(s)
-        fold = fold_of_rows(len(s), self.cv, None, None if groups is None else np.asarray(groups), self.random_seed_)
+        fold = fold_of_rows(
+            len(s), self.cv, None, None if groups is None else np.asarray(groups), self.random_seed_
+        )
         phi = basis.values[node]
-        self.models_ = [self._model(frame, fold != f, _targets(phi, y), weights) for f in range(self.cv)]
+        self.models_ = [
+            self._model(frame, fold != f, _targets(phi, y), weights) for f in range(self.cv)
+        ]
         self._m = self._means(frame, fold)
         m = self._m[:, : phi.shape[1]]
         self.ratio_ = DensityRatio.fit(basis, m, node, weights / weights.sum())
@@ -342,17 +425,27 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.move_cost_ = MOVE * (len(s) * signal / (1 - signal)) ** (2 / 3)
         self.pool_, self._handed = _uniform(keys, 1) < self.pool, {}  # with all copies of a row
         public = np.flatnonzero(~self.pool_)
-        rows, removed = self._coupled(frame.iloc[public], s[public], self._m[public], self._identity[public])
+        rows, removed = self._coupled(
+            frame.iloc[public], s[public], self._m[public], self._identity[public]
+        )
         self._release = np.full(len(frame), -1)
         self._release[public] = public[rows]
         self.untouched_ = float(1 - removed.mean())
         return self
 
     def fit_transform(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
     ) -> Any:
         """Fit, and return Z for the same rows; the parameters are those of :meth:`fit`."""
-        self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight, groups=groups)
+        self.fit(
+            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight, groups=groups
+        )
         return self.transform(X, sensitive_features=sensitive_features)
 
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
@@ -371,7 +464,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if not len(self.sensitive_names_in_):
             return table
         if sensitive_features is None:
-            raise ValueError("ParityCoupling needs sensitive_features to transform: Z depends on X and S.")
+            raise ValueError(
+                "ParityCoupling needs sensitive_features to transform: Z depends on X and S."
+            )
         frame = _frame(table)
         s = _filled(sensitive_values(sensitive_features, len(frame), self.sensitive_names_in_)[0])
         identity = _identities(self._keys(frame, s))
@@ -379,7 +474,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if (position < 0).any() or (self.pool_[position].any() and len(frame) < FEWEST):
             Z = self._new(frame, s, identity)
         elif self.pool_[position].any():
-            raise ValueError("X has rows of the pool, which must not be handed on: transform X[~pool_].")
+            raise ValueError(
+                "X has rows of the pool, which must not be handed on: transform X[~pool_]."
+            )
         else:
             Z = self._table.iloc[self._release[position]]
         return Z.set_axis(frame.index) if is_frame(table) else Z.to_numpy()
@@ -392,7 +489,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         n, pool = len(frame), np.flatnonzero(self.pool_)
         if n < FEWEST and not len(pool):
             remedy = "Pass more rows at once, or fit with pool=0.2 to draw from rows that are never handed on."
-            raise ValueError(f"X has {n} new rows, too few to change places; {FEWEST} are enough. {remedy}")
+            raise ValueError(
+                f"X has {n} new rows, too few to change places; {FEWEST} are enough. {remedy}"
+            )
         # one model for each row, as for the fitted rows: the ratio is calibrated to that, and not to their mean
         m = self._means(frame, (identity % np.uint64(self.cv)).astype(np.int64))
         if n >= FEWEST:
@@ -403,11 +502,17 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         chance = self.amount * (1 - 1 / np.maximum(self.ratio_.at(m[:, :functions], node), 1))
         for i in np.flatnonzero(_uniform(identity, 0) < chance):
             if (key := int(identity[i])) not in self._handed:
-                weights = np.where(np.isin(pool, list(self._handed.values())), 0.0, wanted[:, node[i]])
+                weights = np.where(
+                    np.isin(pool, list(self._handed.values())), 0.0, wanted[:, node[i]]
+                )
                 if not weights.any():
-                    raise ValueError(f"all {len(pool)} rows of the pool have been handed out; fit with a larger pool.")
+                    raise ValueError(
+                        f"all {len(pool)} rows of the pool have been handed out; fit with a larger pool."
+                    )
                 share = np.cumsum(weights / weights.sum())[:-1]
-                self._handed[key] = int(pool[np.searchsorted(share, _uniform(identity[[i]], 2)[0], side="right")])
+                self._handed[key] = int(
+                    pool[np.searchsorted(share, _uniform(identity[[i]], 2)[0], side="right")]
+                )
             rows[i] = n + self._handed[key]
         return pd.concat([frame, self._table]).iloc[rows].astype(dict(frame.dtypes))
 
@@ -441,9 +546,13 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _keys(self, frame: pd.DataFrame, s: np.ndarray) -> np.ndarray:
         """Return a number for each row that depends on its content and the seed."""
         content = pd.DataFrame(np.column_stack([self._encoder.codes(frame), s]))
-        return pd.util.hash_pandas_object(content, index=False).to_numpy() + np.uint64(self.random_seed_ % 2**63)
+        return pd.util.hash_pandas_object(content, index=False).to_numpy() + np.uint64(
+            self.random_seed_ % 2**63
+        )
 
-    def _model(self, frame: pd.DataFrame, rows: np.ndarray, phi: np.ndarray, weights: np.ndarray) -> Any:
+    def _model(
+        self, frame: pd.DataFrame, rows: np.ndarray, phi: np.ndarray, weights: np.ndarray
+    ) -> Any:
         """Return a model of m that was fitted on some rows."""
         default = BoostedMeans(n_estimators=ROUNDS, n_jobs=self.n_jobs)
         model = default if self.estimator is None else clone(self.estimator)
@@ -466,13 +575,19 @@ def _targets(phi: np.ndarray, y: Any) -> np.ndarray:
     """Return the functions of S, (n, K), and the columns of y as standardized numbers, less their means given S."""
     if y is None:
         return phi
-    columns = pd.get_dummies(pd.DataFrame(y).reset_index(drop=True), dtype=np.float64).astype(np.float64)
+    columns = pd.get_dummies(pd.DataFrame(y).reset_index(drop=True), dtype=np.float64).astype(
+        np.float64
+    )
     numbers = _standardized(columns.fillna(columns.mean()).to_numpy())
     return np.column_stack([phi, numbers - phi @ (phi.T @ numbers) / len(phi)])
 
 
 def _frame(table: Any) -> pd.DataFrame:
-    return to_pandas(table) if is_frame(table) and not isinstance(table, pd.DataFrame) else pd.DataFrame(table)
+    return (
+        to_pandas(table)
+        if is_frame(table) and not isinstance(table, pd.DataFrame)
+        else pd.DataFrame(table)
+    )
 
 
 def _identities(keys: np.ndarray) -> np.ndarray:

@@ -87,7 +87,9 @@ def distilled(
     """
     y = np.asarray(y)
     if predictor.uses_sensitive or (is_classifier(predictor) and len(np.unique(y)) > 2):
-        raise ValueError("a predictor that uses S, or that has more than two classes, cannot be distilled.")
+        raise ValueError(
+            "a predictor that uses S, or that has more than two classes, cannot be distilled."
+        )
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     groups = None if groups is None else np.asarray(groups)
     part = fold_of_rows(len(y), 10, y if is_classifier(predictor) else None, groups, 0)
@@ -106,11 +108,19 @@ def distilled(
     limits = {name: teacher.frontier_.absolute(name, one) for name, one in asked.items()}
     own = float(getattr(teacher, "threshold_", 0.0))
     student, threshold = _imitation(teacher, estimator, check[0], *fitted)
-    gaps, aims = (_measured(teacher, *model, check)[1] for model in ((student, threshold), (teacher, own)))
-    ratios = [gaps[name].value / aims[name].value for name in limits if limits[name] and aims[name].value > 0]
+    gaps, aims = (
+        _measured(teacher, *model, check)[1] for model in ((student, threshold), (teacher, own))
+    )
+    ratios = [
+        gaps[name].value / aims[name].value
+        for name in limits
+        if limits[name] and aims[name].value > 0
+    ]
     excess = min(max([1.0, *ratios]), MOST_EXCESS)
     if excess > 1:
-        teacher._choose({name: None if limit is None else limit / excess for name, limit in limits.items()})
+        teacher._choose(
+            {name: None if limit is None else limit / excess for name, limit in limits.items()}
+        )
         student, threshold = _imitation(teacher, estimator, check[0], *fitted)
     performance, gaps = _measured(teacher, student, threshold, measure)
     teacher_performance, teacher_gaps = _measured(teacher, teacher, own, measure)
@@ -118,7 +128,12 @@ def distilled(
 
 
 def _imitation(
-    teacher: ParityEstimator, estimator: Any, X_check: Any, sample: Sample, eta: np.ndarray, means: np.ndarray
+    teacher: ParityEstimator,
+    estimator: Any,
+    X_check: Any,
+    sample: Sample,
+    eta: np.ndarray,
+    means: np.ndarray,
 ) -> tuple[Any, float]:
     """Return the plain model, fitted on scores of predictors that have not seen their rows, and its threshold.
 
@@ -129,13 +144,18 @@ def _imitation(
     assert choice is not None
     scores = solution.out_of_fold(choice.position, sample.fold, eta, means)
     if is_classifier(teacher):
-        scores = np.clip(scores + (solution.threshold if solution.family == "decision" else 0.0), 0.0, 1.0)
+        scores = np.clip(
+            scores + (solution.threshold if solution.family == "decision" else 0.0), 0.0, 1.0
+        )
     student, X, weights = clone(estimator), sample.X, sample.weights
     if is_frame(X) and not isinstance(student, Pipeline):
         student = make_pipeline(FunctionTransformer(teacher.schema_), TreeTable(), student)
     if is_classifier(estimator):
         X, weights = _safe_indexing(X, np.tile(np.arange(len(scores)), 2)), np.tile(sample.mass, 2)
-        scores, weights = np.repeat([0, 1], len(scores)), np.concatenate([1 - scores, scores]) * weights
+        scores, weights = (
+            np.repeat([0, 1], len(scores)),
+            np.concatenate([1 - scores, scores]) * weights,
+        )
     fit_with_weights(student, X, scores, weights)
     threshold = float(getattr(teacher, "threshold_", 0.0))
     if teacher.aim == "decision":
@@ -145,7 +165,9 @@ def _imitation(
 
 
 def _scores(model: Any, X: Any) -> np.ndarray:
-    return np.asarray(model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else model.predict(X))
+    return np.asarray(
+        model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else model.predict(X)
+    )
 
 
 def _measured(
@@ -157,10 +179,15 @@ def _measured(
     if is_classifier(teacher):
         y = y == teacher.classes_[1]
         loss = log_loss(y, np.clip(scores, 1e-6, 1 - 1e-6), sample_weight=weights)
-        performance = {"log_loss": float(loss), "auc": float(roc_auc_score(y, scores, sample_weight=weights))}
+        performance = {
+            "log_loss": float(loss),
+            "auc": float(roc_auc_score(y, scores, sample_weight=weights)),
+        }
     else:
         performance = {"squared_error": float(mean_squared_error(y, scores, sample_weight=weights))}
     scores = scores > threshold if teacher.aim == "decision" else scores
     assert teacher.solution_ is not None
-    gaps = gaps_along(teacher.aim, teacher.solution_.blocks, scores, y, attributes.values, weights, groups)
+    gaps = gaps_along(
+        teacher.aim, teacher.solution_.blocks, scores, y, attributes.values, weights, groups
+    )
     return performance, {name: max(each, key=float) for name, each in zip(attributes.names, gaps)}

@@ -73,29 +73,44 @@ class ParityEncoder(NetworkEstimator):
         device: str = "auto",
         random_state: Any = None,
     ) -> None:
-        options: Any = {"encoder": encoder, "training": training, "scaling": scaling, "handle_unknown": handle_unknown}
-        super().__init__(penalty, penalty_weight, **options, device=device, random_state=random_state)
+        options: Any = {
+            "encoder": encoder,
+            "training": training,
+            "scaling": scaling,
+            "handle_unknown": handle_unknown,
+        }
+        super().__init__(
+            penalty, penalty_weight, **options, device=device, random_state=random_state
+        )
 
     @property
     def _default_encoder(self) -> MLP:  # type: ignore[override]  # read only
         # a score needs few directions; a reconstruction needs many
         return MLP((128, 128), 50 if self.task_ == "reconstruction" else 16, "gelu")
 
-    def _target(self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any) -> tuple[np.ndarray, Task]:
+    def _target(
+        self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any
+    ) -> tuple[np.ndarray, Task]:
         task = getattr(self, "task_", None)
         if task is not None and (y is None) != (task == "reconstruction"):
-            raise ValueError(f"the first call was for {task}, this one has {'no y' if y is None else 'a y'}.")
+            raise ValueError(
+                f"the first call was for {task}, this one has {'no y' if y is None else 'a y'}."
+            )
         if y is None:
             self.task_ = "reconstruction"
             return _reconstruction(x, s, weights), self.task_
         kind = task or type_of_target(target_column(self, y), input_name="y", raise_unknown=True)
         if kind not in ("continuous", "regression", "binary", "multiclass"):
             raise ValueError(f"y is {kind}; pass one column of labels or numbers, or None.")
-        values, self.task_ = self._numbers(y) if kind in ("continuous", "regression") else self._labels(y)
+        values, self.task_ = (
+            self._numbers(y) if kind in ("continuous", "regression") else self._labels(y)
+        )
         return values, self.task_
 
 
-def _reconstruction(x: np.ndarray, sensitive_features: Any, weights: np.ndarray | None) -> np.ndarray:
+def _reconstruction(
+    x: np.ndarray, sensitive_features: Any, weights: np.ndarray | None
+) -> np.ndarray:
     r"""Return :math:`(x - \hat E[x \mid s]) / \sigma`; where no attribute is known the mean is taken."""
     values = x - np.average(x, axis=0, weights=weights)
     variance = float(np.average(values**2, axis=0, weights=weights).mean())

@@ -13,7 +13,13 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from frhsic import _arrays
 from frhsic._warnings import warn
-from frhsic.tables.columns import BandedAttributeWarning, check_distinct, is_frame, read_sensitive, to_pandas
+from frhsic.tables.columns import (
+    BandedAttributeWarning,
+    check_distinct,
+    is_frame,
+    read_sensitive,
+    to_pandas,
+)
 from frhsic.tables.schema import Schema, SuspiciousColumnWarning, suspicions
 
 
@@ -33,7 +39,9 @@ def named_arguments(fit: Fit) -> Fit:
     @wraps(fit)
     def checked(self: Any, *given: Any, **named: Any) -> Any:
         if len(given) > 2:
-            raise TypeError("fit takes X and y by position, the others by name: fit(X, y, sensitive_features=...).")
+            raise TypeError(
+                "fit takes X and y by position, the others by name: fit(X, y, sensitive_features=...)."
+            )
         return fit(self, *given, **named)
 
     return checked  # type: ignore[return-value]  # of the same signature
@@ -54,7 +62,9 @@ def typed_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
     if first:
         estimator.schema_ = Schema.learn(frame)
     elif list(frame) != estimator.schema_.names:  # scikit-learn compares names of text only
-        raise ValueError(f"X has the columns {list(frame)}; this model was fitted on {estimator.schema_.names}.")
+        raise ValueError(
+            f"X has the columns {list(frame)}; this model was fitted on {estimator.schema_.names}."
+        )
     return X if getattr(estimator, "estimator", None) is not None else estimator.schema_(frame)
 
 
@@ -67,18 +77,24 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
     if isinstance(X, np.ma.MaskedArray):
         X = np.where(np.ma.getmaskarray(X), np.nan, X.data.astype(np.float64))
     if is_frame(X):
-        known = hasattr(X, "iloc") or hasattr(X, "get_columns")  # to scikit-learn: frames of pandas and polars
+        known = hasattr(X, "iloc") or hasattr(
+            X, "get_columns"
+        )  # to scikit-learn: frames of pandas and polars
         X = X if known else to_pandas(X, "X")
         check_distinct(map(str, X.columns), "X")
         validate_data(estimator, X, reset=first, skip_check_array=True)
         return X
-    return np.asarray(validate_data(estimator, X, reset=first, dtype="numeric", ensure_all_finite="allow-nan"))
+    return np.asarray(
+        validate_data(estimator, X, reset=first, dtype="numeric", ensure_all_finite="allow-nan")
+    )
 
 
 def target_column(estimator: Any, y: Any) -> np.ndarray:
     """Return y as one column without missing values, after scikit-learn's checks."""
     if y is None:
-        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
     _arrays.require_labels(y, "y")
     values = column_or_1d(y, warn=True)
     assert_all_finite(values, input_name="y", estimator_name=type(estimator).__name__)
@@ -92,7 +108,9 @@ def sensitive_values(values: Any, rows: int, known: Any = None) -> tuple[np.ndar
     """
     attributes = read_sensitive(values, allow_missing=True)
     if len(attributes.values) != rows:
-        raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(attributes.values)}.")
+        raise ValueError(
+            f"lengths differ: X has {rows} rows, sensitive_features has {len(attributes.values)}."
+        )
     names = list(attributes.names)
     if known is None:
         for note in attributes.notes:
@@ -113,8 +131,14 @@ def require_variation(s: np.ndarray, names: list[str]) -> None:
     for name, column in zip(names, s.T):
         values = np.unique(column[~np.isnan(column)])
         if len(values) < 2:
-            state = f"is {values[0]:g} in every row" if len(values) else "has no value in any complete row"
-            raise ValueError(f"sensitive attribute {name!r} {state}, so nothing can depend on it. Leave it out.")
+            state = (
+                f"is {values[0]:g} in every row"
+                if len(values)
+                else "has no value in any complete row"
+            )
+            raise ValueError(
+                f"sensitive attribute {name!r} {state}, so nothing can depend on it. Leave it out."
+            )
 
 
 def warn_without_attributes(estimator: Any, remedy: str) -> None:
@@ -123,11 +147,17 @@ def warn_without_attributes(estimator: Any, remedy: str) -> None:
     warn(f"{text}{remedy}.", MissingSensitiveFeaturesWarning)
 
 
-def warn_of_suspicions(estimator: Any, X: Any, y: np.ndarray | None, s: np.ndarray | None, names: list[str]) -> None:
+def warn_of_suspicions(
+    estimator: Any, X: Any, y: np.ndarray | None, s: np.ndarray | None, names: list[str]
+) -> None:
     """Warn of columns of a frame that identify rows, repeat an attribute, or give the target away."""
     if is_frame(X):
-        attributes = pd.DataFrame({name: s[:, j] for j, name in enumerate(names)} if s is not None else {})
-        for line in suspicions(to_pandas(X), y, len(getattr(estimator, "classes_", ())), attributes):
+        attributes = pd.DataFrame(
+            {name: s[:, j] for j, name in enumerate(names)} if s is not None else {}
+        )
+        for line in suspicions(
+            to_pandas(X), y, len(getattr(estimator, "classes_", ())), attributes
+        ):
             warn(line, SuspiciousColumnWarning)
 
 

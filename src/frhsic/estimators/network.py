@@ -114,7 +114,13 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @named_arguments
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Fit encoder and head.
 
@@ -139,7 +145,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         return self._fit((X, y, sensitive_features, sample_weight, groups), whole=True)
 
-    def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
 
         The first call fixes scales, levels, classes and what the penalty fits in advance. Adam's moments start anew in
@@ -186,7 +194,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return int(self.representation_size_)
 
     @abstractmethod
-    def _target(self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any) -> tuple[np.ndarray, Task]:
+    def _target(
+        self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any
+    ) -> tuple[np.ndarray, Task]:
         """Check y and turn it into what training takes; the first call learns its scale or its classes."""
 
     # Training
@@ -197,7 +207,11 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return (lambda _: copy.deepcopy(encoder)) if isinstance(encoder, nn.Module) else encoder
 
     def _train(
-        self, rows: tuple[Any, ...], classes: Any = None, whole: bool = True, path: Sequence[float] = ()
+        self,
+        rows: tuple[Any, ...],
+        classes: Any = None,
+        whole: bool = True,
+        path: Sequence[float] = (),
     ) -> tuple[Fleet, bool]:
         """Check all arguments and train one model for each weight of a path, by default for the penalty's own.
 
@@ -214,15 +228,21 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             with seeded():
                 module = make(data.columns)
             if not isinstance(module, nn.Module):
-                raise TypeError(f"encoder made {type(module).__name__}; it must make a torch.nn.Module.")
+                raise TypeError(
+                    f"encoder made {type(module).__name__}; it must make a torch.nn.Module."
+                )
             self.representation_size_ = output_width(module.to(data.x.dtype), data)
         training = self.training or self._default_training
         training = training if whole else replace(training, epochs=1, early_stopping=False)
         penalty = self.penalty
         if not isinstance(penalty, Penalty):
-            penalty = penalty_named(penalty, self.representation_size_, head=task != "reconstruction")
+            penalty = penalty_named(
+                penalty, self.representation_size_, head=task != "reconstruction"
+            )
         if penalized and penalty.condition == "positive" and task != "binary":
-            raise ValueError(f"the penalty has condition='positive', which needs two classes; the task is {task}.")
+            raise ValueError(
+                f"the penalty has condition='positive', which needs two classes; the task is {task}."
+            )
         asked = penalty.unprepared() if penalized else NoPenalty()
         recipe = Recipe(task, asked, **vars(training))
         floor, through_bottleneck = recipe.floor(penalty), False
@@ -230,24 +250,38 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if first:
             seed = self.random_seed_
             # a part of the rows may lack the last classes
-            recipe = replace(recipe, encoder=make, head=lambda width, least: nn.Linear(width, max(least, outputs)))
+            recipe = replace(
+                recipe,
+                encoder=make,
+                head=lambda width, least: nn.Linear(width, max(least, outputs)),
+            )
         else:
-            seed = int(np.random.SeedSequence([self.random_seed_, self.n_fits_]).generate_state(1)[0])  # other batches
+            seed = int(
+                np.random.SeedSequence([self.random_seed_, self.n_fits_]).generate_state(1)[0]
+            )  # other batches
             few = floor > 0 and not enough_rows(data.rows, self.representation_size_)
             through_bottleneck = penalized and few and self.has_bottleneck_
             cut = self.has_bottleneck_ and not through_bottleneck
             encoder, head = next(self.encoder_.children()) if cut else self.encoder_, self.head_
-            same = type(asked) is type(self.penalty_) and asked.arguments() == self.penalty_.arguments()
+            same = (
+                type(asked) is type(self.penalty_)
+                and asked.arguments() == self.penalty_.arguments()
+            )
             recipe = replace(
                 recipe,
                 penalty=self.penalty_ if same else asked,
                 encoder=lambda _: copy.deepcopy(encoder),
                 head=lambda *_: copy.deepcopy(head),
             )
-        members = [Member(weight if penalized else 0.0, seed) for weight in path or [float(self.penalty_weight)]]
+        members = [
+            Member(weight if penalized else 0.0, seed)
+            for weight in path or [float(self.penalty_weight)]
+        ]
         return train(data, members, recipe, device=self.device), through_bottleneck
 
-    def _rows(self, rows: tuple[Any, ...], classes: Any, whole: bool) -> tuple[TrainingData, Task, bool]:
+    def _rows(
+        self, rows: tuple[Any, ...], classes: Any, whole: bool
+    ) -> tuple[TrainingData, Task, bool]:
         """Check parameters and rows; return the rows encoded, the task, and whether there is a penalty."""
         X, y, s, sample_weight, groups = rows
         self._validate_params()
@@ -257,7 +291,11 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if first:
             self.feature_encoding_ = TableEncoding.fit(X, scaling=self.scaling)
         x = self.feature_encoding_(X, self.handle_unknown)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
+        weights = (
+            None
+            if sample_weight is None
+            else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
+        )
         attributes = self._attributes(s, len(x))
         values, task = self._target(y, x, s, weights, classes)
         check_consistent_length(x, values)
@@ -269,7 +307,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         def chosen(rows: Any, others: TrainingData | None = None) -> TrainingData:
             w = None if weights is None else weights[rows]
-            return TrainingData.of(x[rows], values[rows], known[rows], sample_weight=w, held_out=others)
+            return TrainingData.of(
+                x[rows], values[rows], known[rows], sample_weight=w, held_out=others
+            )
 
         data = chosen(slice(None)) if held_out is None else chosen(~held_out, chosen(held_out))
         return data, task, attributes is not None
@@ -281,7 +321,11 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         others: the range as in the paper, else ranks, which no increasing map changes.
         """
         # without a penalty the attributes are checked, but not used
-        off = self.penalty_weight == 0 or self.penalty == "none" or isinstance(self.penalty, NoPenalty)
+        off = (
+            self.penalty_weight == 0
+            or self.penalty == "none"
+            or isinstance(self.penalty, NoPenalty)
+        )
         if values is None:
             if not off:
                 warn_without_attributes(self, "penalty_weight=0")
@@ -291,7 +335,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if not hasattr(self, "sensitive_names_in_"):
             require_variation(s[known], names)
             scale = Number if self.scaling == "range" else Quantiles
-            self.sensitive_encoding_ = TableEncoding(tuple(scale.fit(n, c) for n, c in zip(names, s[known].T)))
+            self.sensitive_encoding_ = TableEncoding(
+                tuple(scale.fit(n, c) for n, c in zip(names, s[known].T))
+            )
             self.sensitive_names_in_ = np.array(names, dtype=object)
         scaled = np.full(s.shape, np.nan)
         scaled[known] = self.sensitive_encoding_(s[known], name="sensitive_features")
@@ -305,7 +351,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
         return scaled
 
-    def _held_out(self, y: np.ndarray, task: Task, s: np.ndarray | None, groups: Any) -> np.ndarray | None:
+    def _held_out(
+        self, y: np.ndarray, task: Task, s: np.ndarray | None, groups: Any
+    ) -> np.ndarray | None:
         """Return which rows are held out, (n,) booleans, or None if training does not stop early.
 
         They are a tenth of the rows of each class, and of the rows with and without S, or of the `groups`, which are
@@ -313,12 +361,18 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         n, wanted = len(y), (self.training or self._default_training).early_stopping
         if wanted == "auto":
-            learning = isinstance(self.penalty, (Adversary, BinnedAdversary)) or self.penalty in ("adv", "laftr")
+            learning = isinstance(self.penalty, (Adversary, BinnedAdversary)) or self.penalty in (
+                "adv",
+                "laftr",
+            )
             wanted = AUTO_ROWS[0] <= n < AUTO_ROWS[1] and not learning
         if not wanted:
             return None
         known = np.ones(n, dtype=bool) if s is None else ~np.isnan(s).any(axis=1)
-        seed, held_out = stream_seed(self.random_seed_, 0, Purpose.HELD_OUT, 1), np.zeros(n, dtype=bool)
+        seed, held_out = (
+            stream_seed(self.random_seed_, 0, Purpose.HELD_OUT, 1),
+            np.zeros(n, dtype=bool),
+        )
         if groups is not None and len(set(np.asarray(groups).tolist())) > 1:
             split = GroupShuffleSplit(1, test_size=HELD_OUT, random_state=seed % 2**32)
             held_out[next(split.split(known, groups=groups))[1]] = True
@@ -331,7 +385,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 rows = np.flatnonzero(strata == stratum)
                 held_out[draw.choice(rows, int(HELD_OUT * len(rows) + 0.5), replace=False)] = True
         if not known[held_out].any() or not known[~held_out].any():
-            raise ValueError("early stopping needs rows with S on both sides: pass more rows, or turn it off.")
+            raise ValueError(
+                "early stopping needs rows with S on both sides: pass more rows, or turn it off."
+            )
         return held_out
 
     def _labels(self, y: Any, classes: Any = None) -> tuple[np.ndarray, Task]:
@@ -344,13 +400,19 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             self.classes_ = asked
         known = self.classes_
         if classes is not None and not np.array_equal(known, asked):
-            raise ValueError(f"classes={list(classes)!r} differ from those of the first call, {list(known)!r}.")
+            raise ValueError(
+                f"classes={list(classes)!r} differ from those of the first call, {list(known)!r}."
+            )
         unseen = np.setdiff1d(labels, known)
         if len(unseen):
-            raise ValueError(f"y has new labels, {unseen.tolist()!r}; name all in the first call: classes=[...].")
+            raise ValueError(
+                f"y has new labels, {unseen.tolist()!r}; name all in the first call: classes=[...]."
+            )
         if len(known) < 2:
             raise ValueError(f"y has one class only, {known.tolist()[0]!r}; two are needed.")
-        return np.searchsorted(known, column).astype(np.float64), "binary" if len(known) == 2 else "multiclass"
+        return np.searchsorted(known, column).astype(np.float64), "binary" if len(
+            known
+        ) == 2 else "multiclass"
 
     def _numbers(self, y: Any) -> tuple[np.ndarray, Task]:
         """Return numbers standardized by the mean and the standard deviation of the first call."""
@@ -366,10 +428,15 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         encoder, head = (module.cpu() for module in fleet.module(index))
         own = self.encoder is None or isinstance(self.encoder, MLP)
-        self.encoder_, self.head_ = (module.double() if own else module for module in (encoder, head))
+        self.encoder_, self.head_ = (
+            module.double() if own else module for module in (encoder, head)
+        )
         self.has_bottleneck_ = through_bottleneck or fleet.cuts(index)
         self.penalty_ = copy.deepcopy(fleet.penalty).cpu()
-        state = {name: values[index].detach().clone().cpu() for name, values in fleet.penalty_state.items()}
+        state = {
+            name: values[index].detach().clone().cpu()
+            for name, values in fleet.penalty_state.items()
+        }
         set_state(self.penalty_, state)
         history, epochs = fleet.history, int(fleet.epochs_done[index])
         self.best_epoch_ = self.validation_curve_ = None
@@ -393,7 +460,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 x = torch.from_numpy(self.feature_encoding_(part, self.handle_unknown))
                 for block in torch.split(x.to(self.head_.weight.dtype), BLOCK):
                     z = self.encoder_(functional.pad(block, (0, 0, 0, BLOCK - len(block))))
-                    parts.append((self.head_(z) if with_head else z)[: len(block)].to(torch.float64))
+                    parts.append(
+                        (self.head_(z) if with_head else z)[: len(block)].to(torch.float64)
+                    )
         return _arrays.to_numpy(torch.cat(parts))
 
 
@@ -486,7 +555,9 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         at = (scores > 0).astype(int) if len(self.classes_) == 2 else scores.argmax(axis=1)
         return np.asarray(self.classes_[at])
 
-    def _target(self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any) -> tuple[np.ndarray, Task]:
+    def _target(
+        self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any
+    ) -> tuple[np.ndarray, Task]:
         return self._labels(y, classes)
 
 
@@ -525,7 +596,9 @@ class FRHSICRegressor(RegressorMixin, NetworkEstimator):
         raw = self._evaluated(X, with_head=True)[:, 0]
         return np.asarray(self.target_mean_ + self.target_scale_ * raw)
 
-    def _target(self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any) -> tuple[np.ndarray, Task]:
+    def _target(
+        self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any
+    ) -> tuple[np.ndarray, Task]:
         return self._numbers(y)
 
 
@@ -575,10 +648,14 @@ def fit_path(
     [0.0, 1.0]
     """
     if not isinstance(estimator, NetworkEstimator):
-        raise TypeError(f"estimator is {type(estimator).__name__}; pass an FRHSIC* estimator or a ParityEncoder.")
+        raise TypeError(
+            f"estimator is {type(estimator).__name__}; pass an FRHSIC* estimator or a ParityEncoder."
+        )
     path = [float(weight) for weight in weights]
     if not path or sensitive_features is None:
-        raise ValueError("pass at least one weight, and sensitive_features: without them every weight is the same.")
+        raise ValueError(
+            "pass at least one weight, and sensitive_features: without them every weight is the same."
+        )
     lead = clone(estimator).set_params(penalty_weight=max(path))
     fleet, _ = lead._train((X, y, sensitive_features, sample_weight, groups), path=path)
     models = []

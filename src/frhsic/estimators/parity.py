@@ -11,7 +11,14 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    RegressorMixin,
+    clone,
+    is_classifier,
+    is_regressor,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, recall_score, roc_auc_score
 from sklearn.multioutput import MultiOutputRegressor
@@ -19,7 +26,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_is_fitted,
+    has_fit_parameter,
+)
 
 from frhsic import _arrays
 from frhsic._warnings import warn
@@ -34,8 +46,24 @@ from frhsic.estimators.inputs import (
     warn_of_suspicions,
     warn_without_attributes,
 )
-from frhsic.estimators.solving import SHARES, Block, Family, Limit, Sample, Solution, by_attribute, check_limit
-from frhsic.estimators.tradeoffs import Aim, Choice, IndistinctGapWarning, TradeOffs, UnmetLimitWarning, measured
+from frhsic.estimators.solving import (
+    SHARES,
+    Block,
+    Family,
+    Limit,
+    Sample,
+    Solution,
+    by_attribute,
+    check_limit,
+)
+from frhsic.estimators.tradeoffs import (
+    Aim,
+    Choice,
+    IndistinctGapWarning,
+    TradeOffs,
+    UnmetLimitWarning,
+    measured,
+)
 from frhsic.tables.columns import is_frame, to_pandas
 
 Condition = Literal["positive", "both"]
@@ -55,7 +83,9 @@ class LeakingEstimatorWarning(UserWarning):
 
 
 def cross_fitted(
-    fold: np.ndarray, fit: Callable[[np.ndarray], Any], predict: Callable[[Any, np.ndarray], np.ndarray]
+    fold: np.ndarray,
+    fit: Callable[[np.ndarray], Any],
+    predict: Callable[[Any, np.ndarray], np.ndarray],
 ) -> tuple[list[Any], np.ndarray]:
     """Return what `fit` makes of the rows outside of each fold, and what `predict` makes of that in the fold."""
     held_out = [np.flatnonzero(fold == j) for j in range(fold.max() + 1)]
@@ -68,7 +98,9 @@ def fit_with_weights(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | No
     """Fit a model or a pipeline with weights of the rows."""
     if weights is None:
         return model.fit(X, y)
-    prefix, last = (f"{model.steps[-1][0]}__", model[-1]) if isinstance(model, Pipeline) else ("", model)
+    prefix, last = (
+        (f"{model.steps[-1][0]}__", model[-1]) if isinstance(model, Pipeline) else ("", model)
+    )
     inner = last.estimator if isinstance(last, MultiOutputRegressor) else last
     if not has_fit_parameter(inner, "sample_weight"):
         raise ValueError(f"{type(inner).__name__} takes no sample_weight, which was passed to fit.")
@@ -78,7 +110,11 @@ def fit_with_weights(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | No
 def with_seed(model: Any, seed: int) -> Any:
     """Return a clone of a model in which every random state that is None is the seed."""
     model = clone(model)
-    seeds = [k for k, value in model.get_params().items() if k.split("__")[-1] == "random_state" and value is None]
+    seeds = [
+        k
+        for k, value in model.get_params().items()
+        if k.split("__")[-1] == "random_state" and value is None
+    ]
     return model.set_params(**dict.fromkeys(seeds, seed % 2**31))
 
 
@@ -131,7 +167,13 @@ class ParityEstimator(BaseEstimator, ABC):
 
     @named_arguments
     def fit(
-        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Fit the regressions, solve every trade-off and choose one by the limit.
 
@@ -157,7 +199,12 @@ class ParityEstimator(BaseEstimator, ABC):
     ) -> tuple[Sample, np.ndarray, np.ndarray] | None:
         """Fit; return the rows with η and m of models that have not seen them, or None without attributes."""
         self._check()
-        others = {"y": y, "sensitive_features": sensitive_features, "sample_weight": sample_weight, "groups": groups}
+        others = {
+            "y": y,
+            "sensitive_features": sensitive_features,
+            "sample_weight": sample_weight,
+            "groups": groups,
+        }
         X, labels = typed_table(self, X, first=True, **others), target_column(self, y)
         check_consistent_length(X, labels)
         codes, n = self._codes(labels), len(labels)
@@ -178,15 +225,22 @@ class ParityEstimator(BaseEstimator, ABC):
         numeric = not is_classifier(self)
         fold = fold_of_rows(n, self._folds(codes, groups), None if numeric else codes, groups, seed)
         table = self._with_sensitive(X, s)
-        sample = Sample(table, codes, labels, s, tuple(names), sample_weight, groups, fold, seed, numeric)
-        blocks = tuple(Block.fit(sample, *pair) for pair in product(range(len(names)), CONDITIONS[self.condition]))
+        sample = Sample(
+            table, codes, labels, s, tuple(names), sample_weight, groups, fold, seed, numeric
+        )
+        blocks = tuple(
+            Block.fit(sample, *pair)
+            for pair in product(range(len(names)), CONDITIONS[self.condition])
+        )
         self.models_, eta = self._models_of_y(sample)
         self.attribute_models_, means = self._models_of_s(sample, blocks, eta)
         solution = Solution.fit(self._family(), sample, blocks, eta, means, self.limit)
         scores = [solution.out_of_fold(at, fold, eta, means) for at in range(len(SHARES))]
         each = [self._performance(sample, one, solution.decides) for one in scores]
         performance = {name: np.array([one[name] for one in each]) for name in each[0]}
-        path = np.stack([one > 0 for one in scores] if solution.decides else scores, axis=1).astype(np.float64)
+        path = np.stack([one > 0 for one in scores] if solution.decides else scores, axis=1).astype(
+            np.float64
+        )
         confidence = self.confidence or 0.95
         self.frontier_ = TradeOffs(
             self.aim, performance, *measured(self.aim, path, sample, blocks, confidence), confidence
@@ -199,7 +253,9 @@ class ParityEstimator(BaseEstimator, ABC):
         """Return a fitted copy at another limit. Nothing is fitted again; the models are shared."""
         check_is_fitted(self)
         if self.frontier_ is None:
-            raise ValueError("this model was fitted without sensitive_features, so it has one trade-off only.")
+            raise ValueError(
+                "this model was fitted without sensitive_features, so it has one trade-off only."
+            )
         moved = copy.copy(self)
         moved.limit = limit
         moved._check()
@@ -237,11 +293,19 @@ class ParityEstimator(BaseEstimator, ABC):
     def _check(self) -> None:
         self._validate_params()
         check_limit(self.limit, 0.5 if is_classifier(self) or self.aim == "rank" else np.inf)
-        suited, kind = (is_classifier, "classifier") if is_classifier(self) else (is_regressor, "regressor")
-        if self.estimator is not None and not is_given(self.estimator) and not suited(self.estimator):
+        suited, kind = (
+            (is_classifier, "classifier") if is_classifier(self) else (is_regressor, "regressor")
+        )
+        if (
+            self.estimator is not None
+            and not is_given(self.estimator)
+            and not suited(self.estimator)
+        ):
             raise ValueError(f"estimator is {type(self.estimator).__name__}, which is no {kind}.")
         if not is_classifier(self) and (self.aim == "decision" or self.condition is not None):
-            raise ValueError("a regressor takes aim='score' or 'rank' and no condition; decisions need classes.")
+            raise ValueError(
+                "a regressor takes aim='score' or 'rank' and no condition; decisions need classes."
+            )
 
     def _family(self) -> Family:
         """Return the form of the predictor; if ranks or decisions may use S, the law of η given S tells the optimum."""
@@ -262,21 +326,29 @@ class ParityEstimator(BaseEstimator, ABC):
         if groups is not None:
             most.append(int(groups.max()) + 1)
         if min(most) < 2:
-            raise ValueError("the rows cannot be cut into two folds: pass two rows of each class, and two groups.")
+            raise ValueError(
+                "the rows cannot be cut into two folds: pass two rows of each class, and two groups."
+            )
         return min(most)
 
     def _model_of_y(self, X: Any, y: np.ndarray, weights: np.ndarray | None) -> Any:
         """Return the model of y, fitted on some rows; one that is given stays as it is."""
         if is_given(self.estimator):
             return self.estimator
-        model = BoostedTrees(is_classifier(self), n_jobs=self.n_jobs) if self.estimator is None else self.estimator
+        model = (
+            BoostedTrees(is_classifier(self), n_jobs=self.n_jobs)
+            if self.estimator is None
+            else self.estimator
+        )
         return fit_with_weights(with_seed(model, self.random_seed_), X, y, weights)
 
     def _models_of_y(self, sample: Sample) -> tuple[list[Any], np.ndarray]:
         """Return the model of y of each fold, or the given one, and η of each row by a model that has not seen it."""
 
         def fit(rows: np.ndarray) -> Any:
-            return self._model_of_y(_safe_indexing(sample.X, rows), sample.labels[rows], sample.at(rows)[0])
+            return self._model_of_y(
+                _safe_indexing(sample.X, rows), sample.labels[rows], sample.at(rows)[0]
+            )
 
         def predict(model: Any, rows: np.ndarray) -> np.ndarray:
             return self._eta(model, _safe_indexing(sample.X, rows))
@@ -284,8 +356,12 @@ class ParityEstimator(BaseEstimator, ABC):
         if not is_given(self.estimator):
             return cross_fitted(sample.fold, fit, predict)
         names = getattr(self.estimator, "feature_names_in_", ()) if is_frame(sample.X) else ()
-        if lacking := [str(name) for name in names if name not in sample.X.columns]:  # LightGBM would only count them
-            raise ValueError(f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass them, too.")
+        if lacking := [
+            str(name) for name in names if name not in sample.X.columns
+        ]:  # LightGBM would only count them
+            raise ValueError(
+                f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass them, too."
+            )
         eta = self._eta(self.estimator, sample.X)
         self._warn_if_leaking(sample, eta)
         return [self.estimator], eta
@@ -300,7 +376,10 @@ class ParityEstimator(BaseEstimator, ABC):
             X, X_held_out = _safe_indexing(sample.X, train), _safe_indexing(sample.X, held_out)
             again = fit_with_weights(clone(model), X, sample.labels[train], sample.at(train)[0])
             pair = self._eta(again, X_held_out), eta[held_out]
-        except (TypeError, ValueError):  # a model that cannot be fitted on these rows was not fitted on them
+        except (
+            TypeError,
+            ValueError,
+        ):  # a model that cannot be fitted on these rows was not fitted on them
             return
         gain = np.subtract(*(self._losses(each, sample.y[held_out]) for each in pair))
         if gain.mean() > LEAK_ERRORS * gain.std() / np.sqrt(len(gain)):
@@ -320,29 +399,41 @@ class ParityEstimator(BaseEstimator, ABC):
             weights, s, y = sample.at(rows)[0], sample.s[rows], sample.y[rows]
             if clips:
                 return ConditionalLaw().fit(eta[rows], s[:, attribute], weights)
-            targets = np.column_stack([block.targets(s, y) for block in blocks if block.attribute == attribute])
+            targets = np.column_stack(
+                [block.targets(s, y) for block in blocks if block.attribute == attribute]
+            )
             model = self._attribute_model(targets.shape[1])
             return fit_with_weights(model, _safe_indexing(sample.X, rows), targets, weights)
 
         def predict(models: list[Any], rows: np.ndarray) -> np.ndarray:
-            return self._means(models, blocks, _safe_indexing(sample.X, rows), sample.s[rows], eta[rows])
+            return self._means(
+                models, blocks, _safe_indexing(sample.X, rows), sample.s[rows], eta[rows]
+            )
 
         clips = self._family().startswith("clipped")
         modelled = range(len(sample.names)) if clips or not self.uses_sensitive else ()
-        return cross_fitted(sample.fold, lambda rows: [fit_one(attribute, rows) for attribute in modelled], predict)
+        return cross_fitted(
+            sample.fold, lambda rows: [fit_one(attribute, rows) for attribute in modelled], predict
+        )
 
     def _attribute_model(self, outputs: int) -> Any:
         if self.attribute_estimator is None:
             return BoostedMeans(n_jobs=self.n_jobs)
         model = with_seed(self.attribute_estimator, self.random_seed_)
-        return model if outputs == 1 or get_tags(model).target_tags.multi_output else MultiOutputRegressor(model)
+        return (
+            model
+            if outputs == 1 or get_tags(model).target_tags.multi_output
+            else MultiOutputRegressor(model)
+        )
 
     def _choose(self, limit: Limit) -> None:
         assert self.frontier_ is not None
         choice = self.choice_ = self.frontier_.choose(limit, self.confidence is not None)
         if choice.indistinct:
             warn(str(choice), IndistinctGapWarning)
-        if not choice.met and any(by_attribute(limit, self.frontier_.gaps).values()):  # 0 asks for the least gap
+        if not choice.met and any(
+            by_attribute(limit, self.frontier_.gaps).values()
+        ):  # 0 asks for the least gap
             warn(str(choice), UnmetLimitWarning)
 
     # Predicting
@@ -353,25 +444,43 @@ class ParityEstimator(BaseEstimator, ABC):
             return X
         if not is_frame(X):
             return np.column_stack([X, s])
-        return to_pandas(X).assign(**{f"sensitive {name}": s[:, j] for j, name in enumerate(self.sensitive_names_in_)})
+        return to_pandas(X).assign(
+            **{f"sensitive {name}": s[:, j] for j, name in enumerate(self.sensitive_names_in_)}
+        )
 
     def _means(
-        self, models: list[Any], blocks: tuple[Block, ...], X: Any, s: np.ndarray | None, eta: np.ndarray
+        self,
+        models: list[Any],
+        blocks: tuple[Block, ...],
+        X: Any,
+        s: np.ndarray | None,
+        eta: np.ndarray,
     ) -> np.ndarray:
         """Return m of rows, (n, K); where ranks or decisions use S, where their scores would be moved."""
         if not self.uses_sensitive:
-            return np.column_stack([np.reshape(model.predict(X), (len(eta), -1)) for model in models])
+            return np.column_stack(
+                [np.reshape(model.predict(X), (len(eta), -1)) for model in models]
+            )
         assert s is not None
-        columns = [model.predict(eta, s[:, 0]) for model in models] or [block.known(s, eta) for block in blocks]
+        columns = [model.predict(eta, s[:, 0]) for model in models] or [
+            block.known(s, eta) for block in blocks
+        ]
         return np.column_stack(columns)
 
-    def regressions(self, X: Any, s: np.ndarray | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
+    def regressions(
+        self, X: Any, s: np.ndarray | None = None
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return η and m of rows by the models of each fold; s is needed where predictions use it."""
         assert self.solution_ is not None
         table, blocks = self._with_sensitive(X, s), self.solution_.blocks
         etas = [self._eta(model, table) for model in self.models_]
-        etas = etas * len(self.attribute_models_) if len(etas) == 1 else etas  # of a model that was given
-        return [(eta, self._means(own, blocks, X, s, eta)) for eta, own in zip(etas, self.attribute_models_)]
+        etas = (
+            etas * len(self.attribute_models_) if len(etas) == 1 else etas
+        )  # of a model that was given
+        return [
+            (eta, self._means(own, blocks, X, s, eta))
+            for eta, own in zip(etas, self.attribute_models_)
+        ]
 
     def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return the mean of the scores of the fold predictors."""
@@ -382,12 +491,18 @@ class ParityEstimator(BaseEstimator, ABC):
         s = None
         if self.uses_sensitive:
             if sensitive_features is None:
-                raise ValueError("this model uses the sensitive attributes to predict: pass sensitive_features=...")
+                raise ValueError(
+                    "this model uses the sensitive attributes to predict: pass sensitive_features=..."
+                )
             s, _ = sensitive_values(sensitive_features, _num_samples(X), self.sensitive_names_in_)
             if np.isnan(s).any():
-                raise ValueError("sensitive_features has missing values; this model needs them to predict.")
+                raise ValueError(
+                    "sensitive_features has missing values; this model needs them to predict."
+                )
         parts = zip(self.solution_.at(self.choice_.position), self.regressions(X, s))
-        return np.asarray(np.mean([self.solution_.scores(own, eta, means) for own, (eta, means) in parts], axis=0))
+        return np.asarray(
+            np.mean([self.solution_.scores(own, eta, means) for own, (eta, means) in parts], axis=0)
+        )
 
 
 class ParityClassifier(ClassifierMixin, ParityEstimator):
@@ -455,7 +570,9 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         scores = self._scores(X, sensitive_features)
         if scores.ndim == 2:
             return np.asarray(self.classes_[scores.argmax(axis=1)])
-        return np.asarray(self.classes_[(scores > (0.0 if self._decides else self.threshold_)).astype(np.int64)])
+        return np.asarray(
+            self.classes_[(scores > (0.0 if self._decides else self.threshold_)).astype(np.int64)]
+        )
 
     @property
     def threshold_(self) -> float:
@@ -471,9 +588,13 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            raise ValueError(f"Classifier can't train when only one class is present: {self.classes_.tolist()}.")
+            raise ValueError(
+                f"Classifier can't train when only one class is present: {self.classes_.tolist()}."
+            )
         if len(self.classes_) > 2 and (self.aim != "score" or self.condition is not None):
-            raise ValueError(f"y has {len(self.classes_)} classes, which need aim='score' and condition=None.")
+            raise ValueError(
+                f"y has {len(self.classes_)} classes, which need aim='score' and condition=None."
+            )
         return np.searchsorted(self.classes_, y).astype(np.float64)
 
     def _eta(self, model: Any, X: Any) -> np.ndarray:
@@ -495,19 +616,27 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         return p
 
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        chance = np.where(y == 1, eta, 1 - eta) if eta.ndim == 1 else eta[np.arange(len(y)), y.astype(int)]
+        chance = (
+            np.where(y == 1, eta, 1 - eta)
+            if eta.ndim == 1
+            else eta[np.arange(len(y)), y.astype(int)]
+        )
         return np.asarray(-np.log(np.clip(chance, 1e-12, 1.0)))
 
     def _performance(self, sample: Sample, scores: np.ndarray, decides: bool) -> dict[str, float]:
         y, weights = sample.y, sample.mass
         values = {} if decides else _mean_and_error("log_loss", self._losses(scores, y), weights)
         if scores.ndim == 2:
-            return values | {"accuracy": accuracy_score(y, scores.argmax(axis=1), sample_weight=weights)}
+            return values | {
+                "accuracy": accuracy_score(y, scores.argmax(axis=1), sample_weight=weights)
+            }
         taken = scores > (0.0 if decides else 0.5)
         return values | {
             "auc": float(roc_auc_score(y, scores, sample_weight=weights)),
             "accuracy": float(accuracy_score(y, taken, sample_weight=weights)),
-            "balanced_accuracy": float(recall_score(y, taken, average="macro", sample_weight=weights)),
+            "balanced_accuracy": float(
+                recall_score(y, taken, average="macro", sample_weight=weights)
+            ),
         }
 
 

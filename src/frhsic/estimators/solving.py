@@ -29,7 +29,16 @@ from scipy.special import expit, log_softmax, logit, softmax
 from frhsic.estimators.conditional import SensitiveBasis
 
 Limit = float | str | Mapping[str, float | str | None] | None
-Family = Literal["binary", "classes", "numbers", "rank", "rank of numbers", "decision", "clipped", "clipped decision"]
+Family = Literal[
+    "binary",
+    "classes",
+    "numbers",
+    "rank",
+    "rank of numbers",
+    "decision",
+    "clipped",
+    "clipped decision",
+]
 
 # Base rate below which decisions are made for balanced accuracy, with the base rate as threshold.
 RARE = 0.2
@@ -69,7 +78,9 @@ def share(text: str) -> float:
     """
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)%", text)
     if match is None or float(match[1]) > 100:
-        raise ValueError(f"limit is {text!r}; pass a number, a share of the unconstrained gap such as '50%', or None.")
+        raise ValueError(
+            f"limit is {text!r}; pass a number, a share of the unconstrained gap such as '50%', or None."
+        )
     return float(match[1]) / 100
 
 
@@ -88,10 +99,16 @@ def check_limit(limit: Limit, most: float) -> None:
     for one in limit.values() if isinstance(limit, Mapping) else [limit]:
         if isinstance(one, str):
             share(one)
-        elif one is not None and (isinstance(one, bool) or not isinstance(one, (int, float, np.number))):
-            raise TypeError(f"limit is {one!r}; pass a number, a share such as '50%', None, or a dictionary of these.")
+        elif one is not None and (
+            isinstance(one, bool) or not isinstance(one, (int, float, np.number))
+        ):
+            raise TypeError(
+                f"limit is {one!r}; pass a number, a share such as '50%', None, or a dictionary of these."
+            )
         elif one is not None and not 0 <= one <= most:
-            raise ValueError(f"limit is {one:g}, but a gap lies between 0 and {most:g}; a share is written '50%'.")
+            raise ValueError(
+                f"limit is {one:g}, but a gap lies between 0 and {most:g}; a share is written '50%'."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +133,9 @@ class Sample:
 
     def at(self, rows: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return weights and groups of some rows."""
-        weights, groups = (None if values is None else values[rows] for values in (self.weights, self.groups))
+        weights, groups = (
+            None if values is None else values[rows] for values in (self.weights, self.groups)
+        )
         return weights, groups
 
 
@@ -132,7 +151,9 @@ class Curve:
     scale: float = 1.0
 
     @classmethod
-    def of(cls, basis: SensitiveBasis, functions: np.ndarray, weights: np.ndarray, scale: float = 1.0) -> Curve:
+    def of(
+        cls, basis: SensitiveBasis, functions: np.ndarray, weights: np.ndarray, scale: float = 1.0
+    ) -> Curve:
         """Return the curve of rows with weights, which are 0 where a row does not count."""
         shares = (weights / weights.sum())[:, None]
         centred = functions - (shares * functions).sum(axis=0)
@@ -212,7 +233,9 @@ class Block:
         among, s = kept_by(condition, sample.y), sample.s[:, attribute]
         rows = np.flatnonzero(among & ~np.isnan(s))
         if len(np.unique(s[rows])) < 2:
-            raise ValueError(f"{sample.names[attribute]!r} does not vary among the {condition} rows.")
+            raise ValueError(
+                f"{sample.names[attribute]!r} does not vary among the {condition} rows."
+            )
         basis = SensitiveBasis.fit(s[rows], sample.at(rows)[0])
         return cls(attribute, condition, basis, float(np.average(among, weights=sample.weights)))
 
@@ -244,7 +267,9 @@ class Block:
 
 def kept_by(condition: str, y: np.ndarray) -> np.ndarray:
     """Return which rows a condition keeps, as booleans."""
-    return np.asarray({"all": np.full(len(y), True), "positive": y == 1, "negative": y == 0}[condition])
+    return np.asarray(
+        {"all": np.full(len(y), True), "positive": y == 1, "negative": y == 0}[condition]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +290,13 @@ class Solution:
 
     @classmethod
     def fit(
-        cls, family: Family, sample: Sample, blocks: tuple[Block, ...], eta: np.ndarray, means: np.ndarray, limit: Limit
+        cls,
+        family: Family,
+        sample: Sample,
+        blocks: tuple[Block, ...],
+        eta: np.ndarray,
+        means: np.ndarray,
+        limit: Limit,
     ) -> Self:
         """Find the coefficients of every trade-off without each fold."""
         weights, center, scale, threshold, cost = sample.mass, 0.0, 1.0, 0.5, sample.mass
@@ -275,11 +306,22 @@ class Solution:
         if family.endswith("decision"):
             rate = float(np.average(sample.y, weights=weights))
             if min(rate, 1 - rate) < RARE:
-                threshold, cost = rate, weights * np.where(sample.y == 1, 0.5 / rate, 0.5 / (1 - rate))
-        ranks = np.quantile((eta - center) / scale, np.linspace(0, 1, 101)) if eta.ndim == 1 else np.zeros(0)
+                threshold, cost = (
+                    rate,
+                    weights * np.where(sample.y == 1, 0.5 / rate, 0.5 / (1 - rate)),
+                )
+        ranks = (
+            np.quantile((eta - center) / scale, np.linspace(0, 1, 101))
+            if eta.ndim == 1
+            else np.zeros(0)
+        )
         solution = cls(family, blocks, np.zeros(0), ranks, threshold, center, scale)
         base, columns = solution.inputs(eta, means)
-        y = (sample.y - center) / scale if family != "classes" else np.eye(eta.shape[1])[sample.y.astype(int)]
+        y = (
+            (sample.y - center) / scale
+            if family != "classes"
+            else np.eye(eta.shape[1])[sample.y.astype(int)]
+        )
         scales = solution._gap_units(sample, eta, limit)
         rng = np.random.default_rng(sample.seed)
         most, iterations = (MOST_ROWS // 3, 30) if family.startswith("rank") else (MOST_ROWS, 60)
@@ -294,7 +336,15 @@ class Solution:
                 if np.isfinite(scales[block.attribute])
             ]
             width = decision_width(eta[rows]) if family == "decision" else None
-            task = Rows(family, base[rows], columns[rows], y[rows], cost[rows] / cost[rows].sum(), curves, width)
+            task = Rows(
+                family,
+                base[rows],
+                columns[rows],
+                y[rows],
+                cost[rows] / cost[rows].sum(),
+                curves,
+                width,
+            )
             parameters.append(solve(task, iterations))
         return replace(solution, parameters=np.stack(parameters, axis=1))
 
@@ -334,14 +384,18 @@ class Solution:
         if self.family.startswith("clipped"):
             shift = self.threshold if self.decides else 0.0
             return eta - shift, (means - self.center) / self.scale - shift
-        rank = np.interp(eta, self.ranks, np.linspace(0, 1, len(self.ranks))) if eta.ndim == 1 else eta
+        rank = (
+            np.interp(eta, self.ranks, np.linspace(0, 1, len(self.ranks))) if eta.ndim == 1 else eta
+        )
         return link(self.family, eta, self.threshold), expanded(self.family, means, rank)
 
     def scores(self, parameters: np.ndarray, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
         """Return scores in the units of y; for decisions, the distance to zero."""
         return self.center + self.scale * outputs(self.family, parameters, *self.inputs(eta, means))
 
-    def out_of_fold(self, position: float, fold: np.ndarray, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
+    def out_of_fold(
+        self, position: float, fold: np.ndarray, eta: np.ndarray, means: np.ndarray
+    ) -> np.ndarray:
         """Return the score of each row by the predictor of its own fold, which has not seen it."""
         scores = np.empty(eta.shape)
         for j, own in enumerate(self.at(position)):
@@ -363,25 +417,39 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
     def objective(scaled: np.ndarray, rows: Rows, mu: float) -> tuple[float, np.ndarray]:
         loss, outputs, gradient = rows.evaluate(scaled * units)
         each = [curve.gap(outputs, eps) for curve, eps in zip(rows.curves, smoothness)]
-        shares = np.array([value / curve.scale for (value, _), curve in zip(each, rows.curves)]) / whole
+        shares = (
+            np.array([value / curve.scale for (value, _), curve in zip(each, rows.curves)]) / whole
+        )
         norm = float((shares**LARGEST).sum() ** (1 / LARGEST))
         slopes = (shares / norm) ** (LARGEST - 1) if norm > 0 else np.zeros(len(shares))
-        weights = sum(slope / curve.scale * back for slope, curve, (_, back) in zip(slopes, rows.curves, each))
+        weights = sum(
+            slope / curve.scale * back for slope, curve, (_, back) in zip(slopes, rows.curves, each)
+        )
         # the square has the same solutions as the norm and spreads them evenly
         return loss + mu * norm**2 / 2, gradient(mu * norm / whole * np.asarray(weights)) * units
 
-    def solved(current: np.ndarray, mu: float, bounds: list[tuple[float, float]] | None = None) -> np.ndarray:
+    def solved(
+        current: np.ndarray, mu: float, bounds: list[tuple[float, float]] | None = None
+    ) -> np.ndarray:
         softened = rows.softened(current * units)
         options = {"maxiter": iterations, "ftol": 1e-6}
         problem = {"args": (softened, mu), "jac": True, "bounds": bounds}
-        return np.asarray(minimize(objective, current, method="L-BFGS-B", options=options, **problem).x)
+        return np.asarray(
+            minimize(objective, current, method="L-BFGS-B", options=options, **problem).x
+        )
 
     # without constraint c is 0: where η is wrong, moving along m lowers the loss and can raise the gap of the model
-    calibrated = solved(start / units, 0.0, [(-np.inf, np.inf) if i < own else (0.0, 0.0) for i in range(len(start))])
+    calibrated = solved(
+        start / units,
+        0.0,
+        [(-np.inf, np.inf) if i < own else (0.0, 0.0) for i in range(len(start))],
+    )
     free = solved(calibrated, 0.0)
     # a model of y without error has no loss to measure by, so a tenth of the variance of y counts at least
     mean = np.average(rows.y, axis=0, weights=rows.weights)
-    unit = max(loss, 0.1 * float(np.average((rows.y - mean) ** 2, axis=0, weights=rows.weights).sum()))
+    unit = max(
+        loss, 0.1 * float(np.average((rows.y - mean) ** 2, axis=0, weights=rows.weights).sum())
+    )
     strict = solved(free, STRICTEST * unit)
     cost = max(rows.evaluate(strict * units).loss - rows.evaluate(free * units).loss, 1e-4 * unit)
     path, current = [calibrated], free
@@ -432,7 +500,9 @@ def expanded(family: Family, means: np.ndarray, rank: np.ndarray) -> np.ndarray:
     return np.asarray((hats[:, :, None] * means[:, None, :]).reshape(len(means), -1))
 
 
-def outputs(family: Family, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+def outputs(
+    family: Family, parameters: np.ndarray, base: np.ndarray, means: np.ndarray
+) -> np.ndarray:
     """Return the scores of rows: probabilities (n,) or (n, C), numbers, or for decisions the distance to zero."""
     if family == "classes":
         return np.asarray(softmax(_class_margins(parameters, base, means), axis=1))
@@ -509,8 +579,12 @@ def _classes(rows: Rows, parameters: np.ndarray) -> Evaluation:
     loss = -float(rows.weights @ (rows.y * log_f).sum(axis=1))
 
     def gradient(weights: np.ndarray) -> np.ndarray:
-        slope = rows.weights[:, None] * (f - rows.y) + f * (weights - (weights * f).sum(axis=1, keepdims=True))
-        return np.concatenate([[(slope * rows.base).sum()], slope.sum(axis=0), -(rows.means.T @ slope).ravel()])
+        slope = rows.weights[:, None] * (f - rows.y) + f * (
+            weights - (weights * f).sum(axis=1, keepdims=True)
+        )
+        return np.concatenate(
+            [[(slope * rows.base).sum()], slope.sum(axis=0), -(rows.means.T @ slope).ravel()]
+        )
 
     return Evaluation(loss, f, gradient)
 

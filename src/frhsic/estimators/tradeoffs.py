@@ -35,14 +35,25 @@ class IndistinctGapWarning(UserWarning):
     """The gap without constraint is not significant, so a limit that is a share of it is not applied."""
 
 
-def aimed_gap(aim: Aim, scores: Any, s: Any, weights: Any, groups: Any, **options: Any) -> ParityResult:
+def aimed_gap(
+    aim: Aim, scores: Any, s: Any, weights: Any, groups: Any, **options: Any
+) -> ParityResult:
     """Return the gap that an aim names: GDP of scores or of 0/1 decisions, or the rank gap."""
     measure = rank_gap if aim == "rank" else gdp
-    return measure(np.asarray(scores, dtype=np.float64), s, sample_weight=weights, groups=groups, **options)
+    return measure(
+        np.asarray(scores, dtype=np.float64), s, sample_weight=weights, groups=groups, **options
+    )
 
 
 def gaps_along(
-    aim: Aim, blocks: Sequence[Block], scores: Any, y: Any, s: Any, weights: Any, groups: Any, **options: Any
+    aim: Aim,
+    blocks: Sequence[Block],
+    scores: Any,
+    y: Any,
+    s: Any,
+    weights: Any,
+    groups: Any,
+    **options: Any,
 ) -> list[list[ParityResult]]:
     """Return the gaps along each attribute, one among the rows of each condition."""
     gaps: dict[int, list[ParityResult]] = {}
@@ -76,7 +87,12 @@ class Gap:
         value = float(np.mean([fold.value for fold in folds]))
         # the rest of an interval bounds the effect of uncertain signs, which does not average out
         beyond = [
-            max(fold.interval[1] - fold.value - float(stats.t.ppf(1 - tail, max(fold.n - 1, 1))) * error, 0.0)
+            max(
+                fold.interval[1]
+                - fold.value
+                - float(stats.t.ppf(1 - tail, max(fold.n - 1, 1))) * error,
+                0.0,
+            )
             for fold, error in zip(folds, errors)
         ]
         low, high = max(value - reach, 0.0), value + reach + float(np.mean(beyond))
@@ -141,7 +157,9 @@ class TradeOffs:
         for attribute, gaps in self.gaps.items():
             value = np.array([gap.value for gap in gaps])
             reach = np.array([[gap.value - gap.low, gap.high - gap.value] for gap in gaps]).T
-            ax.errorbar(value, self.performance[name], xerr=reach, marker="o", capsize=2, label=attribute)
+            ax.errorbar(
+                value, self.performance[name], xerr=reach, marker="o", capsize=2, label=attribute
+            )
         ax.set_xlabel({"rank": "rank gap", "decision": "GDP of decisions"}.get(self.aim, "GDP"))
         ax.set_ylabel(name.replace("_", " "))
         ax.legend()
@@ -150,7 +168,9 @@ class TradeOffs:
     def choose(self, limit: Limit, by_upper_end: bool) -> Choice:
         """Return the first place on the way to no gap that meets a limit, between two trade-offs too."""
         limits = by_attribute(limit, self.gaps)
-        indistinct = tuple(n for n, one in limits.items() if isinstance(one, str) and self.pvalues[n] > DISTINCT)
+        indistinct = tuple(
+            n for n, one in limits.items() if isinstance(one, str) and self.pvalues[n] > DISTINCT
+        )
         limited = {n: one for n, one in limits.items() if one is not None and n not in indistinct}
         excess = [self._excess(name, one, by_upper_end) for name, one in limited.items()]
         position, met = _crossing(np.max(excess, axis=0)) if excess else (0.0, True)
@@ -158,7 +178,14 @@ class TradeOffs:
         for name, every in self.gaps.items():
             below = min(int(position), len(every) - 2)
             gaps[name] = every[below].between(every[below + 1], position - below)
-        return Choice(limit, position, met, gaps, {name: every[0] for name, every in self.gaps.items()}, indistinct)
+        return Choice(
+            limit,
+            position,
+            met,
+            gaps,
+            {name: every[0] for name, every in self.gaps.items()},
+            indistinct,
+        )
 
     def absolute(self, name: str, limit: float | str | None) -> float | None:
         """Return a limit as a number."""
@@ -196,7 +223,8 @@ class Choice:
 
     def __str__(self) -> str:
         parts = [
-            f"the gap along {name} goes from {self.unconstrained[name]} to {gap}" for name, gap in self.gaps.items()
+            f"the gap along {name} goes from {self.unconstrained[name]} to {gap}"
+            for name, gap in self.gaps.items()
         ]
         text = "; ".join(parts)
         if self.indistinct:
@@ -221,15 +249,26 @@ def measured(
         if path.ndim == 2:
             options |= {"sample_weight": weights, "groups": groups}
             return gap_of_each(path[rows], s[rows], ranks=aim == "rank", **options)
-        return [aimed_gap(aim, path[rows, at], s[rows], weights, groups, **options) for at in range(path.shape[1])]
+        return [
+            aimed_gap(aim, path[rows, at], s[rows], weights, groups, **options)
+            for at in range(path.shape[1])
+        ]
 
     gaps: dict[str, tuple[Gap, ...]] = {}
     for block in blocks:
-        name, s, kept = sample.names[block.attribute], sample.s[:, block.attribute], block.rows(sample.s, sample.y)
+        name, s, kept = (
+            sample.names[block.attribute],
+            sample.s[:, block.attribute],
+            block.rows(sample.s, sample.y),
+        )
         parts = [kept & (sample.fold == j) for j in range(sample.fold.max() + 1)]
         folds = [gaps_of(part, s, RESAMPLES) for part in parts if len(np.unique(s[part])) > 1]
-        each = [Gap.mean(own, whole, confidence) for own, whole in zip(zip(*folds), gaps_of(kept, s, 0))]
-        gaps[name] = tuple(max(pair, key=lambda gap: gap.high) for pair in zip(gaps.get(name, each), each))
+        each = [
+            Gap.mean(own, whole, confidence) for own, whole in zip(zip(*folds), gaps_of(kept, s, 0))
+        ]
+        gaps[name] = tuple(
+            max(pair, key=lambda gap: gap.high) for pair in zip(gaps.get(name, each), each)
+        )
     rows = sample.y, sample.s, sample.weights, sample.groups
     tests = gaps_along(aim, blocks, path[:, 0], *rows, resamples=TEST_RESAMPLES)
     pvalues = {name: min(test.pvalue for test in each) for name, each in zip(sample.names, tests)}

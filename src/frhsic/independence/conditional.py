@@ -128,14 +128,17 @@ def conditional_test(
     _arrays.require_rows(len(z), 20, "the conditional test")
     for x, name in ((z, "z"), (s, "s"), (y, "y")):
         _arrays.require_varying(x, name)
-    order = np.lexsort([x.detach().numpy() for x in (*s.mT, *z.mT, *y.mT)])  # so that their order does not matter
+    order = np.lexsort(
+        [x.detach().numpy() for x in (*s.mT, *z.mT, *y.mT)]
+    )  # so that their order does not matter
     z, s, y = z[order], s[order], y[order]
     n, seed = len(z), _arrays.seed_of(random_state)
     ranks = torch.from_numpy((rankdata(y[:, 0].double().numpy()) - 0.5) / n)[:, None]
     values = working_copy(y, Gaussian(1.0)) / torch.from_numpy(column_scales(y.numpy()))
     bases = [_basis(x, w) for x, widths in ((ranks, RANK_WIDTHS), (values, WIDTHS)) for w in widths]
     (r, kernel_z, rule_z), (q, kernel_s, rule_s) = (
-        _regressed(x, kernel, name, bases, ranks) for x, kernel, name in ((z, kernel_z, "z"), (s, kernel_s, "s"))
+        _regressed(x, kernel, name, bases, ranks)
+        for x, kernel, name in ((z, kernel_z, "z"), (s, kernel_s, "s"))
     )
     signs = r.residual.new_ones(n, resamples + 1)  # the first column is the sample itself
     draws = torch.randint(2, (n, resamples), generator=_arrays.generator(seed), device="cpu")
@@ -193,7 +196,9 @@ def _regressed(
 ) -> tuple[_Regressed, Kernel, str]:
     """Return the regression of the features of x on y, the kernel of x, and the rule of its width."""
     kernel, rule = kernel_and_rule(x, kernel, name)
-    features, _ = pivoted_cholesky(kernel, working_copy(x, kernel), tolerance=LEFT_OUT, max_rank=MAX_RANK)
+    features, _ = pivoted_cholesky(
+        kernel, working_copy(x, kernel), tolerance=LEFT_OUT, max_rank=MAX_RANK
+    )
     features = features - features.mean(dim=0)
     steps = _steps(features, ranks)
     price = 1 + 2 * (steps.shape[1] - 1) * math.log(len(x)) / len(x)
@@ -222,7 +227,9 @@ def _steps(features: Tensor, ranks: Tensor) -> Tensor:
     n = len(features)
     noise = float(features.diff(dim=0).square().mean()) / 2
     tree = DecisionTreeRegressor(
-        max_leaf_nodes=MOST_STEPS, min_samples_leaf=LEAST_ROWS, min_impurity_decrease=3 * noise * math.log(n) / n
+        max_leaf_nodes=MOST_STEPS,
+        min_samples_leaf=LEAST_ROWS,
+        min_impurity_decrease=3 * noise * math.log(n) / n,
     )
     leaf = tree.fit(ranks.numpy(), features.numpy()).apply(ranks.numpy())
     return torch.from_numpy((leaf[:, None] == np.unique(leaf)).astype(np.float64))
@@ -240,7 +247,11 @@ def _fit(features: Tensor, basis: _Basis, ridge: float) -> tuple[Tensor, Tensor,
     """Return the residuals of ridge regression, its shrinkage along the basis, and one less each row's leverage."""
     shrink = basis.values / (basis.values + ridge)
     kept = (1 - (basis.vectors.square() * shrink).sum(dim=1)).clamp_min(1e-3)
-    return features - basis.vectors @ (shrink[:, None] * (basis.vectors.mT @ features)), shrink, kept
+    return (
+        features - basis.vectors @ (shrink[:, None] * (basis.vectors.mT @ features)),
+        shrink,
+        kept,
+    )
 
 
 def _left_out_error(features: Tensor, basis: _Basis, ridge: float) -> float:

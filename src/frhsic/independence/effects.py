@@ -144,7 +144,9 @@ def hsic_interval(
     True
     """
     _arrays.require_fraction(confidence, "confidence")
-    return hsic_effect(gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, third=True), confidence)
+    return hsic_effect(
+        gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, third=True), confidence
+    )
 
 
 def normalized_hsic_interval(
@@ -184,7 +186,9 @@ def normalized_hsic_interval(
     1.0
     """
     _arrays.require_fraction(confidence, "confidence")
-    return normalized_effect(gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, third=True), confidence)
+    return normalized_effect(
+        gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, third=True), confidence
+    )
 
 
 def equivalence_test(
@@ -251,7 +255,9 @@ class _Law:
     def parameters(self, at: float) -> tuple[float, float, float]:
         """Return shape, scale and start of the law if the population value is `at`."""
         deviation = math.sqrt(self.variance + self.slope * at)
-        return pearson_parameters(at, deviation, (self.third + 1.5 * self.slope**2 * at) / deviation**3)
+        return pearson_parameters(
+            at, deviation, (self.third + 1.5 * self.slope**2 * at) / deviation**3
+        )
 
     def below(self, value: float, at: float) -> float:
         """Return the probability of an estimate at most `value` if the population value is `at`."""
@@ -269,7 +275,9 @@ class _Law:
             return 0.0
         if self.above(value, value) <= level:
             return value
-        return float(brentq(lambda at: self.above(value, at) - level, 0.0, value, xtol=1e-12 * value))
+        return float(
+            brentq(lambda at: self.above(value, at) - level, 0.0, value, xtol=1e-12 * value)
+        )
 
     def largest(self, value: float, level: float) -> float:
         """Return the population value below which `value`, or 0 if that is larger, is not in the lower tail."""
@@ -326,7 +334,9 @@ def _with_itself(gram: Gram, sums: GramSums, own: OwnSums) -> tuple[float, Tenso
 def _null_variance(pair: GramPair) -> float:
     _, variance = pair.permutation_mean_variance()
     if variance <= 0:
-        raise ValueError("every permutation of s gives the same HSIC: z or s is constant under its kernel.")
+        raise ValueError(
+            "every permutation of s gives the same HSIC: z or s is constant under its kernel."
+        )
     return variance
 
 

@@ -104,8 +104,12 @@ def gamma_test(
 def gamma_test_of(pair: GramPair, level: float, epsilon: float | None = None) -> IndependenceResult:
     """:func:`gamma_test` of Gram matrices that other statistics use as well."""
     mean, variance = pair.permutation_mean_variance()
-    skewness = None if _degenerate(mean, variance) else pair.permutation_third_cumulant() / variance**1.5
-    return gamma_result(pair, (mean, variance), skewness, "gamma, moments over permutations", level, epsilon)
+    skewness = (
+        None if _degenerate(mean, variance) else pair.permutation_third_cumulant() / variance**1.5
+    )
+    return gamma_result(
+        pair, (mean, variance), skewness, "gamma, moments over permutations", level, epsilon
+    )
 
 
 def _degenerate(mean: float, variance: float) -> bool:
@@ -114,7 +118,12 @@ def _degenerate(mean: float, variance: float) -> bool:
 
 
 def gamma_result(
-    pair: GramPair, null: tuple[float, float], skewness: float | None, method: str, level: float, epsilon: float | None
+    pair: GramPair,
+    null: tuple[float, float],
+    skewness: float | None,
+    method: str,
+    level: float,
+    epsilon: float | None,
 ) -> IndependenceResult:
     """Return the test against a gamma with this mean, variance and skewness; None is the gamma that starts at 0."""
     mean, variance = null
@@ -128,7 +137,9 @@ def gamma_result(
     return pair.result(pvalue, threshold, level, method, null=null, epsilon=epsilon)
 
 
-def pearson_tail(value: float, mean: float, deviation: float, skewness: float, level: float) -> tuple[float, float]:
+def pearson_tail(
+    value: float, mean: float, deviation: float, skewness: float, level: float
+) -> tuple[float, float]:
     """Return the upper tail probability of `value` and the upper `level` quantile of a gamma with these moments."""
     shape, scale, start = pearson_parameters(mean, deviation, skewness)
     pvalue = float(gammaincc(shape, max(value - start, 0.0) / scale))
@@ -216,7 +227,11 @@ class IndependenceResult:
         """
         if not self.rejected:
             return "not rejected"
-        return "negligible" if self.epsilon is not None and self.statistic < self.epsilon else "dependent"
+        return (
+            "negligible"
+            if self.epsilon is not None and self.statistic < self.epsilon
+            else "dependent"
+        )
 
     def __float__(self) -> float:
         return self.statistic
@@ -251,7 +266,9 @@ class GramPair:
     @property
     def magnitude(self) -> float:
         r"""The bound :math:`\|\tilde K\| \|\tilde L\|` of :math:`|\operatorname{tr}(\tilde K P \tilde L P^\top)|`."""
-        return math.prod(math.sqrt(float(sums.centered.squares)) for sums in (self.sums.k, self.sums.l))
+        return math.prod(
+            math.sqrt(float(sums.centered.squares)) for sums in (self.sums.k, self.sums.l)
+        )
 
     @property
     def invariants(self) -> list[tuple[float, float, float]]:
@@ -279,7 +296,10 @@ class GramPair:
         """Return the third central moment of HSIC over all permutations of s."""
         mean, variance = self.permutation_mean_variance()
         both = zip(self.own, self.invariants)
-        a, b = ([t**3, t * t2, t * s2, *(float(value) for value in own.cubes)] for own, (t, t2, s2) in both)
+        a, b = (
+            [t**3, t * t2, t * s2, *(float(value) for value in own.cubes)]
+            for own, (t, t2, s2) in both
+        )
         return permutation_third_moment(a, b, self.n) / self.n**6 - 3 * mean * variance - mean**3
 
     def effect(self, value: float) -> float:
@@ -324,7 +344,9 @@ class GramPair:
             standard_error=error,
         )
 
-    def _epsilon_test(self, epsilon: float | None, pvalue: float) -> tuple[float | None, float | None]:
+    def _epsilon_test(
+        self, epsilon: float | None, pvalue: float
+    ) -> tuple[float | None, float | None]:
         r"""Return the p-value of HSIC :math:`\le \epsilon` and the standard error of HSIC; None without epsilon.
 
         The standard error is the standard deviation of the influence divided by :math:`\sqrt n`. HSIC is asymptotically
@@ -352,7 +374,10 @@ def gram_pair(
 ) -> GramPair:
     """Check the inputs of a test and return their Gram matrices; `third` if it will need :attr:`GramPair.own`."""
     z, s = paired_rows(z, s, where=where, device=device, least=least, what="a test of independence")
-    (kernel_z, rule_z), (kernel_s, rule_s) = kernel_and_rule(z, kernel_z, "z"), kernel_and_rule(s, kernel_s, "s")
+    (kernel_z, rule_z), (kernel_s, rule_s) = (
+        kernel_and_rule(z, kernel_z, "z"),
+        kernel_and_rule(s, kernel_s, "s"),
+    )
     k, l = (
         Gram.of(working_copy(x, kernel), kernel, single=x.dtype == torch.float32)
         for x, kernel in ((z, kernel_z), (s, kernel_s))
@@ -362,7 +387,11 @@ def gram_pair(
 
 def kernel_and_rule(x: Tensor, kernel: Kernel | None, name: str) -> tuple[Kernel, str]:
     """Return the kernel of a variable and the rule of its bandwidth; None is a Gaussian at the median distance."""
-    return default_gaussian(x, name=name) if kernel is None else (kernel_or_median(kernel, x, name), "given")
+    return (
+        default_gaussian(x, name=name)
+        if kernel is None
+        else (kernel_or_median(kernel, x, name), "given")
+    )
 
 
 def permutation_mean_variance(
@@ -429,7 +458,9 @@ def permutation_third_moment(a: Sequence[float], b: Sequence[float], n: int) -> 
     return total
 
 
-def pearson_parameters(mean: float, deviation: float, skewness: float) -> tuple[float, float, float]:
+def pearson_parameters(
+    mean: float, deviation: float, skewness: float
+) -> tuple[float, float, float]:
     """Return shape, scale and start of the shifted gamma (Pearson type III) with these moments.
 
     With skewness g the shape is 4/g², the scale is deviation·g/2 and the start mean − 2·deviation/g. A skewness that
@@ -447,7 +478,16 @@ def pearson_parameters(mean: float, deviation: float, skewness: float) -> tuple[
 
 
 # By loops and vertices: t³, t tr A², t Σd², a triangle tr A³, three parallel edges ΣA³, Σd³, Σd(A²)ᵢᵢ and dᵀAd.
-_INVARIANTS = {(3, 3): 0, (1, 3): 1, (3, 2): 2, (0, 3): 3, (0, 2): 4, (3, 1): 5, (1, 2): 6, (2, 2): 7}
+_INVARIANTS = {
+    (3, 3): 0,
+    (1, 3): 1,
+    (3, 2): 2,
+    (0, 3): 3,
+    (0, 2): 4,
+    (3, 1): 5,
+    (1, 2): 6,
+    (2, 2): 7,
+}
 
 
 @cache
@@ -468,7 +508,9 @@ def _index_patterns() -> tuple[tuple[int, tuple[int, ...], int], ...]:
                 loops = sum(coarse[i] == coarse[i + 1] for i in (0, 2, 4))
                 coefficients[_INVARIANTS[loops, len(set(coarse))]] += _moebius(fine, coarse)
         patterns[max(fine) + 1, tuple(coefficients)] += 1
-    return tuple((size, coefficients, count) for (size, coefficients), count in sorted(patterns.items()))
+    return tuple(
+        (size, coefficients, count) for (size, coefficients), count in sorted(patterns.items())
+    )
 
 
 def _partitions(length: int, begun: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
@@ -486,7 +528,9 @@ def _moebius(fine: tuple[int, ...], coarse: tuple[int, ...]) -> int:
     for block, into in zip(fine, coarse):
         if merged.setdefault(block, into) != into:
             return 0
-    return math.prod((-1) ** (m - 1) * math.factorial(m - 1) for m in Counter(merged.values()).values())
+    return math.prod(
+        (-1) ** (m - 1) * math.factorial(m - 1) for m in Counter(merged.values()).values()
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -514,7 +558,9 @@ class FeatureTest:
 
 def feature_moments(maps: FeatureMaps, z: Tensor, s: Tensor) -> FeatureMoments:
     """Return the products of features over the rows of z, of shape (n, d), and s, of shape (n, q)."""
-    parts = (FeatureMoments(products(f, g), products(f, f), products(g, g)) for f, g in maps.chunks(z, s))
+    parts = (
+        FeatureMoments(products(f, g), products(f, f), products(g, g)) for f, g in maps.chunks(z, s)
+    )
     return reduce(add, parts)
 
 
@@ -538,10 +584,14 @@ def feature_test(maps: FeatureMaps, moments: FeatureMoments) -> FeatureTest:
     n = moments.cross.n
     _arrays.require_rows(n, 6, "the test by features")
     statistic = maps.estimate(moments.cross).value
-    (trace_z, square_z, cube_z), (trace_s, square_s, cube_s) = (_traces(part) for part in (moments.z, moments.s))
+    (trace_z, square_z, cube_z), (trace_s, square_s, cube_s) = (
+        _traces(part) for part in (moments.z, moments.s)
+    )
     # A = n C and B = n C' have these traces; the squares of their diagonals sum to at least the last entry
     a, b = ((n * t, n**2 * q, n * t * t) for t, q in ((trace_z, square_z), (trace_s, square_s)))
-    mean, variance = (value / n ** (2 * k) for k, value in enumerate(permutation_mean_variance(a, b, n), start=1))
+    mean, variance = (
+        value / n ** (2 * k) for k, value in enumerate(permutation_mean_variance(a, b, n), start=1)
+    )
     if mean <= 0 or variance <= (1e-12 * mean) ** 2:  # z or s is constant under its kernel
         return FeatureTest(statistic, 1.0, mean, 0.0, n)
     deviation = math.sqrt(variance)
@@ -554,6 +604,8 @@ def _traces(sums: FeatureSums) -> tuple[float, float, float]:
     """Return the traces of the covariance matrix of features and of its second and third power."""
     blocks, features = sums.z.shape
     size = blocks * features
-    covariance = sums.cross.reshape(size, size) / (sums.n * blocks)  # the kernel is the mean over the blocks
+    covariance = sums.cross.reshape(size, size) / (
+        sums.n * blocks
+    )  # the kernel is the mean over the blocks
     square = covariance @ covariance
     return float(covariance.trace()), float(square.trace()), float((square * covariance).sum())

@@ -112,12 +112,17 @@ def permutation_test(
     seed, resamples = _arrays.seed_of(random_state), int(resamples)
     labels = None if groups is None else _cluster_labels(groups, where, pair.n, epsilon)
     observed, null, slack = permuted_statistics(pair, resamples, _arrays.generator(seed), labels)
-    pvalue, threshold = permutation_pvalue(observed, null, slack), critical_value(null, level) / pair.n**2
+    pvalue, threshold = (
+        permutation_pvalue(observed, null, slack),
+        critical_value(null, level) / pair.n**2,
+    )
     if labels is None:
         return pair.result(pvalue, threshold, level, "permutation", epsilon=epsilon, seed=seed)
     null = null / pair.n**2
     mean, variance = float(null.mean()), float(null.var(correction=0))
-    result = pair.result(pvalue, threshold, level, "permutation of clusters", null=(mean, variance), seed=seed)
+    result = pair.result(
+        pvalue, threshold, level, "permutation of clusters", null=(mean, variance), seed=seed
+    )
     return replace(result, effect_size_null=pair.effect(mean))
 
 
@@ -129,10 +134,14 @@ def _cluster_labels(clusters: Any, where: Any, n: int, epsilon: float | None) ->
     if where is not None and labels.ndim == 1:
         labels = labels[_arrays.to_numpy(_arrays.subset_mask(where, len(labels)))]
     if labels.shape != (n,):
-        raise ValueError(f"groups has shape {np.shape(clusters)}; pass one label for each row of the data.")
+        raise ValueError(
+            f"groups has shape {np.shape(clusters)}; pass one label for each row of the data."
+        )
     _, numbers, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     if len(np.unique(sizes)) == len(sizes):
-        raise ValueError("no two groups have the same number of rows, so none can be exchanged. Keep fewer rows.")
+        raise ValueError(
+            "no two groups have the same number of rows, so none can be exchanged. Keep fewer rows."
+        )
     return torch.from_numpy(numbers.ravel().astype(np.int64))
 
 
@@ -143,7 +152,9 @@ def permutation_pvalue(observed: float, null: Tensor, slack: float) -> float:
 
 def critical_value(null: Tensor, level: float) -> float:
     """Return the value to exceed for p <= level: the m-th largest of B values, with m = ⌊level (1 + B)⌋."""
-    m = math.floor(level * (1 + len(null)) * (1 + 1e-12))  # .05 · 200 must give 10 in floating point
+    m = math.floor(
+        level * (1 + len(null)) * (1 + 1e-12)
+    )  # .05 · 200 must give 10 in floating point
     return math.inf if m == 0 else float(null.topk(m).values[-1])
 
 
@@ -215,11 +226,16 @@ def aggregated_test(
         z, s = z[chosen], s[chosen]
     weighted = _default_kernels(z, s) if kernels is None else [(*pair, 1.0) for pair in kernels]
     if not weighted:
-        raise ValueError("kernels is empty; pass at least one pair (kernel on z, kernel on s), or None.")
+        raise ValueError(
+            "kernels is empty; pass at least one pair (kernel on z, kernel on s), or None."
+        )
     tested = [gram_pair(z, s, kernel_z, kernel_s, least=4) for kernel_z, kernel_s, _ in weighted]
     weights = [weight for *_, weight in weighted]
     # each from the same seed: the same permutations for every pair of kernels
-    standardized = [_standardized(pair, w, resamples, _arrays.generator(seed)) for pair, w in zip(tested, weights)]
+    standardized = [
+        _standardized(pair, w, resamples, _arrays.generator(seed))
+        for pair, w in zip(tested, weights)
+    ]
     observed, nulls, slacks = zip(*standardized)
     best, largest = int(np.argmax(observed)), torch.stack(nulls).amax(dim=0)
     mean, variance = tested[best].permutation_mean_variance()
@@ -233,7 +249,9 @@ def aggregated_test(
 
 def _default_kernels(z: Tensor, s: Tensor) -> list[tuple[Kernel, Kernel, float]]:
     """Return pairs of kernels with their weights."""
-    of_z, of_s = (float(default_gaussian(x, name=name)[0].bandwidth) for x, name in ((z, "z"), (s, "s")))
+    of_z, of_s = (
+        float(default_gaussian(x, name=name)[0].bandwidth) for x, name in ((z, "z"), (s, "s"))
+    )
     grid = product(MULTIPLES, repeat=2)
     return [
         *((Gaussian(a * of_z), Gaussian(b * of_s), 1.0 if a == b else UNEQUAL) for a, b in grid),
@@ -246,9 +264,13 @@ def _standardized(
 ) -> tuple[float, Tensor, float]:
     """Return :func:`permuted_statistics` in standard deviations from their mean, times the weight."""
     observed, null, slack = permuted_statistics(pair, resamples, generator)
-    mean, variance = (moment * pair.n**power for moment, power in zip(pair.permutation_mean_variance(), (2, 4)))
+    mean, variance = (
+        moment * pair.n**power for moment, power in zip(pair.permutation_mean_variance(), (2, 4))
+    )
     deviation = math.sqrt(variance) / weight
-    if deviation <= 1e-12 * mean:  # every permutation gives the same value: this pair of kernels sees nothing
+    if (
+        deviation <= 1e-12 * mean
+    ):  # every permutation gives the same value: this pair of kernels sees nothing
         return 0.0, torch.zeros_like(null), 0.0
     return (observed - mean) / deviation, (null - mean) / deviation, slack / deviation
 
@@ -312,7 +334,9 @@ def cheapest_algorithm(pair: GramPair) -> Algorithm:
     return _by_entries(z, s)
 
 
-def permutations(clusters: Tensor, count: int, block: int, generator: torch.Generator) -> Iterator[Tensor]:
+def permutations(
+    clusters: Tensor, count: int, block: int, generator: torch.Generator
+) -> Iterator[Tensor]:
     """Yield `count` permutations that exchange clusters (numbered from 0) of equal size, in blocks (q, n).
 
     They do not depend on the size of the blocks.
@@ -324,7 +348,9 @@ def permutations(clusters: Tensor, count: int, block: int, generator: torch.Gene
     def order() -> Tensor:
         moved = torch.empty_like(clusters)
         for table in tables:
-            moved[table] = table[torch.randperm(len(table), generator=generator, device=generator.device)]
+            moved[table] = table[
+                torch.randperm(len(table), generator=generator, device=generator.device)
+            ]
         return moved
 
     for begin in range(0, count, block):
@@ -340,7 +366,9 @@ def _side(gram: Gram, sums: GramSums) -> _Side:
     factor, left_out = gram.factor, 0.0
     if factor is None:
         most = min(max(n // 8, 64), 512)
-        factor, share = pivoted_cholesky(kernel, x, tolerance=TOLERANCE * trace / whole, max_rank=most)
+        factor, share = pivoted_cholesky(
+            kernel, x, tolerance=TOLERANCE * trace / whole, max_rank=most
+        )
         left_out = share * whole
         if left_out > 2 * TOLERANCE * trace:
             return _Side(gram, sums.centers, norm, None, 0.0)
@@ -370,7 +398,9 @@ def _by_one_factor(factor: Tensor, other: _Side, error: float, *, inverted: bool
 
     def statistics(order: Tensor) -> Tensor:
         q = len(order)
-        moved = factor[(order.argsort(1) if inverted else order).mT].reshape(n, q * r)  # (n, q, r) as a thin matrix
+        moved = factor[(order.argsort(1) if inverted else order).mT].reshape(
+            n, q * r
+        )  # (n, q, r) as a thin matrix
         total = factor.new_zeros(q)
         for rows, columns, tile in parts():
             product = (moved[rows] * (tile @ moved[columns])).sum(0).reshape(q, r).sum(1)
@@ -390,20 +420,30 @@ def _by_entries(z: _Side, s: _Side) -> Algorithm:
         moved = [gram if dense is not None else replace(gram, x=gram.x[p]) for p in order]
         for rows, columns, tile in parts():
             for b, p in enumerate(order):
-                entries = moved[b].tile(rows, columns) if dense is None else dense[p[rows]][:, p[columns]]
-                total[b] += (1 if rows == columns else 2) * torch.dot(tile.reshape(-1), entries.reshape(-1))
+                entries = (
+                    moved[b].tile(rows, columns) if dense is None else dense[p[rows]][:, p[columns]]
+                )
+                total[b] += (1 if rows == columns else 2) * torch.dot(
+                    tile.reshape(-1), entries.reshape(-1)
+                )
         return total
 
     return Algorithm(statistics, 64, 0.0)
 
 
-def _tiles(side: _Side, *, centered: bool = False) -> Callable[[], Iterable[tuple[slice, slice, Tensor]]]:
+def _tiles(
+    side: _Side, *, centered: bool = False
+) -> Callable[[], Iterable[tuple[slice, slice, Tensor]]]:
     """Return the tiles of a Gram matrix from its diagonal on, kept up to :data:`DENSE_ROWS` rows."""
     gram = side.gram
 
     def computed() -> Iterator[tuple[slice, slice, Tensor]]:
         for rows, columns in tiles(gram.n, gram.x.device, torch.get_num_threads()):
-            tile = gram.centered_tile(side.centers, rows, columns) if centered else gram.tile(rows, columns)
+            tile = (
+                gram.centered_tile(side.centers, rows, columns)
+                if centered
+                else gram.tile(rows, columns)
+            )
             yield rows, columns, tile
 
     kept = list(computed()) if gram.n <= DENSE_ROWS else None

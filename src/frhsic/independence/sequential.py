@@ -82,7 +82,9 @@ class SequentialTest:
     (True, True)
     """
 
-    def __init__(self, *, level: float = 0.05, resamples: int = 999, random_state: _arrays.RandomState = None) -> None:
+    def __init__(
+        self, *, level: float = 0.05, resamples: int = 999, random_state: _arrays.RandomState = None
+    ) -> None:
         _arrays.require_fraction(level, "level")
         _arrays.require_integer(resamples, "resamples")
         self.level, self.resamples, self.seed = level, int(resamples), _arrays.seed_of(random_state)
@@ -126,9 +128,14 @@ class SequentialTest:
         s
             One sensitive attribute.
         """
-        f, v = (_arrays.to_numpy(x.to(torch.float64)) for x in _arrays.paired((scores, "scores"), (s, "s")))
+        f, v = (
+            _arrays.to_numpy(x.to(torch.float64))
+            for x in _arrays.paired((scores, "scores"), (s, "s"))
+        )
         if v.shape[1] > 1:
-            raise ValueError(f"s has {v.shape[1]} columns; pass one attribute, and use a test for each.")
+            raise ValueError(
+                f"s has {v.shape[1]} columns; pass one attribute, and use a test for each."
+            )
         a, b = _waves(f), _waves(v)  # (rows, waves of all columns), (rows, waves)
         if self._direction is None:
             self._direction = np.zeros((a.shape[1], b.shape[1]))
@@ -148,13 +155,17 @@ class SequentialTest:
         values = [float((along * b).sum())]
         step = max(1, BLOCK_ENTRIES // b.size)
         for start in range(0, self.resamples, step):
-            orders = rng.permuted(np.tile(np.arange(m), (min(step, self.resamples - start), 1)), axis=1)
+            orders = rng.permuted(
+                np.tile(np.arange(m), (min(step, self.resamples - start), 1)), axis=1
+            )
             values += (b[orders].reshape(len(orders), -1) @ along.ravel()).tolist()
         all_values = np.asarray(values)
         spread = float(all_values.std())
         if spread <= 1e-12 * float(np.linalg.norm(along) * np.linalg.norm(b) + 1e-300):
             return np.zeros(len(BETS))
-        t = (all_values - all_values.mean()) / spread  # symmetric in the permutations, so the mean of E stays one
+        t = (
+            all_values - all_values.mean()
+        ) / spread  # symmetric in the permutations, so the mean of E stays one
         bets = BETS[:, None] * t
         return np.asarray(bets[:, 0] - np.logaddexp.reduce(bets, axis=1) + math.log(len(t)))
 

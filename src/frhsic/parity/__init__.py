@@ -1,7 +1,21 @@
 """Generalized demographic parity: how far the mean score moves with a continuous sensitive attribute."""
 
-from frhsic.parity.curve import CorrelationRatio, LocalMean, ParityCurve, correlation_ratio, gdp_curve, local_mean
-from frhsic.parity.gap import ParityResult, equal_opportunity_gdp, gdp, gdp_difference, rank_gap, standardized_gdp
+from frhsic.parity.curve import (
+    CorrelationRatio,
+    LocalMean,
+    ParityCurve,
+    correlation_ratio,
+    gdp_curve,
+    local_mean,
+)
+from frhsic.parity.gap import (
+    ParityResult,
+    equal_opportunity_gdp,
+    gdp,
+    gdp_difference,
+    rank_gap,
+    standardized_gdp,
+)
 from frhsic.parity.smoothed import SmoothedGap, smoothed_gdp
 
 __all__ = [

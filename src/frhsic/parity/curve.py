@@ -143,9 +143,15 @@ def group_ends(sums: Sums, confidence: float) -> tuple[Array, Array, Array]:
         low, high = sums.ends
         size = high - low
         share = np.clip((mean - low) / size, 0, 1)
-        below = np.where(share > 0, stats.beta.ppf(tail, np.maximum(count * share, TINY), count * (1 - share) + 1), 0)
+        below = np.where(
+            share > 0,
+            stats.beta.ppf(tail, np.maximum(count * share, TINY), count * (1 - share) + 1),
+            0,
+        )
         above = np.where(
-            share < 1, stats.beta.ppf(1 - tail, count * share + 1, np.maximum(count * (1 - share), TINY)), 1
+            share < 1,
+            stats.beta.ppf(1 - tail, count * share + 1, np.maximum(count * (1 - share), TINY)),
+            1,
         )
         return mean, low + size * below, low + size * above
     squares, cubes, fourths = sums.residuals(mean)
@@ -153,7 +159,11 @@ def group_ends(sums: Sums, confidence: float) -> tuple[Array, Array, Array]:
     rest = np.where(several, count - 1, 1)
     variance = squares / weight**2 * count * count / rest  # of one row
     spread = float(squares.sum())
-    pooled = float(weight @ np.where(several, variance, 0) / weight[several].sum()) if several.any() else 0.0
+    pooled = (
+        float(weight @ np.where(several, variance, 0) / weight[several].sum())
+        if several.any()
+        else 0.0
+    )
     skew = tails = 0.0
     if spread > 0:
         skew = float(cubes.sum()) / spread**1.5 * math.sqrt(float(count.sum()))
@@ -238,13 +248,19 @@ def local_mean(
     rows = one_column(rows_of(scores, s, where, sample_weight, groups))
     n, values = len(rows.s), rows.s
     if not values[0] <= at <= values[-1]:
-        raise ValueError(f"at is {at}; s lies between {values[0]:g} and {values[-1]:g}. Pass a value inside.")
+        raise ValueError(
+            f"at is {at}; s lies between {values[0]:g} and {values[-1]:g}. Pass a value inside."
+        )
     size = n / groups_for(n)
-    left, right = (int(i) for i in (np.searchsorted(values, at), np.searchsorted(values, at, side="right")))
+    left, right = (
+        int(i) for i in (np.searchsorted(values, at), np.searchsorted(values, at, side="right"))
+    )
     missing = max(size - (right - left), 0) / 2
     low = values[max(int(left - missing), 0)]
     high = values[min(int(np.ceil(right + missing)), n) - 1]
-    first, last = (int(i) for i in (np.searchsorted(values, low), np.searchsorted(values, high, side="right")))
+    first, last = (
+        int(i) for i in (np.searchsorted(values, low), np.searchsorted(values, high, side="right"))
+    )
     starts = np.unique([i for i in (0, first, last) if i < n])
     parts = np.arange(len(starts))
     sums = Cells(values[starts], parts, parts, values[starts]).sums_of(rows)[0].over(parts)
@@ -259,7 +275,10 @@ def local_mean(
         start=float(low),
         end=float(high),
         value=mean,
-        interval=(mean - math.hypot(mean - lower, whole_upper), mean + math.hypot(upper - mean, whole_lower)),
+        interval=(
+            mean - math.hypot(mean - lower, whole_upper),
+            mean + math.hypot(upper - mean, whole_lower),
+        ),
         rows=last - first,
         confidence=confidence,
     )
@@ -359,7 +378,9 @@ def correlation_ratio(
     if alone:
         error = _error_of_differences(terms)
         squares = np.diff(f) ** 2 / 2
-        products = float(squares[2:] @ squares[:-2]) / (n * variance**2)  # of the noise of neighbours
+        products = float(squares[2:] @ squares[:-2]) / (
+            n * variance**2
+        )  # of the noise of neighbours
         error = max(error, math.sqrt(products / rows.effective))
         # a mean that moves between neighbours moves three times as much, squared, between rows two apart
         moved = float(np.mean((f[2:] - f[:-2]) ** 2) / 2 - squares.mean()) / 2

@@ -221,7 +221,9 @@ def standardized_gdp(
     """
     columns = columns_of(rows_of(scores, s, where, sample_weight, groups), resolution)
     if any(column.sums.variance == 0 for column in columns):
-        raise ValueError("scores are constant: their standard deviation is 0. Use gdp, whose value is then 0.")
+        raise ValueError(
+            "scores are constant: their standard deviation is 0. Use gdp, whose value is then 0."
+        )
     options = GapOptions(confidence, resamples, _arrays.seed_of(random_state))
     return largest_gap([column.standardized() for column in columns], options)
 
@@ -268,13 +270,18 @@ def equal_opportunity_gdp(y_true: Any, y_pred: Any, *, sensitive_features: Any) 
     return max(float(gdp(y_pred, column, where=y_true, resamples=0)) for column in s.mT)
 
 
-def columns_of(rows: Rows, resolution: float | None = None, smoother: Smoother | None = None) -> list[ColumnGap]:
+def columns_of(
+    rows: Rows, resolution: float | None = None, smoother: Smoother | None = None
+) -> list[ColumnGap]:
     """Return the gap of each column of scores; a smoother of the same rows can be used again."""
     cells = Cells.of_rows(rows)
     every = [sums.over(cells.nodes) for sums in cells.sums_of(rows)]
     smoother = Smoother(every[0], resolution) if smoother is None else smoother
     # columns of clusters share the multipliers of the clusters, others draw their own noise
-    return [ColumnGap(sums, smoother, number * (rows.clusters is None)) for number, sums in enumerate(every)]
+    return [
+        ColumnGap(sums, smoother, number * (rows.clusters is None))
+        for number, sums in enumerate(every)
+    ]
 
 
 @dataclass(frozen=True)
@@ -356,7 +363,9 @@ class ColumnGap:
         self.resolution = smoother.resolution
         rows = sums.counts**2 / sums.own_squares(0)
         self.groups = group_levels(np.maximum(np.rint(rows), 1).astype(np.int64), 2 * NODES, 2)
-        self.bound_resolution = 0.0 if len(self.groups) == len(rows) < NODES else 1 / len(self.groups)
+        self.bound_resolution = (
+            0.0 if len(self.groups) == len(rows) < NODES else 1 / len(self.groups)
+        )
         totals, squares = sums.powers[0, 1][:, None], sums.own_squares(1)[:, None]
         curve = smoother.curve(totals, squares)
         self.gap = float(smoother.signed(curve, totals, squares)[0])
@@ -384,19 +393,29 @@ class ColumnGap:
             # n degrees of freedom of normal scores, and fewer for heavier tails
             squares, _, fourths = self.sums.residuals(center)
             degrees = max(3 * squares.sum() ** 2 / max(fourths.sum(), TINY), 1.0)
-            chance = np.random.default_rng((options.seed, self.number, 1)).chisquare(degrees, options.resamples)
+            chance = np.random.default_rng((options.seed, self.number, 1)).chisquare(
+                degrees, options.resamples
+            )
             self.drawn["null"] = values * np.sqrt(degrees / chance)
         return self.drawn["null"] / self.scale
 
     def _noise(self, at: Array, resamples: int, seed: int) -> Array:
         size = len(at) if self.sums.clusters is None else self.sums.clusters[0].shape[1]
-        return noise_like(self.sums, at, np.random.default_rng((seed, self.number)).standard_normal((size, resamples)))
+        return noise_like(
+            self.sums,
+            at,
+            np.random.default_rng((seed, self.number)).standard_normal((size, resamples)),
+        )
 
     def precise_mean(self) -> Array:
         """Return, at every node, the mean that weights rows by the inverse of the spread near them."""
         sums = self.sums
         spread = self.smoother.kernels[0] @ sums.powers[0, 2] / self.smoother.totals[0]
-        weights = 1 / np.maximum(spread, 1e-12 * spread.max()) if spread.max() > 0 else np.ones(len(spread))
+        weights = (
+            1 / np.maximum(spread, 1e-12 * spread.max())
+            if spread.max() > 0
+            else np.ones(len(spread))
+        )
         return np.full(len(spread), weights @ sums.powers[0, 1] / (weights @ sums.counts))
 
     def ends(self, options: GapOptions, tail: float) -> Ends:
@@ -422,7 +441,9 @@ class ColumnGap:
         high = value + above + lost + missed + self.within_nodes()
         if sums.decisions:
             most, few = rarity(sums, tail)
-            low, high, bound = (0.0, max(high, most), most) if few else (low, high, min(bound, most))
+            low, high, bound = (
+                (0.0, max(high, most), most) if few else (low, high, min(bound, most))
+            )
         if self.standardize:
             low, high, bound = (min(end / self.scale, 1.0) for end in (low, high, bound))
             error, doubtful, value = (number / self.scale for number in (error, doubtful, value))
@@ -449,7 +470,11 @@ class ColumnGap:
         noise = np.maximum(own - mean**2 * ones, 0) * counts**2 / pairs  # of the sum over a group
         chance = 2 * float((weights**2 * (noise / counts**2) ** 2).sum())
         # the variance of the estimate grows with what it estimates, so the upper end is solved for it
-        z, value, unit = float(stats.norm.ppf(1 - tail)), max(between, 0.0), 4 * sums.variance / sums.effective
+        z, value, unit = (
+            float(stats.norm.ppf(1 - tail)),
+            max(between, 0.0),
+            4 * sums.variance / sums.effective,
+        )
         # noise of the means themselves adds twice the variance by chance to that of the influence
         linear = max(sums.influence(-(mean**2) - between, 2 * mean)[0] - 2 * chance, 0.0)
         growth = z * (linear + unit**2) / max(value + unit, TINY)
@@ -484,7 +509,9 @@ class ColumnGap:
             near = np.abs(self.mean) <= NEAR * self.error
             fixed = np.where(near, self.soft, np.sign(self.mean))
             drawn = self._noise(self.mean, min(options.resamples, ENOUGH), options.seed)
-            resampled = self.smoother.resampled(sums, np.where(near, 0, self.mean), self.mean, drawn)
+            resampled = self.smoother.resampled(
+                sums, np.where(near, 0, self.mean), self.mean, drawn
+            )
             linear = (fixed - counts @ fixed / sums.n) @ drawn / sums.n
             self.drawn["extra"] = np.stack([resampled, linear])
         resampled, linear = self.drawn["extra"]
@@ -576,10 +603,14 @@ def gap_of_each(
     """
     rows = rows_of(scores, s, None, sample_weight, groups)
     cells = Cells.of_rows(rows)
-    smoother = Smoother(cells.sums_of(replace(rows, scores=rows.scores[:, :1]))[0].over(cells.nodes))
+    smoother = Smoother(
+        cells.sums_of(replace(rows, scores=rows.scores[:, :1]))[0].over(cells.nodes)
+    )
     options = GapOptions(confidence, resamples, _arrays.seed_of(random_state), test=False)
     each = (replace(rows, scores=column[:, None]) for column in rows.scores.T)
-    columns = [RankGap(one, smoother) if ranks else columns_of(one, None, smoother)[0] for one in each]
+    columns = [
+        RankGap(one, smoother) if ranks else columns_of(one, None, smoother)[0] for one in each
+    ]
     return [largest_gap([column], options) for column in columns]
 
 
@@ -600,7 +631,10 @@ class RankGap:
         self.shares = np.bincount(which) / 9
         self.gaps = np.array([column.value for column in self.columns])[which]
         self.n, self.value, self.magnitude = len(rows.s), float(self.gaps.mean()), 1.0
-        self.resolution, self.bound_resolution = self.columns[0].resolution, self.columns[0].bound_resolution
+        self.resolution, self.bound_resolution = (
+            self.columns[0].resolution,
+            self.columns[0].bound_resolution,
+        )
 
     def null(self, options: GapOptions) -> Array:
         """Return values of resamples in which no decision depends on s."""
@@ -621,14 +655,21 @@ class RankGap:
         Rows above the higher of two thresholds are above the lower one too: the product of both decisions is the first.
         """
         mean = np.array([-column.sums.ends[0] for column in self.columns])
-        above = np.stack([c.sums.powers[1, 1] + m * c.sums.powers[1, 0] for c, m in zip(self.columns, mean)], axis=1)
+        above = np.stack(
+            [c.sums.powers[1, 1] + m * c.sums.powers[1, 0] for c, m in zip(self.columns, mean)],
+            axis=1,
+        )
         later = np.maximum.outer(np.arange(len(mean)), np.arange(len(mean)))
         weights = self.columns[0].sums.powers[1, 0][:, None, None]
         cross = above[:, :, None] * mean
-        covariance = above[:, later] - cross - cross.transpose(0, 2, 1) + weights * np.outer(mean, mean)
+        covariance = (
+            above[:, later] - cross - cross.transpose(0, 2, 1) + weights * np.outer(mean, mean)
+        )
         values, vectors = np.linalg.eigh(covariance * self.columns[0].sums.bessel)
         root = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
-        normal = np.random.default_rng([options.seed, 1]).standard_normal((*root.shape[:2], options.resamples))
+        normal = np.random.default_rng([options.seed, 1]).standard_normal(
+            (*root.shape[:2], options.resamples)
+        )
         return np.asarray((root @ normal).transpose(1, 0, 2))
 
     def ends(self, options: GapOptions, tail: float) -> Ends:
@@ -641,12 +682,16 @@ class RankGap:
             at, soft = self.at[:, j], column.soft[node]
             # a decile inside a large tie does not move
             tied = float(weights[at].sum()) / n > NEAR_DECILE
-            near = weights * (1.0 if tied else np.abs(self.rank - self.rank[at].mean()) <= NEAR_DECILE)
+            near = weights * (
+                1.0 if tied else np.abs(self.rank - self.rank[at].mean()) <= NEAR_DECILE
+            )
             decided = rows.scores[:, j] + column.sums.ends[0]
             influence += share * ((soft - near @ soft / near.sum()) * decided - column.gap)
             own_extra, own_lost = column.uncertain_signs(options)
             extra += share * math.sqrt(own_extra)
-            beside += share * np.array([own_lost + column.within_nodes(), *column.beside(tail / len(self.columns))])
+            beside += share * np.array(
+                [own_lost + column.within_nodes(), *column.beside(tail / len(self.columns))]
+            )
         sums: Array = weights * influence / n
         if rows.clusters is not None:
             sums = np.bincount(rows.clusters, weights=sums).astype(np.float64)
@@ -657,4 +702,6 @@ class RankGap:
         lost, bound, missed, doubtful = beside.tolist()
         value = max(self.value, 0.0)
         high = value + float(above) + lost + missed
-        return Ends(max(self.value - float(below), 0.0), high, error, bound, doubtful <= (high - value) / 2)
+        return Ends(
+            max(self.value - float(below), 0.0), high, error, bound, doubtful <= (high - value) / 2
+        )

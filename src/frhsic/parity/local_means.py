@@ -66,7 +66,9 @@ class Rows:
         return float(sums.sum() ** 2 / (sums**2).sum())
 
 
-def rows_of(scores: Any, s: Any, where: Any = None, sample_weight: Any = None, clusters: Any = None) -> Rows:
+def rows_of(
+    scores: Any, s: Any, where: Any = None, sample_weight: Any = None, clusters: Any = None
+) -> Rows:
     """Check the inputs and keep the rows of `where` that have a positive weight."""
     _arrays.require_same_rows((scores, "scores"), (where, "where"), (clusters, "groups"))
     weighted = () if sample_weight is None else ((sample_weight, "sample_weight"),)
@@ -88,7 +90,9 @@ def rows_of(scores: Any, s: Any, where: Any = None, sample_weight: Any = None, c
     labels = None if clusters is None else np.asarray(clusters)
     if labels is not None:
         if labels.shape != (n,):
-            raise ValueError(f"groups has shape {labels.shape}; pass one label for each of the {n} rows.")
+            raise ValueError(
+                f"groups has shape {labels.shape}; pass one label for each of the {n} rows."
+            )
         labels = np.unique(labels[kept][order], return_inverse=True)[1]
         if labels.max() == 0:
             raise ValueError("groups has one value in all rows; at least two groups are needed.")
@@ -179,7 +183,12 @@ class Cells:
 
     @classmethod
     def of(
-        cls, values: Array, counts: Integers, rows: int, weights: Array | None = None, groups: int | None = None
+        cls,
+        values: Array,
+        counts: Integers,
+        rows: int,
+        weights: Array | None = None,
+        groups: int | None = None,
     ) -> Cells:
         """Return the cells for distinct values of s in increasing order, how often each occurs, and its weight.
 
@@ -188,15 +197,25 @@ class Cells:
         node = node_levels(counts.astype(np.float64) if weights is None else weights, NODES)
         group = group_levels(counts, groups or groups_for(rows))
         both, ends = np.union1d(node, group), np.append(group[1:], len(values))
-        medians = [np.median(np.repeat(values[start:end], counts[start:end])) for start, end in zip(group, ends)]
-        return cls(values[both], np.searchsorted(both, node), np.searchsorted(both, group), np.asarray(medians))
+        medians = [
+            np.median(np.repeat(values[start:end], counts[start:end]))
+            for start, end in zip(group, ends)
+        ]
+        return cls(
+            values[both],
+            np.searchsorted(both, node),
+            np.searchsorted(both, group),
+            np.asarray(medians),
+        )
 
     @classmethod
     def of_rows(cls, rows: Rows, groups: int | None = None) -> Cells:
         """Return the cells of sorted rows."""
         first = levels(rows.s)
         counts = np.diff(np.append(first, len(rows.s)))
-        return cls.of(rows.s[first], counts, len(rows.s), np.add.reduceat(rows.weights, first), groups)
+        return cls.of(
+            rows.s[first], counts, len(rows.s), np.add.reduceat(rows.weights, first), groups
+        )
 
     def place(self, s: Array) -> Integers:
         """Return the cell of each row."""
@@ -213,12 +232,19 @@ class Cells:
             if rows.clusters is not None:
                 shape, f = (len(self.starts), int(rows.clusters.max()) + 1), column - center
                 place = self.place(rows.s), rows.clusters
-                clusters = tuple(sparse.csr_matrix((rows.weights * f**j, place), shape=shape) for j in range(3))
+                clusters = tuple(
+                    sparse.csr_matrix((rows.weights * f**j, place), shape=shape) for j in range(3)
+                )
             result.append(replace(sums, effective=rows.effective, clusters=clusters))
         return result
 
     def sums(
-        self, f: Array, s: Array, center: float, ends: tuple[float, float], weights: Array | None = None
+        self,
+        f: Array,
+        s: Array,
+        center: float,
+        ends: tuple[float, float],
+        weights: Array | None = None,
     ) -> ScoreSums:
         """Return the sums over some rows; `center` is near the mean of all scores, `ends` are their extremes."""
         cell, size = self.place(s), len(self.starts)
@@ -230,12 +256,23 @@ class Cells:
                 powers.append(np.bincount(cell, term, minlength=size))
                 term = term * (f - center)
             power = power * weights
-        stacked = np.broadcast_to(np.reshape(np.asarray(powers, np.float64), (-1, 5, size)), (3, 5, size))
+        stacked = np.broadcast_to(
+            np.reshape(np.asarray(powers, np.float64), (-1, 5, size)), (3, 5, size)
+        )
         low, high = np.full(size, np.inf), np.full(size, -np.inf)
         np.minimum.at(low, cell, s)
         np.maximum.at(high, cell, s)
         at_ends = int(((f == ends[0]) | (f == ends[1])).sum())
-        return ScoreSums(stacked, np.bincount(cell, minlength=size), low, high, center, ends, at_ends, float(len(f)))
+        return ScoreSums(
+            stacked,
+            np.bincount(cell, minlength=size),
+            low,
+            high,
+            center,
+            ends,
+            at_ends,
+            float(len(f)),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +334,9 @@ class ScoreSums:
         )
         # scores that are all 0, or all 1, could have been the other
         binary = low == high and low in (0.0, 1.0)
-        ends = (-low, 1 - low) if binary else (low - mean, high - mean) if low < high else (0.0, 0.0)
+        ends = (
+            (-low, 1 - low) if binary else (low - mean, high - mean) if low < high else (0.0, 0.0)
+        )
         decisions = self.at_ends == self.rows.sum() and ends[0] < ends[1]
         return Sums(powers, self.effective, self.clusters, ends, bool(decisions)).joined(starts)
 
@@ -361,7 +400,13 @@ class Sums:
         _, two, three = self.powers  # fourth powers only say how heavy the tails are: w³ is enough
         squares = two[2] - 2 * at * two[1] + at**2 * two[0]
         cubes = three[3] - 3 * at * three[2] + 3 * at**2 * three[1] - at**3 * three[0]
-        fourths = three[4] - 4 * at * three[3] + 6 * at**2 * three[2] - 4 * at**3 * three[1] + at**4 * three[0]
+        fourths = (
+            three[4]
+            - 4 * at * three[3]
+            + 6 * at**2 * three[2]
+            - 4 * at**3 * three[1]
+            + at**4 * three[0]
+        )
         return np.maximum(squares, 0), cubes, np.maximum(fourths, 0)
 
     def own_squares(self, j: int) -> Array:
@@ -387,7 +432,11 @@ class Sums:
             each = sum(part.T @ factor for part, factor in terms)
             return bessel * float(each @ each) / n**2, float((each**3).sum()) / n**3
         _, two, three = self.powers
-        square = constant**2 * two[0] + 2 * constant * slope * two[1] + (slope**2 + 2 * constant * bend) * two[2]
+        square = (
+            constant**2 * two[0]
+            + 2 * constant * slope * two[1]
+            + (slope**2 + 2 * constant * bend) * two[2]
+        )
         square = square + 2 * slope * bend * two[3] + bend**2 * two[4]
         # the bend is left out of the skewness, which would need the sixth powers
         cube = constant**3 * three[0] + 3 * constant**2 * slope * three[1]
@@ -443,12 +492,16 @@ class Smoother:
         self.resolution = 0.5 * sums.effective**-0.25 if resolution is None else resolution
         widths = [self.resolution]
         if resolution is None:
-            least = LEAST_ROWS / (2 * math.sqrt(math.pi) * sums.effective)  # bandwidth with so many rows in its window
+            least = LEAST_ROWS / (
+                2 * math.sqrt(math.pi) * sums.effective
+            )  # bandwidth with so many rows in its window
             finer = max(self.resolution / STEP, least)
             while finer >= least and finer * len(counts) > 0.5:
                 widths.append(finer)
                 finer /= STEP
-        self.kernels = [np.exp(-(((self.u[:, None] - self.u) / width) ** 2) / 2) for width in widths]
+        self.kernels = [
+            np.exp(-(((self.u[:, None] - self.u) / width) ** 2) / 2) for width in widths
+        ]
         alone = counts**2 / squares >= LEAST_ROWS
         if resolution is None and alone.any():
             last = self.kernels[-1] * ~(alone[:, None] | alone)
@@ -457,12 +510,18 @@ class Smoother:
                 widths.append(min(widths[-1], float(counts[alone].min() / self.n)))
                 self.kernels.append(last)
         self.totals = [kernel @ counts for kernel in self.kernels]
-        self.averages = [kernel / total[:, None] for kernel, total in zip(self.kernels, self.totals)]
-        ratios = [(kernel**2 @ squares) / total**2 for kernel, total in zip(self.kernels, self.totals)]
+        self.averages = [
+            kernel / total[:, None] for kernel, total in zip(self.kernels, self.totals)
+        ]
+        ratios = [
+            (kernel**2 @ squares) / total**2 for kernel, total in zip(self.kernels, self.totals)
+        ]
         self.per_spread = [ratio[:, None] for ratio in ratios]
         self.bessel = (1 / np.maximum(1 - ratios[-1], 0.5))[:, None]
         self.spread = self.kernels[0] / (self.kernels[0] @ squares)[:, None]
-        self.windows = [(b / a, max(min(1 / (3.5 * a), len(counts)), 1)) for a, b in zip(widths, [1.0, *widths])]
+        self.windows = [
+            (b / a, max(min(1 / (3.5 * a), len(counts)), 1)) for a, b in zip(widths, [1.0, *widths])
+        ]
         self.own = [(1 / total)[:, None] for total in self.totals]
         self.cross = [np.zeros((len(counts), 1))] * len(widths)
 
@@ -480,7 +539,9 @@ class Smoother:
             apart, more = kernel**2 @ alone, ((kernel @ joint) * kernel).sum(axis=1)
             inflation = np.where(apart > 1e-9 * apart.max(), 1 + more / np.maximum(apart, TINY), 1)
             clustered.per_spread.append(self.per_spread[k] * np.maximum(inflation, 1)[:, None])
-            clustered.cross.append(((kernel * joint).sum(axis=1) / total - joint.sum(axis=1) / self.n)[:, None])
+            clustered.cross.append(
+                ((kernel * joint).sum(axis=1) / total - joint.sum(axis=1) / self.n)[:, None]
+            )
         return clustered
 
     def curve(self, totals: Array, squares: Array) -> Curve:
@@ -497,9 +558,15 @@ class Smoother:
             step, finer = means[k] - mean, spread * self.per_spread[k]
             noise = np.maximum(finer - square, 0.1 * finer)
             energy = step**2 / np.maximum(noise, TINY)
-            nearby, overall = (self.averages[k - 1] * self.counts) @ energy, self.counts @ energy / self.n
+            nearby, overall = (
+                (self.averages[k - 1] * self.counts) @ energy,
+                self.counts @ energy / self.n,
+            )
             errors = [math.sqrt(2 / windows) for windows in self.windows[k]]
-            kept = 1 / np.maximum(np.maximum(nearby / (1 + NEARBY * errors[0]), overall / (1 + OVERALL * errors[1])), 1)
+            kept = 1 / np.maximum(
+                np.maximum(nearby / (1 + NEARBY * errors[0]), overall / (1 + OVERALL * errors[1])),
+                1,
+            )
             excess = np.maximum(nearby - MISSED * errors[0], overall - MISSED * errors[1]) - 1
             hidden = hidden + kept**2 * np.maximum(excess, 0) * noise
             moved = 1 - kept
@@ -511,7 +578,9 @@ class Smoother:
     def statistic(self, totals: Array, squares: Array) -> Array:
         """Return the statistic from sums over nodes of w f and w² f²."""
         center = totals.sum(axis=0) / self.n
-        squares = squares - 2 * center * self.share * totals + center**2 * self.weight_squares[:, None]
+        squares = (
+            squares - 2 * center * self.share * totals + center**2 * self.weight_squares[:, None]
+        )
         totals = totals - center * self.counts[:, None]
         return self.signed(self.curve(totals, squares), totals, squares)
 
@@ -520,7 +589,11 @@ class Smoother:
         scale = np.maximum(SOFTNESS * curve.error, TINY)
         x = np.clip(curve.mean / scale, -40, 40)  # a sign beyond is certain
         slope = 2 * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi) / scale
-        left_out = (squares - curve.mean * self.share * totals) * curve.own - squares / self.n + curve.cross
+        left_out = (
+            (squares - curve.mean * self.share * totals) * curve.own
+            - squares / self.n
+            + curve.cross
+        )
         return np.asarray(((2 * ndtr(x) - 1) * totals - slope * left_out).sum(axis=0) / self.n)
 
     @property
@@ -528,14 +601,18 @@ class Smoother:
         """One over the effective number of rows of each node: 1 for a single row."""
         return np.asarray(self.weight_squares / self.counts**2)
 
-    def resampled(self, sums: Sums, curve: Array, at: Array, drawn: Array, alone: Array | float = 0.0) -> Array:
+    def resampled(
+        self, sums: Sums, curve: Array, at: Array, drawn: Array, alone: Array | float = 0.0
+    ) -> Array:
         """Return the statistic of `curve`, by nodes, plus noise `drawn` with the spread of scores about `at`.
 
         `alone` is the share of the squares of a node that its own sum fixes.
         """
         spread, cubes = (part[:, None] for part in sums.residuals(at)[:2])
         base = (curve * self.counts)[:, None]
-        squares = (curve**2 * self.weight_squares)[:, None] + 2 * curve[:, None] * self.share * drawn
+        squares = (curve**2 * self.weight_squares)[:, None] + 2 * curve[
+            :, None
+        ] * self.share * drawn
         # given the sum of a node, its squares lie about this line if rows are many, and are its square for one row
         alone = np.reshape(alone, (-1, 1))
         line = np.maximum(spread + cubes / np.maximum(spread, TINY) * drawn, 0.1 * spread)
@@ -551,14 +628,21 @@ def noise_like(sums: Sums, at: Array, normals: Array) -> Array:
     of skewness one multiply their sums.
     """
     if sums.clusters is not None:
-        return np.asarray(math.sqrt(sums.bessel) * (sums.cluster_residuals(at) @ skewed(normals, np.ones(1))))
+        return np.asarray(
+            math.sqrt(sums.bessel) * (sums.cluster_residuals(at) @ skewed(normals, np.ones(1)))
+        )
     spread, cubes = sums.residuals(at)[:2]
-    return np.sqrt(spread * sums.bessel)[:, None] * skewed(normals, cubes / np.maximum(spread**1.5, TINY))
+    return np.sqrt(spread * sums.bessel)[:, None] * skewed(
+        normals, cubes / np.maximum(spread**1.5, TINY)
+    )
 
 
 def skewed(normals: Array, skewness: Array) -> Array:
     """Return numbers with mean 0, variance 1 and a skewness for each row; the opposite skewness gives the negative."""
-    bend = math.sqrt(2) * np.sin(np.arcsin(np.minimum(np.abs(skewness), 1) / math.sqrt(8)) / 3)[:, None]
+    bend = (
+        math.sqrt(2)
+        * np.sin(np.arcsin(np.minimum(np.abs(skewness), 1) / math.sqrt(8)) / 3)[:, None]
+    )
     side = np.where(skewness < 0, -1, 1)[:, None]
     return np.asarray(side * (np.sqrt(1 - 2 * bend**2) * normals + bend * (normals**2 - 1)))
 

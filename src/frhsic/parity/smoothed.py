@@ -62,7 +62,11 @@ def nadaraya_watson_weights(at: Tensor, s: Tensor, bandwidth: float | Tensor) ->
 
 
 def gdp_value(
-    scores: Tensor, s: Tensor, bandwidth: float | Tensor, grid: Tensor, weights: Tensor | None = None
+    scores: Tensor,
+    s: Tensor,
+    bandwidth: float | Tensor,
+    grid: Tensor,
+    weights: Tensor | None = None,
 ) -> Tensor:
     r"""Gap of the smoothed mean score of many models at once, without interval or test.
 
@@ -100,7 +104,9 @@ def gdp_value(
     return gaps.mean(dim=-1) if weights is None else gaps @ weights
 
 
-def evaluation_points(s: Any, bandwidth: float, weighting: Weighting = "population") -> tuple[Tensor, Tensor]:
+def evaluation_points(
+    s: Any, bandwidth: float, weighting: Weighting = "population"
+) -> tuple[Tensor, Tensor]:
     r"""Points at which :func:`smoothed_gdp` takes the gap, and their weights: two tensors of shape (g,).
 
     ``"population"``: the distinct values of s and their frequencies. More than 1,024 distinct values are replaced by
@@ -118,13 +124,17 @@ def evaluation_points(s: Any, bandwidth: float, weighting: Weighting = "populati
         grid = equispaced(values, GRID_POINTS)
         return grid, torch.full_like(grid, 1 / GRID_POINTS)
     nodes = nodes_of(_arrays.to_numpy(values.to(torch.float64)), bandwidth)
-    return torch.from_numpy(nodes.values).to(values), torch.from_numpy(nodes.counts / len(values)).to(values)
+    return torch.from_numpy(nodes.values).to(values), torch.from_numpy(
+        nodes.counts / len(values)
+    ).to(values)
 
 
 def equispaced(values: Tensor, points: int) -> Tensor:
     """Return equispaced points from the smallest to the largest value."""
     low, high = values.min(), values.max()
-    return low + (high - low) * torch.arange(points, dtype=values.dtype, device=values.device) / (points - 1)
+    return low + (high - low) * torch.arange(points, dtype=values.dtype, device=values.device) / (
+        points - 1
+    )
 
 
 @dataclass(frozen=True)
@@ -265,7 +275,9 @@ class _Gaps:
         points, self.weights = (x.numpy() for x in evaluation_points(s, bandwidth, weighting))
         squares = ((points[:, None] - self.nodes.values) / bandwidth) ** 2
         kernel = np.exp((squares.min(axis=1, keepdims=True) - squares) / 2)
-        self.average = kernel / (kernel @ self.nodes.counts)[:, None]  # of sums over nodes, (points, nodes)
+        self.average = (
+            kernel / (kernel @ self.nodes.counts)[:, None]
+        )  # of sums over nodes, (points, nodes)
         self.signed = self.average @ (self.nodes.shares @ f)  # (points, columns)
         self.values = self.weights @ np.abs(self.signed)
         self.slack = 100 * float(np.finfo(np.float64).eps * np.abs(f).max())
@@ -276,11 +288,16 @@ class _Gaps:
             return math.nan, math.nan
         shares, f = self.nodes.shares, self.f
         totals = np.stack([shares @ rng.permutation(f) for _ in range(permutations)], axis=1)
-        values = np.max([self.weights @ np.abs(self.average @ column) for column in np.moveaxis(totals, 2, 0)], axis=0)
+        values = np.max(
+            [self.weights @ np.abs(self.average @ column) for column in np.moveaxis(totals, 2, 0)],
+            axis=0,
+        )
         count = int((values >= self.values.max() - self.slack).sum())
         return float(values.mean()), (1 + count) / (1 + permutations)
 
-    def interval(self, rng: np.random.Generator, bootstrap: int, confidence: float) -> tuple[float, float]:
+    def interval(
+        self, rng: np.random.Generator, bootstrap: int, confidence: float
+    ) -> tuple[float, float]:
         """Return the interval for the largest value, by the directional bootstrap."""
         if bootstrap == 0:
             return math.nan, math.nan
@@ -300,12 +317,19 @@ class _Gaps:
         moved = 0.0
         if self.population:
             moved = np.abs(gap[:, 0]) @ (added - self.weights[:, None] * added.sum(axis=0)) / len(f)
-        near = np.abs(gap) <= math.sqrt(math.log(len(f))) * noise.std(axis=1, keepdims=True) + self.slack
+        near = (
+            np.abs(gap)
+            <= math.sqrt(math.log(len(f))) * noise.std(axis=1, keepdims=True) + self.slack
+        )
         linear, size = np.sign(gap) * noise, np.abs(noise)
         # |gap + noise| - |gap| lies within the size of the noise where the gap may be zero
-        most, least = (self.weights @ np.where(near, side * size, linear) + moved for side in (1, -1))
+        most, least = (
+            self.weights @ np.where(near, side * size, linear) + moved for side in (1, -1)
+        )
         value = float(self.values[column])
-        return max(0.0, value - float(np.quantile(most, 1 - tail))), value - float(np.quantile(least, tail))
+        return max(0.0, value - float(np.quantile(most, 1 - tail))), value - float(
+            np.quantile(least, tail)
+        )
 
 
 class Nodes(NamedTuple):

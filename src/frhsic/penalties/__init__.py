@@ -24,7 +24,9 @@ __all__ = [
 
 # How to make each penalty from the columns of Z, whether there is a head, and which rows count.
 MAKERS: dict[str, Callable[[int, bool, Condition], Penalty]] = {
-    "hsic": lambda z_dim, head, condition: HSIC(head_weight=1.0 if head else 0.0, condition=condition),
+    "hsic": lambda z_dim, head, condition: HSIC(
+        head_weight=1.0 if head else 0.0, condition=condition
+    ),
     "frhsic": lambda z_dim, head, condition: HSIC.published(condition=condition),
     "frem": lambda z_dim, head, condition: EIPM(condition=condition),
     "reg-gdp": lambda z_dim, head, condition: GDP(condition=condition),
@@ -39,7 +41,9 @@ MAKERS: dict[str, Callable[[int, bool, Condition], Penalty]] = {
 PENALTY_NAMES = tuple(MAKERS)
 
 
-def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: Condition = "all") -> Penalty:
+def penalty_named(
+    name: str, z_dim: int = 50, *, head: bool = True, condition: Condition = "all"
+) -> Penalty:
     """Return the penalty of a name in :data:`PENALTY_NAMES`. For a variant, make an object of :mod:`frhsic.penalties`.
 
     Parameters
@@ -62,10 +66,16 @@ def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: C
     8
     """
     if name not in MAKERS:
-        raise ValueError(f"penalty={name!r} is not known; pass one of {', '.join(map(repr, MAKERS))}, or an object.")
+        raise ValueError(
+            f"penalty={name!r} is not known; pass one of {', '.join(map(repr, MAKERS))}, or an object."
+        )
     penalty = MAKERS[name](z_dim, head, condition)
     if penalty.needs_scores and not head:
-        raise ValueError(f"penalty={name!r} penalizes scores, and an encoder without a head has none; choose 'hsic'.")
+        raise ValueError(
+            f"penalty={name!r} penalizes scores, and an encoder without a head has none; choose 'hsic'."
+        )
     if penalty.condition != condition and name != "none":
-        raise ValueError(f"penalty={name!r} has no form for Equal Opportunity; choose another, or condition='all'.")
+        raise ValueError(
+            f"penalty={name!r} has no form for Equal Opportunity; choose another, or condition='all'."
+        )
     return penalty

@@ -33,7 +33,10 @@ class _Adversarial(Penalty):
         _arrays.require_integer(hidden, "hidden", 1)
         _arrays.require_positive(learning_rate, "learning_rate")
         self.z_dim, self.hidden, self.learning_rate = z_dim, hidden, learning_rate
-        for buffer in ("steps", *(name + moment for name in NAMES for moment in ("", "_first", "_second"))):
+        for buffer in (
+            "steps",
+            *(name + moment for name in NAMES for moment in ("", "_first", "_second")),
+        ):
             self.register_buffer(buffer, None)
 
     @abstractmethod
@@ -54,9 +57,13 @@ class _Adversarial(Penalty):
             bound = 1 / math.sqrt(fan_in)  # as torch.nn.Linear, for weights and biases alike
             for name, shape in ((weight, (fan_out, fan_in)), (bias, (fan_out,))):
                 initial = torch.empty(shape, dtype=s.dtype, device=generator.device)
-                setattr(self, name, initial.uniform_(-bound, bound, generator=generator).to(s.device))
+                setattr(
+                    self, name, initial.uniform_(-bound, bound, generator=generator).to(s.device)
+                )
                 for moment in ("first", "second"):
-                    setattr(self, f"{name}_{moment}", torch.zeros(shape, dtype=s.dtype, device=s.device))
+                    setattr(
+                        self, f"{name}_{moment}", torch.zeros(shape, dtype=s.dtype, device=s.device)
+                    )
         self.steps = torch.zeros((), dtype=s.dtype, device=s.device)
 
     def _adapt(self, z: Tensor, s: Tensor) -> None:
@@ -117,7 +124,9 @@ class Adversary(_Adversarial):
         super().__init__(z_dim, hidden, learning_rate)
 
     def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
-        return (outputs - s).square().mean()  # mse_loss fails under nested vmap if one side is batched
+        return (
+            (outputs - s).square().mean()
+        )  # mse_loss fails under nested vmap if one side is batched
 
 
 class BinnedAdversary(_Adversarial):
@@ -155,7 +164,9 @@ class BinnedAdversary(_Adversarial):
 
     edges: Tensor
 
-    def __init__(self, z_dim: int = 50, *, bins: int = 4, hidden: int = 50, learning_rate: float = 1e-3) -> None:
+    def __init__(
+        self, z_dim: int = 50, *, bins: int = 4, hidden: int = 50, learning_rate: float = 1e-3
+    ) -> None:
         super().__init__(z_dim, hidden, learning_rate)
         _arrays.require_integer(bins, "bins", 2)
         self.bins = bins
@@ -167,12 +178,19 @@ class BinnedAdversary(_Adversarial):
 
     def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
         log_p = outputs.reshape(s.shape[0], s.shape[1], self.bins).log_softmax(-1)
-        bins = torch.stack([bin_membership(column, edges) for column, edges in zip(s.mT, self.edges.to(s))], dim=1)
+        bins = torch.stack(
+            [bin_membership(column, edges) for column, edges in zip(s.mT, self.edges.to(s))], dim=1
+        )
         return -(log_p * bins).sum(-1).mean()
 
 
 def adam_step(
-    parameter: Tensor, gradient: Tensor, first: Tensor, second: Tensor, steps: Tensor, learning_rate: float
+    parameter: Tensor,
+    gradient: Tensor,
+    first: Tensor,
+    second: Tensor,
+    steps: Tensor,
+    learning_rate: float,
 ) -> None:
     r"""Take one step of Adam in place, with moments (0.9, 0.999) and ε = 1e-8.
 

@@ -60,7 +60,9 @@ class Batch:
     z: Tensor  # (m, d)
     s: Tensor  # (m, q)
     scores: Tensor | None  # (m, c), or None if the penalty does not use them
-    row_weight: Tensor | None  # (m,), how much each row counts, 0 for not at all; None if all count alike
+    row_weight: (
+        Tensor | None
+    )  # (m,), how much each row counts, 0 for not at all; None if all count alike
 
     @property
     def rows(self) -> int:
@@ -72,7 +74,9 @@ class Batch:
         """Row weights divided by their sum, of shape (m,)."""
         if self.row_weight is None:
             return torch.full((self.rows,), 1 / self.rows, dtype=self.z.dtype, device=self.z.device)
-        return self.row_weight / self.row_weight.sum().clamp_min(torch.finfo(self.row_weight.dtype).tiny)
+        return self.row_weight / self.row_weight.sum().clamp_min(
+            torch.finfo(self.row_weight.dtype).tiny
+        )
 
     def hsic(self, l: Tensor, k: Tensor) -> Tensor:
         """Return the biased HSIC of two Gram matrices, or of two matrices of distances, over the rows of the batch.
@@ -184,9 +188,13 @@ class Penalty(nn.Module, ABC):
         have the same. `generator` is used by penalties with random initial weights or a random subsample.
         """
         s = columns(s_train, "s_train")
-        s = s if s.is_floating_point() else s.to(torch.get_default_dtype())  # an integer scale would be truncated
+        s = (
+            s if s.is_floating_point() else s.to(torch.get_default_dtype())
+        )  # an integer scale would be truncated
         if not bool(torch.isfinite(s).all()):
-            raise ValueError("s_train holds values that are NaN or infinite; drop those rows or impute them.")
+            raise ValueError(
+                "s_train holds values that are NaN or infinite; drop those rows or impute them."
+            )
         self.n_attributes = s.shape[1]
         self._prepare(s.detach(), generator)
 
@@ -206,13 +214,21 @@ class Penalty(nn.Module, ABC):
             batch = self._checked(z.detach(), s, None, None)
             self._adapt(batch.z, batch.s)
 
-    def forward(self, z: Tensor, s: Tensor, *, scores: Tensor | None = None, y: Tensor | None = None) -> Tensor:
+    def forward(
+        self, z: Tensor, s: Tensor, *, scores: Tensor | None = None, y: Tensor | None = None
+    ) -> Tensor:
         """Return the penalty of one batch, a 0-d tensor."""
         if self.needs_scores and scores is None:
-            raise ValueError(f"{type(self).__name__} needs the head's raw output; pass scores=head(z).")
+            raise ValueError(
+                f"{type(self).__name__} needs the head's raw output; pass scores=head(z)."
+            )
         if self.needs_target and y is None:
-            raise ValueError(f"{type(self).__name__} with condition='positive' needs the target; pass y=y.")
-        batch = self._checked(z, s, scores if self.needs_scores else None, y if self.needs_target else None)
+            raise ValueError(
+                f"{type(self).__name__} with condition='positive' needs the target; pass y=y."
+            )
+        batch = self._checked(
+            z, s, scores if self.needs_scores else None, y if self.needs_target else None
+        )
         value = self._value(batch)
         if batch.row_weight is None:
             return value
@@ -232,16 +248,22 @@ class Penalty(nn.Module, ABC):
         """Check shapes, but no values: those may be batched by vmap, or on a GPU that must not be waited for."""
         _require_tensor(z, "z")
         if z.ndim != 2 or not z.is_floating_point():
-            raise ValueError(f"z is {z.dtype} of shape {tuple(z.shape)}; pass the output of an encoder, floats (m, d).")
+            raise ValueError(
+                f"z is {z.dtype} of shape {tuple(z.shape)}; pass the output of an encoder, floats (m, d)."
+            )
         m = z.shape[0]
         s = columns(s, "s", m).to(z)
         if self.n_attributes is not None and s.shape[1] != self.n_attributes:
-            raise ValueError(f"s has {s.shape[1]} columns, prepare saw {self.n_attributes}; pass the same attributes.")
+            raise ValueError(
+                f"s has {s.shape[1]} columns, prepare saw {self.n_attributes}; pass the same attributes."
+            )
         f = None if scores is None else columns(scores, "scores", m).to(z)
         return Batch(z, s, f, None if y is None else (columns(y, "y", m, width=1)[:, 0] == 1).to(z))
 
     def _not_prepared(self, missing: str) -> RuntimeError:
-        return RuntimeError(f"{type(self).__name__} has no {missing}; call prepare(s_train, generator) first.")
+        return RuntimeError(
+            f"{type(self).__name__} has no {missing}; call prepare(s_train, generator) first."
+        )
 
 
 class NoPenalty(Penalty):
@@ -269,9 +291,13 @@ def columns(x: Tensor, name: str, rows: int | None = None, width: int | None = N
     """Return a vector as one column and a matrix as it is, after checking its shape."""
     _require_tensor(x, name)
     if x.ndim not in (1, 2) or x.numel() == 0:
-        raise ValueError(f"{name} has shape {tuple(x.shape)}; pass one row per observation: (m,) or (m, columns).")
+        raise ValueError(
+            f"{name} has shape {tuple(x.shape)}; pass one row per observation: (m,) or (m, columns)."
+        )
     if rows is not None and x.shape[0] != rows:
-        raise ValueError(f"lengths differ: z has {rows} rows, {name} has {x.shape[0]}. Pass rows of one batch.")
+        raise ValueError(
+            f"lengths differ: z has {rows} rows, {name} has {x.shape[0]}. Pass rows of one batch."
+        )
     x = x[:, None] if x.ndim == 1 else x
     if width is not None and x.shape[1] != width:
         raise ValueError(f"{name} has {x.shape[1]} columns; pass {width}.")
@@ -280,13 +306,17 @@ def columns(x: Tensor, name: str, rows: int | None = None, width: int | None = N
 
 def _require_tensor(x: object, name: str) -> None:
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name} is {type(x).__name__}; a penalty works on tensors. Pass torch.as_tensor({name}).")
+        raise TypeError(
+            f"{name} is {type(x).__name__}; a penalty works on tensors. Pass torch.as_tensor({name})."
+        )
 
 
 def one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise unless `value` is one of the choices."""
     if value not in choices:
-        raise ValueError(f"{name}={value!r} is not known; pass one of {', '.join(map(repr, choices))}.")
+        raise ValueError(
+            f"{name}={value!r} is not known; pass one of {', '.join(map(repr, choices))}."
+        )
 
 
 class ScaledPenalty(Penalty):
@@ -327,7 +357,9 @@ class ScaledPenalty(Penalty):
 
     scale_z_now: Tensor | None
 
-    def __init__(self, kernel_z: Kernel | None, scale_z: ScaleZ | float, condition: Condition) -> None:
+    def __init__(
+        self, kernel_z: Kernel | None, scale_z: ScaleZ | float, condition: Condition
+    ) -> None:
         super().__init__(condition=condition)
         if isinstance(scale_z, str):
             one_of("scale_z", scale_z, get_args(ScaleZ))
@@ -335,7 +367,9 @@ class ScaledPenalty(Penalty):
             _arrays.require_positive(scale_z, "scale_z")
         self.kernel_z = kernel_or_unit("kernel_z", kernel_z)
         self.scale_z: ScaleZ | float = scale_z
-        self.register_buffer("scale_z_now", torch.tensor(math.nan) if scale_z == "published" else None)
+        self.register_buffer(
+            "scale_z_now", torch.tensor(math.nan) if scale_z == "published" else None
+        )
 
     def adapts(self, epoch: int) -> bool:
         """Return whether the scale of z is refreshed in this epoch."""
@@ -357,7 +391,9 @@ class ScaledPenalty(Penalty):
         """Return z divided by its scale."""
         z = batch.z
         if self.kernel_z.centering_safe and not self.kernel_z.shift_invariant:
-            z = z - batch.shares @ z  # a linear kernel loses digits far from zero, and dependence does not change
+            z = (
+                z - batch.shares @ z
+            )  # a linear kernel loses digits far from zero, and dependence does not change
         if isinstance(self.scale_z, (int, float)):
             return z if self.scale_z == 1 else z / self.scale_z
         if self.scale_z == "normalized":
@@ -375,7 +411,9 @@ def kernel_or_unit(name: str, kernel: Kernel | None) -> Kernel:
     if kernel is None:
         return Gaussian(1.0)
     if not isinstance(kernel, Kernel):
-        raise TypeError(f"{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or None.")
+        raise TypeError(
+            f"{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or None."
+        )
     return kernel
 
 

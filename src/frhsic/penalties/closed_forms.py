@@ -37,7 +37,9 @@ def whitened(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
     >>> (white.mT @ white / 4).trace()  # 2 / 2.1 and 1 / 1.1
     tensor(1.8615)
     """
-    wide = z.to(torch.promote_types(z.dtype, torch.float32))  # torch has no Cholesky in half precision
+    wide = z.to(
+        torch.promote_types(z.dtype, torch.float32)
+    )  # torch has no Cholesky in half precision
     white: Tensor
     white, *_ = _Whitened.apply(wide, w.to(wide), smallest**2)  # type: ignore[no-untyped-call]  # untyped in torch
     return white.to(z.dtype)
@@ -71,18 +73,24 @@ class _Whitened(torch.autograd.Function):
         return tuple(_parts(z, w, least))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, float], output: tuple[Tensor, ...]) -> None:
+    def setup_context(
+        ctx: Any, inputs: tuple[Tensor, Tensor, float], output: tuple[Tensor, ...]
+    ) -> None:
         ctx.mark_non_differentiable(*output[1:])
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*inputs[:2], *output)
         ctx.least = inputs[2]
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, None, None]:
+    def backward(
+        ctx: Any, upstream: Tensor | None, *_: Tensor | None
+    ) -> tuple[Tensor | None, None, None]:
         z, w, *saved = ctx.saved_tensors
         if upstream is None:
             return None, None, None
-        white, centered, mapping, variance = _parts(z, w, ctx.least) if torch.is_grad_enabled() else saved
+        white, centered, mapping, variance = (
+            _parts(z, w, ctx.least) if torch.is_grad_enabled() else saved
+        )
         # The change of the factor L is L times the lower half of L⁻¹ dA L⁻ᵀ, its diagonal halved. Its adjoint takes
         # the upper half of whiteᵀ · upstream, mirrored.
         inner = white.mT @ upstream
@@ -94,7 +102,9 @@ class _Whitened(torch.autograd.Function):
         return slope - w[..., None] * slope.sum(-2, keepdim=True), None, None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, int | None, None], z: Tensor, w: Tensor, least: float) -> Any:
+    def vmap(
+        info: Any, in_dims: tuple[int | None, int | None, None], z: Tensor, w: Tensor, least: float
+    ) -> Any:
         z = _in_front(z, in_dims[0], info.batch_size)
         parts = _Whitened.apply(z, _shared(w, in_dims[1], z.ndim - 1), least)  # type: ignore[no-untyped-call]  # untyped
         return parts, (0, 0, 0, 0)
@@ -122,17 +132,25 @@ class _GaussianInner(torch.autograd.Function):
         return exact.gaussian_inner(_centered(z), g) or _value_and_slope(z, g)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
+    def setup_context(
+        ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]
+    ) -> None:
         ctx.mark_non_differentiable(output[1])
-        ctx.set_materialize_grads(False)  # else a matrix of zeros is made for the slope, only to be ignored
+        ctx.set_materialize_grads(
+            False
+        )  # else a matrix of zeros is made for the slope, only to be ignored
         ctx.save_for_backward(*inputs, output[1])
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    def backward(
+        ctx: Any, upstream: Tensor | None, *_: Tensor | None
+    ) -> tuple[Tensor | None, Tensor | None]:
         z, g, slope = ctx.saved_tensors
         if upstream is None:
             return None, None
-        if torch.is_grad_enabled():  # for a second derivative the slope must be a function of z again
+        if (
+            torch.is_grad_enabled()
+        ):  # for a second derivative the slope must be a function of z again
             slope = _value_and_slope(z, g)[1]
         slope = slope * (2 * upstream)[..., None, None]
         if not ctx.needs_input_grad[1]:

@@ -121,9 +121,13 @@ class HSIC(ScaledPenalty):
         super().__init__(kernel_z, scale_z, condition)
         self._terms = _terms(self.kernel_z)
         if not (math.isfinite(head_weight) and head_weight >= 0):
-            raise ValueError(f"head_weight={head_weight!r}; pass a finite number that is not negative.")
+            raise ValueError(
+                f"head_weight={head_weight!r}; pass a finite number that is not negative."
+            )
         if head_weight == 0 and not self._terms:
-            raise ValueError("head_weight and the factor of kernel_z are both 0; give one of them weight.")
+            raise ValueError(
+                "head_weight and the factor of kernel_z are both 0; give one of them weight."
+            )
         one_of("attributes", attributes, get_args(Attributes))
         self.kernel_s = kernel_or_unit("kernel_s", kernel_s)
         self.scale_s = _checked_scale_s(scale_s)
@@ -137,11 +141,17 @@ class HSIC(ScaledPenalty):
             # Such a term of the representation pushes S into directions of Z that hardly vary; the head alone does not.
             # A head uses few directions, and the others may go; what has no head yet keeps all but the smallest.
             self.default_variance_floor = (0.3 if head_weight > 0 else 0.01) if self._terms else 0.0
-        fixed = None if isinstance(self.scale_s, str) else torch.tensor(self.scale_s, dtype=torch.float64)
+        fixed = (
+            None
+            if isinstance(self.scale_s, str)
+            else torch.tensor(self.scale_s, dtype=torch.float64)
+        )
         self.register_buffer("scale_s_now", fixed)
 
     @classmethod
-    def published(cls, *, attributes: Literal["isotropic", "sum"] = "isotropic", condition: Condition = "all") -> HSIC:
+    def published(
+        cls, *, attributes: Literal["isotropic", "sum"] = "isotropic", condition: Condition = "all"
+    ) -> HSIC:
         """Return the penalty of the paper's printed numbers: Gaussians at median bandwidths on Z and S, no head.
 
         Several attributes: one Gaussian of the rows with one bandwidth, or a sum. Equal Opportunity was
@@ -154,7 +164,12 @@ class HSIC(ScaledPenalty):
         """
         scale: Literal["published"] | float = "published" if condition == "all" else 1.0
         return cls(
-            Gaussian(1.0), scale_z=scale, scale_s=scale, head_weight=0.0, attributes=attributes, condition=condition
+            Gaussian(1.0),
+            scale_z=scale,
+            scale_s=scale,
+            head_weight=0.0,
+            attributes=attributes,
+            condition=condition,
         )
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
@@ -164,15 +179,21 @@ class HSIC(ScaledPenalty):
             self.scale_s_now = torch.stack([_unit(part, self.scale_s).to(s) for part in parts])
             return
         if len(self.scale_s) not in (1, s.shape[1]):
-            raise ValueError(f"scale_s has {len(self.scale_s)} numbers, s {s.shape[1]} columns; pass one for each.")
+            raise ValueError(
+                f"scale_s has {len(self.scale_s)} numbers, s {s.shape[1]} columns; pass one for each."
+            )
         self.scale_s_now = torch.tensor(self.scale_s, dtype=s.dtype, device=s.device)
 
     def _value(self, batch: Batch) -> Tensor:
         l = self._gram_s(batch.s)
         terms = self._weighted_kernels(batch)
-        if batch.row_weight is None and all(isinstance(kernel, (Linear, Gaussian)) for _, kernel, _ in terms):
+        if batch.row_weight is None and all(
+            isinstance(kernel, (Linear, Gaussian)) for _, kernel, _ in terms
+        ):
             l = centered(l)
-            return _sum((factor, _inner(kernel, x, l)) for factor, kernel, x in terms) / batch.rows**2
+            return (
+                _sum((factor, _inner(kernel, x, l)) for factor, kernel, x in terms) / batch.rows**2
+            )
         return batch.hsic(l, _sum((factor, kernel(x, x)) for factor, kernel, x in terms))
 
     def _weighted_kernels(self, batch: Batch) -> list[tuple[float, Kernel, Tensor]]:
@@ -197,7 +218,9 @@ class HSIC(ScaledPenalty):
             return self.kernel_s(s, s)
         if self.attributes == "joint":
             return PerColumn((self.kernel_s,) * s.shape[1])(s, s)
-        return torch.stack([self.kernel_s(column, column) for column in torch.split(s, 1, dim=1)]).sum(0)
+        return torch.stack(
+            [self.kernel_s(column, column) for column in torch.split(s, 1, dim=1)]
+        ).sum(0)
 
 
 def _terms(kernel: Kernel, factor: float = 1.0) -> tuple[tuple[float, Kernel], ...]:
@@ -211,11 +234,17 @@ def _terms(kernel: Kernel, factor: float = 1.0) -> tuple[tuple[float, Kernel], .
 
 def _inner(kernel: Kernel, x: Tensor, l: Tensor) -> Tensor:
     """Return Σ K ∘ L without K, for a linear or Gaussian kernel: with centered L, m² times the biased HSIC."""
-    return gaussian_inner(x / kernel.bandwidth, l) if isinstance(kernel, Gaussian) else (x * (l @ x)).sum()
+    return (
+        gaussian_inner(x / kernel.bandwidth, l)
+        if isinstance(kernel, Gaussian)
+        else (x * (l @ x)).sum()
+    )
 
 
 def _sum(terms: Iterable[tuple[float, Tensor]]) -> Tensor:
-    return reduce(operator.add, (value if factor == 1 else factor * value for factor, value in terms))
+    return reduce(
+        operator.add, (value if factor == 1 else factor * value for factor, value in terms)
+    )
 
 
 def _checked_scale_s(scale: ScaleS | float | tuple[float, ...]) -> str | tuple[float, ...]:
@@ -231,5 +260,7 @@ def _checked_scale_s(scale: ScaleS | float | tuple[float, ...]) -> str | tuple[f
 def _unit(s: Tensor, scale: str) -> Tensor:
     if scale == "published":
         return median_distance(s[:PUBLISHED_ROWS]) + SLACK
-    kernel, _ = default_gaussian(s, name="s_train")  # the bandwidth that tests and audits use, for zero-inflated s too
+    kernel, _ = default_gaussian(
+        s, name="s_train"
+    )  # the bandwidth that tests and audits use, for zero-inflated s too
     return torch.tensor(kernel.bandwidth, dtype=torch.float64)

@@ -104,7 +104,9 @@ class EIPM(ScaledPenalty):
         count = m if self.anchors is None else min(self.anchors, m)
         if batch.row_weight is None:
             anchors = torch.arange(count, device=k.device)
-            return eipm_from_gram(k, leave_one_out_weights(batch.s, self.gamma, anchors), floor=FLOOR)
+            return eipm_from_gram(
+                k, leave_one_out_weights(batch.s, self.gamma, anchors), floor=FLOOR
+            )
         w = leave_one_out_weights(batch.s, self.gamma) * batch.row_weight
         w = w / w.sum(-1, keepdim=True).clamp_min(torch.finfo(w.dtype).tiny)
         counts = batch.row_weight * (batch.row_weight.cumsum(0) <= count)
@@ -163,7 +165,9 @@ class BinnedMMD(ScaledPenalty):
         one_of("kind", kind, get_args(Kind))
         one_of("edges", edges, get_args(Edges))
         if kind == "mean-difference" and kernel_z is not None:
-            raise ValueError("kind='mean-difference' has no kernel; leave kernel_z out, or pass kind='pairwise'.")
+            raise ValueError(
+                "kind='mean-difference' has no kernel; leave kernel_z out, or pass kind='pairwise'."
+            )
         _arrays.require_integer(bins, "bins", 2)
         self.kind = kind
         self.bins = bins
@@ -183,7 +187,9 @@ class BinnedMMD(ScaledPenalty):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments; `edges` is the rule, not the edges it gave, and differences of means have no kernel."""
-        own = {"edges": self.edge_rule} | ({"kernel_z": None} if self.kind == "mean-difference" else {})
+        own = {"edges": self.edge_rule} | (
+            {"kernel_z": None} if self.kind == "mean-difference" else {}
+        )
         return super().arguments() | own
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
@@ -197,7 +203,9 @@ class BinnedMMD(ScaledPenalty):
         k = self._gram_z(batch) if self.kind == "pairwise" else None
         z = self._in_units(batch) if self.kind == "mean-difference" else batch.z
         if batch.row_weight is not None:
-            z = (z - batch.shares @ z) * batch.row_weight[:, None]  # mean 0 over all rows, and over those with weight
+            z = (z - batch.shares @ z) * batch.row_weight[
+                :, None
+            ]  # mean 0 over all rows, and over those with weight
         terms = []
         for column, edges in zip(batch.s.mT, self.edges.to(batch.s)):
             member = bin_membership(column, edges)
@@ -242,16 +250,22 @@ class DistanceCovariance(Penalty):
         super().__init__(condition=condition)
         one_of("statistic", statistic, get_args(Statistic))
         if statistic == "unbiased" and condition == "positive":
-            raise ValueError("statistic='unbiased' takes no weights, which condition='positive' needs.")
+            raise ValueError(
+                "statistic='unbiased' takes no weights, which condition='positive' needs."
+            )
         self.statistic = statistic
 
     def _value(self, batch: Batch) -> Tensor:
         if batch.rows < (4 if self.statistic == "unbiased" else 2):
             return zero(batch.z)
         covariance = hsic_unbiased if self.statistic == "unbiased" else batch.hsic
-        return self._from_distances(euclidean_distances(batch.s), euclidean_distances(batch.z), covariance)
+        return self._from_distances(
+            euclidean_distances(batch.s), euclidean_distances(batch.z), covariance
+        )
 
-    def _from_distances(self, a: Tensor, b: Tensor, covariance: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    def _from_distances(
+        self, a: Tensor, b: Tensor, covariance: Callable[[Tensor, Tensor], Tensor]
+    ) -> Tensor:
         """Return the penalty, from the distances of s and of z."""
         return covariance(a, b)
 
@@ -283,7 +297,9 @@ class DistanceCorrelation(DistanceCovariance):
     tensor(1...)
     """
 
-    def _from_distances(self, a: Tensor, b: Tensor, covariance: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    def _from_distances(
+        self, a: Tensor, b: Tensor, covariance: Callable[[Tensor, Tensor], Tensor]
+    ) -> Tensor:
         return ratio(covariance(a, b), covariance(a, a), covariance(b, b))
 
 
@@ -344,7 +360,9 @@ class GDP(Penalty):
         assert batch.scores is not None
         f = batch.scores
         if batch.row_weight is not None:
-            f = (f - batch.shares @ f) * batch.row_weight[:, None]  # mean 0 over all rows, and over those with weight
+            f = (f - batch.shares @ f) * batch.row_weight[
+                :, None
+            ]  # mean 0 over all rows, and over those with weight
         return torch.stack([self._of_attribute(f.mT, s, batch) for s in batch.s.mT]).sum()
 
     def _of_attribute(self, f: Tensor, s: Tensor, batch: Batch) -> Tensor:

@@ -91,7 +91,14 @@ def _checks(report: Report) -> tuple[LimitCheck, ...]:
         return report.audit.limits
     key, among = AIMS[tradeoff.aim], tradeoff.condition or "all"
     return tuple(
-        LimitCheck(name, key, among, float(f"{limit:.3g}"), gap.value, Interval(gap.low, gap.high, confidence, ""))
+        LimitCheck(
+            name,
+            key,
+            among,
+            float(f"{limit:.3g}"),
+            gap.value,
+            Interval(gap.low, gap.high, confidence, ""),
+        )
         for name, limit, gap in zip(tradeoff.attributes, tradeoff.limits, tradeoff.after.gaps)
         if limit
     )
@@ -106,9 +113,13 @@ def _limits(report: Report) -> list[Question]:
             lines.append(say("what_gap", people=people_of(audit), s=s))
             explained.add(s)
         i = tradeoff.attributes.index(s) if tradeoff is not None and not audit.limits else None
-        if tradeoff is not None and i is not None and "%" in tradeoff.asked[i]:  # not of the gap on these rows
+        if (
+            tradeoff is not None and i is not None and "%" in tradeoff.asked[i]
+        ):  # not of the gap on these rows
             fit, here = tradeoff.points[0].gaps[i].value, tradeoff.before.gaps[i].value
-            lines.append(say("share_of_fit", share=tradeoff.asked[i].replace("%", " %"), fit=fit, here=here))
+            lines.append(
+                say("share_of_fit", share=tradeoff.asked[i].replace("%", " %"), fit=fit, here=here)
+            )
         questions.append(Question("Is the limit kept?", tuple(lines), check.verdict))
     if questions:
         return questions
@@ -116,7 +127,9 @@ def _limits(report: Report) -> list[Question]:
     for attribute in audit.attributes:
         gap, s = attribute.all_rows.get("gdp"), attribute.name
         if gap is not None and gap.interval is not None:
-            lines.append(say("average_gap", s=s, gap=gap, confident=say("confident", ends=gap.interval)))
+            lines.append(
+                say("average_gap", s=s, gap=gap, confident=say("confident", ends=gap.interval))
+            )
             lines.append(say("what_gap", people=people_of(audit), s=s))
     return [Question("Is the limit kept?", tuple(lines))]
 
@@ -133,24 +146,43 @@ def needed_lines(report: Report) -> list[str]:
             chance = "more than chance" if beyond else "which chance alone could explain"
             sizes.append(f"{ranged(gap.value, gap.low, gap.high)}, {chance}")
             seen.append(beyond)
-        gap, what = tradeoff.points[0].gaps[i], along_phrase(AIMS[tradeoff.aim], name) + among_phrase(tradeoff, audit)
+        gap, what = (
+            tradeoff.points[0].gaps[i],
+            along_phrase(AIMS[tradeoff.aim], name) + among_phrase(tradeoff, audit),
+        )
         fit = ranged(gap.value, gap.low, gap.high)
         lines.append(say("without_limit", what=what, size=sizes[0], fit=fit))
         others = [*zip(tradeoff.others, sizes[1:], seen[1:])]
-        lines += [say("with_columns", columns=columns_phrase(one), size=size) for one, size, _ in others]
+        lines += [
+            say("with_columns", columns=columns_phrase(one), size=size) for one, size, _ in others
+        ]
         if not seen[0] and tradeoff.points[0].pvalues[i] > audit.subject.level:
             added = [listed(one.added) for one, _, beyond in others if one.added and beyond]
-            lines.append(say("left_out_enough", names=added[0]) if added else say("nothing_to_lower"))
-        elif seen[0]:  # where these rows show no gap anyway, that they show none without some columns says nothing
-            enough = [listed(one.left_out) for one, _, beyond in others if one.left_out and not beyond]
+            lines.append(
+                say("left_out_enough", names=added[0]) if added else say("nothing_to_lower")
+            )
+        elif seen[
+            0
+        ]:  # where these rows show no gap anyway, that they show none without some columns says nothing
+            enough = [
+                listed(one.left_out) for one, _, beyond in others if one.left_out and not beyond
+            ]
             lines += [say("may_be_enough", names=names) for names in enough[:1]]
     return lines
 
 
 def _kept(check: LimitCheck, audit: Audit) -> str:
-    limit, people, outcome = f"the limit of {stated(check.limit)}", people_of(audit), outcome_phrase(audit.subject)
+    limit, people, outcome = (
+        f"the limit of {stated(check.limit)}",
+        people_of(audit),
+        outcome_phrase(audit.subject),
+    )
     if check.share is not None and check.reference is not None:
-        whole = "the mean score" if audit.subject.target is None else f"the share of {people} with {outcome}"
+        whole = (
+            "the mean score"
+            if audit.subject.target is None
+            else f"the share of {people} with {outcome}"
+        )
         whole = "the earlier gap" if check.base == "gap" else whole
         limit = say("limit_as_share", check=check, whole=whole, r=check.reference)
     among = {
@@ -160,11 +192,15 @@ def _kept(check: LimitCheck, audit: Audit) -> str:
         "both": "Among people with the same outcome: ",
     }[check.among]
     what = capitalized(f"{among}{along_phrase(check.key, check.attribute)}")
-    measured = say("measured", what=what, check=check, confident=say("confident", ends=check.interval))
+    measured = say(
+        "measured", what=what, check=check, confident=say("confident", ends=check.interval)
+    )
     within, outside = ("at or above", "below") if check.key in RATIOS else ("within", "above")
     text = say(check.verdict, measured=measured, within=within, outside=outside, limit=limit)
     if audit.subject.chances and check.key in ("gdp", "decision_gdp"):
-        gap, high, most = (1000 * value for value in (check.value, check.interval.high, check.limit))
+        gap, high, most = (
+            1000 * value for value in (check.value, check.interval.high, check.limit)
+        )
         text += say("on_1000", people=people, gap=gap, high=high, limit=most)
     return text
 
@@ -196,13 +232,23 @@ def _worst(audit: Audit) -> Iterator[str]:
         limited = {(check.attribute, check.key, check.among) for check in audit.limits}
         gap = None if attribute.positives is None else attribute.positives.get("gdp")
         if gap is not None and gap.interval is not None and (s, "gdp", "favourable") not in limited:
-            favoured, confident = favoured_phrase(audit.subject), say("confident", ends=gap.interval)
+            favoured, confident = (
+                favoured_phrase(audit.subject),
+                say("confident", ends=gap.interval),
+            )
             yield say("among_favoured", favoured=favoured, s=s, gap=gap, confident=confident)
 
 
 def _group(curve: Curve, i: int, s: str) -> str:
     side, where = _side_of(curve, curve.mean[i]), group_phrase(curve, i, s)
-    return say("group", where=where, rows=curve.rows[i], mean=curve.mean[i], side=side, overall=curve.overall)
+    return say(
+        "group",
+        where=where,
+        rows=curve.rows[i],
+        mean=curve.mean[i],
+        side=side,
+        overall=curve.overall,
+    )
 
 
 def _side_of(curve: Curve, value: float) -> str:
@@ -214,13 +260,22 @@ def _side_of(curve: Curve, value: float) -> str:
 
 
 def _thousand(audit: Audit) -> Iterator[str]:
-    people, subject, outcome, told = people_of(audit), audit.subject, outcome_phrase(audit.subject), False
+    people, subject, outcome, told = (
+        people_of(audit),
+        audit.subject,
+        outcome_phrase(audit.subject),
+        False,
+    )
     for attribute in audit.attributes:
         curve, decisions = (attribute.all_rows.curves.get(key) for key in ("gdp", "decision_gdp"))
         if curve is None:
             continue
         i = worst_group(curve)
-        words = {"people": people, "where": group_phrase(curve, i, attribute.name), "outcome": outcome}
+        words = {
+            "people": people,
+            "where": group_phrase(curve, i, attribute.name),
+            "outcome": outcome,
+        }
         if decisions is not None and subject.threshold_stated:
             told, shares = True, {"own": decisions.mean[i], "overall": decisions.overall}
             yield say("decided", threshold=subject.threshold, **words, **shares)
@@ -230,7 +285,11 @@ def _thousand(audit: Audit) -> Iterator[str]:
             more = round(1000 * curve.mean[i]) - round(1000 * curve.overall)
             chance = "" if i in _beyond_chance(attribute, curve, audit) else ", which may be chance"
             yield say("expected", than=_more(more), chance=chance, **words, **shares)
-    if told and subject.base_rate is not None and any(one.key == "calibration_error" for one in audit.quality):
+    if (
+        told
+        and subject.base_rate is not None
+        and any(one.key == "calibration_error" for one in audit.quality)
+    ):
         yield say("happened", outcome=outcome, rate=subject.base_rate.value)
     if not told:
         yield say("not_counted")
@@ -238,7 +297,11 @@ def _thousand(audit: Audit) -> Iterator[str]:
 
 def _more(difference: int) -> str:
     """Return a difference of whole numbers, such as “12 fewer”."""
-    return "as many" if not difference else f"{abs(difference):,} {'more' if difference > 0 else 'fewer'}"
+    return (
+        "as many"
+        if not difference
+        else f"{abs(difference):,} {'more' if difference > 0 else 'fewer'}"
+    )
 
 
 def ratio_sentence(attribute: AttributeAudit) -> str:
@@ -268,8 +331,14 @@ def _cost(report: Report) -> Iterator[str]:
     if report.before is not None:
         yield from _lost(report.before, report)
         yield from _moved(report.before, report)
-    yield say("compared", other="the same model without the limit, and with " if report.before is not None else "")
-    for key, sign in (("auc", 1), ("squared_error", -1)):  # better than a constant by two standard errors
+    yield say(
+        "compared",
+        other="the same model without the limit, and with " if report.before is not None else "",
+    )
+    for key, sign in (
+        ("auc", 1),
+        ("squared_error", -1),
+    ):  # better than a constant by two standard errors
         one = quality.get(key)
         if one is not None and sign * (one.value - one.constant) <= 2 * (one.standard_error or 0.0):
             yield say(f"poor_{key}")
@@ -277,13 +346,23 @@ def _cost(report: Report) -> Iterator[str]:
 
 def _lost(before: Audit, report: Report) -> Iterator[str]:
     """Yield how many more or fewer predictions and pairs are right with the limit, as in the table."""
-    was, now = ({one.key: round(1000 * one.value) for one in audit.quality} for audit in (before, report.audit))
-    reach, shown = float(norm.ppf(1 - report.audit.subject.level / 2)), {key for key, *_ in quality_rows(report)}
+    was, now = (
+        {one.key: round(1000 * one.value) for one in audit.quality}
+        for audit in (before, report.audit)
+    )
+    reach, shown = (
+        float(norm.ppf(1 - report.audit.subject.level / 2)),
+        {key for key, *_ in quality_rows(report)},
+    )
     parts = []
     for one in report.changes:
         if one.key in shown:
             more = now[one.key] - was[one.key]
-            doubt = ", which may be chance" if more and abs(one.value) <= reach * (one.standard_error or 0.0) else ""
+            doubt = (
+                ", which may be chance"
+                if more and abs(one.value) <= reach * (one.standard_error or 0.0)
+                else ""
+            )
             parts.append(f"{_more(more)} of 1,000 {RIGHT[one.key]}{doubt}")
     if parts:
         yield f"With the limit {'; '.join(parts)}."
@@ -294,9 +373,21 @@ def _moved(before: Audit, report: Report) -> Iterator[str]:
     for name, curve in report.shifts.items():
         text = shift_sentence(name, curve)
         was, now = (audit[name].all_rows.get("error_gdp") for audit in (before, report.audit))
-        if was is not None and now is not None and now.value > was.value and was.interval and now.interval:
+        if (
+            was is not None
+            and now is not None
+            and now.value > was.value
+            and was.interval
+            and now.interval
+        ):
             doubt = "" if now.interval.low > was.interval.high else ", which may be chance"
-            text += say("errors_grew", what=along_phrase("error_gdp", name), was=was.value, now=now.value, doubt=doubt)
+            text += say(
+                "errors_grew",
+                what=along_phrase("error_gdp", name),
+                was=was.value,
+                now=now.value,
+                doubt=doubt,
+            )
         yield text
 
 

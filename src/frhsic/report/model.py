@@ -195,11 +195,22 @@ def trained_report(
     True
     """
     if model.frontier_ is None or model.choice_ is None:
-        raise ValueError("the model was fitted without sensitive_features, so there is no trade-off to report.")
-    _arrays.require_same_rows((X, "X"), (y, "y"), (sensitive_features, "sensitive_features"), (groups, "groups"))
+        raise ValueError(
+            "the model was fitted without sensitive_features, so there is no trade-off to report."
+        )
+    _arrays.require_same_rows(
+        (X, "X"), (y, "y"), (sensitive_features, "sensitive_features"), (groups, "groups")
+    )
     settings, context = settings or Settings(), context or Context()
-    missing = np.isnan(_arrays.to_numpy(_arrays.matrix(sensitive_features, "sensitive_features", allow_missing=True)))
-    known, target = np.flatnonzero(~missing.any(axis=1)), pd.Series(np.asarray(y), name=_arrays.array_name(y, "y"))
+    missing = np.isnan(
+        _arrays.to_numpy(
+            _arrays.matrix(sensitive_features, "sensitive_features", allow_missing=True)
+        )
+    )
+    known, target = (
+        np.flatnonzero(~missing.any(axis=1)),
+        pd.Series(np.asarray(y), name=_arrays.array_name(y, "y")),
+    )
     if len(known) < len(missing):
         X, sensitive_features = rows_of(X, known), rows_of(sensitive_features, known)
         target, groups = target.iloc[known], None if groups is None else np.asarray(groups)[known]
@@ -213,9 +224,13 @@ def trained_report(
     def audited(f: np.ndarray, about: str) -> Audit:
         return audit(
             f,
-            sensitive_features.reset_index(drop=True) if hasattr(sensitive_features, "iloc") else sensitive_features,
+            sensitive_features.reset_index(drop=True)
+            if hasattr(sensitive_features, "iloc")
+            else sensitive_features,
             target.reset_index(drop=True),
-            positive=None if rows.labels is None or rows.labels.tolist() == [0, 1] else rows.labels[1],
+            positive=None
+            if rows.labels is None or rows.labels.tolist() == [0, 1]
+            else rows.labels[1],
             favourable=favourable,
             settings=settings.about(f"audit {about}"),
             groups=groups,
@@ -225,15 +240,22 @@ def trained_report(
         )
 
     after = audited(now, "of the model")
-    limits = [model.frontier_.absolute(*one) for one in by_attribute(model.choice_.limit, rows.names).items()]
+    limits = [
+        model.frontier_.absolute(*one)
+        for one in by_attribute(model.choice_.limit, rows.names).items()
+    ]
     moved = any(one is not None for one in limits) and model.choice_.position > 0
     before = audited(was, "without the limit") if moved else None
     others: list[TradeOffPoint] = []
     if fitted_on is not None:
         settings.tell("models of other columns")
-        others = [rows.point(f, settings, *columns) for *columns, f in _of_other_columns(rows, *fitted_on)]
+        others = [
+            rows.point(f, settings, *columns) for *columns, f in _of_other_columns(rows, *fitted_on)
+        ]
     settings.tell("what drives the score")
-    carried = drivers(lambda part, at: rows.outputs(free, part, rows.s[at]), X, rows.s, rows.names, settings)
+    carried = drivers(
+        lambda part, at: rows.outputs(free, part, rows.s[at]), X, rows.s, rows.names, settings
+    )
     return Report(
         after,
         before=before,
@@ -247,7 +269,9 @@ def trained_report(
         ),
         drivers=tuple(replace(one, unlimited=before is not None) for one in carried),
         shifts={} if before is None else shifts(now - was, rows.s, rows.names, settings.confidence),
-        changes=() if before is None or rows.labels is None else rows.changes(was, now, after.subject.threshold),
+        changes=()
+        if before is None or rows.labels is None
+        else rows.changes(was, now, after.subject.threshold),
     )
 
 
@@ -271,7 +295,9 @@ class _HeldOut:
             )
         values = (y if labels is None else y == labels[1]).to_numpy(dtype=np.float64)
         attributes = _arrays.to_numpy(_arrays.matrix(s, "sensitive_features")).astype(np.float64)
-        return cls(model, X, values, attributes, None if groups is None else np.asarray(groups), labels)
+        return cls(
+            model, X, values, attributes, None if groups is None else np.asarray(groups), labels
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -290,8 +316,14 @@ class _HeldOut:
     def score_name(self, target: Any) -> str:
         """Return what the outputs of the model are called."""
         classes = [] if self.labels is None else [str(label) for label in self.labels]
-        itself = classes in ([], ["0", "1"], ["False", "True"])  # such a target names its positive class
-        score = "predicted" if self.labels is None or self.model.aim == "decision" else "probability of"
+        itself = classes in (
+            [],
+            ["0", "1"],
+            ["False", "True"],
+        )  # such a target names its positive class
+        score = (
+            "predicted" if self.labels is None or self.model.aim == "decision" else "probability of"
+        )
         return f"{score} {target}" if itself else f"{score} {target}: {classes[1]}"
 
     def outputs(self, model: Any, X: Any = None, s: np.ndarray | None = None) -> np.ndarray:
@@ -303,18 +335,28 @@ class _HeldOut:
         return np.asarray(model.predict(X, **more) == model.classes_[1], dtype=np.float64)
 
     def point(
-        self, f: np.ndarray, settings: Settings, added: tuple[str, ...] = (), left_out: tuple[str, ...] = ()
+        self,
+        f: np.ndarray,
+        settings: Settings,
+        added: tuple[str, ...] = (),
+        left_out: tuple[str, ...] = (),
     ) -> TradeOffPoint:
         """Return performance and gaps of outputs on these rows, as the model measures them."""
         blocks = self.model.solution_.blocks
-        every = gaps_along(self.model.aim, blocks, f, self.y, self.s, None, self.groups, **settings.options)
+        every = gaps_along(
+            self.model.aim, blocks, f, self.y, self.s, None, self.groups, **settings.options
+        )
         ends = [[(gap_interval(gap), gap.value) for gap in each] for each in every]
         largest = [max(each, key=lambda one: one[0].high) for each in ends]
         gaps = tuple(Gap(value, interval.low, interval.high) for interval, value in largest)
         pvalues = [min(len(each) * min(gap.pvalue for gap in each), 1.0) for each in every]
-        return TradeOffPoint(self.performance(f)[0], gaps, False, tuple(holm(pvalues)), added, left_out)
+        return TradeOffPoint(
+            self.performance(f)[0], gaps, False, tuple(holm(pvalues)), added, left_out
+        )
 
-    def changes(self, was: np.ndarray, now: np.ndarray, threshold: float | None) -> tuple[Quality, ...]:
+    def changes(
+        self, was: np.ndarray, now: np.ndarray, threshold: float | None
+    ) -> tuple[Quality, ...]:
         """Return how much better other outputs predict, counting groups."""
         groups = None if self.groups is None else np.unique(self.groups, return_inverse=True)[1]
         return tuple(changes(was, now, self.y, 0.5 if threshold is None else threshold, groups))
@@ -328,7 +370,9 @@ class _HeldOut:
             return quality[self.measure].value, quality[self.measure].constant
         if "true_positive_rate" not in quality:  # rows of one outcome
             return 0.5, 0.5
-        return (1 + quality["true_positive_rate"].value - quality["false_positive_rate"].value) / 2, 0.5
+        return (
+            1 + quality["true_positive_rate"].value - quality["false_positive_rate"].value
+        ) / 2, 0.5
 
 
 def _of_other_columns(
@@ -357,10 +401,21 @@ def _of_other_columns(
     plain = clone(model).set_params(limit=None, uses_sensitive=False, aim="score", condition=None)
     parts = [train for train, _ in check_cv(folds, y, classifier=is_classifier(model)).split(X, y)]
     for added, left_out in versions:
-        table = X.assign(**{name: attributes[name] for name in added}).drop(columns=[*left_out], errors="ignore")
-        other = rows.X.assign(**dict(zip(added, rows.s.T))).drop(columns=[*left_out], errors="ignore")
-        f = np.mean([scores_of(clone(plain).fit(table.iloc[part], y[part]), other, None) for part in parts], axis=0)
-        yield added, left_out, (f > model.threshold_).astype(np.float64) if model.aim == "decision" else f
+        table = X.assign(**{name: attributes[name] for name in added}).drop(
+            columns=[*left_out], errors="ignore"
+        )
+        other = rows.X.assign(**dict(zip(added, rows.s.T))).drop(
+            columns=[*left_out], errors="ignore"
+        )
+        f = np.mean(
+            [scores_of(clone(plain).fit(table.iloc[part], y[part]), other, None) for part in parts],
+            axis=0,
+        )
+        yield (
+            added,
+            left_out,
+            (f > model.threshold_).astype(np.float64) if model.aim == "decision" else f,
+        )
 
 
 def explained(column: pd.Series[Any], s: pd.Series[float]) -> float:
@@ -376,11 +431,15 @@ def explained(column: pd.Series[Any], s: pd.Series[float]) -> float:
     """
     values, kind = feature(column, str(column.name))
     levels = (
-        pd.Series(values, s.index) if kind == "category" else pd.qcut(pd.Series(values, s.index), 20, duplicates="drop")
+        pd.Series(values, s.index)
+        if kind == "category"
+        else pd.qcut(pd.Series(values, s.index), 20, duplicates="drop")
     )
     ranks = s.rank()
     groups = ranks.groupby(levels, dropna=False)
-    within = float(((ranks - groups.transform("mean")) ** 2).sum()) / max(len(ranks) - groups.ngroups, 1)
+    within = float(((ranks - groups.transform("mean")) ** 2).sum()) / max(
+        len(ranks) - groups.ngroups, 1
+    )
     return 1 - within / float(ranks.var())
 
 
@@ -403,7 +462,10 @@ def _tradeoff(rows: _HeldOut, limits: list[float | None], **measured: Any) -> Tr
         condition=model.condition,
         measure=rows.measure,
         attributes=names,
-        asked=tuple("none" if one is None else str(one) for one in by_attribute(choice.limit, names).values()),
+        asked=tuple(
+            "none" if one is None else str(one)
+            for one in by_attribute(choice.limit, names).values()
+        ),
         limits=tuple(limits),
         met=bool(choice.met or choice.limit == 0),
         points=tuple(points),
@@ -412,7 +474,11 @@ def _tradeoff(rows: _HeldOut, limits: list[float | None], **measured: Any) -> Tr
 
 
 def drivers(
-    score: Callable[[Any, np.ndarray], np.ndarray], X: Any, s: np.ndarray, names: Sequence[str], settings: Settings
+    score: Callable[[Any, np.ndarray], np.ndarray],
+    X: Any,
+    s: np.ndarray,
+    names: Sequence[str],
+    settings: Settings,
 ) -> tuple[Drivers, ...]:
     r"""Return for each attribute how much of the gap each column of X carries.
 
@@ -444,14 +510,18 @@ def drivers(
             versions[-1][column] = frame[column].iloc[random.permutation(len(frame))].array
     # one call: a model of several folds takes as long for a few rows as for many
     table = pd.concat(versions, ignore_index=True)
-    scores = score(table if framed else table.to_numpy(), np.tile(rows, len(versions))).reshape(len(versions), -1)
+    scores = score(table if framed else table.to_numpy(), np.tile(rows, len(versions))).reshape(
+        len(versions), -1
+    )
     whole = scores[0]
     changed = scores[1:].reshape(frame.shape[1], SHUFFLES, -1).mean(axis=1)
     lost = {str(column): whole - mean for column, mean in zip(frame.columns, changed)}
     results = []
     for name, values in zip(names, s.T):
         curve = gdp_curve(whole, values)
-        sign = np.sign(curve.mean - curve.overall)[np.searchsorted(curve.start, values, side="right") - 1]
+        sign = np.sign(curve.mean - curve.overall)[
+            np.searchsorted(curve.start, values, side="right") - 1
+        ]
         signed = sign * (whole - whole.mean())
         each = [_driver(column, sign * change, signed) for column, change in lost.items()]
         gap = gdp(whole, values, resamples=settings.resamples, random_state=settings.seed)
@@ -467,7 +537,11 @@ def _driver(column: str, carried: np.ndarray, gap: np.ndarray) -> Driver:
     return Driver(column, float(carried.mean()), float(carried.std(ddof=1) / root), z)
 
 
-def shifts(change: np.ndarray, s: np.ndarray, names: Sequence[str], confidence: float) -> dict[str, Curve]:
+def shifts(
+    change: np.ndarray, s: np.ndarray, names: Sequence[str], confidence: float
+) -> dict[str, Curve]:
     """Return for each attribute the mean change of scores in groups along it, with a band for all groups at once."""
     curves = (gdp_curve(change, column, confidence=confidence) for column in s.T)
-    return {name: shown_curve(curve, change.min(), change.max()) for name, curve in zip(names, curves)}
+    return {
+        name: shown_curve(curve, change.min(), change.max()) for name, curve in zip(names, curves)
+    }

@@ -26,7 +26,14 @@ from frhsic.report.model import Report, TradeOff
 
 SCRIPTS = ("chart.js", "figures.js", "tables.js", "page.js")
 # Programs that can print a page, by the order in which they are looked for.
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "msedge",
+)
 FLAGS = ["--headless=new", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 FLAGS += ["--no-pdf-header-footer", "--virtual-time-budget=10000"]
 SECONDS = 120
@@ -41,11 +48,17 @@ def render(report: Report | Audit) -> str:
     if isinstance(report, Audit):
         report = Report(report)
     if not isinstance(report, Report):
-        raise TypeError(f"report is {type(report).__name__}; pass what frhsic.audit or trained_report returned.")
+        raise TypeError(
+            f"report is {type(report).__name__}; pass what frhsic.audit or trained_report returned."
+        )
     style = _asset("report.css")
     script = "\n".join(_asset(name) for name in SCRIPTS)
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=unbroken
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=unbroken,
     )
     environment.filters |= words.FORMS
     page = environment.from_string(_asset("report.html.j2")).render(
@@ -101,22 +114,37 @@ def _printed(report: Report | Audit) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         page, document = Path(folder, "report.html"), Path(folder, "report.pdf")
         page.write_text(render(report), encoding="utf-8")
-        command = [browser, *FLAGS, f"--user-data-dir={Path(folder, 'profile')}", f"--print-to-pdf={document}"]
+        command = [
+            browser,
+            *FLAGS,
+            f"--user-data-dir={Path(folder, 'profile')}",
+            f"--print-to-pdf={document}",
+        ]
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             command.append("--no-sandbox")  # Chromium refuses to run as root with its sandbox
         try:
-            done = subprocess.run([*command, page.as_uri()], capture_output=True, timeout=SECONDS, check=False)
+            done = subprocess.run(
+                [*command, page.as_uri()], capture_output=True, timeout=SECONDS, check=False
+            )
         except subprocess.TimeoutExpired:
-            raise ValueError(f"{browser} did not print the report within {SECONDS} seconds.") from None
+            raise ValueError(
+                f"{browser} did not print the report within {SECONDS} seconds."
+            ) from None
         if not document.is_file() or not document.read_bytes().startswith(b"%PDF"):
             said = done.stderr.decode(errors="replace").strip().splitlines()
-            raise ValueError(f"{browser} did not print the report: {said[-1] if said else 'it gave no reason'}")
+            raise ValueError(
+                f"{browser} did not print the report: {said[-1] if said else 'it gave no reason'}"
+            )
         return document.read_bytes()
 
 
 def unbroken(value: Any) -> Any:
     """Return a text in which no line breaks between a number and its unit or power of ten."""
-    return re.sub(r"(?<=\d) (?=%)|(?<=\d) (?=× 10)|(?<=×) (?=10)", "\u00a0", value) if type(value) is str else value
+    return (
+        re.sub(r"(?<=\d) (?=%)|(?<=\d) (?=× 10)|(?<=×) (?=10)", "\u00a0", value)
+        if type(value) is str
+        else value
+    )
 
 
 def _axes(tradeoff: TradeOff) -> tuple[str, str, bool, int]:

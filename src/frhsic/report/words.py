@@ -31,7 +31,9 @@ from frhsic.auditing.results import (
 from frhsic.formatting import capitalized, percent, plain, ranged
 from frhsic.report.model import Drivers, Report, TradeOff, TradeOffPoint
 
-WORDS = tomllib.loads(resources.files("frhsic.report").joinpath("assets", "words.toml").read_text(encoding="utf-8"))
+WORDS = tomllib.loads(
+    resources.files("frhsic.report").joinpath("assets", "words.toml").read_text(encoding="utf-8")
+)
 LABELS: dict[str, str] = WORDS["labels"]
 SENTENCES: dict[str, str] = WORDS["sentences"]
 MEASURES: dict[str, str] = WORDS["measures"]
@@ -40,9 +42,19 @@ LOSSES = frozenset({"log_loss", "squared_error"})
 # Numbers that a reader sees first, in a report and on a terminal.
 HEADLINES = ("gdp", "rank_gap", "hsic_effect", "probe_linear", "probe_trees")
 # Numbers from 0 (nothing) to 1 (everything), which can be drawn beside each other.
-UNIT_SCALE = ("rank_gap", "correlation_ratio", "hsic_effect", "distance_correlation", "probe_linear", "probe_trees")
+UNIT_SCALE = (
+    "rank_gap",
+    "correlation_ratio",
+    "hsic_effect",
+    "distance_correlation",
+    "probe_linear",
+    "probe_trees",
+)
 FORMS: dict[str, Callable[[Any], str]] = {
-    **{name: getattr(formatting, name) for name in ("chance", "figure", "percent", "plain", "stated", "upper_figure")},
+    **{
+        name: getattr(formatting, name)
+        for name in ("chance", "figure", "percent", "plain", "stated", "upper_figure")
+    },
     "capital": capitalized,
     "count": lambda n: f"{n:,.0f}",
     "rows": lambda n: formatting.counted(n, "row"),
@@ -127,7 +139,8 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
     tails = {
         "shuffled": null is not None and say("shuffled", s=s, null=null),
         "steady": null is not None and say("steady", s=s, null=null),
-        "test": pvalue is not None and say("beyond" if is_significant(number, subject) else "chance", p=pvalue),
+        "test": pvalue is not None
+        and say("beyond" if is_significant(number, subject) else "chance", p=pvalue),
         "trust": not number.trusted and say("untrusted", s=s),
         "unseen": not number.trusted and say("unseen", s=s),
     }
@@ -150,13 +163,25 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
 def contrast_sentence(contrast: Number, curve: Curve, subject: Subject, s: str) -> str:
     """Return the sentence of a contrast at one value of the attribute; `curve` has the overall mean."""
     side, f = "above" if contrast.value > 0 else "below", score_phrase(subject)
-    text = say("contrast", s=s, f=f, size=abs(contrast.value), side=side, overall=curve.overall, **contrast.settings)
+    text = say(
+        "contrast",
+        s=s,
+        f=f,
+        size=abs(contrast.value),
+        side=side,
+        overall=curve.overall,
+        **contrast.settings,
+    )
     return text if contrast.interval else text + say("few_near")
 
 
 def certificate_label(row: CertificateRow, subject: Subject) -> str:
     """Return the name of a certificate; of an unknown one, its key."""
-    return fill(WORDS["certificate_labels"].get(row.key, row.key), f=score_phrase(subject), z=subject_phrase(subject))
+    return fill(
+        WORDS["certificate_labels"].get(row.key, row.key),
+        f=score_phrase(subject),
+        z=subject_phrase(subject),
+    )
 
 
 def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
@@ -168,7 +193,9 @@ def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
         "z": subject_phrase(subject),
         "s": s,
         "rows": row.rows,
-        "confidence": "" if row.confidence is None else f"{100 * row.confidence:.10g} %",  # 99.97 % is not 100 %
+        "confidence": ""
+        if row.confidence is None
+        else f"{100 * row.confidence:.10g} %",  # 99.97 % is not 100 %
         "share": "all" if share >= 100 else f"at least {share} %",
         "unresolved": f"about {percent(outside)}" if outside >= 0.001 else "less than 0.1 %",
         "spread": " (each column divided by its spread)" if subject.dimensions > 1 else "",
@@ -182,23 +209,47 @@ def findings(audit: Audit, attribute: AttributeAudit) -> list[str]:
     """Return the finding about an attribute in one sentence, and the sentences that it rests on."""
     subject, numbers = audit.subject, attribute.all_rows
     s, z, f = attribute.name, subject_phrase(subject), score_phrase(subject)
-    gap, test, given, lines = numbers.get("gdp"), numbers.get("hsic"), numbers.get("separation"), list[str]()
+    gap, test, given, lines = (
+        numbers.get("gdp"),
+        numbers.get("hsic"),
+        numbers.get("separation"),
+        list[str](),
+    )
     if gap is not None:
         moves = "moves" if is_significant(gap, subject) else "stays"
         lines.append(say(moves, f=f, s=s, gap=gap, overall=numbers.curves["gdp"].overall))
         if gap.interval is not None:
-            lines.append(say("gap_interval", s=s, gap=gap) + ("" if gap.trusted else say("untrusted", s=s)))
+            lines.append(
+                say("gap_interval", s=s, gap=gap) + ("" if gap.trusted else say("untrusted", s=s))
+            )
     if test is not None:
-        lines.append(say("dependent" if is_significant(test, subject) else "not_dependent", z=z, s=s, test=test))
+        lines.append(
+            say(
+                "dependent" if is_significant(test, subject) else "not_dependent",
+                z=z,
+                s=s,
+                test=test,
+            )
+        )
     if given is not None and subject.target is not None:
         verb = "depends" if is_significant(given, subject) else "is not seen to depend"
         caution = f" {given.settings['caution']}" if given.settings else ""
-        lines.append(say("depends_given", y=subject.target.name, f=f, verb=verb, s=s, test=given) + caution)
+        lines.append(
+            say("depends_given", y=subject.target.name, f=f, verb=verb, s=s, test=given) + caution
+        )
     probes = [number for number in numbers.numbers if number.key.startswith("probe_")]
     if probes:
         best = max(probes, key=lambda number: number.value)
         model = "a linear model" if best.key == "probe_linear" else "boosted trees"
-        lines.append(say("not_recovered" if best.value < 0.01 else "recovered", z=z, s=s, model=model, best=best))
+        lines.append(
+            say(
+                "not_recovered" if best.value < 0.01 else "recovered",
+                z=z,
+                s=s,
+                model=model,
+                best=best,
+            )
+        )
     return lines
 
 
@@ -207,7 +258,9 @@ def levels_sentence(group: GroupAudit) -> str:
     curve, parts = group.between, []
     for code, mean, low, high in zip(curve.grid, curve.mean, curve.low, curve.high):
         chance = "" if low <= curve.overall <= high else ", more than chance"
-        parts.append(say("level", name=group.levels[int(code)], mean=mean, low=low, high=high, chance=chance))
+        parts.append(
+            say("level", name=group.levels[int(code)], mean=mean, low=low, high=high, chance=chance)
+        )
     return say("levels", group=group, curve=curve, parts=", ".join(parts))
 
 
@@ -232,7 +285,9 @@ def text(report: Report | Audit) -> str:
     audit, lines = report.audit, [summary(report)] if report.tradeoff else []
     lines += [line for attribute in audit.attributes for line in findings(audit, attribute)]
     lines += [levels_sentence(group) for group in audit.groups]
-    lines += [limit_line(check) for check in audit.limits] + [drift_line(change) for change in audit.drift]
+    lines += [limit_line(check) for check in audit.limits] + [
+        drift_line(change) for change in audit.drift
+    ]
     return "\n".join([*lines, *warnings(audit)])
 
 
@@ -277,12 +332,27 @@ def warnings(audit: Audit) -> list[str]:
         "few_rows": rows.used < 500,
     }
     share = rows.dropped / max(rows.given, 1)
-    lines = [*audit.context.remarks, *(say(key, rows=rows, share=share) for key, true in remarks.items() if true)]
+    lines = [
+        *audit.context.remarks,
+        *(say(key, rows=rows, share=share) for key, true in remarks.items() if true),
+    ]
     for attribute in audit.attributes:
         curve, positives = attribute.all_rows.curves.get("gdp"), attribute.positives
-        hidden = 0.0 if curve is None else sum(n for n, sparse in zip(curve.rows, curve.sparse) if sparse)
+        hidden = (
+            0.0
+            if curve is None
+            else sum(n for n, sparse in zip(curve.rows, curve.sparse) if sparse)
+        )
         if hidden:
-            lines.append(say("sparse", s=attribute.name, least=SPARSE, hidden=hidden, share=hidden / rows.used))
+            lines.append(
+                say(
+                    "sparse",
+                    s=attribute.name,
+                    least=SPARSE,
+                    hidden=hidden,
+                    share=hidden / rows.used,
+                )
+            )
         if positives is not None and positives.rows < 500:
             lines.append(say("few_favoured", positives=positives))
     return list(dict.fromkeys(lines))
@@ -290,7 +360,11 @@ def warnings(audit: Audit) -> list[str]:
 
 def columns_phrase(point: TradeOffPoint) -> str:
     """Return the columns by which a predictor differs from the model, such as “without age and job”."""
-    return f"with {listed(point.added)} as a column" if point.added else f"without {listed(point.left_out)}"
+    return (
+        f"with {listed(point.added)} as a column"
+        if point.added
+        else f"without {listed(point.left_out)}"
+    )
 
 
 def listed(names: Sequence[str]) -> str:
@@ -338,7 +412,10 @@ def summary(report: Report) -> str:
 def _foreseen(before: Audit, after: Audit) -> str:
     """Return how many of 1,000 are foreseen, and how many false alarms that takes; nothing if neither changes."""
     rates = ("true_positive_rate", "false_positive_rate")
-    old, new = ([round(1000 * one.value) for one in audit.quality if one.key in rates] for audit in (before, after))
+    old, new = (
+        [round(1000 * one.value) for one in audit.quality if one.key in rates]
+        for audit in (before, after)
+    )
     if old == new:
         return ""
     people = after.context.people or "cases"
@@ -365,10 +442,21 @@ def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
     first = tradeoff.points[0].gaps[tradeoff.worst].value
     rows = []
     for i, point in enumerate(tradeoff.points):
-        share = f"{100 * point.gaps[tradeoff.worst].value / first:.0f} % of the gap" if first else ""
-        rows.append((point, ("no limit" if i == 0 else share) + (" (chosen)" if point.chosen else "")))
-    others = [(point, f"this report, no limit, {columns_phrase(point)}") for point in tradeoff.others]
-    return [*rows, *others, (tradeoff.before, "this report, no limit"), (tradeoff.after, "this report, chosen")]
+        share = (
+            f"{100 * point.gaps[tradeoff.worst].value / first:.0f} % of the gap" if first else ""
+        )
+        rows.append(
+            (point, ("no limit" if i == 0 else share) + (" (chosen)" if point.chosen else ""))
+        )
+    others = [
+        (point, f"this report, no limit, {columns_phrase(point)}") for point in tradeoff.others
+    ]
+    return [
+        *rows,
+        *others,
+        (tradeoff.before, "this report, no limit"),
+        (tradeoff.after, "this report, chosen"),
+    ]
 
 
 def driver_sentence(drivers: Drivers, level: float = 0.05) -> str:
@@ -399,5 +487,14 @@ def shift_sentence(attribute: str, curve: Curve) -> str:
         sure = [i for i, sparse in enumerate(curve.sparse) if not sparse and sign * band[i] > 0]
         if sure:
             i = max(sure, key=lambda i: sign * curve.mean[i])
-            parts.append(say("shift", verb=verb, where=group_phrase(curve, i, attribute), size=abs(curve.mean[i])))
-    return f"The limit {', and '.join(parts) or 'is not seen to change the mean score of any group'}."
+            parts.append(
+                say(
+                    "shift",
+                    verb=verb,
+                    where=group_phrase(curve, i, attribute),
+                    size=abs(curve.mean[i]),
+                )
+            )
+    return (
+        f"The limit {', and '.join(parts) or 'is not seen to change the mean score of any group'}."
+    )

@@ -60,7 +60,9 @@ def check_distinct(names: Iterable[str], table: str) -> None:
     """Raise if two columns have the same name."""
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
-        raise ValueError(f"{table} has more than one column named {', '.join(repeated)}; rename them.")
+        raise ValueError(
+            f"{table} has more than one column named {', '.join(repeated)}; rename them."
+        )
 
 
 def is_frame(table: Any) -> bool:
@@ -156,7 +158,9 @@ def days(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Literal["date",
             column = pd.Series(pd.PeriodIndex(column).to_timestamp())
         dates = pd.to_datetime(column, utc=True)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{name} holds dates that cannot be read: {error}. Turn them into numbers.") from error
+        raise ValueError(
+            f"{name} holds dates that cannot be read: {error}. Turn them into numbers."
+        ) from error
     return ((dates - pd.Timestamp(0, tz="UTC")) / day).to_numpy(dtype=np.float64), "date"
 
 
@@ -176,10 +180,14 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
     [1.0, nan, 2.5]
     """
     if pd.api.types.is_complex_dtype(column):
-        raise ValueError(f"{name} is complex; Complex data not supported: pass real and imaginary parts as columns.")
+        raise ValueError(
+            f"{name} is complex; Complex data not supported: pass real and imaginary parts as columns."
+        )
     if not pd.api.types.is_numeric_dtype(column):
         if kind_of(column) == "date":
-            raise TypeError(f"{name} holds dates or times; turn it into a number, such as days since a reference.")
+            raise TypeError(
+                f"{name} holds dates or times; turn it into a number, such as days since a reference."
+            )
         values = pd.to_numeric(column.astype(object), errors="coerce")
         text = values.isna() & column.notna()
         if text.any():
@@ -246,7 +254,8 @@ def quoted(names: Sequence[str]) -> str:
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _CLOSED = re.compile(
-    rf"{_NUMBER}\s*(?:-|\u2013|\u2014|to|\.\.)\s*{_NUMBER}|[\[(]\s*{_NUMBER}\s*[,;]\s*{_NUMBER}\s*[\])]", re.IGNORECASE
+    rf"{_NUMBER}\s*(?:-|\u2013|\u2014|to|\.\.)\s*{_NUMBER}|[\[(]\s*{_NUMBER}\s*[,;]\s*{_NUMBER}\s*[\])]",
+    re.IGNORECASE,
 )
 _BELOW = re.compile(rf"(?:<=?|\u2264|under|below|less than|up to)\s*{_NUMBER}", re.IGNORECASE)
 _ABOVE = re.compile(
@@ -270,7 +279,11 @@ class Sensitive:
 
 
 def read_sensitive(
-    values: Any, name: str = "sensitive_features", *, default: str = "sensitive", allow_missing: bool = False
+    values: Any,
+    name: str = "sensitive_features",
+    *,
+    default: str = "sensitive",
+    allow_missing: bool = False,
 ) -> Sensitive:
     """Return sensitive attributes as numbers.
 
@@ -290,10 +303,16 @@ def read_sensitive(
     >>> read_sensitive(pd.Series(["20-29", "30-39", "40+"], name="age")).values.ravel().tolist()
     [24.5, 34.5, 44.5]
     """
-    values = to_pandas(values, name) if is_frame(values) and not isinstance(values, pd.DataFrame) else values
+    values = (
+        to_pandas(values, name)
+        if is_frame(values) and not isinstance(values, pd.DataFrame)
+        else values
+    )
     table = _banded(values, name, default)
     if table is None:
-        array = _arrays.to_numpy(_arrays.matrix(values, name, allow_missing=allow_missing)).astype(np.float64)
+        array = _arrays.to_numpy(_arrays.matrix(values, name, allow_missing=allow_missing)).astype(
+            np.float64
+        )
         return Sensitive(array, tuple(_arrays.column_names(values, default, array.shape[1])))
     parts = [attribute(table[column], f"{name} {column!r}") for column in table]
     array = np.column_stack([part for part, _ in parts])
@@ -323,26 +342,40 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
         points = _points({level: band for level, band in bands.items() if band})
         if not all(band[0] == band[1] for band in bands.values() if band):
             text = column.map(points).to_numpy(dtype=np.float64)
-            written = [f"{level} as {point:g}" for level, point in sorted(points.items(), key=lambda pair: pair[1])]
-            return text, f"{name} holds bands, which are taken at their mid-points: {_shortened(written)}."
+            written = [
+                f"{level} as {point:g}"
+                for level, point in sorted(points.items(), key=lambda pair: pair[1])
+            ]
+            return (
+                text,
+                f"{name} holds bands, which are taken at their mid-points: {_shortened(written)}.",
+            )
     if categorical and column.cat.ordered:
         codes = np.asarray(column.cat.codes, dtype=np.float64)
         ranks = _shortened([f"{level} as {i}" for i, level in enumerate(column.cat.categories)])
-        return np.where(codes < 0, np.nan, codes), f"{name} holds ordered levels, which are taken as ranks: {ranks}."
+        return np.where(
+            codes < 0, np.nan, codes
+        ), f"{name} holds ordered levels, which are taken as ranks: {ranks}."
     return numbers(column.astype(object), name), None
 
 
 def _shortened(levels: list[str]) -> str:
     """Return levels in a row; of many, the first and the last ones."""
     most = 10
-    return ", ".join(levels if len(levels) <= most else [*levels[: most // 2], "...", *levels[-most // 2 :]])
+    return ", ".join(
+        levels if len(levels) <= most else [*levels[: most // 2], "...", *levels[-most // 2 :]]
+    )
 
 
 def _banded(values: Any, name: str, default: str) -> pd.DataFrame | None:
     """Return a Series or a frame that is not all numeric, or an array of bands, as a frame; or None."""
     if isinstance(values, (list, np.ndarray)):
         array = np.asarray(values, dtype=object) if isinstance(values, list) else values
-        if array.ndim != 1 or array.dtype.kind not in "UO" or pd.api.types.infer_dtype(array, skipna=True) != "string":
+        if (
+            array.ndim != 1
+            or array.dtype.kind not in "UO"
+            or pd.api.types.infer_dtype(array, skipna=True) != "string"
+        ):
             return None
         text = pd.Series(array, name=default)
         return text.to_frame() if all(map(_band, text.dropna().unique())) else None
@@ -356,7 +389,10 @@ def _banded(values: Any, name: str, default: str) -> pd.DataFrame | None:
         table = pd.DataFrame({_arrays.array_name(values, default): column.reset_index(drop=True)})
     else:
         return None
-    plain = all(pd.api.types.is_numeric_dtype(table[column]) or kind_of(table[column]) == "date" for column in table)
+    plain = all(
+        pd.api.types.is_numeric_dtype(table[column]) or kind_of(table[column]) == "date"
+        for column in table
+    )
     return None if plain else table
 
 
@@ -385,7 +421,11 @@ def _points(bands: dict[Any, tuple[float, float]]) -> dict[Any, float]:
             points[level] = low / 2 + high / 2
             continue
         bound = high if np.isinf(low) else low
-        nearest = min(closed, key=lambda band: min(abs(band[0] - bound), abs(band[1] - bound)), default=(0.0, 0.0))
+        nearest = min(
+            closed,
+            key=lambda band: min(abs(band[0] - bound), abs(band[1] - bound)),
+            default=(0.0, 0.0),
+        )
         half = (nearest[1] - nearest[0]) / 2
         points[level] = bound - half if np.isinf(low) else bound + half
     return points
@@ -394,11 +434,22 @@ def _points(bands: dict[Any, tuple[float, float]]) -> dict[Any, float]:
 # Targets
 
 # Affirmative answers, and the negative one that goes with each.
-YES = {"ja": "nein", "yes": "no", "y": "n", "true": "false", "oui": "non", "sí": "no", "si": "no", "1": "0"}
+YES = {
+    "ja": "nein",
+    "yes": "no",
+    "y": "n",
+    "true": "false",
+    "oui": "non",
+    "sí": "no",
+    "si": "no",
+    "1": "0",
+}
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
-def read_target(column: pd.Series[Any], positive: object = None) -> tuple[np.ndarray, np.ndarray | None]:
+def read_target(
+    column: pd.Series[Any], positive: object = None
+) -> tuple[np.ndarray, np.ndarray | None]:
     """Read a target without missing values: two different values are classes, other numbers a regression.
 
     Parameters
@@ -427,10 +478,14 @@ def read_target(column: pd.Series[Any], positive: object = None) -> tuple[np.nda
     amounts = numbers(column, f"target {name!r}") if pd.api.types.is_numeric_dtype(column) else None
     shown = ", ".join(repr(str(value)[:30]) for value in values[:5]) + ", ..." * (len(values) > 5)
     if len(values) < 2:
-        raise ValueError(f"target {name!r} is {values[0]!r} in every row; there is nothing to predict.")
+        raise ValueError(
+            f"target {name!r} is {values[0]!r} in every row; there is nothing to predict."
+        )
     if positive is None and amounts is None:
         answers = {str(value).strip().casefold(): value for value in values}
-        positive = next((answers[yes] for yes, no in YES.items() if answers.keys() == {yes, no}), None)
+        positive = next(
+            (answers[yes] for yes, no in YES.items() if answers.keys() == {yes, no}), None
+        )
     if positive is not None:
         codes = is_positive(column, positive, name)
         if not codes.any():
@@ -468,7 +523,9 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
     """
     if pd.api.types.is_bool_dtype(column):
         if (word := str(positive).strip().lower()) not in _TRUTH:
-            raise ValueError(f"{positive!r} is not a value of {name!r}, which holds True and False; pass one of them.")
+            raise ValueError(
+                f"{positive!r} is not a value of {name!r}, which holds True and False; pass one of them."
+            )
         values = column.eq(_TRUTH[word]).to_numpy(dtype=np.float64, na_value=np.nan)
     elif pd.api.types.is_numeric_dtype(column):
         try:
@@ -479,5 +536,7 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
             ) from None
         values = equal.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
-        values = (column.astype(str).str.strip() == str(positive).strip()).to_numpy(dtype=np.float64)
+        values = (column.astype(str).str.strip() == str(positive).strip()).to_numpy(
+            dtype=np.float64
+        )
     return np.where(column.isna().to_numpy(), np.nan, values)

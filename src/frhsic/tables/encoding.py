@@ -11,7 +11,15 @@ import numpy as np
 import pandas as pd
 
 from frhsic import _arrays
-from frhsic.tables.columns import MOST_LEVELS, Unit, check_distinct, feature, identifies_rows, is_frame, to_pandas
+from frhsic.tables.columns import (
+    MOST_LEVELS,
+    Unit,
+    check_distinct,
+    feature,
+    identifies_rows,
+    is_frame,
+    to_pandas,
+)
 
 # Values of a column that its quantile scale remembers at even distances of rank; the tails add a few.
 MOST_KNOTS = 64
@@ -110,7 +118,9 @@ class Quantiles(Scale):
         right = np.clip(np.searchsorted(knots, inside, side="right"), 1, len(knots) - 1)
         low, high = places[right - 1], places[right]
         share = (inside - knots[right - 1]) / (knots[right] - knots[right - 1])
-        return np.asarray(np.minimum(low + share * (high - low), high))  # rounding must not pass the next knot
+        return np.asarray(
+            np.minimum(low + share * (high - low), high)
+        )  # rounding must not pass the next knot
 
 
 @dataclass(frozen=True)
@@ -207,7 +217,9 @@ class Category:
     def __call__(self, values: np.ndarray, unknown: Unknown = "ignore") -> np.ndarray:
         """Return one column for each name."""
         absent = np.asarray(pd.isna(values))
-        position = pd.Index(np.array(self.levels, dtype=object)).get_indexer(pd.Index(values, dtype=object))
+        position = pd.Index(np.array(self.levels, dtype=object)).get_indexer(
+            pd.Index(values, dtype=object)
+        )
         position[absent] = len(self.levels) + self.other if self.missing else -1
         unseen = position < 0
         if self.other:
@@ -266,7 +278,9 @@ class TableEncoding:
             if unit != "category":
                 encoders.append(SCALES[scaling].fit(label, values, unit))
                 continue
-            if identifies_rows(len({*values.tolist()} - {None}), sum(value is not None for value in values)):
+            if identifies_rows(
+                len({*values.tolist()} - {None}), sum(value is not None for value in values)
+            ):
                 raise ValueError(
                     f"column {label!r} of {name} holds text with {len(set(values.tolist())):,} different values in "
                     f"{len(values):,} rows, so it identifies rows. Drop it, or encode it first."
@@ -291,7 +305,9 @@ class TableEncoding:
         """
         columns = _columns(table, name)
         if len(columns) != len(self.columns):
-            raise ValueError(f"{name} has {len(columns)} columns; the training rows had {len(self.columns)}.")
+            raise ValueError(
+                f"{name} has {len(columns)} columns; the training rows had {len(self.columns)}."
+            )
         blocks = []
         for encoder, (label, values, unit) in zip(self.columns, columns):
             if unit != encoder.unit and encoder.unit != "category":
@@ -305,7 +321,12 @@ class TableEncoding:
         return np.concatenate(blocks, axis=1)
 
 
-HELD = {"number": "numbers", "date": "dates", "duration": "durations", "category": "text or categories"}
+HELD = {
+    "number": "numbers",
+    "date": "dates",
+    "duration": "durations",
+    "category": "text or categories",
+}
 
 
 def _columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Any]]:
@@ -317,7 +338,9 @@ def _columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Any]]:
     if len(table) == 0:
         raise ValueError(f"{name} has no rows.")
     check_distinct(table.columns, name)
-    return [(label, *feature(table[label], f"column {label!r} of {name}")) for label in table.columns]
+    return [
+        (label, *feature(table[label], f"column {label!r} of {name}")) for label in table.columns
+    ]
 
 
 def _sorted(levels: set[Any]) -> tuple[Any, ...]:

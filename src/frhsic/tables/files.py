@@ -69,7 +69,11 @@ class TableFile:
 
     @classmethod
     def open(
-        cls, path: Path, separator: str | None = None, decimal: str | None = None, encoding: str | None = None
+        cls,
+        path: Path,
+        separator: str | None = None,
+        decimal: str | None = None,
+        encoding: str | None = None,
     ) -> TableFile:
         """Read the header of a file and check that two columns never have one name.
 
@@ -104,7 +108,9 @@ class TableFile:
     def find(self, name: str) -> str:
         """Return a name if the file has such a column; else raise and suggest the nearest one."""
         if name not in self.names:
-            raise ValueError(f"{self.path.name} has no column {name!r}.{did_you_mean(name, self.names)}")
+            raise ValueError(
+                f"{self.path.name} has no column {name!r}.{did_you_mean(name, self.names)}"
+            )
         return name
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
@@ -136,20 +142,27 @@ class TableFile:
         parse = arrow_csv.ParseOptions(
             delimiter=self.separator,
             newlines_in_values=True,
-            ignore_empty_lines=len(self.names) > 1,  # an empty line of one column is a missing value
+            ignore_empty_lines=len(self.names)
+            > 1,  # an empty line of one column is a missing value
             invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
         )
         columns = [*columns, *extra]
-        convert = arrow_csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), include_columns=columns)
+        convert = arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(columns, pa.string()), include_columns=columns
+        )
         with _rewritten(self) if self.spaced else _open(self.path) as stream:
             try:
                 for batch in arrow_csv.open_csv(stream, read, parse, convert):
                     if extra and "".join(batch[""].unique().to_pylist()).strip():
-                        raise ValueError(f"some rows have a value after the last of the {len(self.names)} columns")
+                        raise ValueError(
+                            f"some rows have a value after the last of the {len(self.names)} columns"
+                        )
                     yield batch
             except pa.ArrowInvalid as error:
                 sign = SEPARATORS.get(self.separator, repr(self.separator))
-                raise ValueError(f"fields are read between {sign}, and text with them needs quotes; {error}") from error
+                raise ValueError(
+                    f"fields are read between {sign}, and text with them needs quotes; {error}"
+                ) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +212,10 @@ def read_rows(
         Called with a sentence on the number of rows read so far.
     """
     columns, required = list(dict.fromkeys(columns)), list(dict.fromkeys(required))
-    keep, rng = max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * len(columns)))), np.random.default_rng(seed)
+    keep, rng = (
+        max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * len(columns)))),
+        np.random.default_rng(seed),
+    )
     parts, keys, given, seen, present = [], [], 0, 0, pd.Series(0, index=required)
     for piece in file.pieces(columns):
         piece.index = pd.RangeIndex(given, given + len(piece))
@@ -222,12 +238,16 @@ def read_rows(
                 "column or fill it."
             )
     if seen == 0:
-        raise ValueError(f"every row of {file.path.name} lacks a value in one of {quoted(required)}; none is left.")
+        raise ValueError(
+            f"every row of {file.path.name} lacks a value in one of {quoted(required)}; none is left."
+        )
     (frame,), _ = _smallest(parts, keys, keep)
     return Rows(frame, given, given - seen)
 
 
-def _smallest(parts: list[pd.DataFrame], keys: list[np.ndarray], keep: int) -> tuple[list[Any], list[np.ndarray]]:
+def _smallest(
+    parts: list[pd.DataFrame], keys: list[np.ndarray], keep: int
+) -> tuple[list[Any], list[np.ndarray]]:
     joined = np.concatenate(keys)
     kept = np.sort(np.argsort(joined, kind="stable")[:keep])
     return [pd.concat(parts).take(kept)], [joined[kept]]
@@ -237,15 +257,23 @@ def _format(path: Path) -> str:
     """Return the format that the ending of a name stands for; raise if there is no such file or reader."""
     if not path.is_file():
         if path.exists() and not path.is_dir():
-            raise ValueError(f"{path} is a pipe or a device, which can be read only once; write it to a file first.")
+            raise ValueError(
+                f"{path} is a pipe or a device, which can be read only once; write it to a file first."
+            )
         folder = path.parent
-        hint = did_you_mean(path.name, (entry.name for entry in folder.iterdir())) if folder.is_dir() else ""
+        hint = (
+            did_you_mean(path.name, (entry.name for entry in folder.iterdir()))
+            if folder.is_dir()
+            else ""
+        )
         raise FileNotFoundError(f"there is no file {path}.{hint}")
     *before, ending = ["", *(suffix.lower() for suffix in path.suffixes or ["nothing"])]
     if ending in COMPRESSED and FORMATS.get(before[-1]) == "CSV":
         return "CSV"
     if ending not in FORMATS:
-        raise ValueError(f"{path.name} ends in {ending}; there is a reader for .csv, .tsv, .parquet, .arrow, .feather.")
+        raise ValueError(
+            f"{path.name} ends in {ending}; there is a reader for .csv, .tsv, .parquet, .arrow, .feather."
+        )
     return FORMATS[ending]
 
 
@@ -256,8 +284,12 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except MemoryError:
         raise
-    except Exception as error:  # gzip, zlib, lzma, zipfile and pyarrow each have exceptions of their own
-        if isinstance(error, OSError) and error.errno is not None:  # of the system, not of a decompressor
+    except (
+        Exception
+    ) as error:  # gzip, zlib, lzma, zipfile and pyarrow each have exceptions of their own
+        if (
+            isinstance(error, OSError) and error.errno is not None
+        ):  # of the system, not of a decompressor
             raise
         words = printable(" ".join(str(error).split()).rstrip("."), LONGEST_ERROR)
         raise ValueError(f"{path.name} cannot be read as {_format(path)}: {words}.") from error
@@ -266,7 +298,9 @@ def _readable(path: Path) -> Iterator[None]:
 # Text
 
 
-def _inspected(path: Path, known_separator: str | None, known_decimal: str | None, known: str | None) -> TableFile:
+def _inspected(
+    path: Path, known_separator: str | None, known_decimal: str | None, known: str | None
+) -> TableFile:
     """Find out how a text file is written, as far as separator, decimal sign and encoding are not known."""
     encoding = _encoding(path, known)
     with _open_text(path, encoding) as file:
@@ -281,7 +315,9 @@ def _inspected(path: Path, known_separator: str | None, known_decimal: str | Non
     header, *rows = _rows(lines, separator, spaced=spaced)
     decimal = known_decimal or _decimal(rows, separator)
     if separator == decimal:
-        raise ValueError(f"{decimal!r} cannot separate its fields and be the decimal sign; say what separates them")
+        raise ValueError(
+            f"{decimal!r} cannot separate its fields and be the decimal sign; say what separates them"
+        )
     names = [name.strip() for name in header]
     if len(names) > 1 and not names[-1]:
         names.pop()
@@ -289,7 +325,8 @@ def _inspected(path: Path, known_separator: str | None, known_decimal: str | Non
         f"{path.name} was read with {SEPARATORS.get(separator)} between fields.": separator
         not in (usual, known_separator),
         f"{path.name} was read with decimal commas.": known_decimal is None and decimal == ",",
-        f"{path.name} is not UTF-8; it was read as Windows-1252.": known is None and encoding != "utf-8-sig",
+        f"{path.name} is not UTF-8; it was read as Windows-1252.": known is None
+        and encoding != "utf-8-sig",
     }
     return TableFile(
         path,
@@ -311,7 +348,9 @@ def _encoding(path: Path, known: str | None) -> str:
             with _open_text(path, encoding) as file:
                 while text := file.read(2**20):
                     if "\0" in text:
-                        raise ValueError("it has a NUL character; it is damaged or in another encoding")
+                        raise ValueError(
+                            "it has a NUL character; it is damaged or in another encoding"
+                        )
         except UnicodeDecodeError:
             continue
         except LookupError:
@@ -330,7 +369,9 @@ def _rows(lines: list[str], separator: str, *, spaced: bool) -> list[list[str]]:
 def _even(rows: list[list[str]]) -> bool:
     """Return whether all rows have as many fields as the header, up to an empty one at the end."""
     columns = len(rows[0])
-    return columns > 1 and all(len(row) - (len(row) > columns and not row[-1].strip()) == columns for row in rows)
+    return columns > 1 and all(
+        len(row) - (len(row) > columns and not row[-1].strip()) == columns for row in rows
+    )
 
 
 def _decimal(rows: list[list[str]], separator: str) -> str:

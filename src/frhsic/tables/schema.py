@@ -46,7 +46,11 @@ _NAMED_MONTHS = "%d %b %Y|%d %B %Y|%b %d, %Y|%B %d, %Y|%d. %B %Y"
 # How dates may be written, those with a month first before those with a day first.
 DATE_FORMS = (
     "ISO8601",
-    *(date + time for date in f"{_DATES}|{_NAMED_MONTHS}".split("|") for time in ("", " %H:%M", " %H:%M:%S")),
+    *(
+        date + time
+        for date in f"{_DATES}|{_NAMED_MONTHS}".split("|")
+        for time in ("", " %H:%M", " %H:%M:%S")
+    ),
 )
 
 
@@ -62,7 +66,9 @@ class ColumnType:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind) or self.form not in ("", *DATE_FORMS):
-            raise ValueError(f"column {self.name!r} is of the kind {self.kind!r} {self.form!r}, which is not known.")
+            raise ValueError(
+                f"column {self.name!r} is of the kind {self.kind!r} {self.form!r}, which is not known."
+            )
 
     def __call__(self, column: pd.Series[Any], decimal: str = ".") -> pd.Series[Any]:
         """Return the values with the type of the kind, NaN where they are missing."""
@@ -76,14 +82,18 @@ class ColumnType:
             return pd.Series(values, column.index, name=self.name)
         if not is_text(column):
             if self.kind in ("number", "boolean") and kind_of(column) != "boolean":
-                return pd.Series(numbers(column, f"column {self.name!r}"), column.index, name=self.name)
+                return pd.Series(
+                    numbers(column, f"column {self.name!r}"), column.index, name=self.name
+                )
             return column
         codes, cells = _cells(column)
         missing = cells.isin(NUMBER_MARKS)
         parsed = self._parsed(cells.mask(missing), decimal)
         wrong = np.flatnonzero(parsed.isna() & ~missing)
         if len(wrong):
-            held = {"number": "numbers", "boolean": "true and false"}.get(self.kind, f"{self.kind}s")
+            held = {"number": "numbers", "boolean": "true and false"}.get(
+                self.kind, f"{self.kind}s"
+            )
             raise ValueError(
                 f"column {self.name!r} held {held} in training; {examples(column[np.isin(codes, wrong)])}."
             )
@@ -148,7 +158,9 @@ class Schema:
     separator: str = ""
 
     @classmethod
-    def learn(cls, table: pd.DataFrame, *, decimal: str | None = None, separator: str = "") -> Schema:
+    def learn(
+        cls, table: pd.DataFrame, *, decimal: str | None = None, separator: str = ""
+    ) -> Schema:
         """Learn what the columns of a table hold, from all of its rows.
 
         Parameters
@@ -182,7 +194,9 @@ class Schema:
     def __call__(self, table: pd.DataFrame, decimal: str | None = None) -> pd.DataFrame:
         """Return the columns of the schema, each with the type of its kind; `decimal` is that of another text file."""
         sign = decimal or self.decimal
-        return pd.DataFrame({one.name: one(table[one.name], sign) for one in self.columns}, table.index)
+        return pd.DataFrame(
+            {one.name: one(table[one.name], sign) for one in self.columns}, table.index
+        )
 
     def unseen(self, table: pd.DataFrame) -> dict[str, Counter[str]]:
         """Count the values of each column that are no level of training."""
@@ -205,7 +219,11 @@ def date_forms(column: pd.Series[Any]) -> list[str]:
     forms = ["ISO8601"] if ISO_DATE.fullmatch(first) else DATE_FORMS[1:]
     if forms[0] == "ISO8601" and not cells.str.fullmatch(ISO_DATE.pattern).all():
         return []
-    return [form for form in forms if _dates(cells.head(20), form).notna().all() and _dates(cells, form).notna().all()]
+    return [
+        form
+        for form in forms
+        if _dates(cells.head(20), form).notna().all() and _dates(cells, form).notna().all()
+    ]
 
 
 def _learned(name: str, column: pd.Series[Any], decimal: str | None) -> ColumnType:
@@ -216,7 +234,10 @@ def _learned(name: str, column: pd.Series[Any], decimal: str | None) -> ColumnTy
         return ColumnType(name, "category", levels, ordered=bool(column.cat.ordered))
     kind = kind_of(column)
     if kind == "date":
-        return ColumnType(name, "duration" if pd.api.types.infer_dtype(column, skipna=True) in DURATIONS else "date")
+        return ColumnType(
+            name,
+            "duration" if pd.api.types.infer_dtype(column, skipna=True) in DURATIONS else "date",
+        )
     if kind != "category" and len(values):
         return ColumnType(name, kind)
     missing = np.zeros(len(values), dtype=bool)
@@ -256,7 +277,9 @@ def _numeric(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     import pyarrow as pa
 
     if decimal == ",":
-        cells = cells.mask(cells.str.contains(".", regex=False).fillna(False)).str.replace(",", ".", regex=False)
+        cells = cells.mask(cells.str.contains(".", regex=False).fillna(False)).str.replace(
+            ",", ".", regex=False
+        )
     cells = cells.str.removeprefix("+")
     try:
         values = pa.array(cells, pa.string()).cast(pa.float64())
@@ -273,7 +296,9 @@ LEAST_ROWS, MOST_ROWS = 50, 10_000
 LEAST_IN_CLASS = 10
 # Rank correlation with S, or share of the target's errors or of its variance that one column takes away.
 ALIKE = 0.99
-NAMED_ID = re.compile(r"(.*[^a-z])?(id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|No|Number)", re.IGNORECASE)
+NAMED_ID = re.compile(
+    r"(.*[^a-z])?(id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|No|Number)", re.IGNORECASE
+)
 
 
 class SuspiciousColumnWarning(UserWarning):
@@ -301,7 +326,9 @@ def identifiers(X: pd.DataFrame) -> list[str]:
     ]
 
 
-def suspicions(X: pd.DataFrame, y: np.ndarray | None, classes: int, s: pd.DataFrame) -> tuple[str, ...]:
+def suspicions(
+    X: pd.DataFrame, y: np.ndarray | None, classes: int, s: pd.DataFrame
+) -> tuple[str, ...]:
     """Return a sentence for each kind of suspicious column, which names the columns.
 
     - A column has no values at all.
@@ -334,7 +361,11 @@ def suspicions(X: pd.DataFrame, y: np.ndarray | None, classes: int, s: pd.DataFr
         lines.append(f"{quoted(names)} holds whole numbers that seem to identify rows; drop it.")
     for attribute in map(str, s):
         known = s[attribute].to_numpy()[rows]
-        alike = [name for name, values in columns.items() if name == attribute or _correlation(values, known) >= ALIKE]
+        alike = [
+            name
+            for name, values in columns.items()
+            if name == attribute or _correlation(values, known) >= ALIKE
+        ]
         if alike:
             lines.append(
                 f"{quoted(alike)} repeats the sensitive attribute {attribute!r}, which the prediction must not depend "
@@ -368,7 +399,11 @@ def _correlation(values: np.ndarray, other: np.ndarray) -> float:
     """Return the absolute rank correlation on the rows that have both; 0 for categories."""
     if values.dtype == object:
         return 0.0
-    table = pd.DataFrame({"values": values, "other": other}).corr("spearman", min_periods=LEAST_ROWS).to_numpy()
+    table = (
+        pd.DataFrame({"values": values, "other": other})
+        .corr("spearman", min_periods=LEAST_ROWS)
+        .to_numpy()
+    )
     return float(np.nan_to_num(abs(table[0, 1])))
 
 
@@ -378,7 +413,10 @@ def _gives_away(values: np.ndarray, codes: np.ndarray, classes: int) -> bool:
     levels: Any = pd.factorize(values, use_na_sentinel=False)[0]
     if levels.max() < min(MOST_LEVELS, len(codes) / LEAST_IN_CLASS):
         counts = pd.crosstab(levels, codes).to_numpy()
-        errors, constant = len(codes) - counts.max(axis=1).sum(), len(codes) - counts.sum(axis=0).max()
+        errors, constant = (
+            len(codes) - counts.max(axis=1).sum(),
+            len(codes) - counts.sum(axis=0).max(),
+        )
         return bool(constant >= LEAST_IN_CLASS and errors <= (1 - ALIKE) * constant)
     if values.dtype == object or classes > 2:
         return False

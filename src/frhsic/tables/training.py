@@ -66,15 +66,25 @@ class ColumnRoles:
         if self.target in self.sensitive:
             raise ValueError(f"{self.target!r} is both the target and a sensitive attribute.")
         if len(set(self.sensitive)) < len(self.sensitive):
-            raise ValueError(f"a sensitive attribute is named twice among {', '.join(self.sensitive)}.")
-        chosen = [name for pattern in self.features or ("*",) for name in expand(pattern, names, table)]
+            raise ValueError(
+                f"a sensitive attribute is named twice among {', '.join(self.sensitive)}."
+            )
+        chosen = [
+            name for pattern in self.features or ("*",) for name in expand(pattern, names, table)
+        ]
         excluded = {name for pattern in self.drop or () for name in expand(pattern, names, table)}
         excluded |= {self.target, *self.sensitive, *self.split_by}
         features = [name for name in dict.fromkeys(chosen) if name not in excluded]
         if not features:
-            raise ValueError(f"no column is left to predict from in {table}, beside the target and the attributes.")
-        if named := [name for name in (self.target, *self.sensitive) if name in (self.features or ())]:
-            raise ValueError(f"{named[0]!r} is named as a feature but is the target or a sensitive attribute.")
+            raise ValueError(
+                f"no column is left to predict from in {table}, beside the target and the attributes."
+            )
+        if named := [
+            name for name in (self.target, *self.sensitive) if name in (self.features or ())
+        ]:
+            raise ValueError(
+                f"{named[0]!r} is named as a feature but is the target or a sensitive attribute."
+            )
         return features
 
 
@@ -123,7 +133,9 @@ class TrainingTable:
 
     def split(self, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows to train on and those held out, of which each has the sensitive attributes."""
-        train, held = held_out_rows(len(self.y), share, seed=seed, groups=self.groups, order=self.order)
+        train, held = held_out_rows(
+            len(self.y), share, seed=seed, groups=self.groups, order=self.order
+        )
         held = held[self.s.iloc[held].notna().all(axis=1).to_numpy()]
         if len(held) < LEAST_HELD_OUT:
             raise ValueError(
@@ -137,12 +149,19 @@ class TrainingTable:
                 "few of the other value. Pass more of them."
             )
         for rows in (train, held):
-            check_varies(self.s.iloc[rows], f"all {len(rows):,} rows of one part of the split; the table is too small")
+            check_varies(
+                self.s.iloc[rows],
+                f"all {len(rows):,} rows of one part of the split; the table is too small",
+            )
         return train, held
 
 
 def read_training_table(
-    file: TableFile, roles: ColumnRoles, *, seed: int = 0, watch: Callable[[str], None] | None = None
+    file: TableFile,
+    roles: ColumnRoles,
+    *,
+    seed: int = 0,
+    watch: Callable[[str], None] | None = None,
 ) -> TrainingTable:
     """Read a file and learn its schema. Rows without a target are dropped; of a long file, a uniform sample is kept.
 
@@ -211,12 +230,18 @@ def _usable(
     """Return the features that are trained on, and a sentence for each kind of those that are left out."""
     kinds, counting = schema.kinds, identifiers(table[list(features)])
     empty = [name for name in features if kinds[name] == "empty"]
-    ids = [name for name in features if (kinds[name] == "identifier" or name in counting) and name not in asked]
+    ids = [
+        name
+        for name in features
+        if (kinds[name] == "identifier" or name in counting) and name not in asked
+    ]
     lines = []
     if empty:
         lines.append(f"{quoted(empty)} has no value in any row and is left out.")
     if ids:
-        lines.append(f"{quoted(ids)} seems to identify rows and is left out; name it with --features to use it.")
+        lines.append(
+            f"{quoted(ids)} seems to identify rows and is left out; name it with --features to use it."
+        )
     return [name for name in features if name not in {*empty, *ids}], lines
 
 
@@ -231,7 +256,9 @@ def _dates(frame: pd.DataFrame, schema: Schema) -> Iterator[str]:
             yield f"{column.name!r} is read as a date: {order}{remedy}."
 
 
-def _notes(s: pd.DataFrame, codes: np.ndarray, classes: np.ndarray | None, name: str) -> Iterator[str]:
+def _notes(
+    s: pd.DataFrame, codes: np.ndarray, classes: np.ndarray | None, name: str
+) -> Iterator[str]:
     """Yield a sentence for each attribute that some rows lack, and for a target that may have been meant as classes."""
     for attribute_name, missing in s.isna().sum().items():
         if missing:
@@ -244,14 +271,20 @@ def _notes(s: pd.DataFrame, codes: np.ndarray, classes: np.ndarray | None, name:
         )
 
 
-def _favourable(column: pd.Series[Any], codes: np.ndarray, classes: np.ndarray | None, favourable: object) -> object:
+def _favourable(
+    column: pd.Series[Any], codes: np.ndarray, classes: np.ndarray | None, favourable: object
+) -> object:
     """Return the class of the favourable value, or None if it is not named."""
     if favourable is None:
         return None
     if classes is None:
-        raise ValueError(f"favourable={favourable!r} is for a target of two classes; this one is a number.")
+        raise ValueError(
+            f"favourable={favourable!r} is for a target of two classes; this one is a number."
+        )
     rows = is_positive(column, favourable, str(column.name)) == 1
     if not rows.any():
         shown = ", ".join(repr(label(value)) for value in distinct(column)[:5])
-        raise ValueError(f"favourable={favourable!r} is not a value of {str(column.name)!r}: {shown}.")
+        raise ValueError(
+            f"favourable={favourable!r} is not a value of {str(column.name)!r}: {shown}."
+        )
     return classes[int(codes[rows][0])]

@@ -50,10 +50,14 @@ class Member:
         if not (math.isfinite(self.weight) and self.weight >= 0):
             raise ValueError(f"weight is {self.weight}; pass a finite number, zero or more.")
         if not (0 <= self.seed < 2**32 and 0 <= self.split < 2**32):
-            raise ValueError(f"seed={self.seed} and split={self.split} must be from 0 to 2**32 - 1.")
+            raise ValueError(
+                f"seed={self.seed} and split={self.split} must be from 0 to 2**32 - 1."
+            )
 
 
-def grid(weights: Iterable[float], seeds: Iterable[int] = (0,), splits: Iterable[int] | None = None) -> list[Member]:
+def grid(
+    weights: Iterable[float], seeds: Iterable[int] = (0,), splits: Iterable[int] | None = None
+) -> list[Member]:
     """Return one member for each weight and each (seed, split) pair.
 
     `splits` has one entry for each seed. By default every seed trains on split 0.
@@ -123,7 +127,9 @@ class TrainingData:
         missing = known.isnan().any(1)
         given = {"x": x, "s": known.nan_to_num(), "y": y, "sample_weight": sample_weight}
         given = {name: values for name, values in given.items() if values is not None}
-        tensors = dict(zip(given, _arrays.paired(*((values, name) for name, values in given.items()))))
+        tensors = dict(
+            zip(given, _arrays.paired(*((values, name) for name, values in given.items())))
+        )
         tensors = {name: values.to(dtype) for name, values in tensors.items()}
         if (weights := tensors.get("sample_weight")) is not None:
             if bool((weights < 0).any()) or not bool(weights.sum() > 0):
@@ -131,17 +137,28 @@ class TrainingData:
             tensors["sample_weight"] = weights.squeeze(1) / weights.mean()
         if y is not None:
             tensors["y"] = tensors["y"].squeeze(1)
-        order = missing.int().argsort(stable=True) if bool(missing.any()) else slice(None)  # those with S first
+        order = (
+            missing.int().argsort(stable=True) if bool(missing.any()) else slice(None)
+        )  # those with S first
         splits = {name: values[order][None] for name, values in tensors.items()}
         labelled = int((~missing).sum()) if bool(missing.any()) else None
-        return cls(splits["x"], splits.get("y"), splits["s"], splits.get("sample_weight"), held_out, labelled)
+        return cls(
+            splits["x"],
+            splits.get("y"),
+            splits["s"],
+            splits.get("sample_weight"),
+            held_out,
+            labelled,
+        )
 
     @classmethod
     def stacked(cls, parts: Sequence[TrainingData]) -> TrainingData:
         """Join several splits, which must have equal numbers of rows and columns."""
         shapes = {(p.rows, p.labelled, *p.widths, p.held_out is None) for p in parts}
         if len(shapes) != 1:
-            raise ValueError(f"the splits differ in rows, columns, or what they hold: {sorted(map(str, shapes))}.")
+            raise ValueError(
+                f"the splits differ in rows, columns, or what they hold: {sorted(map(str, shapes))}."
+            )
 
         def joined(name: str) -> Any:
             values = [getattr(p, name) for p in parts]
@@ -153,16 +170,29 @@ class TrainingData:
 
     def __post_init__(self) -> None:
         if self.x.ndim != 3 or self.s.ndim != 3 or self.x.shape[:2] != self.s.shape[:2]:
-            raise ValueError(f"x is {tuple(self.x.shape)}, s {tuple(self.s.shape)}; pass (D, n, d) and (D, n, q).")
+            raise ValueError(
+                f"x is {tuple(self.x.shape)}, s {tuple(self.s.shape)}; pass (D, n, d) and (D, n, q)."
+            )
         for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
-            if values is not None and (values.shape[:2] != self.x.shape[:2] or values.ndim > 2 + (name == "y")):
-                raise ValueError(f"{name} has shape {tuple(values.shape)}; x asks for {tuple(self.x.shape[:2])}.")
+            if values is not None and (
+                values.shape[:2] != self.x.shape[:2] or values.ndim > 2 + (name == "y")
+            ):
+                raise ValueError(
+                    f"{name} has shape {tuple(values.shape)}; x asks for {tuple(self.x.shape[:2])}."
+                )
         if 0 in self.x.shape:
             raise ValueError(f"x is empty: its shape is {tuple(self.x.shape)}.")
         if self.labelled is not None and not 1 <= self.labelled <= self.rows:
-            raise ValueError(f"S is NaN in {self.rows - self.labelled} of {self.rows} rows; pass S for some rows.")
-        if self.held_out is not None and (self.held_out.splits, *self.held_out.widths) != (self.splits, *self.widths):
-            raise ValueError("held-out rows have other splits or columns than the training rows; pass the same.")
+            raise ValueError(
+                f"S is NaN in {self.rows - self.labelled} of {self.rows} rows; pass S for some rows."
+            )
+        if self.held_out is not None and (self.held_out.splits, *self.held_out.widths) != (
+            self.splits,
+            *self.widths,
+        ):
+            raise ValueError(
+                "held-out rows have other splits or columns than the training rows; pass the same."
+            )
 
     def table(self) -> Tensor:
         """Return the rows of all splits as one matrix, (D·n, d + q + ...), so that one gather serves a batch."""
@@ -201,13 +231,30 @@ _LOCK = threading.RLock()
 INITIALIZERS = frozenset(
     function
     for name, function in vars(nn.init).items()
-    if name.endswith("_") and not name.startswith("_") and "generator" in inspect.signature(function).parameters
+    if name.endswith("_")
+    and not name.startswith("_")
+    and "generator" in inspect.signature(function).parameters
 )
 
 # Functions that draw on the CPU unless told otherwise.
 DRAWS = frozenset(
-    {torch.rand, torch.randn, torch.randint, torch.randperm, torch.normal, torch.bernoulli, torch.multinomial}
-    | {Tensor.uniform_, Tensor.normal_, Tensor.random_, Tensor.bernoulli_, Tensor.exponential_, Tensor.log_normal_}
+    {
+        torch.rand,
+        torch.randn,
+        torch.randint,
+        torch.randperm,
+        torch.normal,
+        torch.bernoulli,
+        torch.multinomial,
+    }
+    | {
+        Tensor.uniform_,
+        Tensor.normal_,
+        Tensor.random_,
+        Tensor.bernoulli_,
+        Tensor.exponential_,
+        Tensor.log_normal_,
+    }
 )
 
 
@@ -222,7 +269,9 @@ class _Local(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         if func in INITIALIZERS or func in DRAWS:  # the mode is off inside of an initializer
             tensors = [x.device for x in args if isinstance(x, Tensor)]
-            place = torch.device(kwargs.get("device") or (tensors or [torch.get_default_device()])[0])
+            place = torch.device(
+                kwargs.get("device") or (tensors or [torch.get_default_device()])[0]
+            )
             if kwargs.get("generator") is None and place.type == "cpu":
                 kwargs["generator"] = self.generator
         return func(*args, **kwargs)
@@ -294,11 +343,17 @@ def batch_shapes(data: TrainingData, batch_size: int) -> list[tuple[int, int]]:
     [(2, 1), (2, 1), (1, 1)]
     """
     ends = [*range(0, data.rows, batch_size), data.rows]
-    with_s = [(data.rows if data.labelled is None else data.labelled) * end // data.rows for end in ends]
-    return [(b - a, after - before) for (a, b), (before, after) in zip(pairwise(ends), pairwise(with_s))]
+    with_s = [
+        (data.rows if data.labelled is None else data.labelled) * end // data.rows for end in ends
+    ]
+    return [
+        (b - a, after - before) for (a, b), (before, after) in zip(pairwise(ends), pairwise(with_s))
+    ]
 
 
-def batch_order(seed: int, split: int, epoch: int, n: int, purpose: Purpose = Purpose.ORDER) -> Tensor:
+def batch_order(
+    seed: int, split: int, epoch: int, n: int, purpose: Purpose = Purpose.ORDER
+) -> Tensor:
     """Return the order of the n rows in an epoch, a permutation that does not depend on earlier epochs.
 
     Examples
@@ -346,7 +401,9 @@ class Batches:
 
     def shuffle(self, epoch: int) -> None:
         """Draw an epoch's order of the rows, one for each group, and go to its beginning."""
-        orders = {key: self._order(*key, epoch) + key[1] * self.rows for key in dict.fromkeys(self.keys)}
+        orders = {
+            key: self._order(*key, epoch) + key[1] * self.rows for key in dict.fromkeys(self.keys)
+        }
         order = torch.stack([orders[key] for key in self.keys])
         if self.order.is_cuda:
             order = order.pin_memory()  # the copy below then waits for nothing

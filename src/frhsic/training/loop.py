@@ -37,7 +37,15 @@ from torch import Tensor
 from torch.optim.adam import adam
 
 from frhsic import _arrays
-from frhsic.training.data import Batches, Member, Purpose, TrainingData, batch_shapes, seeded, stream_seed
+from frhsic.training.data import (
+    Batches,
+    Member,
+    Purpose,
+    TrainingData,
+    batch_shapes,
+    seeded,
+    stream_seed,
+)
 from frhsic.training.model import Model, State, Trial, losses, pieces, sharing, tried
 from frhsic.training.recipe import Recipe
 from frhsic.training.result import Course, Fleet, assembled, floored, warn_of_divergence
@@ -108,26 +116,41 @@ def train(
         first = Model.initial(recipe, data, in_order[0].seed, in_order[0].split)
         trial = tried(first, recipe, data, epochs)
         at_once = models_at_once(place, trial.bytes)
-        tables = [None if part is None else part.table().to(place) for part in (data, data.held_out)]
+        tables = [
+            None if part is None else part.table().to(place) for part in (data, data.held_out)
+        ]
         waiting, finished = deque(chunks(in_order, at_once)), 0
         while waiting:
             chunk = waiting.popleft()
             try:
-                trainer, seed = Trainer(data, tables, chunk, recipe, place, trial), (chunk[0].seed, chunk[0].split)
+                trainer, seed = (
+                    Trainer(data, tables, chunk, recipe, place, trial),
+                    (chunk[0].seed, chunk[0].split),
+                )
                 # modules such as dropout draw from the global generators while they are trained
-                draws = seeded(stream_seed(*seed, Purpose.TRAINING), private=False) if trial.draws else nullcontext()
+                draws = (
+                    seeded(stream_seed(*seed, Purpose.TRAINING), private=False)
+                    if trial.draws
+                    else nullcontext()
+                )
                 with draws:
                     courses.append(trainer.run(progress, finished, len(members)))
                 finished += len(chunk)
             except torch.OutOfMemoryError:
                 if len(chunk) == 1:
                     raise
-                log.warning("%d models at once do not fit into memory; training them in two halves", len(chunk))
+                log.warning(
+                    "%d models at once do not fit into memory; training them in two halves",
+                    len(chunk),
+                )
                 waiting.extendleft([chunk[len(chunk) // 2 :], chunk[: len(chunk) // 2]])
             except RuntimeError as error:
                 if len(chunk) == 1 or "vmap" not in str(error):
                     raise
-                log.warning("vmap does not admit the modules, so that models are trained one by one: %s", error)
+                log.warning(
+                    "vmap does not admit the modules, so that models are trained one by one: %s",
+                    error,
+                )
                 waiting.extendleft([member] for member in reversed(chunk))
         fleet = assembled(courses, order, first.to(place))  # line 9
         fleet = floored(fleet, data, recipe.floor(first.penalty))
@@ -140,10 +163,14 @@ def _check(data: TrainingData, members: Sequence[Member], recipe: Recipe) -> Non
         raise ValueError("no members came; pass at least one Member(weight, seed, split).")
     most = max(m.split for m in members)
     if most >= data.splits:
-        raise ValueError(f"a member asks for split {most}, but the data hold {data.splits} (counted from 0).")
+        raise ValueError(
+            f"a member asks for split {most}, but the data hold {data.splits} (counted from 0)."
+        )
     size, labelled = batch_shapes(data, recipe.batch_size)[0]
     if recipe.penalty is not None and labelled < min(size, LEAST_LABELLED):
-        raise ValueError(f"a batch of {size} has S for {labelled} rows; {LEAST_LABELLED} are needed: raise batch_size.")
+        raise ValueError(
+            f"a batch of {size} has S for {labelled} rows; {LEAST_LABELLED} are needed: raise batch_size."
+        )
 
 
 class Trainer:
@@ -165,16 +192,24 @@ class Trainer:
         models = {key: Model.initial(recipe, data, *key) for key in dict.fromkeys(keys)}  # line 1
         self.state = State(members, [models[key] for key in keys], trial.shared, device)
         self.model = models[keys[0]].to(device)
-        self.recipe, self.decay, self.epochs = recipe, recipe.decay(self.model.penalty), recipe.epochs_on(data.rows)
+        self.recipe, self.decay, self.epochs = (
+            recipe,
+            recipe.decay(self.model.penalty),
+            recipe.epochs_on(data.rows),
+        )
         self.model.guarded = any(member.weight == 0 for member in members)
         table, held_out = tables
         assert table is not None
         self.batches = Batches(data, table, keys, recipe.batch_size)
         self.held_out: Batches | None = None
         if data.held_out is not None and held_out is not None:
-            self.held_out = Batches(data.held_out, held_out, keys, recipe.batch_size, Purpose.HELD_OUT)
+            self.held_out = Batches(
+                data.held_out, held_out, keys, recipe.batch_size, Purpose.HELD_OUT
+            )
             self.held_out.shuffle(0)
-        self.objective = torch.zeros_like(self.state.weight)  # (M,) summed over the held-out rows so far
+        self.objective = torch.zeros_like(
+            self.state.weight
+        )  # (M,) summed over the held-out rows so far
         self.ones = torch.ones_like(self.state.weight)
         self.captured = GraphCapture(device.type == "cuda")
         self.step_size: float | Tensor = recipe.learning_rate
@@ -218,9 +253,13 @@ class Trainer:
         adapts = self.model.penalty.adapts(epoch)
         for shape in self.batches.shapes:  # line 3
             changed = [*self.state.mutable(), self.batches.next]
-            self._taken((*shape, adapts), partial(self._step, *shape, epoch if adapts else None), changed)
+            self._taken(
+                (*shape, adapts), partial(self._step, *shape, epoch if adapts else None), changed
+            )
 
-    def _taken(self, key: tuple[object, ...], step: Callable[[], None], changed: Sequence[Tensor]) -> None:
+    def _taken(
+        self, key: tuple[object, ...], step: Callable[[], None], changed: Sequence[Tensor]
+    ) -> None:
         """Take a step: plainly, or by replaying its graph, which is captured when it is first met."""
         if key not in self._steps:
             self._steps[key] = self.captured(step, changed)
@@ -228,7 +267,9 @@ class Trainer:
 
     def _step(self, size: int, labelled: int, adapt_epoch: int | None) -> None:
         state, batch = self.state, self.batches.take(size)
-        loss, task, penalty = losses(self.model, state, batch, adapt_epoch, labelled)  # lines 4 to 6
+        loss, task, penalty = losses(
+            self.model, state, batch, adapt_epoch, labelled
+        )  # lines 4 to 6
         (gradient,) = torch.autograd.grad(loss, state.flat, self.ones)  # line 7, (M, P)
         with torch.no_grad():
             self._update(gradient)  # line 8
@@ -241,7 +282,11 @@ class Trainer:
         self.held_out.rewind()
         self.objective.zero_()
         for shape in self.held_out.shapes:
-            self._taken(("held out", *shape), partial(self._measure, *shape), [self.objective, self.held_out.next])
+            self._taken(
+                ("held out", *shape),
+                partial(self._measure, *shape),
+                [self.objective, self.held_out.next],
+            )
         self.model.train()
         return self.objective / self.held_out.rows
 
@@ -256,7 +301,9 @@ class Trainer:
         state = self.state
         if self.decay > 0:
             gradient.addcmul_(state.flat.detach(), state.decayed, value=self.decay)
-        tensors = (pieces(tensor) for tensor in (state.flat.detach(), gradient, state.first, state.second))
+        tensors = (
+            pieces(tensor) for tensor in (state.flat.detach(), gradient, state.first, state.second)
+        )
         values, gradients, first, second = tensors
         adam(values, gradients, first, second, [], list(state.steps), lr=self.step_size, **ADAM)
 
@@ -300,7 +347,9 @@ def chunks(members: Sequence[Member], at_once: int) -> list[list[Member]]:
     cut: list[list[Member]] = [[]]
     for _, neighbours in groupby(members, lambda member: (member.seed, member.split)):
         group = list(neighbours)
-        size = -(-len(group) // -(-len(group) // at_once))  # pieces of one size, at most one model apart
+        size = -(
+            -len(group) // -(-len(group) // at_once)
+        )  # pieces of one size, at most one model apart
         for start in range(0, len(group), size):
             piece = group[start : start + size]
             if len(cut[-1]) + len(piece) > at_once:
@@ -327,11 +376,15 @@ class GraphCapture:
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
-            log.warning("the step could not be captured as a CUDA graph and runs uncaptured: %s", error)
+            log.warning(
+                "the step could not be captured as a CUDA graph and runs uncaptured: %s", error
+            )
             self.enabled = False
             return step
 
-    def _captured(self, step: Callable[[], None], changed: Sequence[Tensor]) -> Callable[[], object]:
+    def _captured(
+        self, step: Callable[[], None], changed: Sequence[Tensor]
+    ) -> Callable[[], object]:
         before = [tensor.detach().clone() for tensor in changed]
 
         @torch.no_grad()
@@ -348,7 +401,9 @@ class GraphCapture:
             torch.cuda.current_stream().wait_stream(self.side)
             graph = torch.cuda.CUDAGraph()
             # by thread: what others do on the GPU meanwhile, such as predict, is no error
-            with torch.cuda.graph(graph, pool=self.pool, stream=self.side, capture_error_mode="thread_local"):
+            with torch.cuda.graph(
+                graph, pool=self.pool, stream=self.side, capture_error_mode="thread_local"
+            ):
                 step()
         finally:
             undo()

@@ -19,7 +19,15 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.func import functional_call, vmap
 
 from frhsic.penalties.base import Penalty
-from frhsic.training.data import Member, Purpose, TrainingData, batch_shapes, seeded, stream, stream_seed
+from frhsic.training.data import (
+    Member,
+    Purpose,
+    TrainingData,
+    batch_shapes,
+    seeded,
+    stream,
+    stream_seed,
+)
 from frhsic.training.recipe import Recipe, Task, require_rows, row_losses
 
 # Pieces of the parameters that Adam's one kernel on a GPU gets; it takes 36 at once.
@@ -40,7 +48,12 @@ class Model(nn.Module):
     """One model with its penalty: everything that one member of a fleet owns."""
 
     def __init__(
-        self, encoder: nn.Module, head: nn.Module, penalty: Penalty, task: Task, widths: Sequence[int]
+        self,
+        encoder: nn.Module,
+        head: nn.Module,
+        penalty: Penalty,
+        task: Task,
+        widths: Sequence[int],
     ) -> None:
         super().__init__()
         self.encoder = encoder
@@ -48,7 +61,9 @@ class Model(nn.Module):
         self.penalty = penalty
         self.task: Task = task
         self.widths = list(widths)  # columns of x, s, y and the sample weight in a row
-        self.guarded = False  # whether to keep a penalty of weight 0 out of the gradient, since 0 · NaN is NaN
+        self.guarded = (
+            False  # whether to keep a penalty of weight 0 out of the gradient, since 0 · NaN is NaN
+        )
 
     @classmethod
     def initial(cls, recipe: Recipe, data: TrainingData, seed: int, split: int) -> Model:
@@ -56,10 +71,14 @@ class Model(nn.Module):
         with seeded(stream_seed(seed, split, Purpose.WEIGHTS)):
             encoder, head, penalty = recipe.modules(data, recipe.outputs(data))
         if not penalty.prepared:
-            penalty.prepare(data.s[split, : data.labelled].cpu(), stream(seed, split, Purpose.PENALTY))
+            penalty.prepare(
+                data.s[split, : data.labelled].cpu(), stream(seed, split, Purpose.PENALTY)
+            )
         return cls(encoder, head, penalty, recipe.task, data.widths).to(data.x.dtype).train()
 
-    def forward(self, rows: Tensor, weight: Tensor, adapt_epoch: int | None, labelled: int) -> Losses:
+    def forward(
+        self, rows: Tensor, weight: Tensor, adapt_epoch: int | None, labelled: int
+    ) -> Losses:
         """Return loss, task loss and penalty of one batch; `adapt_epoch` is the epoch if the penalty adapts in it.
 
         The penalty sees the first `labelled` rows.
@@ -112,7 +131,11 @@ class State:
     """
 
     def __init__(
-        self, members: Sequence[Member], models: Sequence[Model], shared: frozenset[str], device: torch.device
+        self,
+        members: Sequence[Member],
+        models: Sequence[Model],
+        shared: frozenset[str],
+        device: torch.device,
     ) -> None:
         self.members, self.groups = tuple(members), len(models)
         self.together = len(members) // len(models)
@@ -136,25 +159,36 @@ class State:
         flat = flat.detach()
         # (P,) 1 for weight matrices of the encoder, which decay, 0 for biases and the head
         decays = [name.startswith("encoder.") and p.ndim > 1 for name, p in trained.items()]
-        self.decayed = torch.cat([torch.full((p.numel(),), float(d)) for d, p in zip(decays, trained.values())]).to(
-            flat
-        )
+        self.decayed = torch.cat(
+            [torch.full((p.numel(),), float(d)) for d, p in zip(decays, trained.values())]
+        ).to(flat)
         # (M, ...) other state of a model: buffers, penalty state that adapts
         self.own = {name: per_model(per_group(name)) for name in rest if name not in shared}
         # (G, ...) state that a group shares: what the penalty fixed before training
         self.shared = {name: per_group(name).to(device) for name in rest if name in shared}
-        self.weight = torch.tensor([m.weight for m in members], dtype=flat.dtype, device=device)  # (M,) λ
+        self.weight = torch.tensor(
+            [m.weight for m in members], dtype=flat.dtype, device=device
+        )  # (M,) λ
         # (pieces,) steps taken, a count for each piece of `flat`
         self.steps = torch.zeros(len(pieces(flat)), dtype=torch.float32, device=device)
         # (M,) False once an epoch ended with a loss or parameters that are not finite
         self.alive = torch.ones(len(flat), dtype=torch.bool, device=device)
-        self.sums = flat.new_zeros(2, len(flat))  # task loss and penalty, summed over the rows of the epoch so far
-        self.settled = [tensor.detach().clone() for tensor in self.kept()]  # at the end of the last whole epoch
+        self.sums = flat.new_zeros(
+            2, len(flat)
+        )  # task loss and penalty, summed over the rows of the epoch so far
+        self.settled = [
+            tensor.detach().clone() for tensor in self.kept()
+        ]  # at the end of the last whole epoch
 
     def parameters(self, *lead: int) -> dict[str, Tensor]:
         """Return the trained parameters as views of `flat`, each (*lead, *shape); lead is (M,), (G, K), or nothing."""
-        columns = torch.split(self.flat.view(*lead, -1), [shape.numel() for shape in self.shapes.values()], dim=-1)
-        return {name: part.view((*lead, *shape)) for (name, shape), part in zip(self.shapes.items(), columns)}
+        columns = torch.split(
+            self.flat.view(*lead, -1), [shape.numel() for shape in self.shapes.values()], dim=-1
+        )
+        return {
+            name: part.view((*lead, *shape))
+            for (name, shape), part in zip(self.shapes.items(), columns)
+        }
 
     def kept(self) -> list[Tensor]:
         """Return the tensors that make up the models, each (M, ...)."""
@@ -200,19 +234,27 @@ def pieces(tensor: Tensor) -> list[Tensor]:
     """Cut a tensor for Adam's kernel, which on a GPU gives each piece to a few threads only."""
     if not tensor.is_cuda:
         return [tensor]
-    length = 1024 * -(-tensor.numel() // (1024 * PIECES))  # whole multiples, so that pieces stay aligned
+    length = 1024 * -(
+        -tensor.numel() // (1024 * PIECES)
+    )  # whole multiples, so that pieces stay aligned
     return list(torch.split(tensor.reshape(-1), length))
 
 
-def losses(model: Model, state: State, rows: Tensor, adapt_epoch: int | None, labelled: int) -> Losses:
+def losses(
+    model: Model, state: State, rows: Tensor, adapt_epoch: int | None, labelled: int
+) -> Losses:
     """Run the forward pass of every model on batches `rows` (G, m, columns); each result is (M,).
 
     Models are independent, so the gradient of the sum of their losses holds the gradient of each. That leaves one
     transform, the forward `vmap`; the backward pass runs on stacked tensors.
     """
 
-    def one(trained: Stacked, own: Stacked, shared: Stacked, batch: Tensor, weight: Tensor) -> Losses:
-        result: Losses = functional_call(model, {**trained, **own, **shared}, (batch, weight, adapt_epoch, labelled))
+    def one(
+        trained: Stacked, own: Stacked, shared: Stacked, batch: Tensor, weight: Tensor
+    ) -> Losses:
+        result: Losses = functional_call(
+            model, {**trained, **own, **shared}, (batch, weight, adapt_epoch, labelled)
+        )
         return result
 
     own, shared, weight = state.own, state.shared, state.weight
@@ -220,7 +262,9 @@ def losses(model: Model, state: State, rows: Tensor, adapt_epoch: int | None, la
     if g * k == 1:  # a fleet of one is the model itself
         result = one(state.parameters(), _viewed(own), _viewed(shared), rows[0], weight.view(()))
     elif g == 1:
-        result = vmap(one, (0, 0, None, None, 0))(state.parameters(k), own, _viewed(shared), rows[0], weight)
+        result = vmap(one, (0, 0, None, None, 0))(
+            state.parameters(k), own, _viewed(shared), rows[0], weight
+        )
     elif k == 1:
         result = vmap(one)(state.parameters(g), own, shared, rows, weight)
     else:
@@ -257,10 +301,17 @@ def tried(model: Model, recipe: Recipe, data: TrainingData, epochs: int) -> Tria
             z = copied.encoder(x)
             scores = copied.head(z)
         require_rows("head", scores, len(x))
-        wider = copied.task == "multiclass" and scores.shape[1] > outputs  # these rows may lack the last classes
+        wider = (
+            copied.task == "multiclass" and scores.shape[1] > outputs
+        )  # these rows may lack the last classes
         if scores.shape[1] != outputs and not wider:
-            raise ValueError(f"the head gives {scores.shape[1]} outputs; task={copied.task!r} needs {outputs}.")
-        shared = frozenset(f"penalty.{name}" for name in _unadapted(copied.penalty, z[:labelled], s[:labelled], epochs))
+            raise ValueError(
+                f"the head gives {scores.shape[1]} outputs; task={copied.task!r} needs {outputs}."
+            )
+        shared = frozenset(
+            f"penalty.{name}"
+            for name in _unadapted(copied.penalty, z[:labelled], s[:labelled], epochs)
+        )
         saved = _saved_bytes(lambda: copied(rows, torch.ones((), dtype=rows.dtype), None, labelled))
         trained = sum(p.numel() for name, p in copied.named_parameters() if is_trained(name, p))
         draws = not torch.equal(before, torch.get_rng_state())
@@ -272,7 +323,10 @@ def _unadapted(penalty: Penalty, z: Tensor, s: Tensor, epochs: int) -> frozenset
 
     def places_and_writes() -> dict[str, tuple[int, int]]:
         # the counter of writes in place has no public name; values do not show it, as a write may leave them equal
-        return {name: (value.data_ptr(), value._version) for name, value in penalty.state_dict(keep_vars=True).items()}
+        return {
+            name: (value.data_ptr(), value._version)
+            for name, value in penalty.state_dict(keep_vars=True).items()
+        }
 
     before = places_and_writes()
     epoch = next((e for e in range(epochs) if penalty.adapts(e)), None)
@@ -280,7 +334,9 @@ def _unadapted(penalty: Penalty, z: Tensor, s: Tensor, epochs: int) -> frozenset
         penalty.adapt(z.detach(), s, epoch)
     after = places_and_writes()
     if any(after[name][0] != before[name][0] for name in before) or len(after) != len(before):
-        raise TypeError(f"{type(penalty).__name__}.adapt replaced a buffer; it must write in place (copy_).")
+        raise TypeError(
+            f"{type(penalty).__name__}.adapt replaced a buffer; it must write in place (copy_)."
+        )
     return frozenset(name for name in after if after[name] == before[name])
 
 

@@ -31,7 +31,10 @@ from frhsic.training.data import TrainingData, seeded
 SOFTPLUS_LINEAR = 40.0
 
 # Names that `activation` and `final_activation` of :class:`MLP` accept.
-ACTIVATIONS = {kind.__name__.lower(): kind for kind in (nn.SELU, nn.ReLU, nn.Tanh, nn.GELU, nn.SiLU, nn.Sigmoid)}
+ACTIVATIONS = {
+    kind.__name__.lower(): kind
+    for kind in (nn.SELU, nn.ReLU, nn.Tanh, nn.GELU, nn.SiLU, nn.Sigmoid)
+}
 
 # Steps of the optimizer that ``epochs="auto"`` aims at, and its fewest and most epochs.
 AUTO_STEPS, AUTO_EPOCHS = 2_500, (20, 100)
@@ -74,7 +77,9 @@ class MLP:
             _arrays.require_integer(width, "a width of MLP")
         for name in (self.activation, self.final_activation or "selu"):
             if name not in ACTIVATIONS:
-                raise ValueError(f"activation {name!r} is not known; choose one of {', '.join(sorted(ACTIVATIONS))}.")
+                raise ValueError(
+                    f"activation {name!r} is not known; choose one of {', '.join(sorted(ACTIVATIONS))}."
+                )
 
     def __call__(self, columns: int) -> nn.Sequential:
         """Return the encoder for rows of so many columns, with initial weights from torch's global stream."""
@@ -138,7 +143,9 @@ class Training:
 
     def __post_init__(self) -> None:
         if self.schedule not in get_args(Schedule):
-            raise ValueError(f"schedule is {self.schedule!r}; choose one of {', '.join(get_args(Schedule))}.")
+            raise ValueError(
+                f"schedule is {self.schedule!r}; choose one of {', '.join(get_args(Schedule))}."
+            )
         if self.early_stopping not in (False, True, "auto"):
             raise ValueError(f"early_stopping={self.early_stopping!r}; pass False, True or 'auto'.")
         for name in ("epochs", "batch_size", "patience"):
@@ -216,7 +223,9 @@ class Recipe(Training):
 
     def floor(self, penalty: Penalty) -> float:
         """Return the variance floor with a penalty."""
-        return penalty.default_variance_floor if self.variance_floor is None else self.variance_floor
+        return (
+            penalty.default_variance_floor if self.variance_floor is None else self.variance_floor
+        )
 
     def outputs(self, data: TrainingData) -> int:
         """Return how many outputs the head needs; raise if the target does not suit the task."""
@@ -225,9 +234,13 @@ class Recipe(Training):
             raise ValueError(f"task={self.task!r} needs a target, but y is None.")
         if self.task == "reconstruction":
             return data.widths[2]
-        suits = {"binary": (y == 0) | (y == 1), "multiclass": (y >= 0) & (y == y.round())}.get(self.task, y.isfinite())
+        suits = {"binary": (y == 0) | (y == 1), "multiclass": (y >= 0) & (y == y.round())}.get(
+            self.task, y.isfinite()
+        )
         if y.ndim > 2 or not bool(suits.all()):
-            raise ValueError(f"task={self.task!r} needs one column: 0 and 1, classes 0, 1, 2, ..., or numbers.")
+            raise ValueError(
+                f"task={self.task!r} needs one column: 0 and 1, classes 0, 1, 2, ..., or numbers."
+            )
         return int(y.max()) + 1 if self.task == "multiclass" else 1
 
     def modules(self, data: TrainingData, outputs: int) -> tuple[nn.Module, nn.Module, Penalty]:
@@ -236,7 +249,11 @@ class Recipe(Training):
         head = self.head(output_width(encoder, data), outputs)
         if self.penalty is None:
             return encoder, head, NoPenalty()
-        return encoder, head, copy.deepcopy(self.penalty) if isinstance(self.penalty, Penalty) else self.penalty()
+        return (
+            encoder,
+            head,
+            copy.deepcopy(self.penalty) if isinstance(self.penalty, Penalty) else self.penalty(),
+        )
 
 
 def output_width(encoder: nn.Module, data: TrainingData) -> int:
@@ -245,7 +262,9 @@ def output_width(encoder: nn.Module, data: TrainingData) -> int:
         try:
             z = encoder.eval()(data.x[0, :2].cpu())
         except RuntimeError as error:
-            raise ValueError(f"the encoder does not take rows of {data.columns} columns: {error}") from error
+            raise ValueError(
+                f"the encoder does not take rows of {data.columns} columns: {error}"
+            ) from error
     require_rows("encoder", z, min(2, data.rows))
     return int(z.shape[1])
 
@@ -253,7 +272,9 @@ def output_width(encoder: nn.Module, data: TrainingData) -> int:
 def require_rows(module: str, values: Tensor, rows: int) -> None:
     """Raise unless a module gave one row of numbers for each row of the batch."""
     if values.ndim != 2 or len(values) != rows:
-        raise ValueError(f"the {module} gives shape {tuple(values.shape)} for {rows} rows; it must give one row each.")
+        raise ValueError(
+            f"the {module} gives shape {tuple(values.shape)} for {rows} rows; it must give one row each."
+        )
 
 
 def row_losses(task: Task, scores: Tensor, y: Tensor) -> Tensor:
@@ -271,4 +292,6 @@ def row_losses(task: Task, scores: Tensor, y: Tensor) -> Tensor:
     if task == "regression":
         return (scores.squeeze(-1) - y).square()
     # log(1 + e^f) - yf is log(1 + e^-f) where y = 1: one sign, and fewer passes forward and backward
-    return functional.softplus(torch.rsub(y, 1, alpha=2) * scores.squeeze(-1), threshold=SOFTPLUS_LINEAR)
+    return functional.softplus(
+        torch.rsub(y, 1, alpha=2) * scores.squeeze(-1), threshold=SOFTPLUS_LINEAR
+    )

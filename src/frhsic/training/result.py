@@ -52,7 +52,9 @@ class History:
 
     def select(self, places: list[int]) -> History:
         """Return the history of some of the models."""
-        held_out, best = (None if v is None else v[places] for v in (self.held_out_objective, self.best_epoch))
+        held_out, best = (
+            None if v is None else v[places] for v in (self.held_out_objective, self.best_epoch)
+        )
         return History(self.task_loss[places], self.penalty[places], held_out, best)
 
 
@@ -178,7 +180,9 @@ class Fleet:
         and the :class:`Bottleneck`.
         """
         network = copy.deepcopy(self.network)
-        network.load_state_dict({name: values[index] for name, values in (self.parameters | self.buffers).items()})
+        network.load_state_dict(
+            {name: values[index] for name, values in (self.parameters | self.buffers).items()}
+        )
         encoder, head = network.encoder, network.head
         return nn.Sequential(encoder, network.bottleneck) if self.cuts(index) else encoder, head
 
@@ -207,18 +211,32 @@ class Fleet:
         most = max(m.split for m in self.members)
         if not isinstance(x, Tensor) or x.ndim not in (2, 3) or (x.ndim == 3 and len(x) <= most):
             shape = f"shape {tuple(x.shape)}" if hasattr(x, "shape") else type(x).__name__
-            raise ValueError(f"x is {shape}; pass a tensor (n, d), or (D, n, d) with the rows of {most + 1} splits.")
+            raise ValueError(
+                f"x is {shape}; pass a tensor (n, d), or (D, n, d) with the rows of {most + 1} splits."
+            )
         x = x.to(next(iter(self.parameters.values())))
         stacked = self.parameters | self.buffers
-        width = max([x.shape[-1], *(values.shape[1] for values in self.parameters.values() if values.ndim > 1)])
+        width = max(
+            [
+                x.shape[-1],
+                *(values.shape[1] for values in self.parameters.values() if values.ndim > 1),
+            ]
+        )
         rows = max(1, CHUNK_BYTES // (4 * width * x.element_size()))
 
         def one(index: int, own: Tensor) -> Tensor:
             state = {name: values[index] for name, values in stacked.items()}
-            return torch.cat([functional_call(self.network, state, (part,))[output] for part in torch.split(own, rows)])
+            return torch.cat(
+                [
+                    functional_call(self.network, state, (part,))[output]
+                    for part in torch.split(own, rows)
+                ]
+            )
 
         with torch.no_grad():
-            return torch.stack([one(i, x[m.split] if x.ndim == 3 else x) for i, m in enumerate(self.members)])
+            return torch.stack(
+                [one(i, x[m.split] if x.ndim == 3 else x) for i, m in enumerate(self.members)]
+            )
 
 
 class Course:
@@ -245,15 +263,26 @@ class Course:
         Returns task loss + λ · penalty of each model on the held-out rows, (M,); None without such rows.
     """
 
-    def __init__(self, state: State, epochs: int, patience: int, objective: Callable[[], Tensor] | None) -> None:
+    def __init__(
+        self, state: State, epochs: int, patience: int, objective: Callable[[], Tensor] | None
+    ) -> None:
         self.state, self.patience, self.objective = state, patience, objective
         flat = state.flat.detach()
-        self.curves = flat.new_full((epochs, 3, len(flat)), torch.nan)  # task loss, penalty, held-out objective
-        self.done = torch.zeros(len(flat), dtype=torch.int64, device=flat.device)  # (M,) whole epochs
-        self.diverged, self.best_epoch = torch.full_like(self.done, -1), torch.full_like(self.done, -1)
+        self.curves = flat.new_full(
+            (epochs, 3, len(flat)), torch.nan
+        )  # task loss, penalty, held-out objective
+        self.done = torch.zeros(
+            len(flat), dtype=torch.int64, device=flat.device
+        )  # (M,) whole epochs
+        self.diverged, self.best_epoch = (
+            torch.full_like(self.done, -1),
+            torch.full_like(self.done, -1),
+        )
         self.waited = torch.zeros_like(self.done)  # epochs since the best one
         self.least = flat.new_full((len(flat),), torch.inf)
-        self.best = [] if objective is None else [tensor.detach().clone() for tensor in state.kept()]
+        self.best = (
+            [] if objective is None else [tensor.detach().clone() for tensor in state.kept()]
+        )
 
     @property
     def running(self) -> Tensor:
@@ -291,11 +320,16 @@ def assembled(courses: Sequence[Course], order: Sequence[int], model: Model) -> 
 
     def joined(stacked_of: Callable[[State], dict[str, Tensor]]) -> dict[str, Tensor]:
         stacked = [stacked_of(state) for state in states]
-        return {name: torch.cat([tensors[name].detach() for tensors in stacked])[at] for name in stacked[0]}
+        return {
+            name: torch.cat([tensors[name].detach() for tensors in stacked])[at]
+            for name in stacked[0]
+        }
 
     def rest(state: State) -> dict[str, Tensor]:
         together = state.together
-        return state.own | {name: values.repeat_interleave(together, dim=0) for name, values in state.shared.items()}
+        return state.own | {
+            name: values.repeat_interleave(together, dim=0) for name, values in state.shared.items()
+        }
 
     def noted(name: str) -> Tensor:
         return torch.cat([getattr(course, name).cpu() for course in courses])[back]
@@ -308,9 +342,15 @@ def assembled(courses: Sequence[Course], order: Sequence[int], model: Model) -> 
     return Fleet(
         members=tuple(members[i] for i in back.tolist()),
         parameters=joined(lambda state: state.parameters(len(state.weight))),
-        buffers={name: values for name, values in others.items() if not name.startswith("penalty.")},
-        penalty_state={n.removeprefix("penalty."): v for n, v in others.items() if n.startswith("penalty.")},
-        history=History(task, penalty, held_out if measured else None, noted("best_epoch") if measured else None),
+        buffers={
+            name: values for name, values in others.items() if not name.startswith("penalty.")
+        },
+        penalty_state={
+            n.removeprefix("penalty."): v for n, v in others.items() if n.startswith("penalty.")
+        },
+        history=History(
+            task, penalty, held_out if measured else None, noted("best_epoch") if measured else None
+        ),
         epochs_done=noted("done"),
         diverged=noted("diverged"),
         network=_Network(model.encoder, model.head, nn.Identity()).eval(),
@@ -367,9 +407,13 @@ def enough_rows(rows: int, d: int) -> bool:
 def _principal(z: Tensor, floor: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return the mean of z (n, d), and the maps A and B of a :class:`Bottleneck`, (d, d) each."""
     mean = z.mean(0)
-    covariance = torch.cov(z.mT, correction=0).reshape(z.shape[1], -1)  # of one column it is a scalar
+    covariance = torch.cov(z.mT, correction=0).reshape(
+        z.shape[1], -1
+    )  # of one column it is a scalar
     variance = covariance.diagonal()
-    spread = torch.where(variance.sqrt() > CONSTANT * (variance + mean * mean).sqrt(), variance.sqrt(), 0)
+    spread = torch.where(
+        variance.sqrt() > CONSTANT * (variance + mean * mean).sqrt(), variance.sqrt(), 0
+    )
     per_spread = torch.where(spread > 0, 1 / spread, 0)
     variances, directions = torch.linalg.eigh(per_spread[:, None] * covariance * per_spread)
     return mean, per_spread[:, None] * directions * (variances >= floor), directions.mT * spread
@@ -379,7 +423,9 @@ def warn_of_divergence(fleet: Fleet) -> None:
     """Warn once of the models that were stopped."""
     stopped = [i for i, epoch in enumerate(fleet.diverged.tolist()) if epoch >= 0]
     if stopped:
-        listed = "; ".join(f"{fleet.members[i]} in epoch {int(fleet.diverged[i])}" for i in stopped[:5])
+        listed = "; ".join(
+            f"{fleet.members[i]} in epoch {int(fleet.diverged[i])}" for i in stopped[:5]
+        )
         warn(
             f"{len(stopped)} of {len(fleet)} models were stopped, as their loss or gradient was not finite: {listed}. "
             "Their parameters are those before that epoch; a lower weight or learning rate may help.",

@@ -44,29 +44,48 @@ def dimension_table(by_dimension: dict[int, Sequence[Record]], protocol: Protoco
     """Accuracy and GDP against the dimension of the representation."""
     in_paper = {r["d_z"]: r for r in printed("dim_ablation_lambda5")}
     models = [(CONTRACTED, 2.0, d) for d, records in by_dimension.items() if records]
-    models += sorted(("frhsic", w, d) for d, records in by_dimension.items() for w in weights_of(records))
+    models += sorted(
+        ("frhsic", w, d) for d, records in by_dimension.items() for w in weights_of(records)
+    )
     rows = [
         [d, *accuracy_and_gdp(by_dimension[d], protocol, method, weight, in_paper.get(d, {}))]
         for method, weight, d in models
     ]
-    headings = ("dimension of Z", "λ", "printed accuracy", Column("printed GDP", 4), "accuracy", Column("GDP", 4))
+    headings = (
+        "dimension of Z",
+        "λ",
+        "printed accuracy",
+        Column("printed GDP", 4),
+        "accuracy",
+        Column("GDP", 4),
+    )
     return Table.of(headings, rows)
 
 
 def tables(results: Results) -> list[Listed]:
     """One table for each protocol."""
     return [
-        Listed(f"Dimension of the representation, {protocol.name} protocol", dimension_table(by_dimension, protocol))
+        Listed(
+            f"Dimension of the representation, {protocol.name} protocol",
+            dimension_table(by_dimension, protocol),
+        )
         for protocol in PROTOCOLS.values()
         if any((by_dimension := _by_dimension(results, protocol)).values())
     ]
 
 
 def _grows(values: Sequence[ByRepeat]) -> bool:
-    return clearly_below(values[0], values[-1]) and not any(clearly_below(b, a) for a, b in pairwise(values))
+    return clearly_below(values[0], values[-1]) and not any(
+        clearly_below(b, a) for a, b in pairwise(values)
+    )
 
 
-@claim("dimension", "Table dimensions", "GDP grows with the dimension of Z.", ".0001, .0001, .0025, .0034")
+@claim(
+    "dimension",
+    "Table dimensions",
+    "GDP grows with the dimension of Z.",
+    ".0001, .0001, .0025, .0034",
+)
 def _dimension(results: Results, protocol: Protocol) -> Outcome:
     """GDP over dimensions 2, 8, 32, 64. It grows if the last is above the first and no step falls, each by more than
     two standard errors over paired splits; one seed cannot tell. λ = 5, as in the paper, where classifiers are all but

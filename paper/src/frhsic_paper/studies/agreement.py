@@ -68,7 +68,9 @@ def agreement(records: Sequence[Record]) -> list[Agreement]:
     """
     ours: dict[Key, list[Record]] = {}
     for record in finite(records, "performance", PUBLISHED.gdp):
-        ours.setdefault((record["dataset"], record["method"], float(record["weight"])), []).append(record)
+        ours.setdefault((record["dataset"], record["method"], float(record["weight"])), []).append(
+            record
+        )
     theirs = {(r["dataset"], r["method"], float(r["weight"])): r for r in printed_sweeps()}
     cells: list[Agreement] = []
     for key, row in theirs.items():
@@ -83,9 +85,14 @@ def agreement(records: Sequence[Record]) -> list[Agreement]:
             values = _values(ours[key], quantity)
             mean, printed = float(values.mean()), row[quantity]
             spread, apart = float(np.hypot(values.std(), row[deviation])), abs(mean - printed)
-            distance, errors = apart / max(spread, floor), apart / max(spread / len(values) ** 0.5, floor)
+            distance, errors = (
+                apart / max(spread, floor),
+                apart / max(spread / len(values) ** 0.5, floor),
+            )
             cause = "" if distance <= 2 else _cause(key, quantity, mean, printed, ours, theirs)
-            cells.append(Agreement(dataset, method, weight, quantity, mean, printed, distance, errors, cause))
+            cells.append(
+                Agreement(dataset, method, weight, quantity, mean, printed, distance, errors, cause)
+            )
     return cells
 
 
@@ -107,7 +114,9 @@ def agreement_table(cells: Sequence[Agreement]) -> Table:
     counted = [d for d in datasets if d not in LISTED]
 
     def count(some_datasets: Sequence[str], some_methods: Sequence[str]) -> str:
-        within = [c.within for c in cells if c.dataset in some_datasets and c.method in some_methods]
+        within = [
+            c.within for c in cells if c.dataset in some_datasets and c.method in some_methods
+        ]
         return f"{sum(within)} of {len(within)}" if within else ""
 
     rows: list[list[Cell]] = [
@@ -153,7 +162,12 @@ def tables(results: Results) -> list[Listed]:
 
 
 def _cause(
-    key: Key, quantity: str, mean: float, printed: float, ours: dict[Key, list[Record]], theirs: dict[Key, Record]
+    key: Key,
+    quantity: str,
+    mean: float,
+    printed: float,
+    ours: dict[Key, list[Record]],
+    theirs: dict[Key, Record],
 ) -> str:
     """Return why a cell does not agree, as far as the two sweeps can tell."""
     dataset, method, weight = key
@@ -170,7 +184,11 @@ def _cause(
             """
         )
     place = PAPER_WEIGHTS.index(weight) if weight else None
-    near = [] if place is None else [(dataset, method, w) for i, w in enumerate(PAPER_WEIGHTS) if abs(i - place) == 1]
+    near = (
+        []
+        if place is None
+        else [(dataset, method, w) for i, w in enumerate(PAPER_WEIGHTS) if abs(i - place) == 1]
+    )
     around = [float(np.mean(_values(ours[other], quantity))) for other in near if other in ours]
     published = [float(theirs[other][quantity]) for other in near if other in theirs]
     if _between(printed, [mean, *around]) or _between(mean, [printed, *published]):

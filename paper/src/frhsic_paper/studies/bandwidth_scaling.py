@@ -70,7 +70,12 @@ class Scan:
 
 SETTINGS = {
     "published": Scan((0.1, 0.3, 1.0, 3.0, 10.0), torch.float32, PUBLISHED_CUT),
-    "corrected": Scan((0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0), torch.float64, 1e-12, LIMIT_SIGMAS),
+    "corrected": Scan(
+        (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
+        torch.float64,
+        1e-12,
+        LIMIT_SIGMAS,
+    ),
 }
 
 
@@ -83,7 +88,9 @@ def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
     return dict.fromkeys(pairs, 1)
 
 
-def spectra(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
+def spectra(
+    missing: Sequence[Unit], protocol: Protocol, options: Options
+) -> Iterator[list[Record]]:
     """Yield the spectrum of each dataset and bandwidth."""
     scan = SETTINGS[protocol.name]
     for name, group in groupby(missing, key=itemgetter(0)):
@@ -92,7 +99,9 @@ def spectra(missing: Sequence[Unit], protocol: Protocol, options: Options) -> It
             yield [spectrum(s.to(scan.dtype), sigma, scan.cut)]
 
 
-MEASURE = Computation("bandwidth-scaling", "spectra", ("dataset", "sigma"), units, spectra, SETTINGS)
+MEASURE = Computation(
+    "bandwidth-scaling", "spectra", ("dataset", "sigma"), units, spectra, SETTINGS
+)
 
 
 def spectrum(s: Tensor, sigma: float, cut: float) -> Record:
@@ -134,8 +143,12 @@ def scaling_slope(scanned: Sequence[Record], dataset: str) -> float:
     -2.0
     """
     sigmas = SETTINGS["published"].sigmas
-    own = [record for record in scanned if record["dataset"] == dataset and record["sigma"] in sigmas]
-    slope, _ = np.polyfit(np.log([r["sigma"] for r in own]), np.log([r["smallest"] for r in own]), 1)
+    own = [
+        record for record in scanned if record["dataset"] == dataset and record["sigma"] in sigmas
+    ]
+    slope, _ = np.polyfit(
+        np.log([r["sigma"] for r in own]), np.log([r["smallest"] for r in own]), 1
+    )
     return float(slope)
 
 
@@ -151,7 +164,9 @@ def sensitive(name: str, protocol: Protocol) -> Tensor:
 def _distinct_values() -> Tensor:
     """Return 200 values on [0, 1], one in each of 200 equal steps."""
     draw = np.random.default_rng(FIRST_SEED)
-    return torch.from_numpy((np.arange(LIMIT_ROWS) + draw.uniform(0.1, 0.9, LIMIT_ROWS)) / LIMIT_ROWS)
+    return torch.from_numpy(
+        (np.arange(LIMIT_ROWS) + draw.uniform(0.1, 0.9, LIMIT_ROWS)) / LIMIT_ROWS
+    )
 
 
 def _of(records: Sequence[Record], dataset: str) -> list[Record]:
@@ -160,7 +175,9 @@ def _of(records: Sequence[Record], dataset: str) -> list[Record]:
 
 def eigenvalue_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """The smallest eigenvalue kept, and the cut-off that it may merely follow."""
-    in_paper = {(r["dataset"], float(r["sigma"])): r["hat_lambda_S"] for r in cached("lambda2_vs_sigma")}
+    in_paper = {
+        (r["dataset"], float(r["sigma"])): r["hat_lambda_S"] for r in cached("lambda2_vs_sigma")
+    }
     rows = [
         (
             DATASET_NAMES.get(r["dataset"], f"{r['n']} distinct values"),
@@ -177,7 +194,9 @@ def eigenvalue_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 def figures(results: Results) -> list[Drawn]:
     """One figure for both protocols."""
-    published, corrected = (results.of("bandwidth-scaling", protocol.name) for protocol in (PUBLISHED, CORRECTED))
+    published, corrected = (
+        results.of("bandwidth-scaling", protocol.name) for protocol in (PUBLISHED, CORRECTED)
+    )
     if not published and not corrected:
         return []
     caption = "λ̂_S against the bandwidth, by both rules; one sample, so there are no bars"
@@ -215,7 +234,12 @@ def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
     return figure
 
 
-@claim("eigenvalue-scaling", "Figure λ̂_S", "λ̂_S scales polynomially with the bandwidth.", "slopes −1.70, −1.68")
+@claim(
+    "eigenvalue-scaling",
+    "Figure λ̂_S",
+    "λ̂_S scales polynomially with the bandwidth.",
+    "slopes −1.70, −1.68",
+)
 @by_cases("bandwidth-scaling", splits=0)
 def _scaling(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """By the published rule λ̂_S is the first eigenvalue above 1e-6 of the largest, in float32: it follows the largest
@@ -230,7 +254,12 @@ def _scaling(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
         yield monotone and stuck < 2, text + ("" if monotone else ", not monotone")
 
 
-@claim("eigenvalue-limits", "Remark on λ̂_S", "λ̂_S → 1/n for small and → 0 for large bandwidths.", published=False)
+@claim(
+    "eigenvalue-limits",
+    "Remark on λ̂_S",
+    "λ̂_S → 1/n for small and → 0 for large bandwidths.",
+    published=False,
+)
 @by_protocol("bandwidth-scaling", splits=0)
 def _limits(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """With distinct values of S; ties, as in age, make the smallest eigenvalue zero at every σ."""

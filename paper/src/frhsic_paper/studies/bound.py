@@ -44,7 +44,13 @@ ANCHORS = 64
 
 PUBLISHED_CUT = 1e-6
 
-RULES: dict[str, DirectionRule] = {"1": 1, "2": 2, "5": 5, "1e-3": NumericalRank(1e-3), "1e-6": NumericalRank(1e-6)}
+RULES: dict[str, DirectionRule] = {
+    "1": 1,
+    "2": 2,
+    "5": 5,
+    "1e-3": NumericalRank(1e-3),
+    "1e-6": NumericalRank(1e-6),
+}
 """How many directions of S, fixed beforehand or by the size of their eigenvalues."""
 
 
@@ -99,7 +105,9 @@ def corrected_sides(z: Tensor, s: Tensor) -> list[Record]:
     heads = Gaussian(1.0)(z[:ANCHORS], z)
     rows = []
     for name, rule in RULES.items():
-        certificate = gdp_certificate(z, s, kernel_z=Gaussian(1.0), kernel_s=kernel_s, directions=rule)
+        certificate = gdp_certificate(
+            z, s, kernel_z=Gaussian(1.0), kernel_s=kernel_s, directions=rule
+        )
         gaps = [certificate.gap(scores) for scores in heads]
         details = certificate.details
         rows.append(
@@ -143,7 +151,9 @@ ONE, ALL = "1", "1e-6"
 
 
 def _models(records: Sequence[Record], *, penalized: bool = True) -> list[Record]:
-    return [r for r in records if r["method"] == "frhsic" and (float(r["weight"]) > 0 or not penalized)]
+    return [
+        r for r in records if r["method"] == "frhsic" and (float(r["weight"]) > 0 or not penalized)
+    ]
 
 
 def sides_table(records: Sequence[Record], protocol: Protocol) -> Table:
@@ -152,10 +162,23 @@ def sides_table(records: Sequence[Record], protocol: Protocol) -> Table:
     columns = ["directions" if resolved else "kept", "lhs_mean", "lhs_max", "rhs"]
     columns += ["tight", "trivial"] if resolved else []
     rows: list[list[Cell]] = [
-        [DATASET_NAMES[r["dataset"]], METHOD_NAMES[r["method"]], f"{r['weight']:g}", *(r[c] for c in columns)]
+        [
+            DATASET_NAMES[r["dataset"]],
+            METHOD_NAMES[r["method"]],
+            f"{r['weight']:g}",
+            *(r[c] for c in columns),
+        ]
         for r in _models(records, penalized=False)
     ]
-    names = ["dataset", "method", "λ", "directions", "left side, mean", "left side, largest", "right side, HSIC / λ̂"]
+    names = [
+        "dataset",
+        "method",
+        "λ",
+        "directions",
+        "left side, mean",
+        "left side, largest",
+        "right side, HSIC / λ̂",
+    ]
     names += ["tight form", "trivial"] if resolved else []
     return Table.of([Column(name, None) for name in names], rows)
 
@@ -170,9 +193,14 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         here = [r for r in models if r["dataset"] == dataset]
         rules = [rule for rule in dict.fromkeys(r.get("rule") or "" for r in here) if rule in DRAWN]
         for index, rule in enumerate(rules):
-            rows = sorted((r for r in here if (r.get("rule") or "") == rule), key=lambda r: float(r["weight"]))
+            rows = sorted(
+                (r for r in here if (r.get("rule") or "") == rule), key=lambda r: float(r["weight"])
+            )
             weights, hue = [float(r["weight"]) for r in rows], variant(index)["color"]
-            for column, style, marker, name in (("rhs", "--", "s", "HSIC / λ̂"), ("lhs_max", "-", "o", "largest gap")):
+            for column, style, marker, name in (
+                ("rhs", "--", "s", "HSIC / λ̂"),
+                ("lhs_max", "-", "o", "largest gap"),
+            ):
                 values, label = [r[column] for r in rows], f"{name}{_resolution(rule)}"
                 ax.loglog(weights, values, style, marker=marker, color=hue, label=label)
         trivial = {float(r["weight"]): r["trivial"] for r in here}
@@ -236,12 +264,17 @@ def _why_tightens(results: Results) -> str:
 
 
 @claim(
-    "bound-tightens", "Appendix, bound", "Fewer directions tighten the bound.", reason=_why_tightens, published=False
+    "bound-tightens",
+    "Appendix, bound",
+    "Fewer directions tighten the bound.",
+    reason=_why_tightens,
+    published=False,
 )
 @by_protocol(RECORDS, splits=0)
 def _tightens(records: Sequence[Record], protocol: Protocol) -> Outcome:
     one, every = (
-        {(r["dataset"], r["weight"]): r["rhs"] for r in _models(records) if r["rule"] == rule} for rule in (ONE, ALL)
+        {(r["dataset"], r["weight"]): r["rhs"] for r in _models(records) if r["rule"] == rule}
+        for rule in (ONE, ALL)
     )
     pairs = [(one[model], every[model]) for model in one if model in every]
     medians = " against ".join(f"{value:.3g}" for value in np.median(pairs, axis=0))

@@ -42,7 +42,9 @@ def grid(protocol: Protocol) -> Grid:
 def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Accuracy, GDP among the positive and GDP of all, of the two variants of FRHSIC and of the head's."""
     columns = ("performance", f"eo_{protocol.gdp}", protocol.gdp)
-    in_paper = {(r["dataset"], float(r["weight"]), r["variant"]): r for r in printed("equal_opportunity")}
+    in_paper = {
+        (r["dataset"], float(r["weight"]), r["variant"]): r for r in printed("equal_opportunity")
+    }
     rows: list[list[Cell]] = []
     weights, records = weights_of(records), with_contraction(records)
     for dataset in datasets_of(records):
@@ -55,13 +57,26 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
                 method_name(method),
             ]
             cells += [theirs.get("performance"), theirs.get("eo_gdp")]
-            cells += [mean_of(records, c, dataset=dataset, method=method, weight=weight) for c in columns]
+            cells += [
+                mean_of(records, c, dataset=dataset, method=method, weight=weight) for c in columns
+            ]
             rows.append(cells)
-    headings = ("dataset", "λ", "variant", "printed accuracy", "printed EO-GDP", "accuracy", "EO-GDP", "GDP of all")
+    headings = (
+        "dataset",
+        "λ",
+        "variant",
+        "printed accuracy",
+        "printed EO-GDP",
+        "accuracy",
+        "EO-GDP",
+        "GDP of all",
+    )
     return Table.of(headings, rows)
 
 
-def _compared(dataset: str, true: Callable[[float, float], bool], weight: float | None = None) -> Rule:
+def _compared(
+    dataset: str, true: Callable[[float, float], bool], weight: float | None = None
+) -> Rule:
     """Return a rule that compares EO-GDP of DP and of EO on a dataset, at every weight or at one."""
 
     @by_protocol("equal-opportunity")
@@ -69,7 +84,9 @@ def _compared(dataset: str, true: Callable[[float, float], bool], weight: float 
         column = f"eo_{protocol.gdp}"
         good, parts = [], []
         for w in weights_of(records, dataset=dataset, method="DP") if weight is None else [weight]:
-            dp, eo = (mean_of(records, column, dataset=dataset, method=m, weight=w) for m in ("DP", "EO"))
+            dp, eo = (
+                mean_of(records, column, dataset=dataset, method=m, weight=w) for m in ("DP", "EO")
+            )
             if dp is not None and eo is not None:
                 good.append(true(dp.mean, eo.mean))
                 parts.append(f"λ = {w:g}: {dp.mean:.3f} and {eo.mean:.3f}")
@@ -78,11 +95,18 @@ def _compared(dataset: str, true: Callable[[float, float], bool], weight: float 
     return rule
 
 
-@claim("eo-full-gdp", "Section Equal Opportunity", "The DP variant reduces the full GDP on Adult.", ".889 → .240")
+@claim(
+    "eo-full-gdp",
+    "Section Equal Opportunity",
+    "The DP variant reduces the full GDP on Adult.",
+    ".889 → .240",
+)
 @by_protocol("equal-opportunity")
 def _full_gdp(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """GDP of all test rows is lower at λ = 50 than at λ = 0.1."""
-    first, last = (mean_of(records, protocol.gdp, dataset="adult", method="DP", weight=w) for w in (0.1, 50.0))
+    first, last = (
+        mean_of(records, protocol.gdp, dataset="adult", method="DP", weight=w) for w in (0.1, 50.0)
+    )
     if first is None or last is None:
         return NOT_RUN
     return Outcome(last.mean < first.mean, f"{first.mean:.3f} → {last.mean:.3f}")

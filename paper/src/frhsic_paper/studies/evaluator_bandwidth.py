@@ -32,7 +32,9 @@ PART = "bandwidths"
 def grid(protocol: Protocol) -> Grid:
     """Return the sweep on two datasets."""
     methods = by_name(*METHODS, OWN, protocol=protocol)
-    return Grid("evaluator-bandwidth", ("crime", "compas"), methods, PAPER_WEIGHTS, 5, held_out(protocol))
+    return Grid(
+        "evaluator-bandwidth", ("crime", "compas"), methods, PAPER_WEIGHTS, 5, held_out(protocol)
+    )
 
 
 def measure(fleet: Fleet, split: Split, task: str) -> Iterator[list[Record]]:
@@ -56,7 +58,9 @@ def area_table(made: Sequence[Record], protocol: Protocol) -> Table:
         areas = [_areas(made, dataset, share) for share in BANDWIDTHS]
         for number, method in enumerate(methods_of(made)):
             name = dataset_name(dataset) if number == 0 else ""
-            rows.append([name, method_name(method), *(by_method.get(method) for by_method in areas)])
+            rows.append(
+                [name, method_name(method), *(by_method.get(method) for by_method in areas)]
+            )
     return Table.of(["dataset", "nAUP at bandwidth", *(f"{share:g}" for share in BANDWIDTHS)], rows)
 
 
@@ -76,12 +80,18 @@ def _areas(made: Sequence[Record], dataset: str, share: float) -> dict[str, floa
 def _same_order(made: Sequence[Record], protocol: Protocol) -> Outcome:
     """The same method has the largest nAUP at every bandwidth, on each dataset."""
     leaders = {
-        dataset: [max(areas, key=lambda m: areas[m]) for share in BANDWIDTHS if (areas := _areas(made, dataset, share))]
+        dataset: [
+            max(areas, key=lambda m: areas[m])
+            for share in BANDWIDTHS
+            if (areas := _areas(made, dataset, share))
+        ]
         for dataset in swept(made)
     }
     if not leaders:
         return NOT_RUN
-    text = "; ".join(f"{dataset_name(d)} {', '.join(map(method_name, names))}" for d, names in leaders.items())
+    text = "; ".join(
+        f"{dataset_name(d)} {', '.join(map(method_name, names))}" for d, names in leaders.items()
+    )
     return Outcome(all(len(set(names)) == 1 for names in leaders.values()), f"largest nAUP: {text}")
 
 

@@ -58,7 +58,9 @@ NAMED_COLUMNS = ("age", "capital-gain", "capital-loss", "hours-per-week")
 
 TIMES = {
     "published": Timing(("frhsic", "frem-loop"), plain_clock, epochs=30, averaged=30),
-    "corrected": Timing(("frhsic", "frem-loop", "frem-32"), synchronized_clock, epochs=5, warm_up=1),
+    "corrected": Timing(
+        ("frhsic", "frem-loop", "frem-32"), synchronized_clock, epochs=5, warm_up=1
+    ),
 }
 
 
@@ -94,7 +96,9 @@ def _loop(method: str, rows: tuple[Tensor, Tensor, Tensor]) -> Loop:
 
 def _penalty(method: str) -> Penalty:
     makers: dict[str, Callable[[], Penalty]] = {
-        "frhsic": lambda: HSIC(Gaussian(1.0), scale_z=1.0, scale_s=1.0, head_weight=0.0, attributes="isotropic"),
+        "frhsic": lambda: HSIC(
+            Gaussian(1.0), scale_z=1.0, scale_s=1.0, head_weight=0.0, attributes="isotropic"
+        ),
         "frem-loop": lambda: LoopedEIPM(scale_z=1.0, gamma=0.5, anchors=32),
         "frem-32": EIPM,
     }
@@ -118,7 +122,9 @@ def _named_columns(data: Dataset, d: int) -> tuple[list[str], Tensor]:
     names = list(NAMED_COLUMNS[:d])
     order = data.split(FIRST_SEED)
     table = pd.concat([pd.DataFrame(data.s), data.X], axis=1)[names].to_numpy(np.float64)
-    values = torch.from_numpy(table[np.concatenate([order.train.rows, order.test.rows])]).to(torch.float32)
+    values = torch.from_numpy(table[np.concatenate([order.train.rows, order.test.rows])]).to(
+        torch.float32
+    )
     low, high = values.amin(0), values.amax(0)
     return _with_noise(names, (values - low) / (high - low), d)
 
@@ -193,13 +199,18 @@ def _estimates(d: int, n: int, repeat: int) -> list[Record]:
         "hsic-unbiased": (hsic_unbiased(pair.z, s, kernel_z, kernel_s), true_hsic(d)),
         "eipm": (eipm(pair.z, s, kernel_z), pair.eipm()),
     }
-    compared = [held_against(truth, name, repeat, float(value)) for name, (value, truth) in estimates.items()]
+    compared = [
+        held_against(truth, name, repeat, float(value))
+        for name, (value, truth) in estimates.items()
+    ]
     return [record | {"relative_error": record["error"] / record["truth"]} for record in compared]
 
 
 COLUMNS = {"published": _published_columns, "corrected": _named_columns}
 
-TRAIN = Computation("high-dimensional", "time", ("device", "method", "dim_s"), time_units, times, TIMES)
+TRAIN = Computation(
+    "high-dimensional", "time", ("device", "method", "dim_s"), time_units, times, TIMES
+)
 
 MEASURE = Computation("high-dimensional", "error", ("dim_s", "n"), error_units, errors, ERRORS)
 
@@ -220,12 +231,20 @@ def _errors_at(errors: Sequence[Record], statistic: str, n: int, dimension: int)
 def _complete_sizes(errors: Sequence[Record]) -> list[int]:
     """Return the sizes that were measured with every number of columns."""
     every = {r["dim_s"] for r in errors}
-    return [n for n in sorted({r["n"] for r in errors}) if {r["dim_s"] for r in errors if r["n"] == n} == every]
+    return [
+        n
+        for n in sorted({r["n"] for r in errors})
+        if {r["dim_s"] for r in errors if r["n"] == n} == every
+    ]
 
 
 def time_table(times: Sequence[Record], protocol: Protocol) -> Table:
     """Seconds of an epoch against the number of sensitive columns."""
-    pairs = [(device, method) for device in sorted(_values(times, "device")) for method in _values(times, "method")]
+    pairs = [
+        (device, method)
+        for device in sorted(_values(times, "device"))
+        for method in _values(times, "method")
+    ]
     rows: list[list[Cell]] = []
     for dimension in _dimensions(times):
         here = [r for r in times if r["dim_s"] == dimension]
@@ -239,7 +258,14 @@ def error_table(errors: Sequence[Record]) -> Table:
     """Relative error of the estimates against the number of sensitive columns, at each n."""
     statistics = _values(errors, "statistic")
     rows = [
-        [n, dimension, *(mean_and_error(_errors_at(errors, statistic, n, dimension)) for statistic in statistics)]
+        [
+            n,
+            dimension,
+            *(
+                mean_and_error(_errors_at(errors, statistic, n, dimension))
+                for statistic in statistics
+            ),
+        ]
         for n in sorted({r["n"] for r in errors})
         for dimension in _dimensions([r for r in errors if r["n"] == n])
     ]
@@ -251,7 +277,14 @@ def tables(results: Results) -> list[Listed]:
     """Seconds under each protocol, and the errors."""
     times = tables_of("high-dimensional/time", "Seconds of an epoch", time_table)(results)
     errors = results.of("high-dimensional/error", CORRECTED.name)
-    return [*times, *([Listed("Relative errors of estimates, Gaussian model", error_table(errors))] if errors else [])]
+    return [
+        *times,
+        *(
+            [Listed("Relative errors of estimates, Gaussian model", error_table(errors))]
+            if errors
+            else []
+        ),
+    ]
 
 
 @styled()
@@ -263,23 +296,34 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     if errors:
         n = (_complete_sizes(errors) or [min(r["n"] for r in errors)])[-1]
         for index, statistic in enumerate(_values(errors, "statistic")):
-            dimensions = _dimensions([r for r in errors if r["statistic"] == statistic and r["n"] == n])
+            dimensions = _dimensions(
+                [r for r in errors if r["statistic"] == statistic and r["n"] == n]
+            )
             groups = [_errors_at(errors, statistic, n, d) for d in dimensions]
-            places = [d * 1.04 ** (index - 1) for d in dimensions]  # so that intervals do not cover each other
+            places = [
+                d * 1.04 ** (index - 1) for d in dimensions
+            ]  # so that intervals do not cover each other
             curve(ax, places, groups, **variant(index), label=NAMES[statistic])
         ax.set(xscale="log", ylabel=f"relative error at n = {n:,} (lower is better)")
     else:
         for method in _values(times, "method"):
             mine = [r for r in times if r["method"] == method and r["device"] == "cpu"]
             seconds = [fastest(mine, dim_s=d) or np.nan for d in _dimensions(mine)]
-            ax.plot(_dimensions(mine), seconds, **RUNTIME_LOOKS[method], label=RUNTIME_NAMES[method])
+            ax.plot(
+                _dimensions(mine), seconds, **RUNTIME_LOOKS[method], label=RUNTIME_NAMES[method]
+            )
         ax.set_xticks(_dimensions(times))
         ax.set_ylabel("seconds of an epoch (lower is better)")
     finish(figure, [ax], 3 if errors else 2)
     return figure
 
 
-@claim("dimension-time", "Figure dimensions of S", "FREM is 2–3× slower than FRHSIC at every dimension of S.", "2–3×")
+@claim(
+    "dimension-time",
+    "Figure dimensions of S",
+    "FREM is 2–3× slower than FRHSIC at every dimension of S.",
+    "2–3×",
+)
 @by_protocol("high-dimensional/time")
 def _time(times: Sequence[Record], protocol: Protocol) -> Outcome:
     """Seconds of FREM over those of FRHSIC for 1 to 5 sensitive columns; 2–3× is read as 1.5–3.5×. The published files
@@ -290,16 +334,24 @@ def _time(times: Sequence[Record], protocol: Protocol) -> Outcome:
     for device in sorted(_values(times, "device")):
         here = []
         for dimension in _dimensions(times):
-            seconds, base = (fastest(times, device=device, dim_s=dimension, method=m) for m in (method, "frhsic"))
+            seconds, base = (
+                fastest(times, device=device, dim_s=dimension, method=m) for m in (method, "frhsic")
+            )
             if seconds and base:
                 here.append(seconds / base)
         if here:
             ratios += here
             parts.append(f"{device.upper()} " + ", ".join(f"{v:.1f}×" for v in here))
-    return outcome_of([1.5 <= v <= 3.5 for v in ratios], f"{RUNTIME_NAMES[method]}: {'; '.join(parts)}")
+    return outcome_of(
+        [1.5 <= v <= 3.5 for v in ratios], f"{RUNTIME_NAMES[method]}: {'; '.join(parts)}"
+    )
 
 
-@claim("dimension-flat", "Figure dimensions of S", "FRHSIC's time is essentially insensitive to the dimension of S.")
+@claim(
+    "dimension-flat",
+    "Figure dimensions of S",
+    "FRHSIC's time is essentially insensitive to the dimension of S.",
+)
 @by_protocol("high-dimensional/time")
 def _flat(times: Sequence[Record], protocol: Protocol) -> Outcome:
     """Seconds of an epoch with 1 to 5 sensitive columns, the fastest repeat, over those with one; insensitive is read
@@ -307,11 +359,15 @@ def _flat(times: Sequence[Record], protocol: Protocol) -> Outcome:
     """
     good, parts = [], []
     for device in sorted(_values(times, "device")):
-        seconds = [fastest(times, device=device, dim_s=d, method="frhsic") for d in _dimensions(times)]
+        seconds = [
+            fastest(times, device=device, dim_s=d, method="frhsic") for d in _dimensions(times)
+        ]
         known = [value for value in seconds if value]
         if len(known) > 1:
             changes = [value / known[0] for value in known]
-            if min(changes) * 1.25 > 1:  # time that falls is that of a machine which had other work at first
+            if (
+                min(changes) * 1.25 > 1
+            ):  # time that falls is that of a machine which had other work at first
                 good.append(max(changes) <= 1.25)
             parts.append(f"{device.upper()} " + ", ".join(f"{change:.2f}×" for change in changes))
     text = f"seconds of FRHSIC against those with one column: {'; '.join(parts)}"
@@ -330,7 +386,9 @@ def _columns(times: Sequence[Record], protocol: Protocol) -> Outcome:
     by name.
     """
     names = ", ".join(max(times, key=lambda r: r["dim_s"])["columns"])
-    return Outcome(all(name in names for name in NAMED_COLUMNS) if protocol.printed else None, names)
+    return Outcome(
+        all(name in names for name in NAMED_COLUMNS) if protocol.printed else None, names
+    )
 
 
 @claim(
@@ -352,12 +410,15 @@ def _error(errors: Sequence[Record], protocol: Protocol) -> Outcome:
         for d in (d for d in _dimensions(errors) if d > 1):
             ours, theirs = (np.array(_errors_at(errors, s, n, d)) for s in ("hsic", "eipm"))
             gap = theirs - ours
-            ahead.append(bool(gap.mean() > 2 * gap.std(ddof=1) / len(gap) ** 0.5) if len(gap) > 1 else False)
+            ahead.append(
+                bool(gap.mean() > 2 * gap.std(ddof=1) / len(gap) ** 0.5) if len(gap) > 1 else False
+            )
         good += ahead
         parts.append(f"n = {n:,}: {sum(ahead)} of {len(ahead)}")
     dimensions, last = _dimensions(errors), max((r["n"] for r in errors), default=0)
     paths = [
-        f"{NAMES[s]} " + " → ".join(f"{np.mean(_errors_at(errors, s, last, d)):.3f}" for d in dimensions)
+        f"{NAMES[s]} "
+        + " → ".join(f"{np.mean(_errors_at(errors, s, last, d)):.3f}" for d in dimensions)
         for s in NAMES
         if s in _values(errors, "statistic")
     ]
@@ -377,6 +438,8 @@ STUDY = Study(
     train=(TRAIN,),
     measure=(MEASURE,),
     tables=tables,
-    figures=figures_of("high-dimensional", "high-dimensional", "Cost of several sensitive columns", draw),
+    figures=figures_of(
+        "high-dimensional", "high-dimensional", "Cost of several sensitive columns", draw
+    ),
     claims=(_time, _flat, _columns, _error),
 )

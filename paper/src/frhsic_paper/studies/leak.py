@@ -28,9 +28,26 @@ from matplotlib.figure import Figure
 from frhsic.certificates import VarianceShare, gdp_certificate
 from frhsic.datasets import Split
 from frhsic_paper.claim import Case, by_cases, claim
-from frhsic_paper.frontiers import datasets_of, in_print, methods_of, printed_name, probe_table, shared_repeats
+from frhsic_paper.frontiers import (
+    datasets_of,
+    in_print,
+    methods_of,
+    printed_name,
+    probe_table,
+    shared_repeats,
+)
 from frhsic_paper.models import Model
-from frhsic_paper.plot import Drawn, dots_in_rows, finish, from_zero, intervals, name_rows, panels, styled, variant
+from frhsic_paper.plot import (
+    Drawn,
+    dots_in_rows,
+    finish,
+    from_zero,
+    intervals,
+    name_rows,
+    panels,
+    styled,
+    variant,
+)
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import BASELINE, CORRECTED, Protocol
 from frhsic_paper.records import Record
@@ -63,7 +80,10 @@ def leaks(model: Model, split: Split, protocol: Protocol) -> list[Record]:
             "worst_gdp_head": worst.head,
             "worst_gdp_standardized": standardized.standardized_gdp,
             "worst_standardized_head": standardized.head,
-            "heads": {head.head: [head.performance, head.gdp, head.standardized_gdp] for head in fresh.heads},
+            "heads": {
+                head.head: [head.performance, head.gdp, head.standardized_gdp]
+                for head in fresh.heads
+            },
             "probe_r2": probes,
             "best_probe_r2": max(probes.values()),
             "mutual_information": probe.mutual_information,
@@ -81,37 +101,69 @@ def _worst_head(model: Model, split: Split) -> Record:
         scores = torch.sigmoid(scores)
     try:
         certificate = gdp_certificate(z, s, directions=RULE)
-    except ValueError:  # half of the rows of Z coincide: an encoder that has collapsed leaves no head a gap
+    except (
+        ValueError
+    ):  # half of the rows of Z coincide: an encoder that has collapsed leaves no head a gap
         return {"worst_head_gap": 0.0, "deployed_gap": 0.0}
-    return {"worst_head_gap": certificate.value**0.5, "deployed_gap": certificate.gap(scores) ** 0.5}
+    return {
+        "worst_head_gap": certificate.value**0.5,
+        "deployed_gap": certificate.gap(scores) ** 0.5,
+    }
 
 
 MEASURE = Measurement(
-    "leak", "leaks", grid, {"corrected": each(leaks)}, (TRAIN_ROWS, TEST_ROWS, RULE), chosen=CHOSEN_REPEATS
+    "leak",
+    "leaks",
+    grid,
+    {"corrected": each(leaks)},
+    (TRAIN_ROWS, TEST_ROWS, RULE),
+    chosen=CHOSEN_REPEATS,
 )
 
 
-def means_of(records: Sequence[Record], dataset: str, method: str, columns: Sequence[str]) -> list[float]:
+def means_of(
+    records: Sequence[Record], dataset: str, method: str, columns: Sequence[str]
+) -> list[float]:
     """Return the means of some columns over the models of one method; NaN if it has no models."""
     mine = [r for r in records if r["dataset"] == dataset and r["method"] == method]
-    return [float(np.mean([r[column] for r in mine])) if mine else float("nan") for column in columns]
+    return [
+        float(np.mean([r[column] for r in mine])) if mine else float("nan") for column in columns
+    ]
 
 
 def leak_table(records: Sequence[Record]) -> Table:
     """What is left of S in the representations that validation rows chose: heads trained afresh, probes, worst head."""
-    columns = ("performance", "gdp", "worst_gdp", "worst_gdp_standardized", "best_probe_r2", "worst_head_gap")
+    columns = (
+        "performance",
+        "gdp",
+        "worst_gdp",
+        "worst_gdp_standardized",
+        "best_probe_r2",
+        "worst_head_gap",
+    )
     rows: list[list[Cell]] = []
     for dataset in datasets_of(records):
         here = [r for r in records if r["dataset"] == dataset]
         for number, method in enumerate((BASELINE, *methods_of(here))):
             mine = [r for r in here if r["method"] == method]
             if mine:
-                cells = [mean_and_deviation([r[c] for r in mine if r.get(c) is not None]) for c in columns]
+                cells = [
+                    mean_and_deviation([r[c] for r in mine if r.get(c) is not None])
+                    for c in columns
+                ]
                 name = printed_name(dataset) if number == 0 else ""
                 rows.append([name, method_name(method), in_print(cells[0], dataset), *cells[1:]])
     gdp = ("GDP, deployed head", "GDP, worst of five fresh heads", "the same, scale-free")
     return Table.of(
-        ["dataset", "method", "performance", *gdp, "R² of the best probe for S", "worst head of norm 1"], rows
+        [
+            "dataset",
+            "method",
+            "performance",
+            *gdp,
+            "R² of the best probe for S",
+            "worst head of norm 1",
+        ],
+        rows,
     )
 
 
@@ -120,7 +172,12 @@ def tables(results: Results) -> list[Listed]:
     listed = []
     records, sweep = results.of("leak", CORRECTED.name), results.of("tradeoff", CORRECTED.name)
     if records:
-        listed.append(Listed("Heads trained afresh, probes and the worst head", leak_table(shared_repeats(records))))
+        listed.append(
+            Listed(
+                "Heads trained afresh, probes and the worst head",
+                leak_table(shared_repeats(records)),
+            )
+        )
     if sweep:
         heading = "Probes over all splits, at the weight that validation rows choose"
         listed.append(Listed(heading, probe_table(sweep, CORRECTED.gdp), True))
@@ -143,8 +200,13 @@ def draw(records: Sequence[Record]) -> Figure:
         here = [r for r in records if r["dataset"] == dataset]
         methods = (BASELINE, *methods_of(here))
 
-        def values(column: str, here: Sequence[Record] = here, methods: Sequence[str] = methods) -> list[list[float]]:
-            return [[r[column] for r in here if r["method"] == m and r.get(column) is not None] for m in methods]
+        def values(
+            column: str, here: Sequence[Record] = here, methods: Sequence[str] = methods
+        ) -> list[list[float]]:
+            return [
+                [r[column] for r in here if r["method"] == m and r.get(column) is not None]
+                for m in methods
+            ]
 
         for ax, column, index, offset, label in (
             (left, "gdp", 0, -0.14, "GDP of the deployed head"),
@@ -173,7 +235,9 @@ def _any_head(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     1 % a probe still reads S from Z, and a fresh head can use it.
     """
     for dataset in datasets_of(r for r in records if r["method"] == "frhsic"):
-        own, worst, probe = means_of(records, dataset, "frhsic", ("gdp", "worst_gdp", "best_probe_r2"))
+        own, worst, probe = means_of(
+            records, dataset, "frhsic", ("gdp", "worst_gdp", "best_probe_r2")
+        )
         yield probe < 0.02, f"{dataset_name(dataset)} {own:.3f} → {worst:.3f}, R² {probe:.2f}"
 
 

@@ -41,13 +41,20 @@ def _cells(results: Results, protocol: Protocol) -> list[tuple[str, bool]]:
 def _close(p: Point, q: Point) -> tuple[bool, bool]:
     """Return whether two points agree in performance, and in GDP."""
     return (
-        abs(p.performance - q.performance) <= float(np.hypot(p.performance_sd, q.performance_sd)) + 1e-12,
-        abs(p.dependence - q.dependence) <= float(np.hypot(p.dependence_sd, q.dependence_sd)) + 1e-12,
+        abs(p.performance - q.performance)
+        <= float(np.hypot(p.performance_sd, q.performance_sd)) + 1e-12,
+        abs(p.dependence - q.dependence)
+        <= float(np.hypot(p.dependence_sd, q.dependence_sd)) + 1e-12,
     )
 
 
 def _why_leak_free(results: Results) -> str:
-    far = {name for protocol in PROTOCOLS.values() for name, close in _cells(results, protocol) if not close}
+    far = {
+        name
+        for protocol in PROTOCOLS.values()
+        for name, close in _cells(results, protocol)
+        if not close
+    }
     return f"""
         Crime and COMPAS, the same splits with scales fitted on all rows and on training rows; essentially every is read
         as nine in ten. Cells outside are of: {", ".join(sorted(far)) or "none"}.
@@ -65,7 +72,9 @@ def _leak_free(results: Results, protocol: Protocol) -> Outcome:
     if not close:
         return NOT_RUN
     text = f"{sum(close)} of {len(close)} cells within one combined deviation"
-    return enough(Outcome(sum(close) >= 0.9 * len(close), text), results.of("leaky-scaling", protocol.name))
+    return enough(
+        Outcome(sum(close) >= 0.9 * len(close), text), results.of("leaky-scaling", protocol.name)
+    )
 
 
 STUDY = Study(

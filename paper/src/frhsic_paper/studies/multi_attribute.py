@@ -14,7 +14,15 @@ from frhsic.penalties import HSIC
 from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim, outcome_of
 from frhsic_paper.frontiers import frontier, mean_of, methods_of, weights_of, with_contraction
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, loaded, representation_hsic
-from frhsic_paper.plot import AT_THE_STAR, GDP_NAMES, draw_frontier, figures_of, finish, panels, styled
+from frhsic_paper.plot import (
+    AT_THE_STAR,
+    GDP_NAMES,
+    draw_frontier,
+    figures_of,
+    finish,
+    panels,
+    styled,
+)
 from frhsic_paper.printed import method_name, printed
 from frhsic_paper.protocol import BAND, BASELINE, CONTRACTED, Protocol
 from frhsic_paper.records import Record
@@ -63,9 +71,15 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
     records = with_contraction(records)
     for method, weight in [(BASELINE, 0.0), (CONTRACTED, 2.0), *models]:
         theirs = in_paper.get((method, weight), {})
-        cells: list[Cell] = [method_name(method), "t = 1/2" if method == CONTRACTED else f"{weight:g}"]
+        cells: list[Cell] = [
+            method_name(method),
+            "t = 1/2" if method == CONTRACTED else f"{weight:g}",
+        ]
         cells += [theirs.get(column) for column in ("performance", "gdp_age", "gdp_hours")]
-        cells += [mean_of(records, c, dataset="adult", method=method, weight=weight) for c in _columns(protocol)]
+        cells += [
+            mean_of(records, c, dataset="adult", method=method, weight=weight)
+            for c in _columns(protocol)
+        ]
         rows.append(cells)
     names = ("accuracy", "GDP, age", "GDP, hours")
     return Table.of(["variant", "λ", *(f"printed {name}" for name in names), *names], rows)
@@ -78,7 +92,13 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     records = with_contraction(records)
     for ax, column, name in zip(axes, _columns(protocol)[1:], ("age", "hours per week")):
         full = frontier(records, "adult", column)
-        draw_frontier(ax, full, methods_of(records), title=f"Adult, {name}", dependence=GDP_NAMES[protocol.gdp])
+        draw_frontier(
+            ax,
+            full,
+            methods_of(records),
+            title=f"Adult, {name}",
+            dependence=GDP_NAMES[protocol.gdp],
+        )
     finish(figure, axes)
     return figure
 
@@ -86,7 +106,10 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
 def _means(records: Sequence[Record], protocol: Protocol, method: str) -> list[float]:
     """Return accuracy and both GDP of the unpenalized model or of a variant at λ = 50; empty where it was not run."""
     weight = None if method == BASELINE else 50.0
-    means = [mean_of(records, c, dataset="adult", method=method, weight=weight) for c in _columns(protocol)]
+    means = [
+        mean_of(records, c, dataset="adult", method=method, weight=weight)
+        for c in _columns(protocol)
+    ]
     return [mean.mean for mean in means if mean is not None] if None not in means else []
 
 
@@ -142,6 +165,8 @@ STUDY = Study(
     """,
     train=(Training(grid),),
     tables=tables_of("multi-attribute", "Accuracy and GDP by attribute", gdp_table),
-    figures=figures_of("multi-attribute", "multi-attribute", "Frontiers for each attribute", draw, AT_THE_STAR),
+    figures=figures_of(
+        "multi-attribute", "multi-attribute", "Frontiers for each attribute", draw, AT_THE_STAR
+    ),
     claims=(_reduce, _joint_below_sum),
 )

@@ -31,7 +31,12 @@ def least_table(records: Sequence[Record], protocol: Protocol) -> Table:
     rows: list[list[Cell]] = []
     for method in (BASELINE, *methods_of(records)):
         matched = [points[d].get(method) for d in datasets]
-        rows.append([method_name(method), *(None if point is None else point.dependence for point in matched)])
+        rows.append(
+            [
+                method_name(method),
+                *(None if point is None else point.dependence for point in matched),
+            ]
+        )
     return Table.of(["least MI within 1 %, nats", *map(dataset_name, datasets)], rows)
 
 
@@ -85,7 +90,11 @@ def _adversaries_zero(records: Sequence[Record], protocol: Protocol) -> Outcome:
     column = COLUMNS[protocol.name]
     means = {}
     for method in ("adv", "laftr"):
-        values = [r[column] for r in finite(records, column) if r["method"] == method and r["dataset"] == "adult"]
+        values = [
+            r[column]
+            for r in finite(records, column)
+            if r["method"] == method and r["dataset"] == "adult"
+        ]
         if values:
             means[method] = float(np.mean(values))
     if not means:
@@ -103,7 +112,9 @@ STUDY = Study(
         principal components of Z alone: a low value does not say that S is gone, see the probes above.
     """,
     train=SWEEP,
-    tables=tables_of("mutual-information", "Least mutual information within 1 % of performance", least_table),
+    tables=tables_of(
+        "mutual-information", "Least mutual information within 1 % of performance", least_table
+    ),
     figures=figures_of(
         "mutual-information",
         "mutual-information",

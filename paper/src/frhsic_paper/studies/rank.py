@@ -68,7 +68,9 @@ def _lower_rank(records: Sequence[Record], protocol: Protocol) -> Outcome:
     found = {r["dataset"]: r for r in records}
     if not {"compas", *SHOWN} <= set(found):
         return outcome_of([], "")
-    factors = {d: max(r["single"] / r["smallest"], r["smallest"] / r["single"]) for d, r in found.items()}
+    factors = {
+        d: max(r["single"] / r["smallest"], r["smallest"] / r["single"]) for d, r in found.items()
+    }
     lower = [found["compas"]["kept"] < found[d]["kept"] for d in SHOWN]
     unstable = factors["compas"] > STABLE >= max(factors[d] for d in SHOWN)
     text = "; ".join(
@@ -83,7 +85,11 @@ STUDY = Study(
     about="remark: the rank of S on COMPAS",
     title="Directions of S that a Gram matrix resolves",
     words="1,500 rows of S at the median bandwidth, eigenvalues above 1e-6 of the largest.",
-    measure=(Computation("rank", "ranks", ("dataset",), units, ranks, {"corrected": (ROWS, PUBLISHED_CUT)}),),
+    measure=(
+        Computation(
+            "rank", "ranks", ("dataset",), units, ranks, {"corrected": (ROWS, PUBLISHED_CUT)}
+        ),
+    ),
     tables=tables_of("rank", "Directions", rank_table),
     claims=(_lower_rank,),
     published=False,

@@ -49,7 +49,10 @@ BANDWIDTH_ROWS = 500
 SETTINGS = {
     "published": Timing(("frhsic", "frem-loop", "reg-gdp"), plain_clock, models=3),
     "corrected": Timing(
-        ("frhsic", "frem-32", "frem-all", "reg-gdp", "hsic", "none"), synchronized_clock, epochs=5, warm_up=1
+        ("frhsic", "frem-32", "frem-all", "reg-gdp", "hsic", "none"),
+        synchronized_clock,
+        epochs=5,
+        warm_up=1,
     ),
 }
 
@@ -122,7 +125,10 @@ FREM = {"published": "frem-loop", "corrected": "frem-32"}
 
 def fastest(records: Sequence[Record], **where: object) -> float | None:
     """Return the least seconds over repeats with the given values: what else the machine did only adds to them."""
-    return min((r["seconds"] for r in records if all(r[c] == value for c, value in where.items())), default=None)
+    return min(
+        (r["seconds"] for r in records if all(r[c] == value for c, value in where.items())),
+        default=None,
+    )
 
 
 def _devices(records: Sequence[Record]) -> list[str]:
@@ -131,17 +137,23 @@ def _devices(records: Sequence[Record]) -> list[str]:
 
 def seconds_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Seconds of an epoch at the largest n, each device."""
-    in_paper = {r["method"]: r["seconds"] for r in printed("runtime_n20000_batch256_seconds_per_epoch")}
+    in_paper = {
+        r["method"]: r["seconds"] for r in printed("runtime_n20000_batch256_seconds_per_epoch")
+    }
     in_paper["frem-loop"] = in_paper["frem"]
     n = max((r["n"] for r in records), default=0)
     rows = []
     for method in dict.fromkeys(r["method"] for r in records):
         cells: list[Cell] = [RUNTIME_NAMES[method], in_paper.get(method)]
         for device in _devices(records):
-            seconds, base = (fastest(records, device=device, method=m, n=n) for m in (method, "frhsic"))
+            seconds, base = (
+                fastest(records, device=device, method=m, n=n) for m in (method, "frhsic")
+            )
             cells += [seconds, seconds / base if seconds is not None and base else None]
         rows.append(cells)
-    headings = [Column(f"{text} {d}", None) for d in _devices(records) for text in ("seconds,", "× FRHSIC,")]
+    headings = [
+        Column(f"{text} {d}", None) for d in _devices(records) for text in ("seconds,", "× FRHSIC,")
+    ]
     return Table.of([f"epoch of {n:,} rows", Column("printed seconds", 2), *headings], rows)
 
 
@@ -151,7 +163,12 @@ def draw_seconds(ax: Axes, records: Sequence[Record], rows: str, seconds: str) -
         sizes = sorted({r["n"] for r in records if r["method"] == method})
         least = [fastest(records, method=method, n=n) or np.nan for n in sizes]
         ax.plot(sizes, least, **RUNTIME_LOOKS[method], label=RUNTIME_NAMES[method])
-    ax.set(xscale="log", yscale="log", xlabel=rows, ylabel=f"{seconds}\n(fastest repeat, lower is better)")
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel=rows,
+        ylabel=f"{seconds}\n(fastest repeat, lower is better)",
+    )
     ax.set_title(_hardware(records))
 
 
@@ -166,7 +183,9 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     names = _devices(records)
     figure, axes = panels(len(names), 2, 3.8, 3.6)
     for ax, device in zip(axes, names):
-        draw_seconds(ax, [r for r in records if r["device"] == device], "rows", "seconds of an epoch")
+        draw_seconds(
+            ax, [r for r in records if r["device"] == device], "rows", "seconds of an epoch"
+        )
     finish(figure, axes, 2 if len(names) == 1 else 3)
     return figure
 
@@ -186,7 +205,12 @@ def _listed(ratios: dict[str, float], decimals: int) -> str:
     return ", ".join(f"{device.upper()} {value:.{decimals}f}×" for device, value in ratios.items())
 
 
-@claim("speedup", "Section 5.5", "FRHSIC trains about 36× faster than FREM at n = 20,000.", "2.82 s against 100.7 s")
+@claim(
+    "speedup",
+    "Section 5.5",
+    "FRHSIC trains about 36× faster than FREM at n = 20,000.",
+    "2.82 s against 100.7 s",
+)
 @by_protocol("runtime")
 def _speedup(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Seconds of FREM over those of FRHSIC at n = 20,000; it holds from half of the printed 36 on. The published factor
@@ -197,7 +221,8 @@ def _speedup(records: Sequence[Record], protocol: Protocol) -> Outcome:
         return NOT_RUN
     text = _listed(ratios, 1)
     return Outcome(
-        max(ratios.values()) >= 18, f"32 anchors: {text}; all anchors: {_listed(every, 1)}" if every else text
+        max(ratios.values()) >= 18,
+        f"32 anchors: {text}; all anchors: {_listed(every, 1)}" if every else text,
     )
 
 
@@ -231,7 +256,10 @@ def _as_timed(results: Results, protocol: Protocol) -> Outcome:
 
 
 @claim(
-    "anchors-linear", "Appendix, FREM", "The cost of FREM grows linearly with the number of anchors.", published=False
+    "anchors-linear",
+    "Appendix, FREM",
+    "The cost of FREM grows linearly with the number of anchors.",
+    published=False,
 )
 @by_protocol("runtime")
 def _anchors_linear(records: Sequence[Record], protocol: Protocol) -> Outcome:
@@ -239,7 +267,9 @@ def _anchors_linear(records: Sequence[Record], protocol: Protocol) -> Outcome:
     matrices.
     """
     ratios = _ratios(records, "frem-all", to="frem-32")
-    return outcome_of([v > 4 for v in ratios.values()], f"256 anchors against 32: {_listed(ratios, 2)}")
+    return outcome_of(
+        [v > 4 for v in ratios.values()], f"256 anchors against 32: {_listed(ratios, 2)}"
+    )
 
 
 STUDY = Study(

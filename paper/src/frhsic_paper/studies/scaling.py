@@ -52,7 +52,10 @@ def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return devices, methods and numbers of rows."""
     repeats = options.limited(REPEATS)
     return {
-        (device, method, n): repeats for device in devices(options.device) for method in SIZES for n in SIZES[method]
+        (device, method, n): repeats
+        for device in devices(options.device)
+        for method in SIZES
+        for n in SIZES[method]
     }
 
 
@@ -62,7 +65,11 @@ def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iter
         device = torch.device(name)
         clock, seconds = synchronized_clock(device), []
         s = synthetic_task(n, random_state=SEED, dtype=torch.float32).s[:, None].to(device)
-        z = torch.randn(n, Z_DIM, generator=torch.Generator().manual_seed(SEED)).to(device).requires_grad_()
+        z = (
+            torch.randn(n, Z_DIM, generator=torch.Generator().manual_seed(SEED))
+            .to(device)
+            .requires_grad_()
+        )
         penalty = PENALTIES[method]()
         penalty.prepare(s, torch.Generator(device=device).manual_seed(SEED))
         with one_thread(device):
@@ -78,7 +85,9 @@ def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iter
 
 def order(records: Sequence[Record], method: str, device: str) -> float | None:
     """Return the slope of log seconds on log n over the three largest n; None where launching is what takes time."""
-    sizes = sorted({r["n"] for r in records if r["method"] == method and r["device"] == device})[-3:]
+    sizes = sorted({r["n"] for r in records if r["method"] == method and r["device"] == device})[
+        -3:
+    ]
     seconds = [fastest(records, device=device, method=method, n=n) or 0.0 for n in sizes]
     if len(sizes) < 3 or seconds[-1] < 2 * seconds[0]:
         return None
@@ -92,7 +101,9 @@ def order_table(records: Sequence[Record], protocol: Protocol) -> Table:
     for device in sorted({r["device"] for r in records}):
         for method in dict.fromkeys(r["method"] for r in records):
             seconds = [fastest(records, device=device, method=method, n=n) for n in sizes]
-            rows.append([device.upper(), RUNTIME_NAMES[method], *seconds, order(records, method, device)])
+            rows.append(
+                [device.upper(), RUNTIME_NAMES[method], *seconds, order(records, method, device)]
+            )
     headings = [Column(f"seconds, n = {n:,}", None) for n in sizes]
     return Table.of(["device", "method", *headings, Column("exponent, three largest n", 2)], rows)
 
@@ -101,7 +112,12 @@ def order_table(records: Sequence[Record], protocol: Protocol) -> Table:
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Seconds of a full batch against its rows on a processor; on a GPU, at these sizes, launching takes the time."""
     figure, axes = panels(1, 1, 4.2, 3.6)
-    draw_seconds(axes[0], [r for r in records if r["device"] == "cpu"], "rows of the batch", "seconds of a full batch")
+    draw_seconds(
+        axes[0],
+        [r for r in records if r["device"] == "cpu"],
+        "rows of the batch",
+        "seconds of a full batch",
+    )
     finish(figure, axes, 1)
     return figure
 
@@ -139,9 +155,20 @@ STUDY = Study(
         count. The paper refers to an analysis in its appendix, which is not there. On a GPU launching takes the time at
         these sizes: the table has it, the figure and the verdict do not.
     """,
-    train=(Computation("scaling", "times", ("device", "method", "n"), units, times, {"corrected": (SIZES, REPEATS)}),),
+    train=(
+        Computation(
+            "scaling",
+            "times",
+            ("device", "method", "n"),
+            units,
+            times,
+            {"corrected": (SIZES, REPEATS)},
+        ),
+    ),
     tables=tables_of("scaling", "Seconds, fastest repeat", order_table),
-    figures=figures_of("scaling", "scaling", "Seconds of a full batch against its rows", draw, None),
+    figures=figures_of(
+        "scaling", "scaling", "Seconds of a full batch against its rows", draw, None
+    ),
     claims=(_orders,),
     published=False,
 )

@@ -170,7 +170,11 @@ def _population_gdp(rng: Rng) -> Sides:
     k = _grams()[0].numpy()
     gaps = k @ a @ (table / table.sum(0)) - k @ a @ table.sum(1)
     norm = float(np.sqrt(a @ k @ a))
-    return _sides(population_gdp(_law(table), gaps - table.sum(0) @ gaps, norm, form="published", directions=2))
+    return _sides(
+        population_gdp(
+            _law(table), gaps - table.sum(0) @ gaps, norm, form="published", directions=2
+        )
+    )
 
 
 @theorem("finite-sample", "Theorem, finite-sample control of the empirical gap")
@@ -201,7 +205,9 @@ def _uniform(rng: Rng) -> tuple[list[float], list[float]]:
     for w in rng.normal(size=(20, 2)):
         z = x @ torch.from_numpy(w / np.linalg.norm(w))[:, None]
         for side, law in zip(sides, (drawn + 1e-12, table)):
-            side.append(FiniteLaw.from_table(law / law.sum(), KERNELS["kernel_z"](z, z), gram_s).hsic)
+            side.append(
+                FiniteLaw.from_table(law / law.sum(), KERNELS["kernel_z"](z, z), gram_s).hsic
+            )
     return sides
 
 
@@ -253,7 +259,9 @@ def _bridge(rng: Rng) -> Sides:
 def _interventions(rng: Rng) -> Sides:
     """If interventions on S do not change Z, HSIC is zero."""
     z = rng.normal(size=(1, 5, 2)) + rng.choice([0.0, 1.0]) * rng.normal(size=(3, 5, 2))
-    return _sides(causal_necessity(z, rng.normal(size=3), probabilities=rng.dirichlet(np.ones(3)), **KERNELS))
+    return _sides(
+        causal_necessity(z, rng.normal(size=3), probabilities=rng.dirichlet(np.ones(3)), **KERNELS)
+    )
 
 
 def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
@@ -265,8 +273,13 @@ def draws(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iter
     """Yield both sides of a statement on random laws or samples."""
     by_name = {one.name: one for one in THEOREMS}
     for (name,) in missing:
-        sides = [by_name[name].sides(np.random.default_rng(r)) for r in range(options.limited(DRAWS))]
-        yield [{"repeat": r, "left": float(left), "right": float(right)} for r, (left, right) in enumerate(sides)]
+        sides = [
+            by_name[name].sides(np.random.default_rng(r)) for r in range(options.limited(DRAWS))
+        ]
+        yield [
+            {"repeat": r, "left": float(left), "right": float(right)}
+            for r, (left, right) in enumerate(sides)
+        ]
 
 
 def _holds(one: Theorem) -> Rule:
@@ -274,9 +287,15 @@ def _holds(one: Theorem) -> Rule:
     def rule(records: Sequence[Record], protocol: Protocol) -> Outcome:
         sides = [(r["left"], r["right"]) for r in records if r["name"] == one.name]
         slack = [1e-9 * max(abs(left), abs(right)) + 1e-13 for left, right in sides]
-        cases = [abs(left - right) <= s if one.equal else left <= right + s for (left, right), s in zip(sides, slack)]
+        cases = [
+            abs(left - right) <= s if one.equal else left <= right + s
+            for (left, right), s in zip(sides, slack)
+        ]
         share = np.median([left / right for left, right in sides if right > 0])
-        return outcome_of(cases, "the two sides are equal" if one.equal else f"left side / right side: {share:.2g}")
+        return outcome_of(
+            cases,
+            "the two sides are equal" if one.equal else f"left side / right side: {share:.2g}",
+        )
 
     return rule
 

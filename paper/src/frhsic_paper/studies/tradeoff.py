@@ -50,27 +50,54 @@ def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
         least = min((p.gdp.mean for p in penalized if p.gdp is not None), default=None)
         largest = max((p.naup for p in penalized if p.naup is not None), default=None)
         for p in points:
-            cells: list[Cell] = [printed_name(dataset) if p is points[0] else "", method_name(p.method)]
-            cells += [None if p.weight is None else f"{p.weight:g}", in_print(p.performance, dataset)]
-            cells.append(p.gdp and replace(p.gdp, bold=p.gdp.mean == least and p.method != BASELINE))
+            cells: list[Cell] = [
+                printed_name(dataset) if p is points[0] else "",
+                method_name(p.method),
+            ]
+            cells += [
+                None if p.weight is None else f"{p.weight:g}",
+                in_print(p.performance, dataset),
+            ]
+            cells.append(
+                p.gdp and replace(p.gdp, bold=p.gdp.mean == least and p.method != BASELINE)
+            )
             cells.append(None if p.naup is None else Spread(p.naup, None, p.naup == largest))
             rows.append([*cells, p.inside] if protocol.validation else cells)
     headings = ("dataset", "method", "λ", "performance", Column("GDP", 4), "nAUP")
-    return Table.of([*headings, *([Column("splits inside the band", 2)] if protocol.validation else [])], rows)
+    return Table.of(
+        [*headings, *([Column("splits inside the band", 2)] if protocol.validation else [])], rows
+    )
 
 
 def matched_beside_printed(records: Sequence[Record], protocol: Protocol) -> Table:
     """Matched points of the published protocol beside those of the paper's main table (dCor: of its summary)."""
-    theirs = {(r["dataset"], r["method"]): r for r in (*printed("pareto_summary"), *printed("matched_performance"))}
+    theirs = {
+        (r["dataset"], r["method"]): r
+        for r in (*printed("pareto_summary"), *printed("matched_performance"))
+    }
     rows: list[list[Cell]] = []
     for p in (p for dataset in swept(records) for p in matched(records, dataset, protocol)):
         row = theirs.get((p.dataset, p.method), {})
-        performance = None if row.get("performance") is None else in_print(Spread(row["performance"]), p.dataset)
-        cells: list[Cell] = [printed_name(p.dataset) if p.method == BASELINE else "", method_name(p.method)]
-        cells += [performance, row.get("gdp"), row.get("naup"), None if p.weight is None else f"{p.weight:g}"]
+        performance = (
+            None
+            if row.get("performance") is None
+            else in_print(Spread(row["performance"]), p.dataset)
+        )
+        cells: list[Cell] = [
+            printed_name(p.dataset) if p.method == BASELINE else "",
+            method_name(p.method),
+        ]
+        cells += [
+            performance,
+            row.get("gdp"),
+            row.get("naup"),
+            None if p.weight is None else f"{p.weight:g}",
+        ]
         rows.append([*cells, in_print(p.performance, p.dataset), p.gdp, p.naup])
     names = ("performance", "GDP", "nAUP")
-    return Table.of(["dataset", "method", *(f"printed {name}" for name in names), "λ", *names], rows)
+    return Table.of(
+        ["dataset", "method", *(f"printed {name}" for name in names), "λ", *names], rows
+    )
 
 
 def pareto_summary(records: Sequence[Record], protocol: Protocol) -> Table:
@@ -82,19 +109,28 @@ def pareto_summary(records: Sequence[Record], protocol: Protocol) -> Table:
         if performance is not None and p.gdp is not None:
             pairs[p.dataset, p.method] = f"({performance.mean:.3f}, {p.gdp.mean:.3f})"
     methods = (BASELINE, *methods_of(records))
-    rows = [[method_name(method), *(pairs.get((dataset, method)) for dataset in datasets)] for method in methods]
+    rows = [
+        [method_name(method), *(pairs.get((dataset, method)) for dataset in datasets)]
+        for method in methods
+    ]
     return Table.of(["method", *map(printed_name, datasets)], rows)
 
 
 def metrics_table(records: Sequence[Record], dataset: str) -> Table:
     """Areas under every convention of GDP, side by side; the best of each column in bold."""
     here = [r for r in records if r["dataset"] == dataset]
-    fronts = {c: frontier(here, dataset, c) for c in CONVENTIONS if any(r.get(c) is not None for r in here)}
+    fronts = {
+        c: frontier(here, dataset, c)
+        for c in CONVENTIONS
+        if any(r.get(c) is not None for r in here)
+    }
     areas = {c: naup(full, paper_scale(full)) for c, full in fronts.items()}
     rows = []
     for method in methods_of(here):
         values = [(by_method.get(method), max(by_method.values())) for by_method in areas.values()]
-        cells = [None if value is None else Spread(value, None, value == best) for value, best in values]
+        cells = [
+            None if value is None else Spread(value, None, value == best) for value, best in values
+        ]
         rows.append([method_name(method), *cells])
     return Table.of(["nAUP under GDP on", *(CONVENTIONS[column] for column in areas)], rows)
 
@@ -102,14 +138,19 @@ def metrics_table(records: Sequence[Record], dataset: str) -> Table:
 def tables(results: Results) -> list[Listed]:
     """Matched points, the Pareto summary, and areas under every convention of GDP."""
     published, corrected = (
-        with_contraction(results.of("tradeoff", protocol.name)) for protocol in (PUBLISHED, CORRECTED)
+        with_contraction(results.of("tradeoff", protocol.name))
+        for protocol in (PUBLISHED, CORRECTED)
     )
     listed = []
     if published:
         table = matched_beside_printed(published, PUBLISHED)
-        listed.append(Listed("Matched performance beside the printed table, published protocol", table))
+        listed.append(
+            Listed("Matched performance beside the printed table, published protocol", table)
+        )
     if corrected:
-        listed.append(Listed("Matched performance, corrected protocol", matched_table(corrected, CORRECTED)))
+        listed.append(
+            Listed("Matched performance, corrected protocol", matched_table(corrected, CORRECTED))
+        )
     listed += tables_of("tradeoff", "Pareto summary (performance, GDP)", pareto_summary)(results)
     for dataset in swept(corrected):
         heading = f"{DATASET_NAMES[dataset]} under every convention of GDP, corrected protocol"
@@ -125,13 +166,21 @@ def figures(results: Results) -> list[Drawn]:
         records = results.of("tradeoff", protocol.name)
         if "crime" in swept(records):
             figure = draw(records, protocol, regression=True)
-            caption = f"Frontier on Crime, {protocol.name} protocol{intervals(records, AT_THE_STAR)}"
+            caption = (
+                f"Frontier on Crime, {protocol.name} protocol{intervals(records, AT_THE_STAR)}"
+            )
             drawn.append(Drawn(f"pareto-crime-{protocol.name}", caption, figure))
     corrected = results.of("tradeoff", CORRECTED.name)
     if corrected:
         caption = "The same under GDP ÷ standard deviation of the scores, which contraction does not change, corrected "
         caption += f"protocol{intervals(corrected, AT_THE_STAR)}"
-        drawn.append(Drawn("pareto-scale-free", caption, draw(corrected, replace(CORRECTED, gdp="gdp_standardized"))))
+        drawn.append(
+            Drawn(
+                "pareto-scale-free",
+                caption,
+                draw(corrected, replace(CORRECTED, gdp="gdp_standardized")),
+            )
+        )
     return drawn
 
 
@@ -140,10 +189,14 @@ def draw(records: Sequence[Record], protocol: Protocol, *, regression: bool = Fa
     """Frontiers of all methods and of the contraction on the classification datasets, or on the regression one."""
     records = with_contraction(records)
     datasets = [d for d in swept(records) if is_error(d, records) == regression]
-    figure, axes = panels(len(datasets), 2 if len(datasets) > 1 else 1, 3.6, 3.0 if len(datasets) > 1 else 4.2)
+    figure, axes = panels(
+        len(datasets), 2 if len(datasets) > 1 else 1, 3.6, 3.0 if len(datasets) > 1 else 4.2
+    )
     for ax, dataset in zip(axes, datasets):
         full, title = frontier(records, dataset, protocol.gdp), DATASET_NAMES[dataset]
-        draw_frontier(ax, full, methods_of(records), title=title, dependence=GDP_NAMES[protocol.gdp])
+        draw_frontier(
+            ax, full, methods_of(records), title=title, dependence=GDP_NAMES[protocol.gdp]
+        )
     finish(figure, axes, 4 if len(datasets) > 1 else 2)
     return figure
 

@@ -12,7 +12,16 @@ from frhsic.frontier import Frontier, Run, within_band
 from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim, outcome_of
 from frhsic_paper.frontiers import finite, frontier, is_error, matched, naup, nearly, rounded, swept
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, printed, printed_sweeps
-from frhsic_paper.protocol import BAND, BASELINE, DATASETS, METHODS, PAPER_WEIGHTS, PROTOCOLS, PUBLISHED, Protocol
+from frhsic_paper.protocol import (
+    BAND,
+    BASELINE,
+    DATASETS,
+    METHODS,
+    PAPER_WEIGHTS,
+    PROTOCOLS,
+    PUBLISHED,
+    Protocol,
+)
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
 from frhsic_paper.studies.agreement import LISTED, agreement
@@ -31,16 +40,22 @@ VARIABLES = {"adult": 13, "acs_income": 9, "meps": 19, "compas": 9}
 CRIME_ATTRIBUTE = {"published": "household size", "corrected": "share of black residents"}
 
 
-def _areas(records: Sequence[Record], protocol: Protocol, *datasets: str) -> dict[str, dict[str, float]]:
+def _areas(
+    records: Sequence[Record], protocol: Protocol, *datasets: str
+) -> dict[str, dict[str, float]]:
     """Return the areas of the paper's six methods on some datasets or all, as its main table has them."""
-    points = {d: matched(records, d, protocol) for d in swept(records) if not datasets or d in datasets}
+    points = {
+        d: matched(records, d, protocol) for d in swept(records) if not datasets or d in datasets
+    }
     return {
         dataset: {p.method: p.naup for p in some if p.method in PRINTED_SIX and p.naup is not None}
         for dataset, some in points.items()
     }
 
 
-def _ranked(by_dataset: dict[str, dict[str, float]], method: str, true: Callable[[int, float], bool]) -> Iterator[Case]:
+def _ranked(
+    by_dataset: dict[str, dict[str, float]], method: str, true: Callable[[int, float], bool]
+) -> Iterator[Case]:
     """Judge a method's rank among the paper's six by their areas, 1 for the best, and its distance to the best."""
     for dataset, areas in by_dataset.items():
         if len(areas) == len(PRINTED_SIX):
@@ -70,20 +85,37 @@ def _comparable(records: Sequence[Record], protocol: Protocol) -> Outcome:
         unfair = next(p.gdp.mean for p in points if p.method == BASELINE and p.gdp is not None)
         gdp = {p.method: -p.gdp.mean / unfair for p in points if p.gdp is not None}
         found = []
-        for name, values, margin in (("nAUP", areas, 0.05), ("GDP", gdp, 0.05 / _printed_unfair(dataset))):
-            rivals = {m: values["frhsic"] - values[m] for m in CONTINUOUS if {m, "frhsic"} <= values.keys()}
+        for name, values, margin in (
+            ("nAUP", areas, 0.05),
+            ("GDP", gdp, 0.05 / _printed_unfair(dataset)),
+        ):
+            rivals = {
+                m: values["frhsic"] - values[m]
+                for m in CONTINUOUS
+                if {m, "frhsic"} <= values.keys()
+            }
             if rivals:
                 rival = min(rivals, key=lambda m: rivals[m])
                 good.append(rivals[rival] >= -margin)
-                found.append(f"{name} {rivals[rival]:+.3f} to {METHOD_NAMES[rival]} (margin {margin:.3f})")
+                found.append(
+                    f"{name} {rivals[rival]:+.3f} to {METHOD_NAMES[rival]} (margin {margin:.3f})"
+                )
         if found:
             parts.append(f"{DATASET_NAMES[dataset]} {', '.join(found)}")
-    return outcome_of(good, "; ".join(parts)).led_by("FRHSIC ahead (+) or behind (−), GDP as a share of Unfair's")
+    return outcome_of(good, "; ".join(parts)).led_by(
+        "FRHSIC ahead (+) or behind (−), GDP as a share of Unfair's"
+    )
 
 
 def _printed_unfair(dataset: str) -> float:
     """Return the GDP of the unpenalized model in the published files."""
-    return float(next(r["gdp"] for r in printed_sweeps() if r["dataset"] == dataset and r["method"] == BASELINE))
+    return float(
+        next(
+            r["gdp"]
+            for r in printed_sweeps()
+            if r["dataset"] == dataset and r["method"] == BASELINE
+        )
+    )
 
 
 @claim(
@@ -101,7 +133,10 @@ def _binning(records: Sequence[Record], protocol: Protocol) -> Outcome:
     led, parts = [], []
     for dataset, areas in _areas(records, protocol).items():
         if len(areas) == len(PRINTED_SIX):
-            binned, other = (max(some, key=lambda m: areas[m]) for some in (("mmd", "laftr"), ("frhsic", *CONTINUOUS)))
+            binned, other = (
+                max(some, key=lambda m: areas[m])
+                for some in (("mmd", "laftr"), ("frhsic", *CONTINUOUS))
+            )
             led.append(areas[binned] > areas[other])
             names = f"{METHOD_NAMES[binned]} {areas[binned]:.3f}, {METHOD_NAMES[other]} {areas[other]:.3f}"
             parts.append(f"{DATASET_NAMES[dataset]} {names}")
@@ -123,14 +158,22 @@ def _none_dominates(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Among the paper's six methods; HSIC with the head in the kernel, which the paper does not have, is compared
     below.
     """
-    first = {d: max(areas, key=lambda m: areas[m]) for d, areas in _areas(records, protocol).items() if areas}
+    first = {
+        d: max(areas, key=lambda m: areas[m])
+        for d, areas in _areas(records, protocol).items()
+        if areas
+    }
     if len(first) < 2:
         return NOT_RUN
-    text = "; ".join(f"{DATASET_NAMES[dataset]}: {METHOD_NAMES[method]}" for dataset, method in first.items())
+    text = "; ".join(
+        f"{DATASET_NAMES[dataset]}: {METHOD_NAMES[method]}" for dataset, method in first.items()
+    )
     return Outcome(len(set(first.values())) > 1, f"largest nAUP: {text}")
 
 
-def _near_zero(records: Sequence[Record], protocol: Protocol) -> dict[str, tuple[Frontier, set[str]]]:
+def _near_zero(
+    records: Sequence[Record], protocol: Protocol
+) -> dict[str, tuple[Frontier, set[str]]]:
     """Return, by dataset, the methods that reach 5 % of the unpenalized GDP inside the band."""
     reached: dict[str, tuple[Frontier, set[str]]] = {}
     for dataset in (d for d in ("adult", "acs_income") if d in swept(records)):
@@ -150,7 +193,9 @@ def _why_reg_gdp_collapses(results: Results) -> str:
     reached = [_near_zero(results.of("tradeoff", p.name), p).values() for p in PROTOCOLS.values()]
     inside = {method for by_dataset in reached for _, methods in by_dataset for method in methods}
     others = ", ".join(METHOD_NAMES[m] for m in METHOD_NAMES if m in inside and m != "reg-gdp")
-    who = f"by {others}" if others else "by no other method either, so it is not peculiar to Reg-GDP"
+    who = (
+        f"by {others}" if others else "by no other method either, so it is not peculiar to Reg-GDP"
+    )
     return f"""
         Near zero is read as 5 % of the unpenalised GDP, the lowest point of Reg-GDP is shown. Inside the 1 % band it is
         reached {who}.
@@ -187,12 +232,19 @@ def _spread(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """
     for dataset in (d for d in swept(records) if not is_error(d, records)):
         points = frontier([r for r in records if r["repeat"] < 5], dataset, PUBLISHED.gdp).points
-        accuracy, gdp = np.median([(p.performance_sd, p.dependence_sd) for p in points], axis=0).tolist()
-        yield 2 * accuracy >= 0.01 and 2 * gdp >= 0.05, f"{DATASET_NAMES[dataset]} {accuracy:.4f}, {gdp:.4f}"
+        accuracy, gdp = np.median(
+            [(p.performance_sd, p.dependence_sd) for p in points], axis=0
+        ).tolist()
+        yield (
+            2 * accuracy >= 0.01 and 2 * gdp >= 0.05,
+            f"{DATASET_NAMES[dataset]} {accuracy:.4f}, {gdp:.4f}",
+        )
 
 
 def _why_best_on_compas(results: Results) -> str:
-    every, nine, five = (printed_area("compas", weights) for weights in (None, PAPER_WEIGHTS, TEXT_WEIGHTS))
+    every, nine, five = (
+        printed_area("compas", weights) for weights in (None, PAPER_WEIGHTS, TEXT_WEIGHTS)
+    )
     return f"""
         The printed area rests on 18 weights for FRHSIC against 9 for the others; here every method has the same nine.
         From the published sweeps themselves: {every} with 18, {nine} on the shared nine, {five} on the five of the
@@ -231,10 +283,18 @@ def _why_close_on_crime(results: Results) -> str:
 )
 @by_cases("tradeoff")
 def _close_on_crime(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    return _ranked(_areas(records, protocol, "crime"), "frhsic", lambda rank, behind: behind <= 0.004)
+    return _ranked(
+        _areas(records, protocol, "crime"), "frhsic", lambda rank, behind: behind <= 0.004
+    )
 
 
-@claim("mid-pack", MAIN, "FRHSIC is mid-pack on Adult, ACS Income and MEPS.", ".786, .805, .464", shrinkable=True)
+@claim(
+    "mid-pack",
+    MAIN,
+    "FRHSIC is mid-pack on Adult, ACS Income and MEPS.",
+    ".786, .805, .464",
+    shrinkable=True,
+)
 @by_cases("tradeoff")
 def _mid_pack(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Mid-pack is read as neither first nor last of six. The paper's own table has FRHSIC last on MEPS (.464)."""
@@ -242,7 +302,13 @@ def _mid_pack(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     return _ranked(areas, "frhsic", lambda rank, behind: 1 < rank < len(PRINTED_SIX))
 
 
-@claim("laftr-weak", MAIN, "LAFTR is consistently among the weakest.", ".555, .754, .477, .103, .475", shrinkable=True)
+@claim(
+    "laftr-weak",
+    MAIN,
+    "LAFTR is consistently among the weakest.",
+    ".555, .754, .477, .103, .475",
+    shrinkable=True,
+)
 @by_cases("tradeoff")
 def _laftr_weak(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Among the weakest is read as fifth or sixth of six."""
@@ -261,7 +327,9 @@ def _mmd_competitive(records: Sequence[Record], protocol: Protocol) -> Iterator[
     """Competitive is read as within 0.05 of the best of six. The penalty that was run is a sum of squared mean
     differences over ten quantile bins, not MMD on quartiles.
     """
-    return _ranked(_areas(records, protocol, "adult", "acs_income"), "mmd", lambda rank, behind: behind <= 0.05)
+    return _ranked(
+        _areas(records, protocol, "adult", "acs_income"), "mmd", lambda rank, behind: behind <= 0.05
+    )
 
 
 # How the sweep was set up: its grid, tables and data
@@ -277,13 +345,18 @@ def printed_area(dataset: str, weights: tuple[float, ...] | None) -> str:
         and r["method"] in (*PRINTED_SIX, BASELINE)
         and (weights is None or r["method"] == BASELINE or r["weight"] in weights)
     )
-    areas = naup(rounded(Frontier(runs, higher_is_better=not is_error(dataset)), PUBLISHED.decimals))
+    areas = naup(
+        rounded(Frontier(runs, higher_is_better=not is_error(dataset)), PUBLISHED.decimals)
+    )
     return f"{areas['frhsic']:.3f} (rank {nearly(areas, 'frhsic')[0]})"
 
 
 def _why_one_grid(results: Results) -> str:
     grids = (None, PAPER_WEIGHTS, TEXT_WEIGHTS)
-    text = "; ".join(f"{DATASET_NAMES[d]} {' → '.join(printed_area(d, grid) for grid in grids)}" for d in DATASETS)
+    text = "; ".join(
+        f"{DATASET_NAMES[d]} {' → '.join(printed_area(d, grid) for grid in grids)}"
+        for d in DATASETS
+    )
     return f"""
         FRHSIC's nAUP from the published files, all 18 weights → the shared nine → the five of the text: {text}.
     """
@@ -301,7 +374,9 @@ def _one_grid(results: Results, protocol: Protocol) -> Outcome:
         return Outcome(None, f"{len(PAPER_WEIGHTS)} for every method")
     grids = {m: {float(r["weight"]) for r in printed_sweeps() if r["method"] == m} for m in METHODS}
     text = ", ".join(f"{METHOD_NAMES[m]} {len(grid)}" for m, grid in grids.items())
-    return outcome_of([grid == set(TEXT_WEIGHTS) for grid in grids.values()], f"weights in the files: {text}")
+    return outcome_of(
+        [grid == set(TEXT_WEIGHTS) for grid in grids.values()], f"weights in the files: {text}"
+    )
 
 
 @claim(
@@ -358,9 +433,14 @@ def _one_hot(results: Results, protocol: Protocol) -> Outcome:
     MEPS have the codes as numbers.
     """
     if not protocol.printed:
-        return Outcome(None, ", ".join(f"{DATASET_NAMES[d]} d = {ENTRIES[d].corrected[1]}" for d in VARIABLES))
+        return Outcome(
+            None, ", ".join(f"{DATASET_NAMES[d]} d = {ENTRIES[d].corrected[1]}" for d in VARIABLES)
+        )
     columns = {d: next(r["d"] for r in printed_sweeps() if r["dataset"] == d) for d in VARIABLES}
-    text = ", ".join(f"{DATASET_NAMES[d]} d = {columns[d]} of {count} variables" for d, count in VARIABLES.items())
+    text = ", ".join(
+        f"{DATASET_NAMES[d]} d = {columns[d]} of {count} variables"
+        for d, count in VARIABLES.items()
+    )
     return outcome_of([columns[d] > count for d, count in VARIABLES.items()], f"files: {text}")
 
 
@@ -384,7 +464,9 @@ def _scaled_z(results: Results, protocol: Protocol) -> Outcome:
     """Our runs do not scale Z. It does not hold if at least 90% of FREM's published cells agree with them; Reg-GDP has
     no kernel on Z.
     """
-    records = [r for r in results.of("tradeoff", protocol.name) if r["method"] in ("frem", BASELINE)]
+    records = [
+        r for r in results.of("tradeoff", protocol.name) if r["method"] in ("frem", BASELINE)
+    ]
     spread = [r["z_scale"] for r in finite(records, "z_scale") if r["method"] == "frem"]
     if not spread:
         return NOT_RUN
@@ -392,7 +474,9 @@ def _scaled_z(results: Results, protocol: Protocol) -> Outcome:
     if not protocol.printed:
         return Outcome(None, text)
     cells = [c.within for c in agreement(records) if c.dataset not in LISTED and c.method == "frem"]
-    return Outcome(sum(cells) < 0.9 * len(cells), f"{text}; {sum(cells)} of {len(cells)} cells of FREM agree")
+    return Outcome(
+        sum(cells) < 0.9 * len(cells), f"{text}; {sum(cells)} of {len(cells)} cells of FREM agree"
+    )
 
 
 @claim(
@@ -406,8 +490,13 @@ def _mean_and_std(results: Results, protocol: Protocol) -> Outcome:
     if not protocol.printed:
         return Outcome(None, "given in every table")
     tables = ("matched_performance", "pareto_summary")
-    given = [any("std" in key or "sd" in key for row in printed(table) for key in row) for table in tables]
-    return outcome_of(given, "none in the main table, none in the summary; the files have them with ddof 0")
+    given = [
+        any("std" in key or "sd" in key for row in printed(table) for key in row)
+        for table in tables
+    ]
+    return outcome_of(
+        given, "none in the main table, none in the summary; the files have them with ddof 0"
+    )
 
 
 @claim(
@@ -423,18 +512,27 @@ def _crime_attribute(results: Results, protocol: Protocol) -> Outcome:
     means = {}
     for name in PROTOCOLS:
         records = finite(results.of("tradeoff", name), PUBLISHED.gdp)
-        values = [r[PUBLISHED.gdp] for r in records if r["dataset"] == "crime" and r["method"] == BASELINE]
+        values = [
+            r[PUBLISHED.gdp] for r in records if r["dataset"] == "crime" and r["method"] == BASELINE
+        ]
         if values:
             means[name] = float(np.mean(values))
     if protocol.name not in means:
         return NOT_RUN
     mean, theirs = means[protocol.name], _printed_unfair("crime")
-    judged = len(means) == len(PROTOCOLS) and not protocol.printed  # by corrected records, compared with published ones
+    judged = (
+        len(means) == len(PROTOCOLS) and not protocol.printed
+    )  # by corrected records, compared with published ones
     text = f"Unfair GDP {mean:.3f} with {CRIME_ATTRIBUTE[protocol.variant]}"
     return Outcome(abs(mean - theirs) < 0.3 * theirs if judged else None, text)
 
 
-@claim("adult-rows", "Appendix, datasets", "Adult: missing values removed, d = 107.", "n ≈ 30,000, d = 107")
+@claim(
+    "adult-rows",
+    "Appendix, datasets",
+    "Adult: missing values removed, d = 107.",
+    "n ≈ 30,000, d = 107",
+)
 def _adult_rows(results: Results, protocol: Protocol) -> Outcome:
     """All 32,561 rows of the source were used, with “?” as a level of its own; 107 columns cannot be had otherwise."""
     rows, columns = ENTRIES["adult"].corrected
@@ -442,7 +540,10 @@ def _adult_rows(results: Results, protocol: Protocol) -> Outcome:
         return Outcome(None, f"n = {rows:,}, d = {columns}")
     row = next(r for r in printed_sweeps() if r["dataset"] == "adult")
     removed = row["n"] == rows and row["d"] == 107
-    return Outcome(removed, f"files: n = {row['n']:,}, d = {row['d']}; without missing values {rows:,} and {columns}")
+    return Outcome(
+        removed,
+        f"files: n = {row['n']:,}, d = {row['d']}; without missing values {rows:,} and {columns}",
+    )
 
 
 CLAIMS = (

@@ -29,7 +29,15 @@ from frhsic.parity.smoothed import evaluation_points, gdp_value
 from frhsic.training import Member, Recipe, TrainingData, train
 from frhsic.training.recipe import Task
 from frhsic.transferring import Transfer, transfer
-from frhsic_paper.claim import FEWEST_SPLITS, NOT_RUN, Outcome, by_protocol, claim, enough, outcome_of
+from frhsic_paper.claim import (
+    FEWEST_SPLITS,
+    NOT_RUN,
+    Outcome,
+    by_protocol,
+    claim,
+    enough,
+    outcome_of,
+)
 from frhsic_paper.frontiers import datasets_of, mean_of, methods_of, weights_of
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Splits, by_name
 from frhsic_paper.measures import PUBLISHED_BANDWIDTH
@@ -64,7 +72,14 @@ def fresh_heads(model: Model, split: Split, rows: int) -> Transfer:
     train_rows, test = split.train, split.test
     z, z_test = (model.encode(x).numpy() for x in (train_rows.x[:rows], test.x))
     y, s = (values[:rows].numpy() for values in (train_rows.y, train_rows.s))
-    return transfer(None, z, y, sensitive_features=s, test=(z_test, test.y.numpy(), test.s.numpy()), random_state=0)
+    return transfer(
+        None,
+        z,
+        y,
+        sensitive_features=s,
+        test=(z_test, test.y.numpy(), test.s.numpy()),
+        random_state=0,
+    )
 
 
 def corrected_heads(model: Model, split: Split, protocol: Protocol) -> list[Record]:
@@ -80,16 +95,24 @@ def corrected_heads(model: Model, split: Split, protocol: Protocol) -> list[Reco
     ]
 
 
-def published_heads(models: Sequence[Model], split: Split, protocol: Protocol, options: Options) -> list[list[Record]]:
+def published_heads(
+    models: Sequence[Model], split: Split, protocol: Protocol, options: Options
+) -> list[list[Record]]:
     """Fit the four published heads: logits of the torch heads, hard labels of the others."""
     task: Task = models[0].record["task"]
     epochs = HEAD_EPOCHS if options.epochs is None else min(options.epochs, HEAD_EPOCHS)
     z = [(model.encode(split.train.x), model.encode(split.test.x)) for model in models]
     outputs: dict[str, Sequence[Tensor]] = {
-        "linear": _torch_heads(z, split, Recipe(task, encoder=nn.Identity, epochs=epochs), options.device),
-        "mlp": _torch_heads(z, split, Recipe(task, encoder=_hidden_layer, epochs=epochs), options.device),
+        "linear": _torch_heads(
+            z, split, Recipe(task, encoder=nn.Identity, epochs=epochs), options.device
+        ),
+        "mlp": _torch_heads(
+            z, split, Recipe(task, encoder=_hidden_layer, epochs=epochs), options.device
+        ),
     }
-    forest, machine = (RandomForestRegressor, SVR) if task == "regression" else (RandomForestClassifier, SVC)
+    forest, machine = (
+        (RandomForestRegressor, SVR) if task == "regression" else (RandomForestClassifier, SVC)
+    )
     trees = partial(forest, 100, random_state=HEAD_SEED, n_jobs=options.workers)
     outputs["forest"] = [_labels(trees(), pair, split) for pair in z]
     outputs["svm"] = [_labels(machine(), pair, split, SVM_ROWS) for pair in z]
@@ -115,12 +138,16 @@ def _performance(scores: Tensor, y: Tensor, task: Task, head: str) -> float:
     return float((decisions.double() == y).double().mean())
 
 
-def _torch_heads(z: Sequence[tuple[Tensor, Tensor]], split: Split, recipe: Recipe, device: str) -> list[Tensor]:
+def _torch_heads(
+    z: Sequence[tuple[Tensor, Tensor]], split: Split, recipe: Recipe, device: str
+) -> list[Tensor]:
     """Train one head on each representation, all at once, and return its raw outputs on test rows."""
     y, s = split.train.y, split.train.s
     rows = TrainingData.stacked([TrainingData.of(pair[0], y, s) for pair in z])
     fleet = train(rows, [Member(0.0, HEAD_SEED, i) for i in range(len(z))], recipe, device=device)
-    return list(fleet.scores(torch.stack([pair[1] for pair in z]).to(fleet.device))[..., 0].double().cpu())
+    return list(
+        fleet.scores(torch.stack([pair[1] for pair in z]).to(fleet.device))[..., 0].double().cpu()
+    )
 
 
 def _hidden_layer(width: int) -> nn.Module:
@@ -158,14 +185,20 @@ CONSISTENT = ("frem", "reg-gdp", "adv", "frhsic")
 """Methods that the claim about consistency compares."""
 
 
-def head_deviations(records: Sequence[Record], dataset: str, method: str, weight: float) -> ByRepeat:
+def head_deviations(
+    records: Sequence[Record], dataset: str, method: str, weight: float
+) -> ByRepeat:
     """Return the standard deviation (ddof 0) of GDP over the paper's four heads in each repeat."""
     by_repeat: dict[int, list[float]] = {}
     for r in records:
         same = r["dataset"] == dataset and r["method"] == method and float(r["weight"]) == weight
         if same and r["head"] in PAPER_HEADS and r.get("gdp") is not None:
             by_repeat.setdefault(r["repeat"], []).append(float(r["gdp"]))
-    return {n: float(np.std(values)) for n, values in by_repeat.items() if len(values) == len(PAPER_HEADS)}
+    return {
+        n: float(np.std(values))
+        for n, values in by_repeat.items()
+        if len(values) == len(PAPER_HEADS)
+    }
 
 
 def _mean_gdp(records: Sequence[Record], head: str) -> float | None:
@@ -179,13 +212,21 @@ def heads_table(records: Sequence[Record], protocol: Protocol) -> Table:
     rows: list[list[Cell]] = []
     for dataset in datasets_of(records):
         here = [r for r in records if r["dataset"] == dataset]
-        models = {(float(r["weight"]), list(METHOD_NAMES).index(r["method"]), r["method"]) for r in here}
+        models = {
+            (float(r["weight"]), list(METHOD_NAMES).index(r["method"]), r["method"]) for r in here
+        }
         for number, (weight, _, method) in enumerate(sorted(models)):
             mine = [r for r in here if r["method"] == method and float(r["weight"]) == weight]
             performance = [r["performance"] for r in mine if r.get("performance") is not None]
-            cells: list[Cell] = [dataset_name(dataset) if number == 0 else "", METHOD_NAMES[method], f"{weight:g}"]
+            cells: list[Cell] = [
+                dataset_name(dataset) if number == 0 else "",
+                METHOD_NAMES[method],
+                f"{weight:g}",
+            ]
             cells += [_mean_gdp(mine, head) for head in heads]
-            cells.append(mean_and_deviation([*head_deviations(here, dataset, method, weight).values()]))
+            cells.append(
+                mean_and_deviation([*head_deviations(here, dataset, method, weight).values()])
+            )
             cells.append(f"{min(performance):.3f}–{max(performance):.3f}" if performance else None)
             rows.append(cells)
     last = (Column("deviation over heads", 4), "performance over heads")
@@ -199,11 +240,16 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     heads = list(dict.fromkeys(r["head"] for r in records))
     figure, axes = panels(len(cases), 2, 3.6, 2.1)
     for ax, (dataset, weight) in zip(axes, cases):
-        here = [r for r in records if r["dataset"] == dataset and float(r["weight"]) in (0.0, weight)]
+        here = [
+            r for r in records if r["dataset"] == dataset and float(r["weight"]) in (0.0, weight)
+        ]
         methods = (BASELINE, *methods_of(here))
         for number, head in enumerate(heads):
             of_head = [r for r in here if r["head"] == head and r.get("gdp") is not None]
-            means = [np.mean([r["gdp"] for r in of_head if r["method"] == m] or [np.nan]) for m in methods]
+            means = [
+                np.mean([r["gdp"] for r in of_head if r["method"] == m] or [np.nan])
+                for m in methods
+            ]
             offset = (number - (len(heads) - 1) / 2) * 0.7 / len(heads)
             places = [row + offset for row in range(len(methods))]
             ax.plot(means, places, **variant(number), markersize=4.5, linestyle="none", label=head)
@@ -227,7 +273,13 @@ def _deviations(records: Sequence[Record], dataset: str, weight: float) -> dict[
 def _accuracy(results: Results, protocol: Protocol, method: str) -> float | None:
     """Return the accuracy of a method's own head on Adult at λ = 10, or of the unpenalized model."""
     weight = None if method == BASELINE else 10.0
-    mean = mean_of(results.of(MODELS, protocol.name), "performance", dataset="adult", method=method, weight=weight)
+    mean = mean_of(
+        results.of(MODELS, protocol.name),
+        "performance",
+        dataset="adult",
+        method=method,
+        weight=weight,
+    )
     return None if mean is None else mean.mean
 
 
@@ -372,5 +424,12 @@ STUDY = Study(
     measure=(MEASURE,),
     tables=tables_of(HEADS, "GDP over heads", heads_table),
     figures=figures_of(HEADS, "transfer", "GDP of fresh heads, means over splits", draw, None),
-    claims=(_below_unfair, _crime, _reg_gdp_collapses, _less_head_dependent, _most_consistent, _datasets),
+    claims=(
+        _below_unfair,
+        _crime,
+        _reg_gdp_collapses,
+        _less_head_dependent,
+        _most_consistent,
+        _datasets,
+    ),
 )

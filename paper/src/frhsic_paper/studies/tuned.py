@@ -34,7 +34,17 @@ from frhsic_paper.tuned.paths import (
     tree_path,
     values_of,
 )
-from frhsic_paper.tuned.rows import FRESH, MOST_OTHERS, MOST_TRAINING, SEED, SEEN, SPLITS, Role, divided, load
+from frhsic_paper.tuned.rows import (
+    FRESH,
+    MOST_OTHERS,
+    MOST_TRAINING,
+    SEED,
+    SEEN,
+    SPLITS,
+    Role,
+    divided,
+    load,
+)
 from frhsic_paper.yardsticks import (
     CONSTANT,
     CONTRACTED,
@@ -49,7 +59,17 @@ from frhsic_paper.yardsticks import (
     read,
 )
 
-BUDGET = (SETTINGS, TRIALS, WEIGHTS, FINAL_WEIGHTS, LEVELS, SEED, SPLITS, MOST_TRAINING, MOST_OTHERS)
+BUDGET = (
+    SETTINGS,
+    TRIALS,
+    WEIGHTS,
+    FINAL_WEIGHTS,
+    LEVELS,
+    SEED,
+    SPLITS,
+    MOST_TRAINING,
+    MOST_OTHERS,
+)
 """What all methods share: the budget of the search, and the rows."""
 
 RIVALS = (CONTRACTED, *METHODS)
@@ -72,7 +92,9 @@ def tune(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Itera
 def test(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
     """Yield the chosen trial of each table and method on the test folds."""
     trials: Frame = pd.DataFrame(records.read(options.file("tuned", protocol), "trials"))
-    work = [(name, method, chosen(trials[trials.dataset == name], method)) for name, method in missing]
+    work = [
+        (name, method, chosen(trials[trials.dataset == name], method)) for name, method in missing
+    ]
     return _paths(work, "test", options)
 
 
@@ -82,8 +104,12 @@ def _grid(method: str, trials: Sequence[int]) -> dict[int, tuple[float, ...]]:
 
 def _paths(work: Sequence[Any], role: Role, options: Options) -> Iterator[list[Record]]:
     # on a GPU, so many small fleets train side by side
-    tasks = (delayed(_unit)(*one, role, options.device, options.epochs, options.repeats) for one in work)
-    yield from Parallel(n_jobs=min(options.workers, len(work)), return_as="generator", pre_dispatch="n_jobs")(tasks)
+    tasks = (
+        delayed(_unit)(*one, role, options.device, options.epochs, options.repeats) for one in work
+    )
+    yield from Parallel(
+        n_jobs=min(options.workers, len(work)), return_as="generator", pre_dispatch="n_jobs"
+    )(tasks)
 
 
 def _unit(
@@ -99,21 +125,37 @@ def _unit(
     table, splits = load(name), min(SPLITS[role], repeats or SPLITS[role])
     points, seconds = list[Point](), 0.0
     if method in NETWORKS:
-        points, seconds = network_paths(table, method, role, weights, device, splits=splits, epochs=epochs)
+        points, seconds = network_paths(
+            table, method, role, weights, device, splits=splits, epochs=epochs
+        )
     else:
         for trial in weights:
             for split in range(splits):
                 points += tree_path(table, method, role, split, trial)
-    parts = [[table.at(rows) for rows in divided(len(table.y), role, split)] for split in range(splits)]
+    parts = [
+        [table.at(rows) for rows in divided(len(table.y), role, split)] for split in range(splits)
+    ]
     rows: list[Record] = []
     for point in points:
         training, others = parts[point.split]
         numbers = dict.fromkeys(("loss", "gdp"), np.nan)  # of a model that diverged
         if np.isfinite(point.scores).all():
-            numbers = measured(point.scores, others.y, others.s, training.base_rate, point.decisions)
+            numbers = measured(
+                point.scores, others.y, others.s, training.base_rate, point.decisions
+            )
         sizes = {"training_rows": len(training.y), "test_rows": len(others.y)}
-        about = {"variant": point.method, "trial": point.trial, "split": point.split, "dial": point.dial}
-        rows.append(about | sizes | {"task": "binary" if table.binary else "regression", "seconds": seconds} | numbers)
+        about = {
+            "variant": point.method,
+            "trial": point.trial,
+            "split": point.split,
+            "dial": point.dial,
+        }
+        rows.append(
+            about
+            | sizes
+            | {"task": "binary" if table.binary else "regression", "seconds": seconds}
+            | numbers
+        )
     if method == REFERENCE:
         for split, (training, others) in enumerate(parts):
             numbers = constant(others.y, training.base_rate, float(training.y.mean()))
@@ -158,7 +200,11 @@ def tables(results: Results) -> list[Listed]:
         if len(final):
             some = listed(final, CLOSED_FORM, RIVALS, (OWN,))
             shown += [replace(one, heading=f"{words}. {one.heading}") for one in some]
-    return [*shown, Listed("What the search chose", settings_table(results), folded=True)] if shown else []
+    return (
+        [*shown, Listed("What the search chose", settings_table(results), folded=True)]
+        if shown
+        else []
+    )
 
 
 def settings_table(results: Results) -> Table:
@@ -167,9 +213,14 @@ def settings_table(results: Results) -> Table:
     names = list(dict.fromkeys(final.dataset))
     rows: list[list[Cell]] = []
     for method in SETTINGS:
-        trials = [final[(final.dataset == n) & final.variant.str.startswith(method)].trial for n in names]
+        trials = [
+            final[(final.dataset == n) & final.variant.str.startswith(method)].trial for n in names
+        ]
         rows.append(
-            [method_name(method), *(None if own.empty else _described(method, int(own.iloc[0])) for own in trials)]
+            [
+                method_name(method),
+                *(None if own.empty else _described(method, int(own.iloc[0])) for own in trials),
+            ]
         )
     return Table.of(["method", *map(dataset_name, names)], rows)
 

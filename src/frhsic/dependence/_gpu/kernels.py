@@ -31,7 +31,9 @@ def _entries(
     COLUMNS: tl.constexpr, SHIFTED: tl.constexpr, MATRIX: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """Entries minus their constant. If MATRIX, `product` holds minus the squared distances; else x has coordinates."""
-    total = product * 0.0 - tl.load(numbers)  # in the layout of the product, so that no tile changes its layout
+    total = product * 0.0 - tl.load(
+        numbers
+    )  # in the layout of the product, so that no tile changes its layout
     m = product
     if not MATRIX:
         m = tl.zeros([i.shape[0], j.shape[0]], tl.float32)
@@ -56,8 +58,12 @@ def halve(
     i = tl.program_id(0).to(tl.int64) * BI + tl.arange(0, BI)
     c = tl.arange(0, SPAN)
     there = (i[:, None] < n) & (c[None, :] < d)
-    rows = tl.load(x + i[:, None] * stride_row + c[None, :] * stride_column, mask=there, other=0.0).to(tl.float64)
-    rows = tl.where(there, (rows - tl.load(center + c, mask=c < d, other=0.0)[None, :]) * factor, 0.0)
+    rows = tl.load(
+        x + i[:, None] * stride_row + c[None, :] * stride_column, mask=there, other=0.0
+    ).to(tl.float64)
+    rows = tl.where(
+        there, (rows - tl.load(center + c, mask=c < d, other=0.0)[None, :]) * factor, 0.0
+    )
     upper = rows.to(tl.float32).to(tl.float16)
     lower = (rows - upper.to(tl.float64)).to(tl.float32).to(tl.float16)
     place = i[:, None] * WIDTH + c[None, :]
@@ -124,7 +130,9 @@ def pair_sums(
     for b in tl.range(start, stop):
         r = b * BI + tl.arange(0, BI)
         i = first_i + r
-        product = _minus_distances(high_i, low_i, half_i, high_j, low_j, half_j, r, c, MATRIX, WIDTH, STEP)
+        product = _minus_distances(
+            high_i, low_i, half_i, high_j, low_j, half_j, r, c, MATRIX, WIDTH, STEP
+        )
         k = _entries(product, x, stride_x, numbers_k, i, j, K_COLUMNS, K_SHIFTED, MATRIX, FAST)
         l = _entries(product, y, stride_y, numbers_l, i, j, L_COLUMNS, L_SHIFTED, False, FAST)
         if (first_i + b * BI + BI > first_j + block * BJ) | (first_j + block * BJ + BJ > n):
@@ -187,14 +195,18 @@ def gram_products(
         shift_i = tl.load(shift + r)
     for b in tl.range(0, blocks):
         c = b * BJ + tl.arange(0, BJ)
-        product = _minus_distances(high_i, low_i, half_i, high_i, low_i, half_i, r, c, True, WIDTH, STEP)
+        product = _minus_distances(
+            high_i, low_i, half_i, high_i, low_i, half_i, r, c, True, WIDTH, STEP
+        )
         if GRADIENT:
             g = _entries(product, y, stride_y, numbers_l, r, c, L_COLUMNS, L_SHIFTED, False, FAST)
             g = (g + shift_i[:, None] + tl.load(shift + c)[None, :]) * boost
             scale = tl.load(numbers_k + 1)
             matrix = g * (_exponential(product * scale, FAST) * (0.6931471805599453 * scale))
         else:
-            matrix = _entries(product, y, stride_y, numbers_k, r, c, 0, K_SHIFTED, True, FAST) * boost
+            matrix = (
+                _entries(product, y, stride_y, numbers_k, r, c, 0, K_SHIFTED, True, FAST) * boost
+            )
         if WEIGHTED:
             matrix = matrix * tl.load(w + c)[None, :]
         if b == blocks - 1:
@@ -216,7 +228,11 @@ def gram_products(
         own = tl.load(high_b + place).to(tl.float64) + tl.load(low_b + place).to(tl.float64)
         total -= own * of_rows[:, None]
     there = (r[:, None] < n) & (group[None, :] < columns)
-    tl.store(out + r[:, None] * columns + group[None, :], (total * factor).to(out.dtype.element_ty), mask=there)
+    tl.store(
+        out + r[:, None] * columns + group[None, :],
+        (total * factor).to(out.dtype.element_ty),
+        mask=there,
+    )
 
 
 @triton.jit
@@ -241,7 +257,9 @@ def pair_cubes(
     for b in tl.range(start, stop):
         r = b * BI + tl.arange(0, BI)
         i = first_i + r
-        product = _minus_distances(high_i, low_i, half_i, high_j, low_j, half_j, r, c, MATRIX, WIDTH, STEP)
+        product = _minus_distances(
+            high_i, low_i, half_i, high_j, low_j, half_j, r, c, MATRIX, WIDTH, STEP
+        )
         a = _entries(product, x, stride_x, numbers, i, j, COLUMNS, SHIFTED, MATRIX, FAST)
         a = a - tl.load(means + i)[:, None] - mean_j[None, :]
         if (first_i + b * BI + BI > first_j + block * BJ) | (first_j + block * BJ + BJ > n):
@@ -249,7 +267,9 @@ def pair_cubes(
         diagonal_i = tl.load(diagonal + i)
         squares = a * a
         cubes += tl.sum(squares * a, 1).to(tl.float64)
-        weighted += (tl.sum(squares, 1) * diagonal_i + tl.sum(squares * diagonal_j[None, :], 1)).to(tl.float64)
+        weighted += (tl.sum(squares, 1) * diagonal_i + tl.sum(squares * diagonal_j[None, :], 1)).to(
+            tl.float64
+        )
         quadratic += (tl.sum(a * diagonal_j[None, :], 1) * diagonal_i).to(tl.float64)
     place = partial + 3 * (tl.program_id(1) * tl.num_programs(0) + block)
     tl.store(place, tl.sum(cubes, 0))
@@ -265,7 +285,9 @@ def table(
     """Entries of a kernel minus its constant, as the sums over pairs take them."""
     i = tl.program_id(0) * BI + tl.arange(0, BI)
     j = tl.program_id(1) * BJ + tl.arange(0, BJ)
-    entries = _entries(tl.zeros([BI, BJ], tl.float32), x, stride, numbers, i, j, COLUMNS, SHIFTED, False, FAST)
+    entries = _entries(
+        tl.zeros([BI, BJ], tl.float32), x, stride, numbers, i, j, COLUMNS, SHIFTED, False, FAST
+    )
     tl.store(out + i[:, None] * stride + j[None, :], entries)
 
 
@@ -278,14 +300,18 @@ def gaussian_inner(
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     c = tl.arange(0, WIDTH)
     batch = z + b * m * d
-    own = tl.load(batch + i[:, None] * d + c[None, :], mask=(i[:, None] < m) & (c[None, :] < d), other=0.0)
+    own = tl.load(
+        batch + i[:, None] * d + c[None, :], mask=(i[:, None] < m) & (c[None, :] < d), other=0.0
+    )
     half = tl.sum(own * own, 1) * -0.5
     fixed = g + (b // together) * stride_group + (b % together) * stride_member
     of_rows = tl.zeros([BLOCK], tl.float32)
     total = tl.zeros([BLOCK, WIDTH], tl.float32)
     for start in tl.range(0, m, BLOCK):
         j = start + tl.arange(0, BLOCK)
-        other = tl.load(batch + j[:, None] * d + c[None, :], mask=(j[:, None] < m) & (c[None, :] < d), other=0.0)
+        other = tl.load(
+            batch + j[:, None] * d + c[None, :], mask=(j[:, None] < m) & (c[None, :] < d), other=0.0
+        )
         exponent = tl.dot(own, tl.trans(other), input_precision="tf32x3")
         exponent += half[:, None] + (tl.sum(other * other, 1) * -0.5)[None, :]
         there = (i[:, None] < m) & (j[None, :] < m)

@@ -117,9 +117,13 @@ def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan
         square = _mean_square_norm(x, center, w)
         if 0 < top * square <= MOST_ENERGY:
             unit = top if top * square >= LEAST_ENERGY else 1 / square
-    numbers = torch.tensor([constant, top / unit if unit else 1.0], dtype=torch.float64).to(x.device, torch.float32)
+    numbers = torch.tensor([constant, top / unit if unit else 1.0], dtype=torch.float64).to(
+        x.device, torch.float32
+    )
     scales = torch.tensor(exponents, dtype=torch.float64, device=x.device).sqrt()
-    return Plan(numbers, shifted, unit, 1 + abs(constant), max(float(sample.std()), 1e-30), center, scales)
+    return Plan(
+        numbers, shifted, unit, 1 + abs(constant), max(float(sample.std()), 1e-30), center, scales
+    )
 
 
 def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
@@ -214,7 +218,9 @@ def _products(
     return out
 
 
-def _over_chunks(kernel: Any, x: Tensor, k: Plan, arguments: tuple[Any, ...], scales: Any, **options: Any) -> Tensor:
+def _over_chunks(
+    kernel: Any, x: Tensor, k: Plan, arguments: tuple[Any, ...], scales: Any, **options: Any
+) -> Tensor:
     """Return three sums of a kernel over pairs of chunks of rows on and above the diagonal."""
     padded = _padded(len(x))
     size, totals = min(CHUNK, padded) if k.unit else padded, []
@@ -299,8 +305,12 @@ def level_sums(k: Levels, l: Levels, u: Tensor | None) -> OffDiagonal:
     sizes = len(k.table), len(l.table)
     both = k.place * sizes[1] + l.place
     squared = None if u is None else u * u
-    counts, own = (_totals(both, sizes[0] * sizes[1], weights).view(sizes) for weights in (u, squared))
-    joint = (k.table * (counts @ l.table @ counts.mT)).sum() - k.table.diagonal() @ own @ l.table.diagonal()
+    counts, own = (
+        _totals(both, sizes[0] * sizes[1], weights).view(sizes) for weights in (u, squared)
+    )
+    joint = (
+        k.table * (counts @ l.table @ counts.mT)
+    ).sum() - k.table.diagonal() @ own @ l.table.diagonal()
     squares = [
         total @ of.table.square() @ total - of.table.diagonal().square() @ total
         for of, total in ((k, counts.sum(1)), (l, counts.sum(0)))
@@ -349,15 +359,24 @@ class Pair:
             joint, k_rows, l_rows = joint + (u * k) @ (u * l), k_rows + u * k, l_rows + u * l
         return joint * self.scale**2, k_rows * self.scale, l_rows * self.scale
 
-    def sums_with_squares(self, offsets: tuple[float, float]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    def sums_with_squares(
+        self, offsets: tuple[float, float]
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Return Σ K ∘ L, the row sums of K and L and their sums of squares, both minus the given offsets.
 
         All weights must be 1.
         """
         off = self._off_diagonal(squares=True)
         k, l = self.diagonals()
-        n, (a, b) = len(k), (scheme.subtracted - offset for scheme, offset in zip((self.k, self.l), offsets))
-        joint, k_squares, l_squares = off.joint + k @ l, off.k_squares + k @ k, off.l_squares + l @ l
+        n, (a, b) = (
+            len(k),
+            (scheme.subtracted - offset for scheme, offset in zip((self.k, self.l), offsets)),
+        )
+        joint, k_squares, l_squares = (
+            off.joint + k @ l,
+            off.k_squares + k @ k,
+            off.l_squares + l @ l,
+        )
         k_rows, l_rows = off.k_rows + k, off.l_rows + l
         k_total, l_total = k_rows.sum(), l_rows.sum()
         return (
@@ -396,7 +415,10 @@ class Pair:
 
     def diagonals(self) -> tuple[Tensor, Tensor]:
         """Return the diagonals of K and L minus their constants, in float64."""
-        k, l = (torch.full_like(self.x[:, 0], 1 - one.subtracted, dtype=torch.float64) for one in (self.k, self.l))
+        k, l = (
+            torch.full_like(self.x[:, 0], 1 - one.subtracted, dtype=torch.float64)
+            for one in (self.k, self.l)
+        )
         return k, l
 
     @property
@@ -446,14 +468,18 @@ class One:
         halves = Halves.of(self.x, padded, (2 * self.k.unit) ** 0.5, self.k.center)
         scale, boost = _power(1 / float(b.abs().max())), _power(1 / self.k.spread)
         out = torch.empty(b.shape, dtype=torch.float64, device=b.device)
-        return _products(halves, Halves.of(b, padded, scale), self.k, boost, out, 1 / (scale * boost))
+        return _products(
+            halves, Halves.of(b, padded, scale), self.k, boost, out, 1 / (scale * boost)
+        )
 
     def cubes(self, means: Tensor, diagonal: Tensor) -> Tensor:
         """Return the sums over i ≠ j of A³, A² d_i and d_i A d_j, where A_ij = K_ij - m_i - m_j."""
         x, k, padded = self.x, self.k, _padded(len(self.x))
         vectors = _fitted(means - k.subtracted / 2, padded), _fitted(diagonal, padded)
         arguments = (_coordinates(x, k, padded), padded, k.numbers, *vectors)
-        sums = _over_chunks(kernels.pair_cubes, x, k, arguments, (), COLUMNS=x.shape[1], SHIFTED=k.shifted)
+        sums = _over_chunks(
+            kernels.pair_cubes, x, k, arguments, (), COLUMNS=x.shape[1], SHIFTED=k.shifted
+        )
         return sums * torch.tensor([2.0, 1.0, 2.0], dtype=torch.float64, device=x.device)
 
 
