@@ -34,7 +34,9 @@ def no_progress() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def few_epochs() -> Iterator[None]:
-    """Three epochs in models that are trained at their defaults, for tests that do not look at what is learned."""
+    """Three epochs in models that are trained at their defaults, for tests that do not look at what
+    is learned.
+    """
     from frhsic.estimators.network import (
         NetworkEstimator,
     )  # slow to import, and not needed to hand tests out

@@ -1,12 +1,14 @@
-"""Shuffle, split and join the rows of messy tables: each row must get the same score, bit for bit, in every file.
+"""Shuffle, split and join the rows of messy tables: each row must get the same score, bit for bit,
+in every file.
 
     python benchmarks/arrangements.py --files 10000 --out benchmarks/results/arrangements.json
 
-Three tables (codes with leading zeros, missing cells, dates in two forms, decimal commas, booleans, long identifiers)
-each train a closed form and a network, which are saved and loaded. A file then holds some rows of its table: shuffled,
-one run of them, two runs that are joined, only rows whose codes are digits, or one row alone, as text or as Parquet, at
-times with rows beside them whose cells no training row has. The line that `frhsic predict --keep id` would write for a
-row is compared with the line of the whole table.
+Three tables (codes with leading zeros, missing cells, dates in two forms, decimal commas, booleans,
+long identifiers) each train a closed form and a network, which are saved and loaded. A file then
+holds some rows of its table: shuffled, one run of them, two runs that are joined, only rows whose
+codes are digits, or one row alone, as text or as Parquet, at times with rows beside them whose
+cells no training row has. The line that `frhsic predict --keep id` would write for a row is
+compared with the line of the whole table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Time of the closed form, whole frontier, beside one LightGBM at its defaults, in one run and on one thread each.
+"""Time of the closed form, whole frontier, beside one LightGBM at its defaults, in one run and on
+one thread each.
 
 OMP_NUM_THREADS=1 python benchmarks/closed_form.py                     # Adult, all rows
-python benchmarks/closed_form.py --rows 1000000 --threads 2            # made-up rows, with peak memory
+python benchmarks/closed_form.py --rows 1000000 --threads 2            # made-up rows, with peak
+                                                                       memory
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ def main() -> None:
         cpu, wall = seconds(model.fit, X, y, sensitive_features=s)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         print(
-            f"aim {aim}: {cpu:.1f} s of CPU ({cpu / plain:.1f} times), {wall:.1f} s, peak {peak:.2f} GB",
+            f"aim {aim}: {cpu:.1f} s of CPU ({cpu / plain:.1f} times), {wall:.1f} s, peak"
+            f" {peak:.2f} GB",
             flush=True,
         )
 

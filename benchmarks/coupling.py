@@ -1,23 +1,26 @@
-r"""The coupling of tables with S: what is left of S, what can still be recovered, and attacks on a release.
+r"""The coupling of tables with S: what is left of S, what can still be recovered, and attacks on a
+release.
 
     python benchmarks/coupling.py run --jobs 16 --out coupling.jsonl
-    python benchmarks/coupling.py report                                # of benchmarks/results/coupling.jsonl
+    python benchmarks/coupling.py report                                # of
+                                                                        benchmarks/results/coupling.jsonl
 
-``run`` measures what is not yet among the records, one JSON line each, so a run that was cut off goes on where it
-stopped. From each table its target and a few columns are taken out; 60 % of the rows are fitted on, and the last 20 %
-are the test rows. Settings were chosen on the 20 % between.
+``run`` measures what is not yet among the records, one JSON line each, so a run that was cut off
+goes on where it stopped. From each table its target and a few columns are taken out; 60 % of the
+rows are fitted on, and the last 20 % are the test rows. Settings were chosen on the 20 % between.
 
 leak
-    R² of S on test rows by probes that were fitted on released training rows, its standard error, and the value on
-    shuffled S. A probe counts if it reads at least 80 % of the best probe's R² from the raw columns and finds a planted
-    leak of .02.
+    R² of S on test rows by probes that were fitted on released training rows, its standard error,
+    and the value on shuffled S. A probe counts if it reads at least 80 % of the best probe's R²
+    from the raw columns and finds a planted leak of .02.
 recovery
-    R² of each column that was taken out, less its mean given S; the larger of ridge regression and boosted trees.
+    R² of each column that was taken out, less its mean given S; the larger of ridge regression and
+    boosted trees.
 attacks
     What a release tells of S beside Z: counts, other releases, the pool, and small batches.
 heads
-    Thirty heads on Z: three models of ten columns. GDP of their scores on test rows and the p-value of an F test
-    between ten groups of S, on ten splits.
+    Thirty heads on Z: three models of ten columns. GDP of their scores on test rows and the p-value
+    of an F test between ten groups of S, on ten splits.
 scale
     Seconds of CPU and memory for all rows of Adult, and for a million rows of ten columns.
 """
@@ -90,7 +93,9 @@ class Rows(NamedTuple):
 
 
 def typed(name: str) -> Rows:
-    """Return a dataset with one categorical column for each source of indicators, its targets taken out, and S."""
+    """Return a dataset with one categorical column for each source of indicators, its targets taken
+    out, and S.
+    """
     data = load_dataset(name)
     columns: dict[str, Any] = {
         f.source: data.X[f.name] for f in data.features if f.kind == "numeric"
@@ -191,7 +196,9 @@ def r2(
 def beyond(
     s: np.ndarray, targets: np.ndarray, s_new: np.ndarray, new: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Take the mean given S out of each target: a spline in the ranks of S, fitted to the training rows."""
+    """Take the mean given S out of each target: a spline in the ranks of S, fitted to the training
+    rows.
+    """
     order = np.sort(s)
 
     def ranks(values: np.ndarray) -> np.ndarray:
@@ -204,7 +211,9 @@ def beyond(
 
 
 def erased(Z: tuple[np.ndarray, np.ndarray], s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """LEACE: the nearest affine map of x from which no linear map predicts s (Belrose et al. 2023)."""
+    """LEACE: the nearest affine map of x from which no linear map predicts s (Belrose et al.
+    2023).
+    """
     x = Z[0] - Z[0].mean(axis=0)
     variances, directions = np.linalg.eigh(x.T @ x / len(x))
     kept = variances > 1e-8 * variances.max()
@@ -364,7 +373,9 @@ def counts_equal(a: pd.DataFrame, b: pd.DataFrame) -> np.ndarray:
 
 
 def head_targets(rows: Rows) -> np.ndarray:
-    """Return ten columns: those taken out, the target, and other columns of X, as standardized numbers."""
+    """Return ten columns: those taken out, the target, and other columns of X, as standardized
+    numbers.
+    """
     z = matrix(rows.X)
     free = 10 - rows.targets.shape[1]
     # the columns must vary; the same ones on all splits
@@ -482,7 +493,8 @@ def report(out: Path) -> None:
             np.mean([list(r["recovery"].values()) for r in some], axis=0) for some in (group, raw)
         )
         print(
-            f", recovery {100 * recovery.mean() / base.mean():.0f} % {(100 * recovery / base).round().tolist()}"
+            f", recovery {100 * recovery.mean() / base.mean():.0f} %"
+            f" {(100 * recovery / base).round().tolist()}"
         )
         for kind in group[0]["leak"]:
             mean, error = np.mean([r["leak"][kind] for r in group], axis=0)
@@ -496,7 +508,8 @@ def report(out: Path) -> None:
                 reads = np.mean([r["leak"][kind][0] for r in raw]) / best
                 finds = planted[0] - max(mean, 0) > 0 and planted[0] > shuffled[0] + 2 * error
                 print(
-                    f"  shuffled {shuffled[0]:7.4f}  reads {reads:.0%} of raw  planted {planted[0]:.4f}",
+                    f"  shuffled {shuffled[0]:7.4f}  reads {reads:.0%} of raw  planted"
+                    f" {planted[0]:.4f}",
                     end="",
                 )
                 print("" if reads >= 0.8 and finds else "  does not count", end="")
@@ -508,7 +521,8 @@ def report(out: Path) -> None:
                 print(f"  {attack:34} R² {value:7.4f} ± {error:.4f}")
         if "cpu seconds" in record:
             print(
-                f"\n{record['key']}: {record['rows']:,} rows, {record['cpu seconds']:.0f} s of CPU, ",
+                f"\n{record['key']}: {record['rows']:,} rows, {record['cpu seconds']:.0f} s of"
+                " CPU, ",
                 end="",
             )
             print(f"{record['more memory, GB']:.1f} GB")
@@ -529,7 +543,8 @@ def report(out: Path) -> None:
         )
         print(f"standardized GDP {gap.mean():.4f}", end="")
         print(
-            f" ± {gap.std() / np.sqrt(len(gap)):.4f}, beyond chance at .05: {share.mean():.3f} ± {error:.3f}"
+            f" ± {gap.std() / np.sqrt(len(gap)):.4f}, beyond chance at .05: {share.mean():.3f} ±"
+            f" {error:.3f}"
         )
     print(f"\n{sum(record['cpu'] for record in every) / 60:.0f} minutes of CPU")
 

@@ -1,12 +1,16 @@
-"""HSIC, distance correlation, the gamma test and an audit on a CPU beside hyppo, dcor, causal-learn and KeOps.
+"""HSIC, distance correlation, the gamma test and an audit on a CPU beside hyppo, dcor, causal-learn
+and KeOps.
 
-    python benchmarks/cpu_peers.py                     # every comparison; writes results/cpu_peers.json
-    python benchmarks/cpu_peers.py --only hsic,gamma   # some of them; the records of the others stay
+    python benchmarks/cpu_peers.py                     # every comparison; writes
+                                                       results/cpu_peers.json
+    python benchmarks/cpu_peers.py --only hsic,gamma   # some of them; the records of the others
+                                                       stay
 
-Both sides run in this process, in turns, on the same rows. After one small call each (for just-in-time compilers), each
-side is timed `--repeats` times, and the smallest CPU time counts: other work on the machine disturbs it less than the
-time on the clock. Memory is the highest resident memory above what was resident before the call (Linux). The program
-prints by how much the two numbers differ, and says where a peer computes another number. It names peers that are not
+Both sides run in this process, in turns, on the same rows. After one small call each (for
+just-in-time compilers), each side is timed `--repeats` times, and the smallest CPU time counts:
+other work on the machine disturbs it less than the time on the clock. Memory is the highest
+resident memory above what was resident before the call (Linux). The program prints by how much the
+two numbers differ, and says where a peer computes another number. It names peers that are not
 installed and leaves them out; `make benchmark` brings them.
 """
 
@@ -101,7 +105,7 @@ def sample(n: int, columns: int) -> tuple[Rows, Rows]:
     rng = np.random.default_rng(n + columns)
     z = rng.standard_normal((n, columns))
     s = 0.05 * z[:, :1] + rng.standard_normal((n, 1))
-    return tuple((x - x.mean(0)) / x.std(0, ddof=1) for x in (z, s))  # type: ignore[return-value]  # two of them
+    return tuple((x - x.mean(0)) / x.std(0, ddof=1) for x in (z, s))  # type: ignore[return-value]
 
 
 def comparisons(scale: float) -> Iterator[Comparison]:
@@ -145,7 +149,8 @@ def comparisons(scale: float) -> Iterator[Comparison]:
     )
 
 
-# --- ours -----------------------------------------------------------------------------------------------------------
+# --- ours
+# --------------------------------------------------------------------------------------------------
 
 
 def ours_hsic(width: float) -> Call:
@@ -172,7 +177,8 @@ def ours_audit(z: Rows, s: Rows) -> float:
     return float(len(audit(1 / (1 + np.exp(-z[:, 0])), s[:, 0]).attributes))
 
 
-# --- the peers ------------------------------------------------------------------------------------------------------
+# --- the peers
+# --------------------------------------------------------------------------------------------------
 
 
 def hyppo_given(width: float) -> Call:
@@ -235,11 +241,14 @@ def hyppo_dcor_audit() -> Call:
     return call
 
 
-# --- measuring ------------------------------------------------------------------------------------------------------
+# --- measuring
+# --------------------------------------------------------------------------------------------------
 
 
 def measured(comparison: Comparison, repeats: int) -> dict[str, Any]:
-    """Return the record of a comparison: CPU seconds and memory of both sides, their values and the ratio."""
+    """Return the record of a comparison: CPU seconds and memory of both sides, their values and the
+    ratio.
+    """
     calls = {"ours": comparison.ours, "peer": comparison.theirs()}
     for call in calls.values():
         quietly(call, *sample(min(300, comparison.n), comparison.columns))
@@ -278,9 +287,10 @@ def line(record: dict[str, Any]) -> str:
     seconds, memory = record["seconds"], record["megabytes"]
     difference = "another number" if record["difference"] is None else f"{record['difference']:.1e}"
     return (
-        f"{record['task']:<44}{record['n']:>7}{record['columns']:>4}  {record['peer']:<13}{seconds['ours']:>8.3f}"
-        f"{seconds['peer']:>8.2f}{record['ratio']:>7.1f}x{memory['ours']:>6.0f}{memory['peer']:>7.0f}  {difference}"
-        f"{'; ' + record['note'] if record['note'] else ''}"
+        f"{record['task']:<44}{record['n']:>7}{record['columns']:>4} "
+        f" {record['peer']:<13}{seconds['ours']:>8.3f}{seconds['peer']:>8.2f}"
+        f"{record['ratio']:>7.1f}x{memory['ours']:>6.0f}{memory['peer']:>7.0f}"
+        f"  {difference}{'; ' + record['note'] if record['note'] else ''}"
     )
 
 

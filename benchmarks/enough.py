@@ -1,12 +1,14 @@
-"""How many rows an audit needs, how many epochs and known attributes training needs, and what rare outcomes do.
+"""How many rows an audit needs, how many epochs and known attributes training needs, and what rare
+outcomes do.
 
 The tables of docs/choosing.md.
 
     python benchmarks/enough.py [--draws 40] [--seeds 3]     # five minutes of one core
 
-Tables are made up, so that anybody can repeat them: applicants for a job, of whom half or few are hired, and scores of
-which the true gap is known. Models have a penalty weight of 10 unless a row says otherwise, and are measured on rows
-that they have not seen: 5,000 applicants, and 20,000 where few are hired.
+Tables are made up, so that anybody can repeat them: applicants for a job, of whom half or few are
+hired, and scores of which the true gap is known. Models have a penalty weight of 10 unless a row
+says otherwise, and are measured on rows that they have not seen: 5,000 applicants, and 20,000 where
+few are hired.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ RARE = -3.65
 def applicants(
     n: int, seed: int, *, shift: float = 0.0
 ) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
-    """Return features, hired or not, and age: experience counts and depends on age. `shift` moves log-odds."""
+    """Return features, hired or not, and age: experience counts and depends on age. `shift` moves
+    log-odds.
+    """
     rng = np.random.default_rng(seed)
     age = rng.uniform(20, 65, size=n).round()
     experience = np.clip(age - 22 + rng.normal(0, 4, size=n), 0, None).round()
@@ -46,7 +50,8 @@ def applicants(
 
 def show_audit(draws: int) -> None:
     print(
-        "\n| rows | half width, scores | half width, decisions | share of gaps found, scores | share, decisions |"
+        "\n| rows | half width, scores | half width, decisions | share of gaps found, scores |"
+        " share, decisions |"
     )
     print("|---|---|---|---|---|")
     for n in (200, 500, 1000, 2000, 5000, 20_000):
@@ -59,7 +64,9 @@ def show_audit(draws: int) -> None:
 
 
 def audited(n: int, seed: int) -> list[tuple[float, float]]:
-    """Return half width and p-value of the gap of scores with a true gap of 0.02, and of decisions drawn from them."""
+    """Return half width and p-value of the gap of scores with a true gap of 0.02, and of decisions
+    drawn from them.
+    """
     rng = np.random.default_rng(seed)
     s = rng.uniform(size=n)
     scores = 0.3 + 4 * GAP * (s - 0.5) + rng.uniform(-0.25, 0.25, size=n)
@@ -75,7 +82,9 @@ def trained(
     known: float = 1.0,
     shift: float = 0.0,
 ) -> tuple[float, float, float, float, float]:
-    """Return accuracy, GDP, AUC, gain in log loss over a constant and base rate of a model on new rows."""
+    """Return accuracy, GDP, AUC, gain in log loss over a constant and base rate of a model on new
+    rows.
+    """
     X, y, age = applicants(TRAIN, seed=2 * seed, shift=shift)
     X_new, y_new, age_new = applicants(20_000 if shift else 5000, seed=2 * seed + 1, shift=shift)
     age = age.where(np.random.default_rng(seed).random(TRAIN) < known)
@@ -104,7 +113,8 @@ def show_models(seeds: int) -> None:
 
 def show_rare(seeds: int) -> None:
     print(
-        "\n| penalty weight | accuracy | AUC | gain kept | GDP | GDP by base rate |\n|---|---|---|---|---|---|"
+        "\n| penalty weight | accuracy | AUC | gain kept | GDP | GDP by base rate"
+        " |\n|---|---|---|---|---|---|"
     )
     weights = (0.0, 1.0, 10.0, 30.0)
     rows = np.array(

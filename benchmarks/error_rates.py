@@ -1,22 +1,27 @@
 """Coverage of intervals and level of tests on laws whose truth is known.
 
-    OMP_NUM_THREADS=1 python benchmarks/error_rates.py --rows 100 1000 --jobs 14 --seconds 540 --out FOLDER
-    python benchmarks/error_rates.py --jobs 16 --draws-of-most 50   # every cell, to benchmarks/results
+    OMP_NUM_THREADS=1 python benchmarks/error_rates.py --rows 100 1000 --jobs 14 --seconds 540 --out
+    FOLDER
+    python benchmarks/error_rates.py --jobs 16 --draws-of-most 50   # every cell, to
+                                                                    benchmarks/results
     python benchmarks/error_rates.py --draws 50 --law jump          # some laws, with fewer draws
     python benchmarks/error_rates.py --page                         # the tables of the results
 
-Records go to `coverage.json` in the folder `--out`. A run goes on where that file ends, in rounds of 25 draws for each
-cell. After `--seconds` it stops and keeps what is counted. `error_rates.main(["--rows", "100", ...])` does the same.
-The last lines name the cells that miss the criterion: an interval below its level by more than .02 and two Monte Carlo
-errors, a test above its level by more than .01 and two. An interval is excused where the result says, in nine of ten
+Records go to `coverage.json` in the folder `--out`. A run goes on where that file ends, in rounds
+of 25 draws for each cell. After `--seconds` it stops and keeps what is counted.
+`error_rates.main(["--rows", "100", ...])` does the same. The last lines name the cells that miss
+the criterion: an interval below its level by more than .02 and two Monte Carlo errors, a test above
+its level by more than .01 and two. An interval is excused where the result says, in nine of ten
 samples, that it is not to be trusted.
 
-A cell is a law at a number of rows, with independent rows, with clusters (people with one value of S and two rows,
-whose scores are equal with probability one half and otherwise drawn apart), or with survey weights (rows are drawn with
-a density that the weights undo). A law is a mean score along the ranks u of S and a kind of noise; `OTHERS` are laws
-for the measures and tests of dependence, and for whole audits of scores that are independent of S.
+A cell is a law at a number of rows, with independent rows, with clusters (people with one value of
+S and two rows, whose scores are equal with probability one half and otherwise drawn apart), or with
+survey weights (rows are drawn with a density that the weights undo). A law is a mean score along
+the ranks u of S and a kind of noise; `OTHERS` are laws for the measures and tests of dependence,
+and for whole audits of scores that are independent of S.
 
-The twelve laws of `ASIDE` were written down before the statistics were changed and were not used to choose anything:
+The twelve laws of `ASIDE` were written down before the statistics were changed and were not used to
+choose anything:
 
 1. steps: a continuous S, five steps of the mean, normal noise
 2. seven unequal levels of S with means in no order, 0/1 decisions
@@ -205,11 +210,21 @@ ASIDE = (
     Law("flat, log-normal, scale grows", same, flat(0.0), log_normal(0.8, lambda u: 0.2 + u)),
     Law("flat, exponential, scale falls", same, flat(0.0), exponential),
     Law("heaped income", income, lambda u: 0.3 * u, normal(0.2)),
-    Law("thirty percent at one value", lambda u: np.maximum(u - 0.3, 0), lambda u: 0.3 * (u < 0.3), normal(0.5)),
+    Law(
+        "thirty percent at one value",
+        lambda u: np.maximum(u - 0.3, 0),
+        lambda u: 0.3 * (u < 0.3),
+        normal(0.5),
+    ),
     Law("flat decisions, rate .05", same, flat(0.05), decisions, independent=True),
     Law("twenty levels, the last higher", *TWENTY, normal(0.4)),
-    Law("weak slope, Student's t", same, lambda u: 0.2 * u, added(lambda u, rng: rng.standard_t(3, len(u)))),
-)  # fmt: skip
+    Law(
+        "weak slope, Student's t",
+        same,
+        lambda u: 0.2 * u,
+        added(lambda u, rng: rng.standard_t(3, len(u))),
+    ),
+)
 
 TWELVE = levels([1.0] * 12, [0.1, -0.1] * 6)
 SCHOOL = levels([1, 1, 2, 2, 3, 4, 5, 6, 30, 12, 8, 16, 10], [0.1] * 8 + [0.2] * 4 + [0.5])
@@ -433,14 +448,20 @@ OTHERS: dict[str, Callable[[int, np.random.Generator], dict[str, tuple[float, fl
     "Z and S follow a step of Y": partial(given_y, lambda y: (y > 0) * 1.0, 0.3),
     "Z and S follow a step of Y closely": partial(given_y, lambda y: (y > 0) * 1.0, 0.1),
     "independent stream": stream,
-    **{f"audit: {law.name}": partial(whole_audit, law) for law in (*SMOOTH, *HARD) if law.independent},
-}  # fmt: skip
+    **{
+        f"audit: {law.name}": partial(whole_audit, law)
+        for law in (*SMOOTH, *HARD)
+        if law.independent
+    },
+}
 MOST_ROWS = 1_000
 """Rows of the laws of `OTHERS`, whose measures cost more than n log n; audits have 100."""
 
 
 def block(law: str, n: int, design: str, number: int) -> dict[str, list[float]]:
-    """Return draws, errors, sum of widths and number of finite widths of each measure, over one block of draws."""
+    """Return draws, errors, sum of widths and number of finite widths of each measure, over one
+    block of draws.
+    """
     torch.set_num_threads(1)
     sums: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0, 0])
     for draw in range(BLOCK * number, BLOCK * (number + 1)):
@@ -495,7 +516,8 @@ def missed(records: list[dict[str, Any]]) -> list[str]:
         if r["errors"] / r["draws"] > most:
             share = f"{r['errors'] / r['draws']:.3f} > {most:.3f}"
             lines.append(
-                f"{r['measure']}: {where[0]}, {where[1]:,} {where[2]}: {share}{' (excused)' * excused}"
+                f"{r['measure']}: {where[0]}, {where[1]:,} {where[2]}:"
+                f" {share}{' (excused)' * excused}"
             )
     return lines
 
@@ -587,10 +609,21 @@ def main(arguments: list[str] | None = None) -> None:
     last = time.monotonic()
     for (*one, number), sums, seconds in count(jobs, options.jobs, options.seconds):
         for name, (draws, errors, width, widths) in sums.items():
-            record = records.setdefault((*one, name), {
-                "measure": name, "law": one[0], "rows": one[1], "design": one[2], "blocks": 0, "draws": 0,
-                "errors": 0, "width": 0.0, "widths": 0, "seconds": 0.0,
-            })  # fmt: skip
+            record = records.setdefault(
+                (*one, name),
+                {
+                    "measure": name,
+                    "law": one[0],
+                    "rows": one[1],
+                    "design": one[2],
+                    "blocks": 0,
+                    "draws": 0,
+                    "errors": 0,
+                    "width": 0.0,
+                    "widths": 0,
+                    "seconds": 0.0,
+                },
+            )
             record["blocks"] = max(record["blocks"], number + 1)
             more = zip(
                 ("draws", "errors", "width", "widths", "seconds"),

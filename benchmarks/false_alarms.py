@@ -2,11 +2,12 @@
 
     python benchmarks/false_alarms.py --tables 100
 
-Each table is drawn by its own seed: income, heaped income, ages with ties, a few levels, bands as text, or many zeros
-as the attribute; chances, rounded chances, rare decisions or skewed points as the score; outcomes of 3 to 50 %;
-sometimes several rows of a person, weights that follow the attribute, missing values, two attributes; semicolons and
-decimal commas. An alarm is a claim on the first page of the report that the score moves with an attribute. At level
-.05, a share of .05 of the tables may have one.
+Each table is drawn by its own seed: income, heaped income, ages with ties, a few levels, bands as
+text, or many zeros as the attribute; chances, rounded chances, rare decisions or skewed points as
+the score; outcomes of 3 to 50 %; sometimes several rows of a person, weights that follow the
+attribute, missing values, two attributes; semicolons and decimal commas. An alarm is a claim on the
+first page of the report that the score moves with an attribute. At level .05, a share of .05 of the
+tables may have one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The pictures of the README and of the first pages: the frontier, how the closed form works, and a report.
+"""The pictures of the README and of the first pages: the frontier, how the closed form works, and a
+report.
 
     python benchmarks/front_page.py            # into docs/figures; needs Chromium on the PATH
 
@@ -108,7 +109,9 @@ def _saved(fig: plt.Figure, path: Path) -> None:
 
 
 def report(path: Path, width: int = 900, height: int = 2000) -> None:
-    """Run the credit example of the gallery and take a picture of the first answers of its report."""
+    """Run the credit example of the gallery and take a picture of the first answers of its
+    report.
+    """
     with tempfile.TemporaryDirectory() as folder:
         written = runpy.run_path(str(ROOT / "examples" / "gallery" / "plot_production.py"))[
             "report"

@@ -1,14 +1,16 @@
-"""Time, memory and error of exact HSIC on a GPU, and of training with the default penalty, in one run.
+"""Time, memory and error of exact HSIC on a GPU, and of training with the default penalty, in one
+run.
 
     python benchmarks/gpu.py                        # every section, on the GPU
     python benchmarks/gpu.py --only hsic --most 18  # up to 2 ** 18 rows
     python benchmarks/gpu.py --only gradient,ties,training --penalties hsic --epochs 50
 
-Sections: `hsic` (this library's GPU kernels, its tiles in float64 and plain PyTorch in float32 side by side, for
-growing n, with the error relative to float64), `gradient`, `ties` (errors where rows are independent and have few
-distinct values), `gamma` (the test of independence), `features`, `training` (45 models on random data of Adult's shape,
-and one model on two columns). Times are medians after a warm-up; memory is the highest above the inputs. The last table
-has the targets of an H200 beside the results. All goes to a JSON file with the name of the GPU.
+Sections: `hsic` (this library's GPU kernels, its tiles in float64 and plain PyTorch in float32 side
+by side, for growing n, with the error relative to float64), `gradient`, `ties` (errors where rows
+are independent and have few distinct values), `gamma` (the test of independence), `features`,
+`training` (45 models on random data of Adult's shape, and one model on two columns). Times are
+medians after a warm-up; memory is the highest above the inputs. The last table has the targets of
+an H200 beside the results. All goes to a JSON file with the name of the GPU.
 """
 
 from __future__ import annotations
@@ -76,7 +78,9 @@ def sample(n: int, device: torch.device, strength: float = 1.0) -> tuple[Tensor,
 
 
 def plain_hsic(z: Tensor, s: Tensor) -> Tensor:
-    """HSIC in float32 by PyTorch alone, by panels of rows: what one would write without a library."""
+    """HSIC in float32 by PyTorch alone, by panels of rows: what one would write without a
+    library.
+    """
     n = len(z)
     joint = torch.zeros((), device=z.device)
     a, b = torch.empty(n, device=z.device), torch.empty(n, device=z.device)
@@ -103,7 +107,9 @@ def tiles() -> Iterator[None]:
 def measured(
     call: Callable[[], object], device: torch.device, repeats: int = 3
 ) -> dict[str, float]:
-    """Return the median of the seconds of a call, and its peak memory in MB above what is held before."""
+    """Return the median of the seconds of a call, and its peak memory in MB above what is held
+    before.
+    """
     call()
     seconds, peak = [], 0.0
     for _ in range(repeats):
@@ -122,7 +128,8 @@ def measured(
 
 def show_hsic(options: argparse.Namespace, device: torch.device) -> list[dict[str, float]]:
     print(
-        f"\n{'n':>9} {'kernels':>10} {'tiles':>10} {'plain':>10} {'ratio':>8} {'ratio':>8} {'MB':>6} {'error':>9}"
+        f"\n{'n':>9} {'kernels':>10} {'tiles':>10} {'plain':>10} {'ratio':>8} {'ratio':>8}"
+        f" {'MB':>6} {'error':>9}"
     )
     records = []
     for power in range(options.least, options.most + 1):
@@ -133,14 +140,21 @@ def show_hsic(options: argparse.Namespace, device: torch.device) -> list[dict[st
         line = f"{n:>9} {1e3 * ours['seconds']:>8.2f}ms"
         if power <= 18:
             with tiles():
-                double = measured(lambda: hsic(z.double(), s.double(), *KERNELS), device, 1)  # noqa: B023
+                double = measured(
+                    lambda: hsic(z.double(), s.double(), *KERNELS),  # noqa: B023
+                    device,
+                    1,
+                )
                 truth = float(hsic(z.double(), s.double(), *KERNELS))
             plain = measured(partial(plain_hsic, z, s), device, 1)
             record |= {"tiles": double["seconds"], "plain": plain["seconds"], "value": truth}
             record |= {"error": abs(float(hsic(z, s, *KERNELS)) / truth - 1)}
             record |= {"plain_error": abs(float(plain_hsic(z, s)) / truth - 1)}
             line += f" {1e3 * double['seconds']:>8.1f}ms {1e3 * plain['seconds']:>8.1f}ms"
-            line += f" {double['seconds'] / ours['seconds']:>8.1f} {plain['seconds'] / ours['seconds']:>8.1f}"
+            line += (
+                f" {double['seconds'] / ours['seconds']:>8.1f}"
+                f" {plain['seconds'] / ours['seconds']:>8.1f}"
+            )
             line += f" {ours['megabytes']:>6.0f} {record['error']:>9.1e}"
         else:
             line += f" {'':43}{ours['megabytes']:>6.0f}"
@@ -238,7 +252,8 @@ def show_training(options: argparse.Namespace, device: torch.device) -> dict[str
         )
         record[f"one epoch, {name}"] = (many - few) / 40  # without the start
     print(
-        f"\nseconds; 45 models × {options.epochs} epochs on data of Adult's shape, and one epoch of one model:"
+        f"\nseconds; 45 models × {options.epochs} epochs on data of Adult's shape, and one epoch of"
+        " one model:"
     )
     for name, value in record.items():
         print(f"  {name:24}{value:9.4f}")

@@ -2,10 +2,11 @@
 
     python benchmarks/large_audit.py --rows 1_000_000 --cores 2
 
-Writes a table (income, a score that follows it, a 0/1 target) as Parquet and CSV, and audits it in a fresh process
-each: by `frhsic.audit` on arrays, and by `frhsic audit` on either file, with a report. Seconds are those of the whole
-process, imports and reading included; processor seconds are less disturbed by other programs. Memory is the peak of
-the process. Writes benchmarks/results/large_audit.json.
+Writes a table (income, a score that follows it, a 0/1 target) as Parquet and CSV, and audits it in
+a fresh process each: by `frhsic.audit` on arrays, and by `frhsic audit` on either file, with a
+report. Seconds are those of the whole process, imports and reading included; processor seconds are
+less disturbed by other programs. Memory is the peak of the process. Writes
+benchmarks/results/large_audit.json.
 """
 
 from __future__ import annotations

@@ -1,15 +1,17 @@
 """Mutation testing of the statistics: which small changes of the code do the tests notice?
 
-mutmut changes one thing in a function: a sign, a number, a comparison, an argument. Each mutant of a random sample of
-`dependence`, `parity` and `independence` meets the tests that reach its function. Tests that take longer than
-`--slowest` seconds are left out, so the share of killed mutants is a lower bound. A mutant that no test reaches has
-survived. A mutant with which a test file cannot be read is killed.
+mutmut changes one thing in a function: a sign, a number, a comparison, an argument. Each mutant of
+a random sample of `dependence`, `parity` and `independence` meets the tests that reach its
+function. Tests that take longer than `--slowest` seconds are left out, so the share of killed
+mutants is a lower bound. A mutant that no test reaches has survived. A mutant with which a test
+file cannot be read is killed.
 
     pip install mutmut
     python benchmarks/mutants.py --sample 200 --jobs 8
 
-The result is written after each mutant, so a run that is cut off leaves what it found. It shows what each survivor
-changes. Write the reason why it survived in place of "survived": a later run keeps it for the same change.
+The result is written after each mutant, so a run that is cut off leaves what it found. It shows
+what each survivor changes. Write the reason why it survived in place of "survived": a later run
+keeps it for the same change.
 
 The copies of the code stay in `mutants/`, where one mutant is tried with
 `MUTANT_UNDER_TEST=NAME python -m pytest -x tests/test_hsic.py`.
@@ -73,7 +75,9 @@ def summary(
     failing: list[str],
     reasons: dict[tuple[str, str], str],
 ) -> dict[str, Any]:
-    """Return how many mutants were killed, with a 95 % interval (Clopper and Pearson), and who survived."""
+    """Return how many mutants were killed, with a 95 % interval (Clopper and Pearson), and who
+    survived.
+    """
     killed = sum(outcome in KILLED for outcome in outcomes.values())
     interval = stats.binomtest(killed, len(outcomes)).proportion_ci(0.95)
     by_package = {
@@ -145,7 +149,9 @@ def _reached(part: int, parts: int) -> _Reached:
 
 
 def time_tests(jobs: int, slowest: float) -> list[str]:
-    """Note which quick tests reach which function. Return the tests that do not pass without a mutant."""
+    """Note which quick tests reach which function. Return the tests that do not pass without a
+    mutant.
+    """
     tests_of, failing = defaultdict(set), []
     with Pool(jobs) as pool:
         for reached in pool.imap_unordered(partial(_reached, parts=jobs), range(jobs)):

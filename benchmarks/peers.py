@@ -1,11 +1,12 @@
 """What fairlearn and AIF360 do with a continuous sensitive attribute, found by running them.
 
-    python benchmarks/peers.py      # prints a line for each call; runs what is installed, and says what is not
+    python benchmarks/peers.py      # prints a line for each call; runs what is installed, and says
+                                    what is not
 
-One table for all: 400 rows, an attribute (age) with 400 distinct values, a 0/1 target and a logistic regression whose
-score follows age; and a score that is high in the middle of the range and low at both ends, which has no correlation
-with age. Each trial is one call as the library's user would write it. Nothing is tuned; the question is what the call
-does, not how well.
+One table for all: 400 rows, an attribute (age) with 400 distinct values, a 0/1 target and a
+logistic regression whose score follows age; and a score that is high in the middle of the range and
+low at both ends, which has no correlation with age. Each trial is one call as the library's user
+would write it. Nothing is tuned; the question is what the call does, not how well.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ def fairlearn() -> Trials:
 
     def reduction(d: Sample) -> str:
         model = ExponentiatedGradient(LogisticRegression(), DemographicParity(), max_iter=3)
-        return f"{len(model.fit(d.X, d.y, sensitive_features=d.age).lambda_vecs_)} constraints for {ROWS} rows"
+        return (
+            f"{len(model.fit(d.X, d.y, sensitive_features=d.age).lambda_vecs_)} constraints for"
+            f" {ROWS} rows"
+        )
 
     def thresholds(d: Sample) -> str:
         optimizer = ThresholdOptimizer(
@@ -74,7 +78,10 @@ def fairlearn() -> Trials:
         hump, job = CorrelationRemover(sensitive_feature_ids=["age"]).fit_transform(table).T
         line = max(abs(np.corrcoef(column, d.age)[0, 1]) for column in (hump, job))
         bend = abs(np.corrcoef(hump, (d.age - 49) ** 2)[0, 1])
-        return f"correlation with age {line:.2f}; of the hump with the squared distance from the middle {bend:.2f}"
+        return (
+            f"correlation with age {line:.2f}; of the hump with the squared distance from the"
+            f" middle {bend:.2f}"
+        )
 
     return {
         "MetricFrame(sensitive_features=age)": groups,

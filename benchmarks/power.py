@@ -1,14 +1,19 @@
 """Power of the tests of independence beside hyppo's Hsic and dcor, at equal n and level .05.
 
-    python benchmarks/power.py                          # the records, and a table of them (half an hour)
+    python benchmarks/power.py                          # the records, and a table of them (half an
+                                                        hour)
     python benchmarks/power.py --figure docs/figures/power.svg    # the figure, from the records
 
-Four alternatives and independence itself, one column each for Z and S. Every test sees the same draws:
+Four alternatives and independence itself, one column each for Z and S. Every test sees the same
+draws:
 
-- `gamma_test` and `permutation_test` (199 permutations) at their default kernels, Gaussians at the median distance;
+- `gamma_test` and `permutation_test` (199 permutations) at their default kernels, Gaussians at the
+median distance;
 - `aggregated_test` (199 permutations) at its default kernels;
-- hyppo's `Hsic` as it comes: unbiased statistic, chi-square approximation, the bandwidth of Z for S as well;
-- dcor's permutation test of distance covariance (199 permutations) and its t test of distance correlation.
+- hyppo's `Hsic` as it comes: unbiased statistic, chi-square approximation, the bandwidth of Z for S
+as well;
+- dcor's permutation test of distance covariance (199 permutations) and its t test of distance
+correlation.
 
 Needs the extra `benchmark` (hyppo, dcor).
 """
@@ -102,7 +107,9 @@ def study(draws: int) -> pd.DataFrame:
 
 
 def figure(records: pd.DataFrame, path: Path, n: int = 100) -> None:
-    """Draw the power at one n, a row for each alternative; of tests with nearly the same power, one."""
+    """Draw the power at one n, a row for each alternative; of tests with nearly the same power,
+    one.
+    """
     shown = {
         "permutation_test": (
             "o",

@@ -1,12 +1,16 @@
-"""How often the gap of a served predictor lies beyond its limit in the population, when the upper end met the limit.
+"""How often the gap of a served predictor lies beyond its limit in the population, when the upper
+end met the limit.
 
-    python benchmarks/promise.py --jobs 16                    # 200 tables of 2,000 rows for each law, to promise.jsonl
-    python benchmarks/promise.py --tables 10                  # fewer; what is there is not run again
+    python benchmarks/promise.py --jobs 16                    # 200 tables of 2,000 rows for each
+                                                              law, to promise.jsonl
+    python benchmarks/promise.py --tables 10                  # fewer; what is there is not run
+                                                              again
     python benchmarks/promise.py --page                       # the table of the records
 
-X has finitely many cells and the law of X given the rank of S is known, so the gap of a predictor in the population is
-a sum over cells and a fine grid of ranks: it has no error. The same trade-offs are also chosen by the estimate alone,
-which promises nothing: about half of the populations should then lie beyond the limit.
+X has finitely many cells and the law of X given the rank of S is known, so the gap of a predictor
+in the population is a sum over cells and a fine grid of ranks: it has no error. The same trade-offs
+are also chosen by the estimate alone, which promises nothing: about half of the populations should
+then lie beyond the limit.
 """
 
 from __future__ import annotations
@@ -38,7 +42,9 @@ CELLS = np.array([(a, b) for a in FIRST for b in SECOND])
 
 @dataclass(frozen=True)
 class Law:
-    """A law of rank u, S, X and Y: `mean` of the first column along u, `intercept` and `slope` of the log-odds of Y."""
+    """A law of rank u, S, X and Y: `mean` of the first column along u, `intercept` and `slope` of
+    the log-odds of Y.
+    """
 
     mean: Callable[[np.ndarray], np.ndarray]
     limit: float
@@ -118,7 +124,10 @@ def population_gap(law: Law, model: ParityClassifier) -> float:
 def page(records: Sequence[dict[str, Any]]) -> str:
     """Return a table with a row for each law."""
     lines = [
-        "| law | limit | tables | limit met | beyond it | most by chance | median distance below | by the estimate |",
+        (
+            "| law | limit | tables | limit met | beyond it | most by chance | median distance"
+            " below | by the estimate |"
+        ),
         "|---|---|---|---|---|---|---|---|",
     ]
     for name in dict.fromkeys(each["law"] for each in records):
@@ -129,8 +138,8 @@ def page(records: Sequence[dict[str, Any]]) -> str:
         most = binom.ppf(0.975, len(met), 0.05) if met else 0
         estimate = np.mean([each["by_estimate"] > each["limit"] for each in own])
         lines.append(
-            f"| {name} | {own[0]['limit']:g} | {len(own)} | {len(met)} | {beyond} | {most:g} | {below:.3f} "
-            f"| {estimate:.2f} |"
+            f"| {name} | {own[0]['limit']:g} | {len(own)} | {len(met)} | {beyond} | {most:g} |"
+            f" {below:.3f} | {estimate:.2f} |"
         )
     return "\n".join(lines)
 

@@ -1,16 +1,18 @@
-"""Audits of many rows and training on them on one machine: rows per second, peak memory, two workers against one.
+"""Audits of many rows and training on them on one machine: rows per second, peak memory, two
+workers against one.
 
-Writes Parquet files of 50 columns (a representation of 48, a score, an attribute) and a 0/1 target part by part, then
-audits the 50 columns with `frhsic.distributed.audit` on clusters of one and two processes, alternately. Memory is the
-peak of the largest worker, which imports the library first; seconds are those of the two passes, since the audit of the
-sample does not grow with the rows. Other programs disturb the clock more than processor time, so both are given: with
-cores of their own, two workers need the processor seconds of the busier one.
+Writes Parquet files of 50 columns (a representation of 48, a score, an attribute) and a 0/1 target
+part by part, then audits the 50 columns with `frhsic.distributed.audit` on clusters of one and two
+processes, alternately. Memory is the peak of the largest worker, which imports the library first;
+seconds are those of the two passes, since the audit of the sample does not grow with the rows.
+Other programs disturb the clock more than processor time, so both are given: with cores of their
+own, two workers need the processor seconds of the busier one.
 
-Training is one epoch of `frhsic.distributed.fit` over the partitions of the fewest rows; the sample and the first
-call on it, which do not grow with the rows, are timed by themselves.
+Training is one epoch of `frhsic.distributed.fit` over the partitions of the fewest rows; the sample
+and the first call on it, which do not grow with the rows, are timed by themselves.
 
-Writes benchmarks/results/scale.json, and removes the files. 20 million rows take 4.1 GB of disk and about 15 minutes on
-two cores.
+Writes benchmarks/results/scale.json, and removes the files. 20 million rows take 4.1 GB of disk and
+about 15 minutes on two cores.
 
     python benchmarks/scale.py --rows 2_000_000 20_000_000 --folder /tmp/frhsic-scale
 """
@@ -109,7 +111,9 @@ def measured(paths: list[str], rows: int, embedding: list[str], workers: int) ->
 
 
 def trained(paths: list[str], rows: int) -> dict[str, float]:
-    """Train one epoch over the partitions; return seconds of the sample, of the first call on it and of the epoch."""
+    """Train one epoch over the partitions; return seconds of the sample, of the first call on it
+    and of the epoch.
+    """
     times: list[tuple[str, float]] = []
 
     def watch(step: str) -> None:

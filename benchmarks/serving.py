@@ -2,9 +2,9 @@
 
     python benchmarks/serving.py [--rows 1000000]
 
-The model is an FRHSICClassifier of the default size, fitted on made-up rows; four of its 20 columns are text. Times are
-on one thread of the CPU, in processor time, so that other work on the machine does not count. For one row they are the
-median of many calls, for many rows the time of one call.
+The model is an FRHSICClassifier of the default size, fitted on made-up rows; four of its 20 columns
+are text. Times are on one thread of the CPU, in processor time, so that other work on the machine
+does not count. For one row they are the median of many calls, for many rows the time of one call.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def made_up(n: int) -> pd.DataFrame:
 
 
 def typical(call: Callable[[], Any], repeats: int) -> float:
-    """Return the median seconds of a call; several calls are preceded by one that is not counted."""
+    """Return the median seconds of a call; several calls are preceded by one that is not
+    counted.
+    """
     if repeats > 1:
         call()
     seconds = []

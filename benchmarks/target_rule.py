@@ -1,11 +1,13 @@
-"""How often the weight that a rule on GDP takes has a true GDP above the target, on simulated paths of scores.
+"""How often the weight that a rule on GDP takes has a true GDP above the target, on simulated paths
+of scores.
 
     python benchmarks/target_rule.py [--rows 300] [--repeats 400]
 
 A path has ten candidates, whose scores follow S less and less: candidate k has the conditional mean
-a_k m(u) with a_k falling by a fifth at each step, u the rank of S, and noise. The true GDP of each is known. The target
-lies just below the true GDP of one candidate in the middle, which is the hardest place. Performance falls along the
-path, so the rule takes the least penalised candidate that it admits. No model is trained.
+a_k m(u) with a_k falling by a fifth at each step, u the rank of S, and noise. The true GDP of each
+is known. The target lies just below the true GDP of one candidate in the middle, which is the
+hardest place. Performance falls along the path, so the rule takes the least penalised candidate
+that it admits. No model is trained.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Files of the library that a batch, a score, a cell of a CSV file and a saved model pass.
 
-A file counts if a function of it runs during the walk; what runs at import does not, so each walk is done twice.
+A file counts if a function of it runs during the walk; what runs at import does not, so each walk
+is done twice.
 
 python benchmarks/walk.py
 """
@@ -25,7 +26,9 @@ LIBRARY = Path(frhsic.__file__).parent
 
 
 def files_of(walk: Callable[[], object]) -> list[str]:
-    """Return the library's files with a function that runs during a walk, in the order in which they are entered."""
+    """Return the library's files with a function that runs during a walk, in the order in which
+    they are entered.
+    """
     entered: dict[str, None] = {}
 
     def enter(frame: FrameType, event: str, _: object) -> None:

@@ -1,26 +1,33 @@
-r"""The closed form beside other libraries, by three yardsticks that shrinking the scores cannot win.
+r"""The closed form beside other libraries, by three yardsticks that shrinking the scores cannot
+win.
 
-`frhsic_paper.yardsticks` defines the yardsticks and reads the records; docs/reproduction/yardsticks.md shows them.
+`frhsic_paper.yardsticks` defines the yardsticks and reads the records;
+docs/reproduction/yardsticks.md shows them.
 
-Roles of the rows. Split k is a random permutation with seed k: 60 % of the rows train, 20 % are validation rows, on
-which settings may be chosen, and 20 % are tested on. A method gets the training rows alone. The splits overlap.
+Roles of the rows. Split k is a random permutation with seed k: 60 % of the rows train, 20 % are
+validation rows, on which settings may be chosen, and 20 % are tested on. A method gets the training
+rows alone. The splits overlap.
 
-Which tables were looked at. Settings of this library were chosen on other splits of Adult, ACS Income, MEPS, COMPAS and
-Crime, and methods were compared on Credit and Bank. No setting was chosen on Pension, Wages, Support, Women, Birth
-control and Affairs. Test rows of all tables were looked at once, and split 0 of COMPAS before that, in a trial run. The
-ranges of the penalties' weights are those that covered the levels in earlier records of other splits. The reading of
-AUC was made stricter after the look, because contraction won cells by interpolation to a constant, and levels that a
-path does not reach were read as infinite losses. Records with a `commit` are frozen: the code of their methods is at
-that commit only. Paths have 16 points; those of EG have seven, since randomised decisions can be mixed, and those of
-CorrelationRemover four, since its features make LightGBM slow. EG was cut off: it has three or four splits of five
-tables.
+Which tables were looked at. Settings of this library were chosen on other splits of Adult, ACS
+Income, MEPS, COMPAS and Crime, and methods were compared on Credit and Bank. No setting was chosen
+on Pension, Wages, Support, Women, Birth control and Affairs. Test rows of all tables were looked at
+once, and split 0 of COMPAS before that, in a trial run. The ranges of the penalties' weights are
+those that covered the levels in earlier records of other splits. The reading of AUC was made
+stricter after the look, because contraction won cells by interpolation to a constant, and levels
+that a path does not reach were read as infinite losses. Records with a `commit` are frozen: the
+code of their methods is at that commit only. Paths have 16 points; those of EG have seven, since
+randomised decisions can be mixed, and those of CorrelationRemover four, since its features make
+LightGBM slow. EG was cut off: it has three or four splits of five tables.
 
-To add a method, write a function of the training rows and a seed that yields pairs (dial, predict), where
-``predict(X, s)`` returns scores or `Served(scores, decisions)`, and enter it in METHODS. Fairlearn and AIF360 get bands
-of S with equal numbers of rows; only CorrelationRemover takes a continuous S.
+To add a method, write a function of the training rows and a seed that yields pairs (dial, predict),
+where ``predict(X, s)`` returns scores or `Served(scores, decisions)`, and enter it in METHODS.
+Fairlearn and AIF360 get bands of S with equal numbers of rows; only CorrelationRemover takes a
+continuous S.
 
-    python benchmarks/yardsticks.py run --out yardsticks.jsonl [--methods "a;b"] [--tables adult,meps] [--splits 10]
-    python benchmarks/yardsticks.py ship yardsticks.jsonl ...       # adds to results/yardsticks-corrected.parquet
+    python benchmarks/yardsticks.py run --out yardsticks.jsonl [--methods "a;b"] [--tables
+    adult,meps] [--splits 10]
+    python benchmarks/yardsticks.py ship yardsticks.jsonl ...       # adds to
+                                                                    results/yardsticks-corrected.parquet
 """
 
 from __future__ import annotations
@@ -64,7 +71,9 @@ def split_rows(n: int, split: int) -> list[np.ndarray]:
 
 
 class Served(NamedTuple):
-    """What a predictor gives: scores or None, and decisions (0/1 or their probability) where it has its own."""
+    """What a predictor gives: scores or None, and decisions (0/1 or their probability) where it has
+    its own.
+    """
 
     scores: np.ndarray | None
     decisions: np.ndarray | None = None
@@ -92,7 +101,9 @@ def out_of_fold(train: Rows, X: pd.DataFrame, seed: int) -> np.ndarray:
 
 
 def bands(s: np.ndarray, number: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function that gives the band of values of s; the bands have about equal numbers of rows."""
+    """Return the function that gives the band of values of s; the bands have about equal numbers of
+    rows.
+    """
     edges = np.unique(np.quantile(s, np.arange(1, number) / number))
     return lambda values: np.searchsorted(edges, values)
 
@@ -114,7 +125,9 @@ def contracted(train: Rows, seed: int) -> Path16:
 
 
 def reweighing(train: Rows, seed: int, number: int = 10) -> Path16:
-    """LightGBM with a share of the weights of AIF360's Reweighing, which make y independent of the band."""
+    """LightGBM with a share of the weights of AIF360's Reweighing, which make y independent of the
+    band.
+    """
     from aif360.sklearn.preprocessing import Reweighing
 
     index = pd.Index(bands(train.s, number)(train.s), name="band")
@@ -129,7 +142,9 @@ def reweighing(train: Rows, seed: int, number: int = 10) -> Path16:
 
 
 def exponentiated_gradient(train: Rows, seed: int, number: int = 10) -> Path16:
-    """fairlearn's ExponentiatedGradient on bands of S; it gives randomised decisions and no scores."""
+    """fairlearn's ExponentiatedGradient on bands of S; it gives randomised decisions and no
+    scores.
+    """
     from fairlearn.reductions import DemographicParity, ErrorRate, ExponentiatedGradient
 
     band, rate = bands(train.s, number), float(train.y.mean())
@@ -173,7 +188,9 @@ class Known(ClassifierMixin, BaseEstimator):
 
 
 def threshold_optimizer(train: Rows, seed: int, number: int) -> Path16:
-    """fairlearn's ThresholdOptimizer on bands of S, by out-of-fold scores with S a feature; it gives decisions only."""
+    """fairlearn's ThresholdOptimizer on bands of S, by out-of-fold scores with S a feature; it
+    gives decisions only.
+    """
     from fairlearn.postprocessing import ThresholdOptimizer
 
     band, X_s, rate = bands(train.s, number), train.X.assign(s=train.s), train.y.mean()
@@ -282,7 +299,9 @@ METHODS = {
 def unit(
     name: str, split: int, title: str, method: Method, folder: str | None
 ) -> list[dict[str, Any]]:
-    """Return the records of a method on one split of a table; none if the method fails, which is said."""
+    """Return the records of a method on one split of a table; none if the method fails, which is
+    said.
+    """
     table = load(name, folder)
     parts = dict(
         zip(("train", "validation", "test"), map(table.at, split_rows(len(table.y), split)))

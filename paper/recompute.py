@@ -1,7 +1,8 @@
 """Compute the numbers of docs/reproduction.md again, by code of its own, and compare.
 
-Uses pandas, NumPy and PyArrow alone: nothing of frhsic or frhsic_paper is imported. The rules that decide claims are
-not repeated here; the page is compared with the verdicts that the pages under docs/reproduction/ give for each claim.
+Uses pandas, NumPy and PyArrow alone: nothing of frhsic or frhsic_paper is imported. The rules that
+decide claims are not repeated here; the page is compared with the verdicts that the pages under
+docs/reproduction/ give for each claim.
 
     python paper/recompute.py                # prints what differs; exit code 1 if anything does
 """
@@ -25,13 +26,21 @@ PUBLISHED = ROOT / "paper" / "src" / "frhsic_paper" / "published.json"
 SIGNS = {"✓": "hold", "◐": "hold in part", "✗": "do not hold", "?": "cannot be judged"}
 LEVELS = (0.75, 0.5, 0.25)
 NAMES = {
-    "support": "SUPPORT", "pension": "Pension", "wages": "Wages", "crime": "Crime", "compas": "COMPAS",
-    "adult": "Adult", "acs_income": "ACS Income", "meps": "MEPS",
-}  # fmt: skip
+    "support": "SUPPORT",
+    "pension": "Pension",
+    "wages": "Wages",
+    "crime": "Crime",
+    "compas": "COMPAS",
+    "adult": "Adult",
+    "acs_income": "ACS Income",
+    "meps": "MEPS",
+}
 
 
 def claims(page: str, details: str) -> list[str]:
-    """Compare counts and signs of verdicts with those that stand beside each claim on the pages of the studies."""
+    """Compare counts and signs of verdicts with those that stand beside each claim on the pages of
+    the studies.
+    """
     found = {}
     for name, text in re.findall(
         r'<a id="([^"]+)"></a>\n(.*?)(?=<a id=|\n## |\Z)', details, flags=re.DOTALL
@@ -57,7 +66,9 @@ def claims(page: str, details: str) -> list[str]:
 
 
 def agreement(page: str, results: Path) -> list[str]:
-    """Count the cells of the published sweep that are within two combined standard deviations, and errors, of ours."""
+    """Count the cells of the published sweep that are within two combined standard deviations, and
+    errors, of ours.
+    """
     path = results / "tradeoff-published.parquet"
     if not path.exists():
         return [] if "sweep was not run yet" in page else ["agreement: there are no records"]
@@ -103,7 +114,10 @@ def agreement(page: str, results: Path) -> list[str]:
             within += apart <= 2 * max(scale, floor)
             near += apart <= 2 * max(scale / math.sqrt(len(values)), floor)
             total += 1
-    said = f"{within} of {total} cells of the published sweep are within two combined standard deviations of ours, {near}"
+    said = (
+        f"{within} of {total} cells of the published sweep are within two combined standard"
+        f" deviations of ours, {near}"
+    )
     return [] if said in page else [f"agreement: {said}"]
 
 
@@ -115,7 +129,9 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def costs(page: str, details: str, results: Path) -> list[str]:
-    """Count the records and models of each file that a study's page names, and add up the seconds of their fleets."""
+    """Count the records and models of each file that a study's page names, and add up the seconds
+    of their fleets.
+    """
     wrong = []
     rows = re.findall(r"^\| \[?(?:Table|Figure) \d+(?:\]\([^)]+\))? \|", page, flags=re.MULTILINE)
     if len(rows) != 20:
@@ -135,7 +151,9 @@ def costs(page: str, details: str, results: Path) -> list[str]:
 
 
 def student(t: float, freedom: int) -> float:
-    """Return the two-sided p-value of Student's t with a whole number of degrees of freedom, in closed form."""
+    """Return the two-sided p-value of Student's t with a whole number of degrees of freedom, in
+    closed form.
+    """
     angle = math.atan(abs(t) / math.sqrt(freedom))
     cosine, term, total = math.cos(angle), 1.0, 1.0
     if freedom % 2:
@@ -173,16 +191,23 @@ LIBRARIES = (
     "fairlearn EG, 10 bands",
 )
 PENALTIES = {
-    "frhsic": "FRHSIC", "frem": "FREM", "reg-gdp": "Reg-GDP", "adv": "ADV", "mmd": "MMD (binned)",
-    "laftr": "LAFTR (binned)", "dcor": "dCor",
-}  # fmt: skip
+    "frhsic": "FRHSIC",
+    "frem": "FREM",
+    "reg-gdp": "Reg-GDP",
+    "adv": "ADV",
+    "mmd": "MMD (binned)",
+    "laftr": "LAFTR (binned)",
+    "dcor": "dCor",
+}
 FRESH = ("mothers", "happiness", "chains", "reading", "college", "men")
 
 
 def read_off(
     gap: np.ndarray, loss: np.ndarray, level: float, constant: float, widest: float
 ) -> float:
-    """Return the least loss at a level: of a single point, or of a mean of two points on either side of the level."""
+    """Return the least loss at a level: of a single point, or of a mean of two points on either
+    side of the level.
+    """
     last = min(range(len(gap)), key=lambda k: (gap[k], loss[k]), default=None)
     if (
         last is None or gap[last] > level
@@ -209,7 +234,9 @@ def read_off(
 
 
 def yardsticks(page: str, results: Path) -> list[str]:
-    """Compute the sentences about the closed form at its defaults and its rivals in other libraries."""
+    """Compute the sentences about the closed form at its defaults and its rivals in other
+    libraries.
+    """
     path = results / "yardsticks-corrected.parquet"
     if not path.exists():
         return (
@@ -225,7 +252,9 @@ def _of_libraries(path: Path) -> list[str]:
 
 
 def tuned(page: str, results: Path) -> list[str]:
-    """Compute the sentences about the closed form and the paper's penalties, tuned by the same search."""
+    """Compute the sentences about the closed form and the paper's penalties, tuned by the same
+    search.
+    """
     path = results / "tuned-corrected.parquet"
     if not path.exists():
         return (
@@ -274,9 +303,10 @@ def _sentences(records: pd.DataFrame, rivals: tuple[str, ...], ratio: float) -> 
         mean = {m: 100 * float(np.mean(values)) for m, values in regrets.items()}
         second = min((m for m in mean if m != FIRST), key=lambda m: mean[m])
         texts.append(
-            f"{name}: mean rank {np.mean(ranks[FIRST]):.1f} ± {half_width(ranks[FIRST]):.1f} of {len(ranks)} over "
-            f"{len(ranks[FIRST])} tables, mean regret {mean[FIRST]:.1f} ± {100 * half_width(regrets[FIRST]):.1f} % "
-            f"({PENALTIES.get(second, second)}: {mean[second]:.1f} %); {counted([name])}."
+            f"{name}: mean rank {np.mean(ranks[FIRST]):.1f} ± {half_width(ranks[FIRST]):.1f} of"
+            f" {len(ranks)} over {len(ranks[FIRST])} tables, mean regret {mean[FIRST]:.1f} ±"
+            f" {100 * half_width(regrets[FIRST]):.1f} % ({PENALTIES.get(second, second)}:"
+            f" {mean[second]:.1f} %); {counted([name])}."
         )
     return texts
 
@@ -293,7 +323,9 @@ def _compared(
     sign: int,
     aim: str,
 ) -> Compared:
-    """Return ranks and regrets of each method by table, and differences and p-values of the closed form."""
+    """Return ranks and regrets of each method by table, and differences and p-values of the closed
+    form.
+    """
     ranks: dict[str, list[float]] = {}
     regrets: dict[str, list[float]] = {}
     tests = []
@@ -353,7 +385,9 @@ def _compared(
 
 
 def differences(results: Path, page: Path, details: Path) -> list[str]:
-    """Return what differs between the page and the records, in words; `details` is the folder of the other pages."""
+    """Return what differs between the page and the records, in words; `details` is the folder of
+    the other pages.
+    """
     text = page.read_text(encoding="utf-8")
     pages = "\n".join(path.read_text(encoding="utf-8") for path in sorted(details.glob("*.md")))
     return [

@@ -29,7 +29,9 @@ class Instance:
 def instance(
     seed: int, *, ties: bool | None = None, dtype: torch.dtype = torch.float64
 ) -> Instance:
-    """A sample of 6 to 25 rows, S dependent on Z or not, continuous or with ties, kernels drawn at random."""
+    """A sample of 6 to 25 rows, S dependent on Z or not, continuous or with ties, kernels drawn at
+    random.
+    """
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(6, 26)), int(rng.integers(1, 4))
     z = rng.normal(size=(n, d)) * rng.choice([0.1, 1.0, 5.0])

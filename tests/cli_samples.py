@@ -28,7 +28,9 @@ def table(rows: int = 60) -> pd.DataFrame:
 
 
 def people(rows: int = 300, seed: int = 0) -> pd.DataFrame:
-    """Columns of every kind: scores, features, targets, groups, weights, dates, and some that are useless."""
+    """Columns of every kind: scores, features, targets, groups, weights, dates, and some that are
+    useless.
+    """
     rng = np.random.default_rng(seed)
     age = np.round(rng.uniform(20, 70, rows))
     skill, rank, noise = rng.standard_normal((3, rows))

@@ -1,4 +1,6 @@
-"""Samples with known answers, and the same sample in every kind of array, for the tests of dependence."""
+"""Samples with known answers, and the same sample in every kind of array, for the tests of
+dependence.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ KINDS: dict[str, Callable[[np.ndarray], Any]] = {
 
 
 def gaussian_pair(n: int, rho: float, seed: int, columns: int = 1) -> tuple[Tensor, Tensor]:
-    """Return standard normal z, of some columns, and s with correlation rho to the first of them."""
+    """Return standard normal z, of some columns, and s with correlation rho to the first of
+    them.
+    """
     g = torch.Generator().manual_seed(seed)
     z = torch.randn(n, columns, generator=g, dtype=torch.float64)
     s = rho * z[:, :1] + (1 - rho**2) ** 0.5 * torch.randn(n, 1, generator=g, dtype=torch.float64)
@@ -36,7 +40,8 @@ def gaussian_pair(n: int, rho: float, seed: int, columns: int = 1) -> tuple[Tens
 
 
 def gaussian_population(rho: float) -> float:
-    r"""HSIC of a standard bivariate normal law of correlation rho under Gaussian kernels of bandwidth 1.
+    r"""HSIC of a standard bivariate normal law of correlation rho under Gaussian kernels of
+    bandwidth 1.
 
     E exp(-x'x/2) = det(I + S)^(-1/2) for x ~ N(0, S). The joint term has S = 2R, of determinant
     det(I + 2R) = 9 - 4 rho^2; each marginal mean is 3^(-1/2); given z the mean over z' is
@@ -54,7 +59,9 @@ def sloped(n: int, seed: int, slope: float = 1.0) -> tuple[np.ndarray, np.ndarra
 
 
 def waves(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return deterministic z, of three columns, and s, which other software can be given to the last digit."""
+    """Return deterministic z, of three columns, and s, which other software can be given to the
+    last digit.
+    """
     i = np.arange(float(n))
     return np.stack([np.sin(i), np.cos(1.7 * i) * i / 20, i * i % 7], axis=1), np.sin(
         i

@@ -1,4 +1,6 @@
-"""Samples for the estimators: a target that depends on a sensitive attribute and on something else."""
+"""Samples for the estimators: a target that depends on a sensitive attribute and on something
+else.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from frhsic.training import MLP, Training
 
 
 def quick(*, hidden: tuple[int, ...] = (16,), size: int = 8, **training: Any) -> dict[str, Any]:
-    """Return the parameters of a small model that is trained as the paper's are, with some fields of its training."""
+    """Return the parameters of a small model that is trained as the paper's are, with some fields
+    of its training.
+    """
     return {
         "encoder": MLP(hidden, size),
         "training": Training(**{"epochs": 25, "batch_size": 64, "learning_rate": 0.02, **training}),

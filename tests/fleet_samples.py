@@ -83,7 +83,9 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 def batches(
     data: TrainingData, member: Member, epoch: int, purpose: Purpose = Purpose.ORDER
 ) -> Iterator[tuple[list[int], int]]:
-    """Yield the rows of each batch in the epoch's order, those with S first, and how many have it: an even share."""
+    """Yield the rows of each batch in the epoch's order, those with S first, and how many have it:
+    an even share.
+    """
     n, known = data.rows, data.rows if data.labelled is None else data.labelled
     order = batch_order(member.seed, member.split, epoch, n, purpose).tolist()
     with_s, without = [row for row in order if row < known], [row for row in order if row >= known]
@@ -104,7 +106,9 @@ def loss_of(
     epoch: int | None = None,
     task: str = "binary",
 ) -> Tensor:
-    """Return task loss + weight · penalty of a batch whose first k rows have S; with an epoch, the penalty adapts."""
+    """Return task loss + weight · penalty of a batch whose first k rows have S; with an epoch, the
+    penalty adapts.
+    """
     x, y, s = (part[member.split, rows] for part in (data.x, data.y, data.s))
     weights = (
         torch.ones(len(x)) if data.sample_weight is None else data.sample_weight[member.split, rows]
@@ -133,7 +137,9 @@ def by_hand(
     weight_decay: float = 0.0,
     cosine: bool = False,
 ) -> dict[str, Tensor]:
-    """Train one model in an ordinary loop with torch.optim.Adam; return its parameters as the fleet names them."""
+    """Train one model in an ordinary loop with torch.optim.Adam; return its parameters as the fleet
+    names them.
+    """
     torch.manual_seed(stream_seed(member.seed, member.split, Purpose.WEIGHTS))
     model = nn.ModuleDict({"encoder": encoder(COLUMNS), "head": nn.Linear(WIDTH, outputs)}).to(
         data.x.dtype
@@ -165,7 +171,9 @@ def by_hand(
 
 
 def held_out_objective(fleet: Fleet, index: int, data: TrainingData, penalty: Penalty) -> float:
-    """Return task loss + weight · penalty of a model on the held-out rows, in batches of the training size."""
+    """Return task loss + weight · penalty of a model on the held-out rows, in batches of the
+    training size.
+    """
     member, held = fleet.members[index], data.held_out
     penalty.prepare(data.s[member.split, : data.labelled], torch.Generator())
     total = 0.0
@@ -177,7 +185,9 @@ def held_out_objective(fleet: Fleet, index: int, data: TrainingData, penalty: Pe
 
 
 def trained(data: TrainingData, members: Sequence[Member], **options: Any) -> Fleet:
-    """Train a fleet without decay and floor; options are those of `train` and the fields of its recipe."""
+    """Train a fleet without decay and floor; options are those of `train` and the fields of its
+    recipe.
+    """
     what = {
         field.name: options.pop(field.name) for field in fields(Recipe) if field.name in options
     }

@@ -1,4 +1,6 @@
-"""Reports made by hand, for the tests of the page: every field is set here, nothing is computed from data."""
+"""Reports made by hand, for the tests of the page: every field is set here, nothing is computed
+from data.
+"""
 
 from __future__ import annotations
 
@@ -90,18 +92,30 @@ def attribute(name: str = "age", strength: float = 1.0) -> AttributeAudit:
     edges = tuple(17 + 73 * i / 40 for i in range(41))
     return AttributeAudit(
         name=name,
-        histogram=Histogram(edges, tuple(int(2000 * math.exp(-((((a + 0.9) - 36) / 17) ** 2))) for a in edges[:-1])),
+        histogram=Histogram(
+            edges, tuple(int(2000 * math.exp(-((((a + 0.9) - 36) / 17) ** 2))) for a in edges[:-1])
+        ),
         law=Law((17.0, 36.0, 90.0), (0.1, 0.5, 1.0), 38.0, 30162, False),
         all_rows=population(strength),
         positives=replace(population(0.6 * strength), rows=7508),
         certificates=(
-            CertificateRow("population_hsic", 0.41, ("rows i.i.d.",), False, 4000, 0.091, 0.95, settings=WIDTHS),
             CertificateRow(
-                "gap_of_every_head", 3.2, ("none",), True, 4000, None, None, 2.0, "both laws have norm at most 1",
+                "population_hsic", 0.41, ("rows i.i.d.",), False, 4000, 0.091, 0.95, settings=WIDTHS
+            ),
+            CertificateRow(
+                "gap_of_every_head",
+                3.2,
+                ("none",),
+                True,
+                4000,
+                None,
+                None,
+                2.0,
+                "both laws have norm at most 1",
                 WIDTHS | {"directions": 8, "all_directions": 73, "share": 0.953},
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def audit(
@@ -110,7 +124,7 @@ def audit(
     return Audit(
         subject=SUBJECT,
         rows=RowCounts(given=32561, dropped=2399, used=30162, subsample=4000),
-        attributes=tuple(attribute(name, strength) for name in (names or ("age",))),
+        attributes=tuple(attribute(name, strength) for name in names or ("age",)),
         settings={"confidence": 0.95, "resamples": 200, "seed": 0},
         context=Context(title=title, source="adult.csv", remarks=("The file has no header.",)),
     )

@@ -1,4 +1,5 @@
-"""The public names and their signatures are those of tests/data/api.txt, and importing the package is lazy.
+"""The public names and their signatures are those of tests/data/api.txt, and importing the package
+is lazy.
 
 After a change of the public API on purpose, write the file again and commit it with the change:
 
@@ -84,7 +85,10 @@ def test_every_public_name_has_a_docstring() -> None:
 
 
 def test_importing_the_package_is_lazy() -> None:
-    heavy = "{'torch', 'numpy', 'pandas', 'sklearn', 'scipy', 'matplotlib', 'lightgbm', 'rich', 'typer'}"
+    heavy = (
+        "{'torch', 'numpy', 'pandas', 'sklearn', 'scipy', 'matplotlib', 'lightgbm', 'rich',"
+        " 'typer'}"
+    )
     code = f"import sys, frhsic; dir(frhsic); print(sorted({heavy} & set(sys.modules)))"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

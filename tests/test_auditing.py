@@ -1,4 +1,6 @@
-"""The audit: its inputs, its numbers, which are those of the library, its plain form, its limits and changes."""
+"""The audit: its inputs, its numbers, which are those of the library, its plain form, its limits
+and changes.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +145,9 @@ def test_curves_are_the_librarys_and_marked_where_rows_are_few(scored):
 
 
 def test_residuals_of_chances_are_followed_along_the_attribute():
-    """A score that is too low for the old: the gap of y - f is that of the definition, and the curve shows where."""
+    """A score that is too low for the old: the gap of y - f is that of the definition, and the
+    curve shows where.
+    """
     random = np.random.default_rng(1)
     age = random.uniform(20, 60, 4000)
     y = (random.random(4000) < 0.3 + 0.2 * (age > 40)).astype(float)
@@ -229,7 +233,9 @@ def test_weights_and_groups_reach_the_gaps():
 
 
 def test_measures_of_dependence_use_one_row_of_each_group():
-    """Equal rows of 60 persons: as independent rows they look dependent, and trees recover every person."""
+    """Equal rows of 60 persons: as independent rows they look dependent, and trees recover every
+    person.
+    """
     random = np.random.default_rng(0)
     z, age = (np.repeat(random.normal(size=60), 5) for _ in range(2))
     result = audit(z, age, groups=np.repeat(np.arange(60), 5), settings=QUICK)
@@ -314,7 +320,8 @@ def test_units_of_the_columns_do_not_matter():
         assert mixed[key].value == pytest.approx(plain[key].value, rel=1e-6)
 
 
-# how well the scores predict ------------------------------------------------------------------------------------
+# how well the scores predict
+# ------------------------------------------------------------------------------------
 
 
 def test_quality_is_that_of_the_definition_beside_a_constant():
@@ -342,7 +349,8 @@ def test_quality_is_that_of_the_definition_beside_a_constant():
 
 
 def test_standard_errors_are_those_of_repeated_samples():
-    """AUC with ties and weights, a mean of groups that are alike, and changes between scores of the same groups.
+    """AUC with ties and weights, a mean of groups that are alike, and changes between scores of the
+    same groups.
 
     The oracle is the spread over 400 samples.
     """
@@ -383,7 +391,8 @@ def test_a_base_rate_has_the_exact_interval_and_counts_weights():
     assert (empty.low, empty.high) == pytest.approx((0, 1 - 0.025 ** (1 / 200)))
 
 
-# plain data -----------------------------------------------------------------------------------------------------
+# plain data
+# --------------------------------------------------------------------------------------------------
 
 
 def test_an_audit_survives_json_and_the_same_seed_repeats_it(scored, embedded):
@@ -463,7 +472,8 @@ def test_mean_scores_of_equal_groups_are_seldom_said_to_differ():
     assert alarms <= stats.binom.ppf(0.999, 100, 0.05)
 
 
-# what an audit is given ----------------------------------------------------------------------------------------------
+# what an audit is given
+# ----------------------------------------------------------------------------------------------
 
 
 def people(n: int = 400, seed: int = 0) -> pd.DataFrame:
@@ -729,13 +739,16 @@ def test_counts_of_an_audit_of_a_sample_are_those_of_the_file(tmp_path, monkeypa
     assert "The table has 6,000 rows; 1,000 of them, drawn at random, were audited." in said
 
 
-# limits ------------------------------------------------------------------------------------------------------------
+# limits
+# --------------------------------------------------------------------------------------------------
 
 
 def loans(
     n: int = 600, seed: int = 1, *, age: float = 45.0, slope: float = 0.2, skill: float = 1.0
 ) -> tuple[Any, ...]:
-    """Chances of being late that follow age, and outcomes that follow them, or with skill 0 a coin."""
+    """Chances of being late that follow age, and outcomes that follow them, or with skill 0 a
+    coin.
+    """
     random = np.random.default_rng(seed)
     years = np.round(random.uniform(age - 25, age + 25, n))
     chance = np.clip(0.3 + slope * (years - 45) / 100 + 0.1 * random.standard_normal(n), 0.01, 0.99)
@@ -811,7 +824,9 @@ def test_a_share_of_the_base_rate_counts_the_error_of_both():
 
 
 def test_kept_is_said_by_mistake_no_more_often_than_stated():
-    """A rate of 0.03 in 600 rows, the gap known: the true gap is 20.5 % of the rate, the limit 20 %."""
+    """A rate of 0.03 in 600 rows, the gap known: the true gap is 20.5 % of the rate, the limit 20
+    %.
+    """
     random, kept, draws = np.random.default_rng(0), 0, 1000
     gap = 0.205 * 0.03
     for count in random.binomial(600, 0.03, draws):
@@ -843,7 +858,9 @@ def test_limits_are_those_of_the_numbers_among_all_and_among_the_favoured(may: A
 
 
 def test_a_gap_that_is_not_to_be_trusted_is_limited_by_its_bound():
-    """Twelve waves in 300 rows: the estimate misses them, and the interval of the audit reaches up to the bound."""
+    """Twelve waves in 300 rows: the estimate misses them, and the interval of the audit reaches up
+    to the bound.
+    """
     random = np.random.default_rng(0)
     for seed in range(20):
         u = random.random(300)
@@ -856,7 +873,8 @@ def test_a_gap_that_is_not_to_be_trusted_is_limited_by_its_bound():
     pytest.fail("no gap was called untrusted")
 
 
-# changes --------------------------------------------------------------------------------------------------------
+# changes
+# --------------------------------------------------------------------------------------------------
 
 
 def changed(after: Audit, before: Audit) -> set[str]:
@@ -897,7 +915,9 @@ def test_the_same_rows_are_refused(may: Audit):
 
 @pytest.mark.slow
 def test_changes_are_found_by_mistake_no_more_often_than_the_level():
-    """Tables of the same population and different size: any alarm in at most 5 % of them, by one family-wise level."""
+    """Tables of the same population and different size: any alarm in at most 5 % of them, by one
+    family-wise level.
+    """
     alarms, pairs = 0, 100
     for seed in range(pairs):
         small, large = (audit(*loans(n, 100 + seed + n), settings=SMALL) for n in (250, 2500))
@@ -936,7 +956,9 @@ def test_a_difference_joins_the_ends_that_face_each_other_and_is_adjusted(may: A
 
 @pytest.mark.parametrize("values", [30, 5000])
 def test_distributions_are_compared_by_kolmogorov_and_smirnov(values: int):
-    """With all values kept the distance is the statistic itself; with some of them it is never larger."""
+    """With all values kept the distance is the statistic itself; with some of them it is never
+    larger.
+    """
     random = np.random.default_rng(0)
     x, y = random.integers(0, values, 3000), random.integers(0, values, 2000) + values // 20
     laws = [Law.of(*np.unique(part, return_counts=True), len(part)) for part in (x, y)]

@@ -1,9 +1,9 @@
 """The sentences of certificates hold against an adversary.
 
-Each instance draws rows, reads the sentence that an audit would show, takes the numbers out of its text, and looks for
-a counterexample. What the sentence states is computed here from its definition with NumPy alone. Several adversaries
-are tried: the worst head in closed form, kernel expansions at random points (near the rows and far from them), and
-scores that oscillate with S.
+Each instance draws rows, reads the sentence that an audit would show, takes the numbers out of its
+text, and looks for a counterexample. What the sentence states is computed here from its definition
+with NumPy alone. Several adversaries are tried: the worst head in closed form, kernel expansions at
+random points (near the rows and far from them), and scores that oscillate with S.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def gaussian(x: np.ndarray, y: np.ndarray, width: float) -> np.ndarray:
 
 
 def attribute(rng: np.random.Generator, n: int) -> np.ndarray:
-    """S of one of the shapes that users have: smooth, skewed, heavy-tailed, tied, with many zeros, in clusters."""
+    """S of one of the shapes that users have: smooth, skewed, heavy-tailed, tied, with many zeros,
+    in clusters.
+    """
     return [
         lambda: rng.uniform(-1, 1, n),
         lambda: rng.normal(size=n),
@@ -80,7 +82,9 @@ def attribute(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def representation(rng: np.random.Generator, s: np.ndarray) -> np.ndarray:
-    """Z that follows S smoothly, follows it at a high frequency, has a spread that does, or ignores it."""
+    """Z that follows S smoothly, follows it at a high frequency, has a spread that does, or ignores
+    it.
+    """
     t = (s - s.mean()) / s.std()
     noise = rng.normal(size=(len(s), rng.integers(1, 5)))
     signal = [t, np.cos(rng.uniform(1, 60) * t), np.sign(t), 0 * t][rng.integers(4)][:, None]
@@ -90,7 +94,9 @@ def representation(rng: np.random.Generator, s: np.ndarray) -> np.ndarray:
 
 
 def spread(z: np.ndarray) -> np.ndarray:
-    """Standard deviation of each column, values further than ten interquartile ranges from the median drawn in."""
+    """Standard deviation of each column, values further than ten interquartile ranges from the
+    median drawn in.
+    """
     low, middle, high = np.percentile(z, [25, 50, 75], axis=0)
     return np.std(
         np.minimum(np.maximum(z, middle - 10 * (high - low)), middle + 10 * (high - low)), axis=0
@@ -121,7 +127,9 @@ def claims(rng: np.random.Generator, key: str) -> Iterator[Claim]:
 
 
 def directions(claim: Claim) -> np.ndarray:
-    """The stated principal directions of S: eigenvectors of its centred Gram matrix, of as many as the text says."""
+    """The stated principal directions of S: eigenvectors of its centred Gram matrix, of as many as
+    the text says.
+    """
     stated = re.search(
         r"along (\d+) of up to (\d+) principal directions of s \((?:all|at least (\d+) %)",
         claim.text,
@@ -137,7 +145,9 @@ def directions(claim: Claim) -> np.ndarray:
 
 
 def unit_heads(claim: Claim, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Values at the rows of random functions of norm 1: expansions at rows, between them, and far from them."""
+    """Values at the rows of random functions of norm 1: expansions at rows, between them, and far
+    from them.
+    """
     n, d = claim.z.shape
     for _ in range(EXPANSIONS):
         rows = rng.integers(0, n, rng.integers(1, 12))
@@ -160,7 +170,8 @@ def attack_these_scores(claim: Claim, rng: np.random.Generator) -> float:
 def attack_every_head(claim: Claim, rng: np.random.Generator) -> float:
     along, n = directions(claim), len(claim.z)
     heads = [np.linalg.norm(along.T @ f) / np.sqrt(n) for f in unit_heads(claim, rng)]
-    # the worst head in closed form, Σ a_i k(z_i, ·) of norm 1: a is the direction in which K is largest
+    # the worst head in closed form, Σ a_i k(z_i, ·) of norm 1: a is the direction in which K is
+    # largest
     k = claim.gram(claim.z, claim.z, "z")
     a = along @ np.linalg.eigh(along.T @ k @ along)[1][:, -1]
     worst = k @ a / np.sqrt(a @ k @ a)
@@ -189,7 +200,9 @@ def test_no_counterexample_is_found(key: str, instances: int) -> None:
 def test_hsic_of_the_population_exceeds_its_bound_in_fewer_samples_than_stated(
     instances: int,
 ) -> None:
-    """Populations of a few values, whose HSIC is a finite sum; rows drawn from them, and the bound read."""
+    """Populations of a few values, whose HSIC is a finite sum; rows drawn from them, and the bound
+    read.
+    """
     exceeded, closest = 0, 0.0
     for seed in range(instances):
         rng = np.random.default_rng([seed, 17])
@@ -219,7 +232,9 @@ def test_hsic_of_the_population_exceeds_its_bound_in_fewer_samples_than_stated(
 
 
 def test_a_gap_outside_the_directions_is_named_and_not_bounded() -> None:
-    """Scores cos(40 s) have a gap of 0.70, nearly all of it outside the directions of a smooth kernel."""
+    """Scores cos(40 s) have a gap of 0.70, nearly all of it outside the directions of a smooth
+    kernel.
+    """
     s = np.random.default_rng(0).uniform(-1, 1, 1500)
     f = np.cos(40 * s)
     row = next(iter(certificates(Rows(f[:, None], s[:, None], f), Settings())))

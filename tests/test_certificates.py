@@ -1,4 +1,6 @@
-"""Certificates: the theorem in its three forms on a sample, bounds on the population, and what is refused."""
+"""Certificates: the theorem in its three forms on a sample, bounds on the population, and what is
+refused.
+"""
 
 import math
 
@@ -207,7 +209,8 @@ def test_no_head_of_norm_one_varies_more_than_the_trivial_bound():
         assert holds(largest, gdp_certificate(case.z, case.s, kernel_z=case.kernel_z).trivial)
 
 
-# --- bounds on the population ----------------------------------------------------------------------------------
+# --- bounds on the population
+# ----------------------------------------------------------------------------------
 
 
 def test_hsic_of_kernels_in_the_unit_interval_is_at_most_a_quarter():
@@ -222,7 +225,9 @@ def test_hsic_of_kernels_in_the_unit_interval_is_at_most_a_quarter():
 
 
 def test_a_pair_of_rows_changes_by_at_most_the_root_of_six():
-    """The step of the held-out bound, on random unit features with non-negative products, and where it is reached."""
+    """The step of the held-out bound, on random unit features with non-negative products, and where
+    it is reached.
+    """
     rng = np.random.default_rng(0)
     largest = 0.0
     for trial in range(3000):
@@ -255,7 +260,9 @@ def test_one_row_moves_the_root_of_hsic_by_at_most_the_root_of_six_over_n():
 
 @pytest.mark.parametrize("dependence", [0.0, 0.3, 1.0])
 def test_the_held_out_bound_covers_the_population(dependence):
-    """Laws whose HSIC is known; over 200 samples each the bound must fail in no more than a share δ."""
+    """Laws whose HSIC is known; over 200 samples each the bound must fail in no more than a share
+    δ.
+    """
     rng = np.random.default_rng(1)
     product = np.full((4, 4), 1 / 16)
     table = (1 - dependence) * product + dependence * np.eye(4) / 4

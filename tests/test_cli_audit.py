@@ -1,4 +1,6 @@
-"""`frhsic audit` as a user meets it: what it reads and prints; and every month: limits, drift, exit codes."""
+"""`frhsic audit` as a user meets it: what it reads and prints; and every month: limits, drift, exit
+codes.
+"""
 
 import hashlib
 import json
@@ -249,7 +251,9 @@ def before(may):
     ],
 )
 def test_a_month_that_only_keeps_its_gap_is_not_passed(may, before, change, said):
-    """An older population, and outcomes that are a coin: the gap is as it was, and the exit code is 1."""
+    """An older population, and outcomes that are a coin: the gap is as it was, and the exit code is
+    1.
+    """
     result = done(
         ["audit", month(may, "after.csv", 0.6, 6, 2000, **change), *MONTHLY, "--against", before], 1
     )

@@ -175,7 +175,9 @@ def test_a_frozen_lightgbm_with_categories_is_served_and_audited(tmp_path):
 
 
 def test_a_model_of_bands_that_uses_them_reads_each_row_as_in_training(tmp_path):
-    """An open band has no width of its own: alone in a file, it is still the point that it was in training."""
+    """An open band has no width of its own: alone in a file, it is still the point that it was in
+    training.
+    """
     random = np.random.default_rng(0)
     age, x = random.choice(["<30", "30-39", "40-49", "50+"], 300), random.normal(size=300)
     table = pd.DataFrame(

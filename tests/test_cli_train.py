@@ -1,4 +1,6 @@
-"""`frhsic train` and `demo` as a user meets them: what they read, refuse and write, how they exit."""
+"""`frhsic train` and `demo` as a user meets them: what they read, refuse and write, how they
+exit.
+"""
 
 import html
 import json

@@ -1,4 +1,6 @@
-"""The closed form of predictors under parity, where the law is known: against convex programs, and gradients."""
+"""The closed form of predictors under parity, where the law is known: against convex programs, and
+gradients.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from frhsic.estimators.solving import SMOOTHNESS, Curve, Rows, _root, expanded, 
 
 @dataclass(frozen=True)
 class Law:
-    """A discrete law p(x, s, y), and among which rows the gap is measured: all, or those with y = 1."""
+    """A discrete law p(x, s, y), and among which rows the gap is measured: all, or those with y =
+    1.
+    """
 
     table: np.ndarray
     positive: bool = False
@@ -109,7 +113,9 @@ def slope(loss: str, law: Law, f: np.ndarray) -> np.ndarray:
 
 
 def brute_force(loss: str, law: Law, mu: float = 0.0, limit: float | None = None) -> np.ndarray:
-    """Minimise risk + μ gap, or the risk at a gap within the limit, over f and slack variables t >= |curve|."""
+    """Minimise risk + μ gap, or the risk at a gap within the limit, over f and slack variables t >=
+    |curve|.
+    """
     cells, levels = law.joint.shape
     shares = law.joint.sum(axis=0)
     design = law.joint.T / shares[:, None] - law.joint.sum(axis=1)  # curve = design @ f
@@ -145,8 +151,9 @@ def multiplier(
 ) -> tuple[np.ndarray, float]:
     """Return c of the closed form, and how far it violates the theorem.
 
-    The theorem: `wanted`, the derivative of the loss with a minus, is m_ν(x) = Σ_k c_k m_k(x), where
-    ν = Σ_k c_k φ_k + constant has ν = μ sign(curve) off the zeros of the curve and |ν| <= μ everywhere.
+    The theorem: `wanted`, the derivative of the loss with a minus, is m_ν(x) = Σ_k c_k m_k(x),
+    where ν = Σ_k c_k φ_k + constant has ν = μ sign(curve) off the zeros of the curve and |ν| <= μ
+    everywhere.
     """
     c, *_ = np.linalg.lstsq(law.means, wanted, rcond=None)
     centred = law.basis.values @ c
@@ -192,9 +199,11 @@ def test_a_large_multiplier_closes_the_gap_and_the_closed_form_still_holds(name)
 
 @pytest.mark.parametrize("name", LAWS)
 def test_optimal_decisions_have_the_closed_form(name):
-    """By complementary slackness the linear program decides by the sign of η - 1/2 - m_ν / 2, with lots on ties.
+    """By complementary slackness the linear program decides by the sign of η - 1/2 - m_ν / 2, with
+    lots on ties.
 
-    ν is not a function of its decisions, so it comes from the dual program: max over |ν| <= μ of the least risk.
+    ν is not a function of its decisions, so it comes from the dual program: max over |ν| <= μ of
+    the least risk.
     """
     law, mu = LAWS[name], MU["decision"]
     d = brute_force("decision", law, mu)
@@ -225,11 +234,12 @@ def test_optimal_decisions_have_the_closed_form(name):
 @pytest.mark.parametrize(("family", "loss"), [("numbers", "squared"), ("binary", "log")])
 @pytest.mark.parametrize("name", LAWS)
 def test_every_solved_trade_off_is_the_optimum_at_its_gap(name, family, loss):
-    """Between the optima at two gaps, since what is solved has |g| replaced by √(g² + ε²) - ε, which is smaller.
+    """Between the optima at two gaps, since what is solved has |g| replaced by √(g² + ε²) - ε,
+    which is smaller.
 
-    Any f with gap at most N_ε(solution) has N_ε(f) at most that, so its risk is no less than that of the solution;
-    and no f with the gap of the solution has less risk than the optimum there. L-BFGS-B stops at about 1e-8 of the
-    objective, so that the risk is exact to a few 1e-5.
+    Any f with gap at most N_ε(solution) has N_ε(f) at most that, so its risk is no less than that
+    of the solution; and no f with the gap of the solution has less risk than the optimum there.
+    L-BFGS-B stops at about 1e-8 of the objective, so that the risk is exact to a few 1e-5.
     """
     law, rows = LAWS[name], LAWS[name].rows(family)
     eta = link(family, law.eta)
@@ -262,7 +272,9 @@ def test_without_constraint_a_wrong_model_is_recalibrated_and_not_moved(family):
 
 
 def test_decisions_of_the_path_cost_less_than_drawing_lots():
-    """On a fine x, thresholds along m lose less than following η with a probability and else deciding alike."""
+    """On a fine x, thresholds along m lose less than following η with a probability and else
+    deciding alike.
+    """
     rng = np.random.default_rng(0)
     x, s = np.linspace(-2, 2, 200), np.linspace(-1, 1, 4)
     p = np.exp(-((x[:, None] - s) ** 2)) / 1.0
@@ -313,7 +325,9 @@ def test_for_small_coefficients_the_log_odds_move_by_m():
 
 
 def test_the_dual_bounds_every_predictor_from_below():
-    """E min_f [ℓ(f, η) + f m_ν] is at most the risk plus μ times the gap of any f, for each ν in [-μ, μ]."""
+    """E min_f [ℓ(f, η) + f m_ν] is at most the risk plus μ times the gap of any f, for each ν in
+    [-μ, μ].
+    """
     law, rng, mu = LAWS["all rows"], np.random.default_rng(0), 0.3
     best = brute_force("log", law, mu)
     optimum = risk("log", law, best) + mu * law.gap(best)
@@ -369,7 +383,9 @@ def test_gradients_are_those_of_loss_and_outputs(family):
 
 @pytest.mark.parametrize("family", ["rank", "rank of numbers"])
 def test_gradients_of_ranks_let_a_decile_move_so_that_its_soft_share_stays(family):
-    """The decile itself is a step function of the parameters; this smooth one has its value and a derivative."""
+    """The decile itself is a step function of the parameters; this smooth one has its value and a
+    derivative.
+    """
     rows, at = sample_rows(family)
     pull = np.random.default_rng(1).normal(size=rows.evaluate(at).outputs.shape)
     shares = rows.weights @ rows.evaluate(at).outputs
@@ -503,7 +519,8 @@ def test_clipped_decisions_are_optimal_among_those_that_know_s(known_levels, mov
     shares = indicator.sum(axis=1)
     from_mean = indicator / shares[:, None] - weights
     gap = shares @ np.abs(from_mean @ taken)
-    # the linear program over randomised decisions that take as many rows, with gap at most that of ours
+    # the linear program over randomised decisions that take as many rows, with gap at most that of
+    # ours
     program = linprog(
         np.append(weights * (1 - 2 * eta), np.zeros(3)),
         np.block([[from_mean, -np.eye(3)], [-from_mean, -np.eye(3)], [np.zeros(len(eta)), shares]]),
@@ -529,7 +546,8 @@ def test_the_default_model_of_few_rows_follows_a_line_that_trees_alone_miss(
         monkeypatch.setattr(conditional, "LINEAR_ROWS", most)
         model = BoostedTrees(classifier=False, random_state=0).fit(X, y)
         errors[most] = np.mean((model.predict(X_new) - X_new @ slopes) ** 2)
-    # least squares with 20 columns has an error of about 20/600; half a unit of trees' error would show no line
+    # least squares with 20 columns has an error of about 20/600; half a unit of trees' error would
+    # show no line
     assert errors[10_000] < 0.06 < 0.12 < errors[0]
 
 

@@ -1,4 +1,6 @@
-"""The test of conditional independence: its statistic by the definition, limits, level, power, ties and bad input."""
+"""The test of conditional independence: its statistic by the definition, limits, level, power, ties
+and bad input.
+"""
 
 import numpy as np
 import pytest
@@ -10,11 +12,11 @@ from frhsic.independence import conditional, conditional_test, permutation_test
 from frhsic.kernels import Gaussian, Linear
 
 
-def test_the_ridge_has_the_least_leave_one_out_error_and_products_of_residuals_are_those_of_the_regression():
+def test_the_ridge_has_the_least_leave_one_out_error_and_residuals_multiply_as_in_the_regression():
     """Kernel ridge regression fitted anew without each row chooses the same ridge.
 
-    Expected products of residuals are M diag(v) M' off its diagonal, M the matrix that takes features to residuals and
-    v the noise of each row.
+    Expected products of residuals are M diag(v) M' off its diagonal, M the matrix that takes
+    features to residuals and v the noise of each row.
     """
     y = torch.linspace(0, 1, 8, dtype=torch.float64)[:, None]
     x = torch.randn(8, 1, generator=torch.Generator().manual_seed(1)).double()
@@ -76,8 +78,10 @@ def test_jumps_are_added_to_a_basis_where_the_means_jump():
     bases = [conditional._basis(ranks, width) for width in (0.05, 0.4)]
     price = 1 + 2 * np.log(60) / 60  # one jump
     errors = {
-        (jumps, number, ridge): (price if jumps else 1)
-        * conditional._left_out_error(features - features.mean(), one, ridge)
+        (jumps, number, ridge): (
+            (price if jumps else 1)
+            * conditional._left_out_error(features - features.mean(), one, ridge)
+        )
         for jumps in (False, True)
         for number, one in enumerate(
             [conditional._with_steps(b, steps) for b in bases] if jumps else bases
@@ -219,7 +223,9 @@ def test_means_that_the_regressions_find_raise_no_caution(kind):
 
 
 def test_means_that_the_regressions_do_not_find_raise_a_caution():
-    """Thirty oscillations over 150 rows are too many for the regressions, but neighbours still agree."""
+    """Thirty oscillations over 150 rows are too many for the regressions, but neighbours still
+    agree.
+    """
     rng = np.random.default_rng(0)
     y = rng.uniform(size=150)
     z, s = np.sin(190 * y) + 0.1 * rng.normal(size=(2, 150))

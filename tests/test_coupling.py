@@ -38,7 +38,9 @@ def discrete(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def release(
     n: int, seed: int, amount: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return x, s, the rows that places get and which were emptied, by the true ratio in the form that is fitted."""
+    """Return x, s, the rows that places get and which were emptied, by the true ratio in the form
+    that is fitted.
+    """
     x, s = discrete(n, seed)
     basis = JointBasis.fit(s[:, None].astype(float))
     means = (JOINT / JOINT.sum(1, keepdims=True) @ basis.values)[x]
@@ -90,7 +92,8 @@ def test_law_given_s_is_the_pooled_law_and_the_untouched_share_is_the_sum_of_min
     assert 1 - removed.mean() == pytest.approx(UNTOUCHED, abs=4 * error)
     pooled = np.bincount(x) / n
     assert total_variation(x, s, pooled).max() > 0.2
-    # expected total variation of k multinomial shares is at most √(cells / (4 n)); the weight 1e-3 adds less than that
+    # expected total variation of k multinomial shares is at most √(cells / (4 n)); the weight 1e-3
+    # adds less than that
     assert total_variation(x[rows], s, pooled).max() < 2 * np.sqrt(4 / (4 * np.bincount(s).min()))
 
 
@@ -180,7 +183,9 @@ def test_distances_are_by_columns():
 
 
 def test_naming_a_column_keeps_more_of_it():
-    """Its signal is one column of ten; rows are exchanged for those with a similar prediction of it."""
+    """Its signal is one column of ten; rows are exchanged for those with a similar prediction of
+    it.
+    """
     rng = np.random.default_rng(0)
     s = rng.normal(size=4000)
     X = rng.normal(size=(4000, 10)) + 0.9 * s[:, None] * (np.arange(10) < 3)
@@ -261,7 +266,8 @@ def test_trees_read_age_from_the_columns_and_not_from_the_release():
     Z = model.fit_transform(X, sensitive_features=s)
     Z_new = model.transform(X_new, sensitive_features=s_new)
     assert r2(numeric(X), s, numeric(X_new), s_new) > 0.4
-    # trees that overfit are below zero on new rows; 2 / √2000 is two errors of R² on independent rows
+    # trees that overfit are below zero on new rows; 2 / √2000 is two errors of R² on independent
+    # rows
     assert r2(numeric(Z), s, numeric(Z_new), s_new) < 2 / np.sqrt(2000)
     noise = np.random.default_rng(0).normal(scale=30, size=4000)
     planted = [
@@ -352,7 +358,9 @@ def test_weights_count_as_repeated_rows_do():
 
 
 def test_groups_share_a_fold():
-    """Rows that repeat are told by heart, unless they are in one fold: then noise says nothing of S."""
+    """Rows that repeat are told by heart, unless they are in one fold: then noise says nothing of
+    S.
+    """
     rng = np.random.default_rng(0)
     X, s = (
         np.repeat(values, 4, axis=0) for values in (rng.normal(size=(400, 2)), rng.normal(size=400))

@@ -60,46 +60,137 @@ def real() -> Callable[..., Dataset]:
 
 # The tables: rows, columns, balance and sums, pinned
 
-# name, variant: n, d, sum of y, sum of s, and sums of some columns of X. ACS Income: of the 46 % sample of the state.
+# name, variant: n, d, sum of y, sum of s, and sums of some columns of X. ACS Income: of the 46 %
+# sample of the state.
 PINNED = {
     ("adult", "published"): (
-        32561, 107, 7841, 1256257,
-        {"capital-gain": 35089324, "hours-per-week": 1316684, "sex=Male": 21790, "workclass=?": 1836},
+        32561,
+        107,
+        7841,
+        1256257,
+        {
+            "capital-gain": 35089324,
+            "hours-per-week": 1316684,
+            "sex=Male": 21790,
+            "workclass=?": 1836,
+        },
     ),
     ("adult", "corrected"): (
-        30162, 103, 7508, 1159364,
-        {"capital-gain": 32937141, "hours-per-week": 1234568, "sex=Male": 20380, "education=Bachelors": 5044},
+        30162,
+        103,
+        7508,
+        1159364,
+        {
+            "capital-gain": 32937141,
+            "hours-per-week": 1234568,
+            "sex=Male": 20380,
+            "education=Bachelors": 5044,
+        },
     ),
     ("acs_income", "published"): (
-        20000, 9, 8163, 855178, {"WKHP": 757112, "OCCP": 79908508, "SCHL": 369333, "POBP": 1919744},
+        20000,
+        9,
+        8163,
+        855178,
+        {"WKHP": 757112, "OCCP": 79908508, "SCHL": 369333, "POBP": 1919744},
     ),
     ("acs_income", "corrected"): (
-        20000, 98, 8163, 855178,
-        {"WKHP": 757112, "OCCP=management": 2160, "POBP=Asia": 2759, "POBP=Latin America": 3046, "SCHL=21": 4887},
+        20000,
+        98,
+        8163,
+        855178,
+        {
+            "WKHP": 757112,
+            "OCCP=management": 2160,
+            "POBP=Asia": 2759,
+            "POBP=Latin America": 3046,
+            "SCHL=21": 4887,
+        },
     ),
-    ("meps", "published"): (13283, 19, 2848, 609705, {"TTLP15X": 427073210, "POVCAT15": 46490, "EDUCYR": 168852}),
+    ("meps", "published"): (
+        13283,
+        19,
+        2848,
+        609705,
+        {"TTLP15X": 427073210, "POVCAT15": 46490, "EDUCYR": 168852},
+    ),
     ("meps", "corrected"): (
-        15830, 141, 2718, 555482,
-        {"PCS42": 471438.34, "K6SUM42": 27982, "REGION53=3": 6139, "HIBPDX=-1": 4474, "INSCOV15=2": 5600},
+        15830,
+        141,
+        2718,
+        555482,
+        {
+            "PCS42": 471438.34,
+            "K6SUM42": 27982,
+            "REGION53=3": 6139,
+            "HIBPDX=-1": 4474,
+            "INSCOV15=2": 5600,
+        },
     ),
     ("crime", "published"): (
-        1994, 99, 474.53, 924.01, {"population": 114.84, "OtherPerCap": 567.74, "racepctblack": 358.18},
+        1994,
+        99,
+        474.53,
+        924.01,
+        {"population": 114.84, "OtherPerCap": 567.74, "racepctblack": 358.18},
     ),
     ("crime", "corrected"): (
-        1994, 99, 474.53, 358.18, {"population": 114.84, "OtherPerCap": 567.49, "householdsize": 924.01},
+        1994,
+        99,
+        474.53,
+        358.18,
+        {"population": 114.84, "OtherPerCap": 567.49, "householdsize": 924.01},
     ),
     ("compas", "published"): (
-        6172, 16, 2809, 213147, {"priors_count": 20037, "sex=Female": 1175, "race=African-American": 3175},
+        6172,
+        16,
+        2809,
+        213147,
+        {"priors_count": 20037, "sex=Female": 1175, "race=African-American": 3175},
     ),
     ("compas", "corrected"): (
-        6172, 14, 2809, 213147, {"priors_count": 20037, "sex=Female": 1175, "c_charge_degree=F": 3970},
+        6172,
+        14,
+        2809,
+        213147,
+        {"priors_count": 20037, "sex=Female": 1175, "c_charge_degree=F": 3970},
     ),
-    ("bank", "corrected"): (41188, 61, 4640, 1648511, {"campaign": 105754, "poutcome=success": 1373}),
-    ("credit", "corrected"): (30000, 32, 6636, 1064565, {"LIMIT_BAL": 5024529680, "PAY_0": -501, "MARRIAGE=3": 323}),
-    ("support", "corrected"): (9105, 44, 4265, 570435.7427, {"num.co": 17014, "scoma": 109781, "ca=metastatic": 1858}),
-    ("pension", "corrected"): (9275, 6, 3637, 364086.795164, {"age": 381019, "nettfa": 176889.787068, "pira": 2359}),
-    ("wages", "corrected"): (6763, 19, 15203.871454, 321.126898, {"female": 3514, "phsrank": 379790, "south": 2212}),
-}  # fmt: skip
+    ("bank", "corrected"): (
+        41188,
+        61,
+        4640,
+        1648511,
+        {"campaign": 105754, "poutcome=success": 1373},
+    ),
+    ("credit", "corrected"): (
+        30000,
+        32,
+        6636,
+        1064565,
+        {"LIMIT_BAL": 5024529680, "PAY_0": -501, "MARRIAGE=3": 323},
+    ),
+    ("support", "corrected"): (
+        9105,
+        44,
+        4265,
+        570435.7427,
+        {"num.co": 17014, "scoma": 109781, "ca=metastatic": 1858},
+    ),
+    ("pension", "corrected"): (
+        9275,
+        6,
+        3637,
+        364086.795164,
+        {"age": 381019, "nettfa": 176889.787068, "pira": 2359},
+    ),
+    ("wages", "corrected"): (
+        6763,
+        19,
+        15203.871454,
+        321.126898,
+        {"female": 3514, "phsrank": 379790, "south": 2212},
+    ),
+}
 
 
 @pytest.mark.parametrize(("name", "variant"), PINNED)
@@ -156,9 +247,19 @@ def test_corrected_crime_leaves_the_imputation_to_the_split(real):
 def test_acs_codes_fall_into_their_documented_groups():
     births = pd.Series([6, 72, 158, 160, 161, 163, 207, 301, 303, 313, 440, 501], name="POBP")
     assert catalogue.acs_groups(births)[1].tolist() == [
-        "US state", "US island area", "Asia", "Europe", "Asia", "Europe", "Asia", "Northern America",
-        "Latin America", "Latin America", "Africa", "Oceania or at sea",
-    ]  # fmt: skip
+        "US state",
+        "US island area",
+        "Asia",
+        "Europe",
+        "Asia",
+        "Europe",
+        "Asia",
+        "Northern America",
+        "Latin America",
+        "Latin America",
+        "Africa",
+        "Oceania or at sea",
+    ]
     jobs = pd.Series([10, 440, 500, 1021, 3255, 3603, 4720, 9830], name="OCCP")
     groups = catalogue.acs_groups(jobs)[1].tolist()
     assert groups[:4] == [
@@ -409,7 +510,9 @@ def raw(**changes: object) -> RawFile:
 
 @pytest.fixture
 def places(tmp_path, monkeypatch):
-    """A cache and a folder, both empty, and a world in which nothing answers; tests fill what they need."""
+    """A cache and a folder, both empty, and a world in which nothing answers; tests fill what they
+    need.
+    """
 
     class Places:
         cache = tmp_path / "cache"

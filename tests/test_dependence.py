@@ -1,4 +1,6 @@
-"""EIPM, bins, distances, kernel HGR and mutual information: definitions, population values, identities and limits."""
+"""EIPM, bins, distances, kernel HGR and mutual information: definitions, population values,
+identities and limits.
+"""
 
 import math
 from itertools import pairwise
@@ -29,7 +31,8 @@ S = torch.tensor([0.3, 0.1, 2.0, 1.0, 1.5, 4.0, 1.0, 3.2], dtype=torch.float64)
 EDGES = [1.0, 2.0, 3.9]  # one value of S on an edge, one bin of a single row
 
 
-# --- definitions -----------------------------------------------------------------------------------------------
+# --- definitions
+# -----------------------------------------------------------------------------------------------
 
 
 def eipm_by_definition(z, s, kernel_z, bandwidth):
@@ -83,7 +86,9 @@ def v_squared(z, s):
 
 
 def hgr_by_definition(z, s, kernel_z, kernel_s, ridge_z, ridge_s, tolerance):
-    """The largest singular value of whitened features, with features from the eigenvectors of the Gram matrices."""
+    """The largest singular value of whitened features, with features from the eigenvectors of the
+    Gram matrices.
+    """
 
     def whitened(x, kernel, ridge):
         values, vectors = torch.linalg.eigh(kernel(x, x))
@@ -186,16 +191,19 @@ def test_gradients_in_z_are_those_of_finite_differences_across_tiles(name, monke
     assert getattr(dependence, name)(z, s, **options).item() == approx(without, rel=1e-10)
 
 
-# --- population values -----------------------------------------------------------------------------------------
+# --- population values
+# -----------------------------------------------------------------------------------------
 
 
 def smoothed_population(rho, gamma, rows=math.inf):
-    """E_S of the MMD between N(0, 1) and the law of Z weighted by a Gaussian of width gamma at S; unit bandwidth.
+    """E_S of the MMD between N(0, 1) and the law of Z weighted by a Gaussian of width gamma at S;
+    unit bandwidth.
 
     The weights turn S into N(s/(1+γ²), γ²/(1+γ²)), hence Z into N(m, v) with m = ρs/(1+γ²) and
-    v = 1 - ρ² + ρ²γ²/(1+γ²), and E k(X, Y) = (1 + var)^(-1/2) exp(-mean²/2(1+var)) for X - Y normal. With a finite
-    number of rows the squared MMD of a sample is larger by (1 - E k) / n_eff in expectation, where
-    n_eff = n E[w]²/E[w²], and the mean of its root is at most the root of that mean.
+    v = 1 - ρ² + ρ²γ²/(1+γ²), and E k(X, Y) = (1 + var)^(-1/2) exp(-mean²/2(1+var)) for X - Y
+    normal. With a finite number of rows the squared MMD of a sample is larger by (1 - E k) / n_eff
+    in expectation, where n_eff = n E[w]²/E[w²], and the mean of its root is at most the root of
+    that mean.
     """
     s = np.linspace(
         -9, 9, 20001
@@ -215,10 +223,13 @@ def smoothed_population(rho, gamma, rows=math.inf):
 
 
 def hgr_population(rho, ridge, nodes=40):
-    """Quadrature of the regularised operators for jointly normal (Z, S) and Gaussian kernels at bandwidth one."""
+    """Quadrature of the regularised operators for jointly normal (Z, S) and Gaussian kernels at
+    bandwidth one.
+    """
     x, w = hermegauss(nodes)
     w = w / w.sum()
-    # joint weights on the grid by Mehler's expansion of the normal density: p(x, y) / p(x)p(y) = Σ ρ^j h_j(x) h_j(y)
+    # joint weights on the grid by Mehler's expansion of the normal density: p(x, y) / p(x)p(y) = Σ
+    # ρ^j h_j(x) h_j(y)
     h = [np.ones(nodes), x.copy()]
     for j in range(2, nodes):
         h.append((x * h[-1] - np.sqrt(j - 1) * h[-2]) / np.sqrt(j))
@@ -259,7 +270,9 @@ def test_eipm_with_a_shrinking_bandwidth_tends_to_the_conditional_mmd():
 
 
 def test_bins_of_a_shifted_group_have_the_population_value():
-    """Z ~ N(group, 1): MMD² = 2/√3 (1 - e^{-1/6}) at bandwidth 1, and V-statistics add (1 - E k)/n per bin."""
+    """Z ~ N(group, 1): MMD² = 2/√3 (1 - e^{-1/6}) at bandwidth 1, and V-statistics add (1 - E k)/n
+    per bin.
+    """
     group = torch.arange(400)[:, None] % 2
     mean, error = mean_over(
         30,
@@ -275,14 +288,16 @@ def test_hgr_of_gaussians_has_the_regularised_population_value():
     mean, error = mean_over(
         20, lambda seed: kernel_hgr(*gaussian_pair(1000, 0.5, seed), ONE, ONE, **options)
     )
-    # the largest singular value of a noisy operator lies above the operator's, by less than 1 / (2 n η) here
+    # the largest singular value of a noisy operator lies above the operator's, by less than 1 / (2
+    # n η) here
     assert truth - 4 * error <= mean <= truth + 4 * error + 1 / (2 * 1000 * 0.02)
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
 def test_mutual_information_of_gaussians_has_its_closed_form(rho):
     mean, error = mean_over(30, lambda seed: mutual_information(*gaussian_pair(1000, rho, seed)))
-    # the bias of the estimator at k = 5 is known to be below 0.01 nat here (Kraskov et al. 2004, Figure 4)
+    # the bias of the estimator at k = 5 is known to be below 0.01 nat here (Kraskov et al. 2004,
+    # Figure 4)
     assert mean == approx(-math.log(1 - rho**2) / 2, abs=4 * error + 0.005)
 
 
@@ -295,8 +310,9 @@ def test_mutual_information_has_no_bias_from_ties_under_independence():
 
 
 def test_distances_of_many_rows_of_one_column_take_no_pairs_and_meet_the_population_value():
-    # Székely, Rizzo and Bakirov (2007), Theorem 7: dCov² of a bivariate normal, and dCov² of a variable with itself.
-    # 2 * 10^5 rows are 4 * 10^10 pairs. The V-statistic is too high by E|z - z'| E|s - s'| / n = 4 / (pi n) at most.
+    # Székely, Rizzo and Bakirov (2007), Theorem 7: dCov² of a bivariate normal, and dCov² of a
+    # variable with itself. 2 * 10^5 rows are 4 * 10^10 pairs. The V-statistic is too high by E|z -
+    # z'| E|s - s'| / n = 4 / (pi n) at most.
     rho = 0.5
     numerator = (
         rho * math.asin(rho)
@@ -316,7 +332,9 @@ def test_distances_of_many_rows_of_one_column_take_no_pairs_and_meet_the_populat
 
 
 def test_values_of_other_packages():
-    """Constants of dcor 0.7, and of mutual_info_regression(n_neighbors=5, random_state=0) in scikit-learn 1.9.1."""
+    """Constants of dcor 0.7, and of mutual_info_regression(n_neighbors=5, random_state=0) in
+    scikit-learn 1.9.1.
+    """
     z, s = waves(40)
     assert [f(z, s).item() for f in DISTANCES] == approx(
         [0.11790753828946414, 0.22724746286159672], rel=1e-10
@@ -330,7 +348,8 @@ def test_values_of_other_packages():
     )
 
 
-# --- identities and limits -------------------------------------------------------------------------------------
+# --- identities and limits
+# -------------------------------------------------------------------------------------
 
 
 def test_weights_of_eipm_leave_the_anchor_out_and_sum_to_one_even_far_from_all(dtype):

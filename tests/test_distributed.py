@@ -1,4 +1,6 @@
-"""Data past one machine: what is computed on parts is what all rows in memory give, and partitions do not matter."""
+"""Data past one machine: what is computed on parts is what all rows in memory give, and partitions
+do not matter.
+"""
 
 import json
 import math
@@ -374,12 +376,15 @@ def test_candidates_of_a_sample_are_the_rows_with_the_smallest_hashes():
     np.testing.assert_array_equal(few.s, block.first(100).s)
 
 
-# clusters and files --------------------------------------------------------------------------------------------------
+# clusters and files
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def scheduler():
-    """A cluster whose two workers are threads of this process, which need not import anything again."""
+    """A cluster whose two workers are threads of this process, which need not import anything
+    again.
+    """
     from distributed import LocalCluster
 
     options = {"processes": False, "protocol": "tcp", "dashboard_address": None}
@@ -510,7 +515,8 @@ def test_a_cluster_on_this_machine_has_the_workers_that_were_asked_for():
         assert client.submit(sum, [1, 2]).result() == 3
 
 
-# training ------------------------------------------------------------------------------------------------------------
+# training
+# --------------------------------------------------------------------------------------------------
 
 
 def workers(n=2000):
@@ -590,7 +596,8 @@ def test_fleets_as_tasks_give_the_models_of_one_fleet():
         np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=1e-4)
 
 
-# HSIC of parts -------------------------------------------------------------------------------------------------------
+# HSIC of parts
+# --------------------------------------------------------------------------------------------------
 
 
 def quadratic(n=400):

@@ -1,4 +1,6 @@
-"""Every Python block of the pages and the README runs, in order, on a small table and with short training."""
+"""Every Python block of the pages and the README runs, in order, on a small table and with short
+training.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ SCHEDULER = 'cluster("local")'
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    """Return the Python blocks of a page in order, each with the package that it needs, or an empty text."""
+    """Return the Python blocks of a page in order, each with the package that it needs, or an empty
+    text.
+    """
     return [(package, code) for package, _, code in BLOCK.findall(page.read_text(encoding="utf-8"))]
 
 
@@ -51,7 +55,9 @@ ROWS = slice(0, 300), slice(300, 500)
 
 
 def world(folder: Path) -> dict[str, Any]:
-    """Names that the pages use without making them: the table of the quickstart, scores, and a file of a model."""
+    """Names that the pages use without making them: the table of the quickstart, scores, and a file
+    of a model.
+    """
     table: dict[str, Any] = {}
     for example in doctest.DocTestParser().get_examples(blocks(ROOT / "docs" / "start.md")[0][1]):
         exec(example.source, table)
@@ -83,7 +89,9 @@ def scheduler() -> Iterator[str]:
 
 
 def run(page: Path, packages: set[str], names: dict[str, Any], scheduler: str) -> None:
-    """Run the blocks of a page that need one of these packages, or none of their own, which is the empty text."""
+    """Run the blocks of a page that need one of these packages, or none of their own, which is the
+    empty text.
+    """
     for number, (package, code) in enumerate(blocks(page)):
         if package not in packages:
             continue
@@ -107,7 +115,9 @@ def run(page: Path, packages: set[str], names: dict[str, Any], scheduler: str) -
 def at_work(
     prepared: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, Any]]:
-    """The names of the pages, in their folder, with short training and few resamples, on one thread."""
+    """The names of the pages, in their folder, with short training and few resamples, on one
+    thread.
+    """
     folder, names = prepared
     monkeypatch.chdir(folder)
     monkeypatch.setattr("frhsic.training.recipe.AUTO_EPOCHS", (2, 2))
@@ -167,7 +177,9 @@ def test_every_link_of_a_page_leads_somewhere(page: Path):
 
 
 def anchors(page: Path) -> set[str]:
-    """Anchors of headings, as GitHub and the site make them, and those that a page sets by itself."""
+    """Anchors of headings, as GitHub and the site make them, and those that a page sets by
+    itself.
+    """
     text = page.read_text(encoding="utf-8")
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

@@ -49,7 +49,7 @@ def test_hsic_under_half_distances_is_a_quarter_of_distance_covariance():
     assert float(hsic(z, s, half, half)) == approx(float(distance_covariance(z, s)) ** 2 / 4)
 
 
-def test_under_half_distances_it_is_the_squared_distance_correlation_without_bias_of_the_dcor_package():
+def test_under_half_distances_it_is_the_unbiased_squared_distance_correlation_of_the_dcor_package():
     """Constants from dcor 0.7 (PyPI): u_distance_covariance_sqr and u_distance_correlation_sqr."""
     (z, s), half = waves(40), HalfDistance()
     for rows, covariance, correlation in (
@@ -76,7 +76,9 @@ def test_an_interval_does_not_depend_on_scale_or_order():
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("normalized", [False, True])
 def test_intervals_and_tests_are_those_of_the_three_moment_law(seed, normalized):
-    """Moments at zero over all 5,040 permutations, the slope from eigenvalues and influences of whole matrices."""
+    """Moments at zero over all 5,040 permutations, the slope from eigenvalues and influences of
+    whole matrices.
+    """
     n = 7
     z, s = correlated(n, 0.0, seed, 2)
     s = s if seed else z[:, :1] ** 3
@@ -157,7 +159,9 @@ def test_intervals_and_tests_are_those_of_the_three_moment_law(seed, normalized)
     "rho", [0.0, 0.3, *(pytest.param(rho, marks=pytest.mark.slow) for rho in (0.1, 0.5))]
 )
 def test_the_interval_of_hsic_covers_the_closed_form(rho):
-    """Jointly normal, bandwidths one. At zero nothing can lie below the interval, and half of the misses are gone."""
+    """Jointly normal, bandwidths one. At zero nothing can lie below the interval, and half of the
+    misses are gone.
+    """
     draws, truth = 200, gaussian_population(rho)
     for confidence in (0.95, 0.99):
         effects = [
@@ -174,7 +178,9 @@ def test_the_interval_of_hsic_covers_the_closed_form(rho):
 
 @pytest.mark.parametrize("d", [1, 10])
 def test_normalized_intervals_cover_the_mean_of_their_estimates(d):
-    """The mean over 120 samples is as good as the population value: its error is an eleventh of one estimate's."""
+    """The mean over 120 samples is as good as the population value: its error is an eleventh of one
+    estimate's.
+    """
     for kernels in ((Gaussian(math.sqrt(2 * d)), ONE), (HalfDistance(), HalfDistance())):
         effects = [
             normalized_hsic_interval(*correlated(100, 0.3, seed, d), *kernels)
@@ -215,7 +221,9 @@ def test_one_positive_decision_says_nothing_of_its_share():
 
 
 def test_small_pvalues_are_those_of_many_permutations():
-    """A gamma with two moments would give a p-value below half of the true one here; three come within a third."""
+    """A gamma with two moments would give a p-value below half of the true one here; three come
+    within a third.
+    """
     z, s = correlated(80, 0.45, 2)
     many = permutation_test(z, s, resamples=60_000, random_state=0).pvalue
     assert 1e-4 < many < 2e-3
@@ -249,7 +257,9 @@ def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(kind, m
 
 
 def test_the_trace_of_a_projection_needs_no_luck(monkeypatch):
-    """All rows equally far apart: A is a multiple of H, whose powers random vectors cannot tell apart."""
+    """All rows equally far apart: A is a multiple of H, whose powers random vectors cannot tell
+    apart.
+    """
     monkeypatch.setattr("frhsic.dependence.exact.CUBE_ROWS", 100)
     gram = Gram.of(torch.eye(200, dtype=torch.float64), Gaussian(1.0))
     assert gram.factor is None
@@ -261,7 +271,9 @@ def test_the_trace_of_a_projection_needs_no_luck(monkeypatch):
 
 
 def test_a_far_off_row_changes_little():
-    """One row of 300 is 1e11 away in two columns: its kernel values are 0, those of the others stay."""
+    """One row of 300 is 1e11 away in two columns: its kernel values are 0, those of the others
+    stay.
+    """
     z, s = correlated(300, 0.5, 0, 3)
     far = torch.cat([z, torch.full((1, 3), 1e11, dtype=torch.float64)])
     far[-1, 0] = 0

@@ -1,4 +1,6 @@
-"""Encoding of columns: scales of numbers, levels, missing values, dates, joined parts, and what is written to files."""
+"""Encoding of columns: scales of numbers, levels, missing values, dates, joined parts, and what is
+written to files.
+"""
 
 from __future__ import annotations
 

@@ -329,9 +329,10 @@ def test_decay_and_floor_are_those_of_the_penalty_unless_asked_for():
         model = FRHSICClassifier(penalty, weight, **quick(epochs=3, **training)).fit(
             X, y, sensitive_features=s
         )
-        return np.concatenate(
-            [p.detach().numpy().ravel() for p in model.encoder_.parameters()]
-        ), model.representation_rank_
+        return (
+            np.concatenate([p.detach().numpy().ravel() for p in model.encoder_.parameters()]),
+            model.representation_rank_,
+        )
 
     (usual, rank), (undecayed, whole) = fitted(), fitted(weight_decay=0.0, variance_floor=0.0)
     np.testing.assert_array_equal(usual, fitted(weight_decay=1e-3)[0])
@@ -603,12 +604,19 @@ def test_bad_input_is_refused(
 @pytest.mark.parametrize(
     ("field", "value", "error"),
     [
-        ("epochs", 0, ValueError), ("epochs", "many", TypeError), ("batch_size", True, TypeError),
-        ("patience", 2.5, TypeError), ("learning_rate", 0.0, ValueError), ("schedule", "step", ValueError),
-        ("early_stopping", "always", ValueError), ("weight_decay", -1.0, ValueError), ("weight_decay", "1", TypeError),
-        ("variance_floor", 1.0, ValueError), ("variance_floor", float("nan"), ValueError),
+        ("epochs", 0, ValueError),
+        ("epochs", "many", TypeError),
+        ("batch_size", True, TypeError),
+        ("patience", 2.5, TypeError),
+        ("learning_rate", 0.0, ValueError),
+        ("schedule", "step", ValueError),
+        ("early_stopping", "always", ValueError),
+        ("weight_decay", -1.0, ValueError),
+        ("weight_decay", "1", TypeError),
+        ("variance_floor", 1.0, ValueError),
+        ("variance_floor", float("nan"), ValueError),
     ],
-)  # fmt: skip
+)
 def test_settings_that_cannot_be_are_refused_when_they_are_made(
     field: str, value: Any, error: type[Exception]
 ):

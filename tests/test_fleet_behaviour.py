@@ -24,7 +24,9 @@ binary = quick()
 
 
 class Explosive(Penalty):
-    """The square of the first mean of z, until the adapted counter passes `last`; then NaN, in value and gradient."""
+    """The square of the first mean of z, until the adapted counter passes `last`; then NaN, in
+    value and gradient.
+    """
 
     def __init__(self, last: float) -> None:
         super().__init__()
@@ -48,7 +50,7 @@ class RootOfZero(Penalty):
         return (batch.z - batch.z).square().sum().sqrt()
 
 
-def test_a_prepared_penalty_keeps_its_state_and_an_unprepared_copy_is_prepared_on_the_training_rows():
+def test_a_prepared_penalty_keeps_its_state_and_an_unprepared_copy_is_prepared_on_training_rows():
     data, penalty = sample(attributes=2), BinnedMMD(bins=2)
     penalty.prepare(torch.tensor([[0.0, 2.0], [40.0, 4.0]]), torch.Generator())
     states = [
@@ -113,7 +115,8 @@ def test_fleet_that_runs_out_of_memory_is_halved_until_it_fits(monkeypatch):
 
 
 def batch_normed(columns: int) -> nn.Module:
-    # no bias before the normalisation: it would have no gradient but rounding, which Adam makes a whole step of
+    # no bias before the normalisation: it would have no gradient but rounding, which Adam makes a
+    # whole step of
     return nn.Sequential(nn.Linear(4, 8, bias=False), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 5))
 
 

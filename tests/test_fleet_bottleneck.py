@@ -30,7 +30,9 @@ def trained(data, members, floor=0.0, **asked):
 
 
 def by_numpy(z_train, z, floor):
-    """Project standardised rows onto the eigenvectors of their correlation matrix that are above the floor."""
+    """Project standardised rows onto the eigenvectors of their correlation matrix that are above
+    the floor.
+    """
     mean, spread = z_train.mean(0), z_train.std(0)
     values, vectors = np.linalg.eigh(np.corrcoef(z_train.T))
     kept = vectors[:, values >= floor]

@@ -1,4 +1,6 @@
-"""Early stopping and the learning-rate schedule: the weights are those of the best epoch, model by model."""
+"""Early stopping and the learning-rate schedule: the weights are those of the best epoch, model by
+model.
+"""
 
 from __future__ import annotations
 

@@ -63,7 +63,8 @@ def test_area_and_matched_point_of_the_published_sweeps_are_the_printed_ones(dat
 
 
 def test_area_by_hand():
-    # scale: worst .7, best .9; budgets .25 -> utility .5, .5 -> utility 1; on 201 points the steps fall on the grid
+    # scale: worst .7, best .9; budgets .25 -> utility .5, .5 -> utility 1; on 201 points the steps
+    # fall on the grid
     budgets = np.linspace(0, 1, 201)
     curve = np.where(budgets >= 0.5, 1.0, np.where(budgets >= 0.25, 0.5, 0.0))
     assert naup(small())["a"] == approx(np.trapezoid(curve, budgets), rel=1e-12)

@@ -1,4 +1,6 @@
-"""HSIC of Gram matrices against its definition as sums over rows, its identities, and matrices as operators."""
+"""HSIC of Gram matrices against its definition as sums over rows, its identities, and matrices as
+operators.
+"""
 
 from itertools import permutations, product
 

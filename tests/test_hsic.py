@@ -1,4 +1,6 @@
-"""HSIC by tiles and by features: references that share no code with it, gradients, identities, closed forms."""
+"""HSIC by tiles and by features: references that share no code with it, gradients, identities,
+closed forms.
+"""
 
 import math
 from functools import lru_cache, partial
@@ -22,13 +24,16 @@ def close(dtype):
 JOINT = PerColumn((Gaussian(1.0), Laplacian(1.5)))
 
 
-# --- references ------------------------------------------------------------------------------------------------
+# --- references
+# ------------------------------------------------------------------------------------------------
 
 FLAT = PerColumn((Gaussian(1.0), Gaussian(1.0)))
 
 
 class Reference:
-    """Both statistics from the n x n matrices, with 64 bits of mantissa where the processor has them."""
+    """Both statistics from the n x n matrices, with 64 bits of mantissa where the processor has
+    them.
+    """
 
     def __init__(self, x, kernel):
         rows = x.double().numpy().astype(np.longdouble)
@@ -107,7 +112,8 @@ def test_threads_share_the_tiles_and_change_nothing(dtype, request):
         torch.testing.assert_close(values[threads][2], values[1][2])
 
 
-# --- gradients -------------------------------------------------------------------------------------------------
+# --- gradients
+# -------------------------------------------------------------------------------------------------
 
 WEIGHTS = torch.arange(5.0, dtype=torch.float64)
 
@@ -165,7 +171,8 @@ def test_a_second_derivative_is_refused_and_not_silently_wrong():
         torch.autograd.grad(hsic(z, s, Gaussian(1.0), JOINT), z, create_graph=True)
 
 
-# --- identities ---------------------------------------------------------------------------------------------
+# --- identities
+# ---------------------------------------------------------------------------------------------
 
 
 def test_whole_weights_are_repeated_rows_and_zero_weights_absent_ones(dtype):
@@ -189,7 +196,8 @@ def test_a_sample_that_is_a_product_has_hsic_zero(dtype):
     assert hsic(z, s, Gaussian(1.0), Gaussian(1.0)).item() == approx(0, abs=1e-15)
 
 
-# --- closed forms and outside constants -----------------------------------------------------------------------
+# --- closed forms and outside constants
+# -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
@@ -220,7 +228,8 @@ def test_ratios_are_those_of_hyppo():
     assert math.sqrt(biased) == approx(0.1645246109513687, abs=0, rel=1e-10)
 
 
-# --- random features -------------------------------------------------------------------------------------------
+# --- random features
+# -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", KERNELS)

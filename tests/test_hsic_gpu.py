@@ -1,4 +1,5 @@
-"""GPU kernels of HSIC, in Triton's interpreter where there is no GPU: values, gradients and moments against float64.
+"""GPU kernels of HSIC, in Triton's interpreter where there is no GPU: values, gradients and moments
+against float64.
 
 The interpreter is chosen when Triton is imported, so these tests run in a process of their own:
 ``make kernels``, or ``TRITON_INTERPRET=1 pytest tests/test_hsic_gpu.py``.
@@ -59,7 +60,9 @@ def rows(name):
 
 @pytest.fixture
 def on_and_off(monkeypatch):
-    """Return call(function): the results with the GPU kernels, in float32, and without, in float64."""
+    """Return call(function): the results with the GPU kernels, in float32, and without, in
+    float64.
+    """
 
     def call(function):
         results = []
@@ -185,7 +188,8 @@ def test_few_levels_do_not_round_in_one_direction_again_and_again(name, on_and_o
 
     value, truth = on_and_off(function)
     assert truth.abs() < 1 / n  # independent: the sums nearly cancel
-    # 1/n is the size of HSIC of independent rows; one direction of rounding would give 3e-8, whatever n is
+    # 1/n is the size of HSIC of independent rows; one direction of rounding would give 3e-8,
+    # whatever n is
     assert abs(value - truth) < 1e-6 / n
 
 

@@ -1,4 +1,6 @@
-"""Tests of independence: the definition by enumeration, ties, level, power, and what they refuse."""
+"""Tests of independence: the definition by enumeration, ties, level, power, and what they
+refuse.
+"""
 
 import itertools
 import math
@@ -20,7 +22,9 @@ from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear, gau
 
 
 def approx(expected, **tolerance):
-    """Compare relatively: pytest's own absolute slack of 1e-12 would hide errors in small numbers."""
+    """Compare relatively: pytest's own absolute slack of 1e-12 would hide errors in small
+    numbers.
+    """
     return pytest.approx(expected, **{"rel": 1e-9, "abs": 0.0} | tolerance)
 
 
@@ -69,7 +73,8 @@ def test_the_sums_of_one_pass_are_those_of_the_centred_gram_matrices(k, l):
     a, b = (centered(gram) for gram in grams(z, s, k, l))
     of_z, of_s = Gram.of(z, k), Gram.of(s, l)
     sums, swapped = pair_sums(of_z, of_s), pair_sums(of_s, of_z)
-    # flat kernels: the entries of K̃ are 1e-8 and its diagonal is a difference of such, hence the absolute part
+    # flat kernels: the entries of K̃ are 1e-8 and its diagonal is a difference of such, hence the
+    # absolute part
     close = {"rel": 1e-9, "abs": 1e-24}
     of_each = (sums.k, a), (sums.l, b), (swapped.l, a), (swapped.k, b)
     for own, gram in ((each.centered, gram) for each, gram in of_each):
@@ -97,9 +102,12 @@ def test_the_cubic_sums_are_those_of_the_centred_gram_matrix(columns):
     cubes, square_rows = own_sums(of_z, pair_sums(of_z, Gram.of(s, Linear())).k)
     torch.testing.assert_close(square_rows, (a * a).sum(1), rtol=1e-9, atol=1e-12)
     expected = {
-        "trace": (a @ a @ a).trace(), "entries": (a**3).sum(), "diagonal": (d**3).sum(),
-        "diagonal_squares": d @ (a @ a).diagonal(), "quadratic": d @ a @ d,
-    }  # fmt: skip
+        "trace": (a @ a @ a).trace(),
+        "entries": (a**3).sum(),
+        "diagonal": (d**3).sum(),
+        "diagonal_squares": d @ (a @ a).diagonal(),
+        "quadratic": d @ a @ d,
+    }
     assert {name: float(getattr(cubes, name)) for name in expected} == approx(
         {name: float(value) for name, value in expected.items()}, rel=1e-10
     )
@@ -127,7 +135,9 @@ def test_pearson_matches_the_skewness_of_all_permutations(n):
 
 
 def test_large_samples_do_not_overflow():
-    """n(n-1)(n-2)(n-3) leaves 64 bits above n = 55,000; here n is 200,000, and the moments those of H ⊗ H."""
+    """n(n-1)(n-2)(n-3) leaves 64 bits above n = 55,000; here n is 200,000, and the moments those of
+    H ⊗ H.
+    """
     n = 200_000
     h = (n - 1.0, n - 1.0, (n - 1.0) ** 2 / n)
     mean, variance = gamma.permutation_mean_variance(h, h, n)
@@ -194,7 +204,9 @@ def test_the_way_is_chosen_by_what_is_thin_and_its_error_is_within_the_bound(d_z
 @pytest.mark.parametrize("n", [100, 3000])
 @pytest.mark.parametrize("columns", list(itertools.product((None, 0, 3, 40, 500), repeat=2)))
 def test_the_way_has_the_fewest_multiplications(columns, n, monkeypatch):
-    """2nrr' by factors, n² times the columns of the thinner factor, or n² times the cost of one kernel value."""
+    """2nrr' by factors, n² times the columns of the thinner factor, or n² times the cost of one
+    kernel value.
+    """
     gram = Gram(rows(n, 1, 0), Gaussian(1.0), shifted=False, factor=None)
     sides = [
         permutation._Side(gram, gram.x[:, 0], 1.0, None if c is None else gram.x.expand(n, c), 0)
@@ -203,7 +215,7 @@ def test_the_way_has_the_fewest_multiplications(columns, n, monkeypatch):
     monkeypatch.setattr(permutation, "_side", lambda gram, sums: sides[gram])
     monkeypatch.setattr(permutation, "_tiles", lambda side, **options: list)
     chosen = permutation.cheapest_algorithm(
-        SimpleNamespace(k=0, l=1, sums=SimpleNamespace(k=None, l=None), n=n)  # type: ignore[arg-type]
+        SimpleNamespace(k=0, l=1, sums=SimpleNamespace(k=None, l=None), n=n)
     )
     thin = [math.inf if c is None else c for c in columns]
     entries = n * n * (60 if n <= 2048 else 300)
@@ -213,7 +225,9 @@ def test_the_way_has_the_fewest_multiplications(columns, n, monkeypatch):
 
 
 def test_a_factor_says_what_it_leaves_out(monkeypatch):
-    """The second column has a ten-thousandth of the variance; one axis is enough for a tolerance above that."""
+    """The second column has a ten-thousandth of the variance; one axis is enough for a tolerance
+    above that.
+    """
     monkeypatch.setattr(permutation, "TOLERANCE", 1e-3)
     monkeypatch.setattr("frhsic.dependence.grams.FEW_ROWS", 8)
     z = torch.tensor(
@@ -246,10 +260,12 @@ def test_the_pvalue_is_that_of_the_permutations_drawn_one_by_one(d, dtype):
 
 @pytest.mark.parametrize("scale", [1.0, 1 / 3, 1e-3, 1e5])
 def test_ties_are_counted(scale):
-    """Two binary variables: T takes few values, and those equal to the observed one but for rounding are ties.
+    """Two binary variables: T takes few values, and those equal to the observed one but for
+    rounding are ties.
 
-    The statistic depends on the number of joint ones alone, so the exact p-value is a sum of hypergeometric
-    probabilities over the tables whose squared covariance is at least the observed one.
+    The statistic depends on the number of joint ones alone, so the exact p-value is a sum of
+    hypergeometric probabilities over the tables whose squared covariance is at least the observed
+    one.
     """
     n, ones_z, ones_s, both = 20, 10, 8, 6
     i = torch.arange(n)
@@ -318,7 +334,9 @@ def test_the_aggregated_test_says_how_many_rows_it_drew():
 
 
 def test_the_aggregated_test_is_the_largest_standardised_value_over_the_same_permutations():
-    """By whole Gram matrices, and standardised by enumeration of all permutations rather than by the formula."""
+    """By whole Gram matrices, and standardised by enumeration of all permutations rather than by
+    the formula.
+    """
     n, resamples = 6, 99
     z, s = rows(n, 1, 2), rows(n, 1, 3)
     pairs = [(Gaussian(1.0), Gaussian(0.5)), (Laplacian(2.0), Gaussian(1.0)), (Linear(), Linear())]
@@ -339,7 +357,9 @@ def test_the_aggregated_test_is_the_largest_standardised_value_over_the_same_per
 
 
 def test_a_pair_of_kernels_that_sees_nothing_does_not_matter():
-    """Every two rows are far apart on the scale of the kernel, so all permutations have the same HSIC."""
+    """Every two rows are far apart on the scale of the kernel, so all permutations have the same
+    HSIC.
+    """
     z = rows(40, 1, 0)
     s = 0.3 * z + rows(40, 1, 50)
     blind = (Gaussian(1e-9), Gaussian(1e-9))
@@ -421,7 +441,9 @@ def test_the_epsilon_test_is_its_definition():
 
 
 def test_without_a_standard_error_the_epsilon_test_compares_numbers():
-    """Two groups of equal size: the influence of every row is the same, so the standard error is zero."""
+    """Two groups of equal size: the influence of every row is the same, so the standard error is
+    zero.
+    """
     z = torch.arange(8) % 2
     plain = permutation_test(z, z, Linear(), Linear(), resamples=99, random_state=0)
     value = float(hsic_unbiased(z[:, None] * z.double(), z[:, None] * z.double()))
@@ -435,9 +457,9 @@ def test_without_a_standard_error_the_epsilon_test_compares_numbers():
 
 ATTRIBUTES = {
     "continuous": lambda n, draw: torch.rand(n, generator=draw, dtype=torch.float64),
-    "integer": lambda n, draw: torch.randint(
-        8, (n,), generator=draw
-    ).double(),  # one pair in eight ties
+    "integer": (
+        lambda n, draw: torch.randint(8, (n,), generator=draw).double()
+    ),  # one pair in eight ties
     "skewed": lambda n, draw: torch.randn(n, generator=draw, dtype=torch.float64).exp(),
 }
 
@@ -455,7 +477,9 @@ ATTRIBUTES = {
     ],
 )
 def test_every_test_holds_its_level(n, d, kind, draws):
-    """Over independent draws of an isotropic normal Z and an independent S each test rejects as often as it says."""
+    """Over independent draws of an isotropic normal Z and an independent S each test rejects as
+    often as it says.
+    """
     draw = torch.Generator().manual_seed(n + d)
     count = Counter()
     for index in range(draws):

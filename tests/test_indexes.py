@@ -1,4 +1,6 @@
-"""pandas indexes are read where they are given: rows in another order are refused, reset ones pass with a warning."""
+"""pandas indexes are read where they are given: rows in another order are refused, reset ones pass
+with a warning.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def test_labels_without_anything_in_common_pass_by_position_with_a_warning(other
 
 
 def test_which_indexes_pass():
-    """By the rule itself: a reset index that overlaps by accident warns, labels that agree in part are refused."""
+    """By the rule itself: a reset index that overlaps by accident warns, labels that agree in part
+    are refused.
+    """
     kept = AGE[:300]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -35,7 +35,8 @@ def _kernel(request):
     return KERNELS[request.param]
 
 
-# --- laws of every kernel ---------------------------------------------------------------------------------
+# --- laws of every kernel
+# ---------------------------------------------------------------------------------
 
 
 def test_every_kernel_is_symmetric_positive_semidefinite_and_the_sum_of_its_offset_and_the_rest(
@@ -96,7 +97,8 @@ def test_kernels_are_differentiable(kernel):
     assert torch.autograd.gradcheck(kernel, (x, y))
 
 
-# --- the formulae -------------------------------------------------------------------------------------------
+# --- the formulae
+# -------------------------------------------------------------------------------------------
 
 
 def test_squared_distances_hold_their_digits_far_from_zero(dtype):
@@ -130,7 +132,8 @@ def test_what_makes_no_kernel_is_refused(make):
         make()
 
 
-# --- the median bandwidth -----------------------------------------------------------------------------------
+# --- the median bandwidth
+# -----------------------------------------------------------------------------------
 
 
 def lower_median(x: np.ndarray) -> float:

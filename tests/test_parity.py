@@ -1,4 +1,6 @@
-"""GDP, the rank gap and the curve: truths, invariance, level, coverage, weights, clusters and limits."""
+"""GDP, the rank gap and the curve: truths, invariance, level, coverage, weights, clusters and
+limits.
+"""
 
 import math
 from functools import partial
@@ -42,7 +44,8 @@ def ages_gap():
     return float(np.abs(mean - mean.mean()).mean())
 
 
-# name: (s, mean of the score, standard deviation of its noise, E|E[f|S] - E f|), all in terms of the ranks u of s
+# name: (s, mean of the score, standard deviation of its noise, E|E[f|S] - E f|), all in terms of
+# the ranks u of s
 LAWS = {
     "normal": (norm.ppf, norm.ppf, 0.5, math.sqrt(2 / math.pi)),
     "log-normal": (lambda u: np.exp(norm.ppf(u)), lambda u: u / 2, 0.1, 1 / 8),
@@ -169,7 +172,9 @@ def null(kind, n, seed):
 
 
 def test_a_level_far_below_the_number_of_resamples_can_be_reached_and_is_kept():
-    """Holm over six attributes at 99.9 % needs 1.7e-4; 199 resamples alone give no less than 5e-3."""
+    """Holm over six attributes at 99.9 % needs 1.7e-4; 199 resamples alone give no less than
+    5e-3.
+    """
     f, s = sample(300, 11)
     assert gdp(f, s, resamples=199).pvalue < 1e-4
     normal = np.random.default_rng(1).standard_normal((400, 199))
@@ -283,7 +288,9 @@ def test_the_correlation_ratio_has_its_truth_inside_its_interval(slope):
     ],
 )
 def test_the_interval_covers(law, n):
-    """Also where twelve levels alternate by 0.2, which no local mean may smooth together, and at a jump."""
+    """Also where twelve levels alternate by 0.2, which no local mean may smooth together, and at a
+    jump.
+    """
     truth, results = (
         LAWS[law][3],
         [gdp(*draw(law, n, 100 + seed)[:2], resamples=49) for seed in range(80)],
@@ -314,7 +321,9 @@ def test_the_p_value_keeps_its_level_and_the_expected_value_is_that_of_flat_mean
 
 @pytest.mark.parametrize("skewed", [False, True])
 def test_the_band_holds_all_groups_at_once(skewed):
-    """Skewed: nine in ten scores are zero, the others log-normal; without a correction the band held in .34."""
+    """Skewed: nine in ten scores are zero, the others log-normal; without a correction the band
+    held in .34.
+    """
     hits = []
     for seed in range(120):
         rng = np.random.default_rng([seed, 34])
@@ -355,7 +364,9 @@ def test_a_million_rows_stay_in_memory():
 
 
 def test_a_negative_estimate_does_not_lower_the_upper_end():
-    """The sign of each row is taken from the others, so that the statistic can fall below zero; the gap cannot."""
+    """The sign of each row is taken from the others, so that the statistic can fall below zero; the
+    gap cannot.
+    """
     negative = 0
     for seed in range(20):
         f, s = np.random.default_rng(seed).normal(size=(2, 60))
@@ -394,7 +405,9 @@ def test_the_mean_of_one_row_can_be_anything():
 
 
 def test_the_bound_holds_and_an_oscillation_that_is_not_resolved_is_not_trusted():
-    """A mean that changes its sign at every other one of 300 rows: no local mean sees it, repeated values do."""
+    """A mean that changes its sign at every other one of 300 rows: no local mean sees it, repeated
+    values do.
+    """
     rng = np.random.default_rng(32)
     s = np.repeat(np.arange(150.0), 2)
     waves = [gdp((-1) ** s + 0.5 * rng.standard_normal(300), s, resamples=50) for _ in range(20)]
@@ -480,11 +493,14 @@ def test_scores_in_single_precision_are_measured_in_double():
         assert measure(*single) == measure(*double)
 
 
-# --- ranks -----------------------------------------------------------------------------------------------------
+# --- ranks
+# --------------------------------------------------------------------------------------------------
 
 
 def rank_gap_by_definition(f, s):
-    """Mean over nine deciles of the share-weighted distance of each level's rate from the overall rate."""
+    """Mean over nine deciles of the share-weighted distance of each level's rate from the overall
+    rate.
+    """
     gaps = []
     for k in range(1, 10):
         q = min(value for value in f if (f <= value).sum() * 10 >= k * len(f))
@@ -517,7 +533,9 @@ def test_the_rank_gap_is_the_mean_gap_of_decisions_at_the_deciles():
 
 
 def test_the_rank_gap_of_the_attribute_itself_has_its_closed_form():
-    """Five equal levels: two deciles each at the shares .2, .4, .6, .8 gaps 2 p (1 - p); one at the top."""
+    """Five equal levels: two deciles each at the shares .2, .4, .6, .8 gaps 2 p (1 - p); one at the
+    top.
+    """
     s = np.repeat(np.arange(5.0), 100)
     assert float(rank_gap(s, s, **QUICK)) == approx(
         2 * 2 * (0.16 + 0.24 + 0.24 + 0.16) / 9, rel=1e-3
@@ -557,7 +575,9 @@ def test_the_rank_gap_keeps_its_level_and_covers_zero_where_the_score_is_indepen
 
 
 def test_the_interval_of_the_rank_gap_covers_and_its_standard_error_is_that_of_samples():
-    """Three equal levels, the score is their number plus normal noise; the truth is that of a million rows."""
+    """Three equal levels, the score is their number plus normal noise; the truth is that of a
+    million rows.
+    """
 
     def leveled(n, seed):
         rng = np.random.default_rng([seed, 5])

@@ -1,4 +1,6 @@
-"""What the gaps of parity are made of, row by row: sums, local means, the statistic, its error and what it misses."""
+"""What the gaps of parity are made of, row by row: sums, local means, the statistic, its error and
+what it misses.
+"""
 
 import math
 from types import SimpleNamespace
@@ -27,7 +29,9 @@ def approx(expected):
 
 
 def design(kind, n=60, seed=0):
-    """Skewed scores along repeated values of s, some with one row; with weights, or in clusters of neighbours."""
+    """Skewed scores along repeated values of s, some with one row; with weights, or in clusters of
+    neighbours.
+    """
     rng = np.random.default_rng([seed, 41])
     s = np.floor(25 * rng.random(n) ** 1.5)
     f = np.exp(rng.standard_normal(n)) + 0.3 * np.sin(s)
@@ -38,7 +42,9 @@ def design(kind, n=60, seed=0):
 
 
 def parts(rows):
-    """Centred scores, the number of the value of s, weights, and labels of what is independent, of each row."""
+    """Centred scores, the number of the value of s, weights, and labels of what is independent, of
+    each row.
+    """
     f = rows.scores[:, 0] - rows.weights @ rows.scores[:, 0] / rows.weights.sum()
     labels = np.arange(len(f)) if rows.clusters is None else rows.clusters
     return f, np.unique(rows.s, return_inverse=True)[1], rows.weights, labels
@@ -178,15 +184,20 @@ def test_local_means_and_the_statistic_are_those_of_rows(kind, seed, resolution)
     rows = design(kind, 40 + 60 * seed, seed)
     reference, column = Reference(rows, resolution), columns_of(rows, resolution)[0]
     for mine, other in (
-        (column.mean, reference.mean), (column.error, reference.error), (column.hidden, reference.hidden),
-        (column.soft, reference.soft), (column.own, reference.share),
-    ):  # fmt: skip
+        (column.mean, reference.mean),
+        (column.error, reference.error),
+        (column.hidden, reference.hidden),
+        (column.soft, reference.soft),
+        (column.own, reference.share),
+    ):
         assert mine[reference.node] == approx(other)
     assert column.gap == approx(reference.value)
 
 
 def reference_beside(reference, tail):
-    """The bound for every shape, and what values of s with several rows show beyond the local means."""
+    """The bound for every shape, and what values of s with several rows show beyond the local
+    means.
+    """
     f, w, n = reference.f, reference.w, reference.n
     groups = [np.flatnonzero(reference.node == g) for g in range(reference.node.max() + 1)]
     several = [g for g in groups if len(g) > 1]
@@ -273,7 +284,9 @@ def test_intervals_are_made_of_influences_uncertain_signs_and_what_is_missed(kin
 
 @pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])
 def test_resamples_are_statistics_of_drawn_sums_and_squares(kind):
-    """Squares lie about their line given the sums; where one row is alone they are the square of its sum."""
+    """Squares lie about their line given the sums; where one row is alone they are the square of
+    its sum.
+    """
     rows = design(kind, 60, 2)
     (f, node, w, labels), column = parts(rows), columns_of(rows)[0]
     sums, smoother, options = column.sums, column.smoother, GapOptions(0.9, 40, 3)
@@ -369,7 +382,9 @@ def test_the_band_is_that_of_students_t_with_borrowed_variance_and_skewness(kind
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("values", [12, 50, 1000])
 def test_the_correlation_ratio_and_its_interval_are_those_of_rows(weighted, values):
-    """Variances within values of s, or of differences from the values next to it where a value has one row."""
+    """Variances within values of s, or of differences from the values next to it where a value has
+    one row.
+    """
     rng = np.random.default_rng(values)
     s = np.sort(rng.integers(values, size=80)) + 0.0
     f = 0.1 * s / values + rng.standard_normal(80) ** 2
@@ -479,7 +494,9 @@ def test_the_interval_of_ranks_counts_that_deciles_move(kind, monkeypatch):
 
 
 def test_rows_of_a_cluster_at_several_values_count_as_dependent():
-    """The variance of a local mean is that of sums over clusters; what they add to its own rows is taken out."""
+    """The variance of a local mean is that of sums over clusters; what they add to its own rows is
+    taken out.
+    """
     rows = design("clusters", 90, 4)
     (f, node, w, labels), sums = parts(rows), sums_of(rows)
     plain = Smoother(sums)
@@ -508,7 +525,8 @@ def test_many_values_of_s_are_joined_to_nodes_and_groups():
         np.unique(np.floor(256 * ranks), return_inverse=True)[1]
     )
     assert node_levels(weights, 1000).tolist() == list(range(1000))
-    # a value with five rows is a group; rarer ones are joined, and less than half a group goes to the last
+    # a value with five rows is a group; rarer ones are joined, and less than half a group goes to
+    # the last
     assert group_levels(np.array([5, 2, 2, 1, 9, 1]), 6).tolist() == [0, 1, 4]
     assert group_levels(np.array([5, 2, 2, 1, 9, 3]), 6).tolist() == [0, 1, 4, 5]
     assert group_levels(np.ones(1000, int), 40).tolist() == list(range(0, 1000, 25))

@@ -1,4 +1,6 @@
-"""ParityClassifier and ParityRegressor: what is stated is what is served, for every aim, condition and table."""
+"""ParityClassifier and ParityRegressor: what is stated is what is served, for every aim, condition
+and table.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +115,9 @@ def test_stated_and_served_gap_agree_where_predictions_use_s(fresh):
 
 
 def test_the_stated_gap_is_not_too_low_because_folds_are_small(fresh):
-    """The mean over folds of 120 rows alone is far below the truth, since few rows cannot tell the signs."""
+    """The mean over folds of 120 rows alone is far below the truth, since few rows cannot tell the
+    signs.
+    """
 
     def score(X: np.ndarray) -> np.ndarray:
         return expit(1.5 * (X[:, 0] - 0.5) + 2 * X[:, 1])
@@ -323,7 +327,9 @@ def test_the_frontier_costs_more_where_the_gap_is_smaller(half):
 
 
 def test_predict_uses_the_stored_threshold(fresh):
-    """Where one row in ten is positive, decisions are made for balanced accuracy at the base rate."""
+    """Where one row in ten is positive, decisions are made for balanced accuracy at the base
+    rate.
+    """
     X, y, age = table(600, 0)
     y = y * (np.random.default_rng(8).random(600) < 0.2)
     model = classifier(aim="decision", limit=None).fit(X, y, sensitive_features=age)
@@ -345,8 +351,10 @@ def people(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray, pd.Series]:
             "years": np.where(rng.random(n) < 0.1, np.nan, age - 20 + 5 * rng.normal(size=n)),
             "job": rng.choice(["clerk", "cook", "nurse"], size=n),
             "size": pd.Categorical(rng.choice(["s", "m"], size=n)),
-            "since": pd.Timestamp("2000-01-01")
-            + pd.to_timedelta(rng.integers(0, 5000, size=n), unit="D"),
+            "since": (
+                pd.Timestamp("2000-01-01")
+                + pd.to_timedelta(rng.integers(0, 5000, size=n), unit="D")
+            ),
             "owner": rng.random(n) < 0.5,
         }
     )

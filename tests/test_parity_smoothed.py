@@ -157,7 +157,8 @@ def test_expected_under_independence_of_two_groups_is_the_folded_normal():
     n = 1000
     f = np.random.default_rng(9).standard_normal(n)
     result = smoothed_gdp(f, np.arange(n) % 2, bandwidth=0.1, bootstrap=0, permutations=4000)
-    # half the difference of two means of n/2 is N(0, var/n) to first order, and E|N(0, v)| = √(2v/π)
+    # half the difference of two means of n/2 is N(0, var/n) to first order, and E|N(0, v)| =
+    # √(2v/π)
     expected = f.std() * math.sqrt(2 / math.pi / n)
     assert result.expected_under_independence == approx(
         expected, rel=4 * 0.76 / math.sqrt(4000) + 1e-3
@@ -196,7 +197,9 @@ def test_the_interval_covers_the_smoothed_gap(slope, weighting):
 
 
 def test_the_interval_has_the_derivative_in_the_weights_of_rows():
-    """Two distant groups, so that no gap is near zero; each value of s has one row, whose weight is random."""
+    """Two distant groups, so that no gap is near zero; each value of s has one row, whose weight is
+    random.
+    """
     rng = np.random.default_rng(3)
     s = np.sort(np.concatenate([rng.random(6), 10 + rng.random(8)]))
     f = (s > 5) + 0.05 * rng.standard_normal(14)
@@ -216,7 +219,9 @@ def test_the_interval_has_the_derivative_in_the_weights_of_rows():
 
 
 def test_ties_that_balance_have_an_interval_that_rounding_does_not_move():
-    """Two levels of s with the same four scores each: the gap is zero up to rounding, whose sign decided before."""
+    """Two levels of s with the same four scores each: the gap is zero up to rounding, whose sign
+    decided before.
+    """
     f, s = np.tile([0.1, 0.2, 0.3, 0.7], 100), np.repeat([0.0, 1.0], 200)
     intervals = [
         smoothed_gdp(f + shift, s, bandwidth=0.1, permutations=0).interval

@@ -1,4 +1,6 @@
-"""Each penalty against its formula written as plain loops, and adversaries against torch's own network and Adam."""
+"""Each penalty against its formula written as plain loops, and adversaries against torch's own
+network and Adam.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ def test_published_is_the_definition_with_gaussians_at_lower_medians_plus_1e_5(d
 
 
 def whitened_inner(z):
-    """Inner products of standardised rows under the inverse of correlation matrix + 0.1, over 2 d."""
+    """Inner products of standardised rows under the inverse of correlation matrix + 0.1, over 2
+    d.
+    """
     unit = (z.double() - z.double().mean(0)) / z.double().std(0, correction=0)
     correlation = unit.T @ unit / len(z)
     d = z.shape[1]
@@ -146,7 +150,8 @@ def test_standardised_scores_make_it_the_squared_correlation(dtype):
     )
 
 
-# --- several attributes -------------------------------------------------------------------------------------------
+# --- several attributes
+# -------------------------------------------------------------------------------------------
 
 
 def test_joint_is_the_product_of_gaussians_at_each_columns_median(dtype):
@@ -165,7 +170,8 @@ def test_sum_is_the_sum_over_attributes(dtype):
     assert together == approx(sum(apart), **tolerance(dtype))
 
 
-# --- units of length ----------------------------------------------------------------------------------------------
+# --- units of length
+# ----------------------------------------------------------------------------------------------
 
 
 def test_median_distance_is_the_lower_median_with_ties_and_for_even_and_odd_counts(dtype):
@@ -251,7 +257,8 @@ def test_where_the_median_is_zero_the_unit_is_that_of_the_distances_that_are_not
     assert prepared(HSIC.published(), s).scale_s_now.item() == approx(1e-5)
 
 
-# --- gradients, limits, errors ------------------------------------------------------------------------------------
+# --- gradients, limits, errors
+# ------------------------------------------------------------------------------------
 
 
 def test_the_fused_inner_product_is_that_of_the_gram_matrix_with_gradients_to_second_order(dtype):
@@ -270,7 +277,8 @@ def test_the_fused_inner_product_is_that_of_the_gram_matrix_with_gradients_to_se
     )
 
 
-# --- statistics of dependence --------------------------------------------------------------------------------------
+# --- statistics of dependence
+# --------------------------------------------------------------------------------------
 
 
 def near(expected: float, dtype: torch.dtype) -> object:
@@ -303,7 +311,8 @@ def test_the_pairwise_binned_mmd_has_ten_bins_of_equal_width(dtype):
     assert penalty(z, s).item() == near(expected.item(), dtype)
 
 
-# --- Reg-GDP ------------------------------------------------------------------------------------------------------
+# --- Reg-GDP
+# --------------------------------------------------------------------------------------------------
 
 
 def reg_gdp(f: Tensor, s: Tensor, grid: np.ndarray, bandwidth: float) -> float:
@@ -322,7 +331,8 @@ def test_gdp_is_reg_gdp_at_equispaced_points_or_at_the_rows(dtype):
     )
 
 
-# --- bins ---------------------------------------------------------------------------------------------------------
+# --- bins
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_published_binned_mmd_is_a_sum_of_squared_mean_differences_over_ten_quantile_bins(
@@ -339,7 +349,8 @@ def test_the_published_binned_mmd_is_a_sum_of_squared_mean_differences_over_ten_
     assert penalty(z, s).item() == near(expected, dtype)
 
 
-# --- adversaries --------------------------------------------------------------------------------------------------
+# --- adversaries
+# --------------------------------------------------------------------------------------------------
 
 
 def rows(**options: object) -> tuple[Tensor, ...]:

@@ -54,7 +54,9 @@ TREES = {"n_estimators": 3, "num_leaves": 4, "n_jobs": 1, "verbose": -1}
 def saved_and_loaded(
     model: Any, folder: Path, rows: Any = ROWS, s: Any = None, **given: Any
 ) -> Any:
-    """Return a model once it is saved and loaded; all that it says of some rows comes back bit for bit."""
+    """Return a model once it is saved and loaded; all that it says of some rows comes back bit for
+    bit.
+    """
     save(model, folder / "model")
     again = load(folder / "model", **given)
     known = {} if s is None else {"sensitive_features": s}
@@ -248,7 +250,9 @@ def test_a_function_is_passed_again(tmp_path: Path):
 
 
 def test_training_rows_are_not_in_the_file(tmp_path: Path):
-    """No array of the file, and no list of its JSON, is as long as the table; values of S are not in it as text."""
+    """No array of the file, and no list of its JSON, is as long as the table; values of S are not
+    in it as text.
+    """
     model = fitted(closed(one_hot(LogisticRegression())))
     with zipfile.ZipFile(io.BytesIO(file_bytes(model))) as archive:
         arrays = [name for name in archive.namelist() if name.endswith(".npy")]

@@ -1,4 +1,6 @@
-"""Probes recover what is there and nothing else and say what chance gives; the calibration error is without bias."""
+"""Probes recover what is there and nothing else and say what chance gives; the calibration error is
+without bias.
+"""
 
 import math
 
@@ -33,7 +35,9 @@ def test_a_probe_recovers_what_is_there_and_nothing_else():
 
 
 def test_a_probe_recovers_the_order_of_a_skewed_attribute():
-    """The squared correlation of a normal number with its rank is 3/π, with its exponential at scale 3 it is .001."""
+    """The squared correlation of a normal number with its rank is 3/π, with its exponential at
+    scale 3 it is .001.
+    """
     z = np.random.default_rng(0).standard_normal((2000, 1))
     income = np.exp(3 * z[:, 0])
     assert probe(z, income, "linear").r2 == pytest.approx(3 / math.pi, abs=0.01)
@@ -120,7 +124,9 @@ def test_the_calibration_error_is_the_mean_product_of_residuals_over_pairs_of_a_
 
 
 def test_the_squared_calibration_error_is_without_bias():
-    """Scores that are .1 too high everywhere: the mean of the squares, unclipped, is .01, also with few rows."""
+    """Scores that are .1 too high everywhere: the mean of the squares, unclipped, is .01, also with
+    few rows.
+    """
     rng = np.random.default_rng(0)
     squares = []
     for _ in range(600):

@@ -1,4 +1,6 @@
-"""Encoders without a target: residuals given the attributes, and what a representation trained on them keeps."""
+"""Encoders without a target: residuals given the attributes, and what a representation trained on
+them keeps.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def test_residuals_are_uncorrelated_with_the_basis_under_the_weights_of_the_rows
 
 @pytest.mark.parametrize("power", [1, 2])
 def test_the_variance_of_residuals_is_that_of_the_noise(power: int):
-    """x = s^p + 3e with s and e standard normal: var(x - E[x | s]) = 9 (1 - 13 / n), s having taken 13 directions."""
+    """x = s^p + 3e with s and e standard normal: var(x - E[x | s]) = 9 (1 - 13 / n), s having taken
+    13 directions.
+    """
     rng = np.random.default_rng(4)
     s, noise = rng.normal(size=5000), 3 * rng.normal(size=5000)
     left = residuals((s**power + noise)[:, None], s[:, None])
@@ -105,14 +109,18 @@ def test_one_target_is_not_broadcast_over_the_columns():
 
 
 def parts(n: int, seed: int = 0, noise: float = 0.5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return x = (s + e, u, u'), the u-part, and s; everything is normal, e with the given standard deviation."""
+    """Return x = (s + e, u, u'), the u-part, and s; everything is normal, e with the given standard
+    deviation.
+    """
     rng = np.random.default_rng(seed)
     s, e, u = rng.normal(size=n), noise * rng.normal(size=n), rng.normal(size=(n, 2))
     return np.column_stack([s + e, u]), u, s
 
 
 def test_without_penalty_the_loss_is_what_the_rows_do_not_tell_of_the_residuals():
-    """E[e | x] = x₀ v / (1 + v) with v = var(e): what is left is var(e | x₀) = v / (1 + v), and nothing of u."""
+    """E[e | x] = x₀ v / (1 + v) with v = var(e): what is left is var(e | x₀) = v / (1 + v), and
+    nothing of u.
+    """
     x, _, s = parts(4000)
     settings = quick(epochs=12, batch_size=128, learning_rate=5e-3)
     model = ParityEncoder(penalty_weight=0, **settings).fit(x, sensitive_features=s)

@@ -1,4 +1,6 @@
-"""The report: every number on its pages is one of the audit, and what it claims follows from them."""
+"""The report: every number on its pages is one of the audit, and what it claims follows from
+them.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,8 @@ def with_curve(result: Audit, curve: Curve) -> Audit:
     return replace(result, attributes=(replace(attribute, all_rows=population),))
 
 
-# the first page -------------------------------------------------------------------------------------------------
+# the first page
+# -------------------------------------------------------------------------------------------------
 
 
 def test_the_first_page_has_no_symbol_no_acronym_and_a_picture(audited: Audit):
@@ -241,7 +244,8 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_answered(aim: str):
     fit, here = (figure(point.gaps[0].value) for point in (tradeoff.points[0], tradeoff.before))
     assert (
         share
-        == f"The limit is 20 % of {fit}, the gap in the fit; on these rows the gap without a limit is {here}."
+        == f"The limit is 20 % of {fit}, the gap in the fit; on these rows the gap without a limit"
+        f" is {here}."
     )
     absolute = replace(tradeoff, asked=("0.04",), limits=(0.04,))
     assert not any(
@@ -277,7 +281,9 @@ def test_accuracy_is_shown_only_where_a_constant_cannot_shine():
 
 
 def test_the_ratio_of_decisions_is_bounded_by_the_band():
-    """For every choice of shares inside the band, the lowest over the highest lies in the range that is told."""
+    """For every choice of shares inside the band, the lowest over the highest lies in the range
+    that is told.
+    """
     random = np.random.default_rng(0)
     curve = replace(samples.curve(points=5), sparse=(False,) * 5)
     (ratio,) = decision_ratio({"decision_gdp": curve})
@@ -298,11 +304,14 @@ def test_a_representation_without_scores_has_no_worst_group():
     assert "first" not in re.findall(r'data-figure="(\w+)"', render(bare))
 
 
-# sentences ------------------------------------------------------------------------------------------------------
+# sentences
+# --------------------------------------------------------------------------------------------------
 
 
 def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence(audited: Audit):
-    """A p-value of 0.03 is significant at 5 % and not at 1 %, in every sentence that speaks of chance."""
+    """A p-value of 0.03 is significant at 5 % and not at 1 %, in every sentence that speaks of
+    chance.
+    """
     assert set(words.SENTENCES) == set(words.LABELS)
     usual = samples.audit()
     numbers = tuple(
@@ -337,7 +346,8 @@ def test_an_improvement_is_no_alarm():
     assert "No change is seen of the average gap along age" in shown
 
 
-# what drives the score ------------------------------------------------------------------------------------------
+# what drives the score
+# ------------------------------------------------------------------------------------------
 
 
 def people(n: int = 600, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -369,7 +379,9 @@ def test_the_column_that_knows_the_attribute_carries_it():
 
 
 def test_most_is_said_of_more_than_half_and_more_than_chance():
-    """Two columns that carry half each, and independent data: “most” is said in no more than the level."""
+    """Two columns that carry half each, and independent data: “most” is said in no more than the
+    level.
+    """
     said = 0
     for seed in range(40):
         random = np.random.default_rng(seed)
@@ -397,7 +409,8 @@ def test_a_shift_is_the_mean_change_of_each_group():
     assert shift_sentence("age", still).startswith("The limit is not seen to change")
 
 
-# what a limit changed -------------------------------------------------------------------------------------------
+# what a limit changed
+# -------------------------------------------------------------------------------------------
 
 
 def test_the_summary_tells_gap_loss_and_those_who_are_foreseen():
@@ -463,9 +476,10 @@ def test_the_cost_is_said_of_right_predictions_and_pairs_and_may_be_chance():
         )
 
     lines = cost(0.078, 0.11)
-    assert lines[0] == (
-        "With the limit 50 fewer of 1,000 predictions are right; 6 more of 1,000 pairs are in the right order, which "
-        "may be chance."
+    assert (
+        lines[0]
+        == "With the limit 50 fewer of 1,000 predictions are right; 6 more of 1,000 pairs are in"
+        " the right order, which may be chance."
     )
     assert lines[1].startswith(shift_sentence("age", samples.curve()))
     assert lines[1].endswith(
@@ -508,7 +522,8 @@ def test_before_and_after_pairs_measures_by_name_and_not_by_place():
     assert [float(value) for value in new] == [one.value for one in after["age"].all_rows.numbers]
 
 
-# the page -------------------------------------------------------------------------------------------------------
+# the page
+# --------------------------------------------------------------------------------------------------
 
 
 def embedded(shown: str) -> dict:

@@ -1,4 +1,6 @@
-"""One schema for every file: a cell is read by what the training table held, never by its neighbours."""
+"""One schema for every file: a cell is read by what the training table held, never by its
+neighbours.
+"""
 
 from __future__ import annotations
 
@@ -153,7 +155,9 @@ def test_a_schema_survives_json_and_a_forged_one_is_refused():
 
 
 def messy(n: int, seed: int = 0) -> pd.DataFrame:
-    """A table as people have it, every cell as text: codes, decimal commas, dates, marks, identifiers, levels."""
+    """A table as people have it, every cell as text: codes, decimal commas, dates, marks,
+    identifiers, levels.
+    """
     rng = np.random.default_rng(seed)
     x, age, code = (
         rng.normal(size=n),
@@ -246,7 +250,9 @@ def test_shuffled_split_and_joined_files_have_the_same_scores(served, tmp_path):
 
 
 def test_groups_and_codes_of_a_long_file_are_those_of_one_table(tmp_path, monkeypatch):
-    """Typed piece by piece, 007 was 7 where all codes of a piece were digits, and a person became two."""
+    """Typed piece by piece, 007 was 7 where all codes of a piece were digits, and a person became
+    two.
+    """
     monkeypatch.setattr(files, "CELLS", 300)
     rng, n = np.random.default_rng(0), 400
     person = np.array([f"{i:03d}" for i in rng.integers(0, 40, n)])

@@ -1,4 +1,6 @@
-"""The weight that is chosen is the one that the rule describes, from performance that counts from a constant up."""
+"""The weight that is chosen is the one that the rule describes, from performance that counts from a
+constant up.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from frhsic.selection import Candidate, LowGainWarning, Rule, Selection, UnmetTa
 
 
 def credit(n: int, seed: int = 0, rate: float = 0.06) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return features, defaults of a share of the rows, and ages. Debt, income and age tell of default."""
+    """Return features, defaults of a share of the rows, and ages. Debt, income and age tell of
+    default.
+    """
     rng = np.random.default_rng(seed)
     age = np.round(rng.gamma(6, 4, size=n) + 18)
     income = np.exp(rng.normal(10 + 0.02 * (age - 42), 0.6))
@@ -35,7 +39,9 @@ def credit(n: int, seed: int = 0, rate: float = 0.06) -> tuple[np.ndarray, np.nd
 
 
 class Mixed(ClassifierMixin, BaseEstimator):
-    """A logistic regression, mixed with a constant: the larger the weight, the less of the regression is left."""
+    """A logistic regression, mixed with a constant: the larger the weight, the less of the
+    regression is left.
+    """
 
     def __init__(self, penalty_weight: float = 1.0) -> None:
         self.penalty_weight = penalty_weight
@@ -132,11 +138,18 @@ def test_a_weight_that_keeps_a_limit_by_luck_does_not_count_where_a_larger_one_m
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        (None, Rule("gain", 0.8)), (0.02, Rule("gdp", 0.02)), (1, Rule("gdp", 1.0)), ("gdp<=0.02", Rule("gdp", 0.02)),
-        (" GDP ≤ 2 % ", Rule("gdp", 0.02)), ("gdp < 2e-2", Rule("gdp", 0.02)), ("hsic <= .001", Rule("hsic", 0.001)),
-        ("gain>=75%", Rule("gain", 0.75)), ("p>0.1", Rule("p", 0.1)), (Rule("gdp", 0.3), Rule("gdp", 0.3)),
+        (None, Rule("gain", 0.8)),
+        (0.02, Rule("gdp", 0.02)),
+        (1, Rule("gdp", 1.0)),
+        ("gdp<=0.02", Rule("gdp", 0.02)),
+        (" GDP ≤ 2 % ", Rule("gdp", 0.02)),
+        ("gdp < 2e-2", Rule("gdp", 0.02)),
+        ("hsic <= .001", Rule("hsic", 0.001)),
+        ("gain>=75%", Rule("gain", 0.75)),
+        ("p>0.1", Rule("p", 0.1)),
+        (Rule("gdp", 0.3), Rule("gdp", 0.3)),
     ],
-)  # fmt: skip
+)
 def test_a_rule_may_be_a_number_or_a_text(text: Any, rule: Rule):
     assert Rule.of_text(text) == rule
 
@@ -219,7 +232,9 @@ def test_an_interval_that_is_not_trusted_gives_way_to_the_wider_bound():
 
 @pytest.mark.slow
 def test_a_target_is_missed_no_more_often_than_its_confidence_says_for_a_smooth_mean():
-    """The limit just below the gap of one candidate: the hardest place. 400 draws have a standard error of .011."""
+    """The limit just below the gap of one candidate: the hardest place. 400 draws have a standard
+    error of .011.
+    """
     rng, missed = np.random.default_rng(0), 0
     sizes = 0.8 ** np.arange(6)
     limit = sizes[2] * 0.25 * 0.999
@@ -394,10 +409,16 @@ def test_a_collapsed_representation_counts_as_independent():
 
 X40, Y40, S40 = biased(40)
 RULES = {
-    "gdp>=0.02": "gdp is at most a number", "gain<=0.5": "gain is at least a number", "gpd<=0.02": "Did you mean 'gdp'",
-    "gdp": "not understood", "gdp<=small": "not understood", "gain>=90": "at most 1", -0.1: "positive",
-    True: "not understood", (0.02,): "not understood",
-}  # fmt: skip
+    "gdp>=0.02": "gdp is at most a number",
+    "gain<=0.5": "gain is at least a number",
+    "gpd<=0.02": "Did you mean 'gdp'",
+    "gdp": "not understood",
+    "gdp<=small": "not understood",
+    "gain>=90": "at most 1",
+    -0.1: "positive",
+    True: "not understood",
+    (0.02,): "not understood",
+}
 
 
 @pytest.mark.parametrize(

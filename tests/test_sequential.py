@@ -1,4 +1,6 @@
-"""The sequential test: its factors by the definition, false alarms over a stream, growth of evidence, bad input."""
+"""The sequential test: its factors by the definition, false alarms over a stream, growth of
+evidence, bad input.
+"""
 
 import itertools
 import json
@@ -11,7 +13,9 @@ from frhsic.independence import SequentialTest, sequential
 
 
 def test_a_factor_is_its_definition_over_all_permutations(monkeypatch):
-    """With every permutation in place of random ones, the mean of the factors over all orders of s is one."""
+    """With every permutation in place of random ones, the mean of the factors over all orders of s
+    is one.
+    """
     rng = np.random.default_rng(0)
     f, s = rng.normal(size=(2, 4))
     orders = np.array(list(itertools.permutations(range(4))))

@@ -1,4 +1,6 @@
-"""Groups stay together, time runs one way; the same in Python, in tables and on the command line."""
+"""Groups stay together, time runs one way; the same in Python, in tables and on the command
+line.
+"""
 
 import datetime
 import json

@@ -1,4 +1,6 @@
-"""Arguments of every public statistic: rows and kinds of arrays, defaults, the device, and what is refused."""
+"""Arguments of every public statistic: rows and kinds of arrays, defaults, the device, and what is
+refused.
+"""
 
 import inspect
 from collections.abc import Callable
@@ -29,29 +31,60 @@ STATISTICS: dict[str, Callable[..., Any]] = {
 }
 every = pytest.mark.parametrize("name", STATISTICS)
 GIVEN: dict[str, Any] = {  # what some statistics must be given
-    "z": Z, "scores": Z, "s": S, "y": np.sin(k), "y_true": k % 2, "y_pred": Z, "sensitive_features": S, "at": 1.0,
-    "epsilon": 0.1, "bandwidth": 0.4,
-}  # fmt: skip
+    "z": Z,
+    "scores": Z,
+    "s": S,
+    "y": np.sin(k),
+    "y_true": k % 2,
+    "y_pred": Z,
+    "sensitive_features": S,
+    "at": 1.0,
+    "epsilon": 0.1,
+    "bandwidth": 0.4,
+}
 ROWS = (Z[:9], np.append(Z[1:], np.nan), ["a"] * 40, Z * 1j, [])
 REFUSED: dict[str, tuple[Any, ...]] = {
-    "z": ROWS, "scores": ROWS, "s": (*ROWS, np.ones(40)), "y": (*ROWS, np.ones(40), np.stack([Z, S], axis=1)),
-    "sensitive_features": ROWS[1:], "at": (99.0, -99.0, np.nan), "weighting": ("grid",), "device": ("toaster",),
-    "kernels": ([],), "edges": ([2.0, 1.0], [1e9]), "groups": ([1, 2], np.ones(40)),
-    "where": ([True], k), "random_state": ("seed", -1),
+    "z": ROWS,
+    "scores": ROWS,
+    "s": (*ROWS, np.ones(40)),
+    "y": (*ROWS, np.ones(40), np.stack([Z, S], axis=1)),
+    "sensitive_features": ROWS[1:],
+    "at": (99.0, -99.0, np.nan),
+    "weighting": ("grid",),
+    "device": ("toaster",),
+    "kernels": ([],),
+    "edges": ([2.0, 1.0], [1e9]),
+    "groups": ([1, 2], np.ones(40)),
+    "where": ([True], k),
+    "random_state": ("seed", -1),
     **dict.fromkeys(("kernel_z", "kernel_s"), ("gaussian",)),
     **dict.fromkeys(("confidence", "level", "resolution"), (0.0, 1.0, np.nan)),
-    **dict.fromkeys(("epsilon", "bandwidth", "ridge_z", "ridge_s", "tolerance"), (0.0, -1.0, np.inf)),
+    **dict.fromkeys(
+        ("epsilon", "bandwidth", "ridge_z", "ridge_s", "tolerance"), (0.0, -1.0, np.inf)
+    ),
     **dict.fromkeys(("bins", "blocks"), (1, 0)),
     **dict.fromkeys(("anchors", "components", "features"), (0, 41)),
     **dict.fromkeys(("resamples", "permutations", "bootstrap"), (-1, 2.5)),
-    "max_rows": (3, 2.5), "max_rank": (1,), "n_neighbors": (0, 2.5),
+    "max_rows": (3, 2.5),
+    "max_rank": (1,),
+    "n_neighbors": (0, 2.5),
     **dict.fromkeys(("weights", "sample_weight"), ([1.0], -k, np.full(40, np.inf))),
-}  # fmt: skip
+}
 DEFAULTS = {
-    "level": 0.05, "confidence": 0.95, "resamples": 999, "bootstrap": 500, "permutations": 500, "max_rows": 2000,
-    "features": 512, "blocks": 16, "n_neighbors": 5, "ridge_z": 0.01, "ridge_s": 0.01, "tolerance": 1e-6,
+    "level": 0.05,
+    "confidence": 0.95,
+    "resamples": 999,
+    "bootstrap": 500,
+    "permutations": 500,
+    "max_rows": 2000,
+    "features": 512,
+    "blocks": 16,
+    "n_neighbors": 5,
+    "ridge_z": 0.01,
+    "ridge_s": 0.01,
+    "tolerance": 1e-6,
     "weighting": "population",
-}  # fmt: skip
+}
 
 
 def parameters(name):
@@ -102,7 +135,9 @@ def test_an_argument_that_is_left_out_has_its_documented_default(name):
 
 @every
 def test_a_default_device_does_not_matter(name):
-    """The device is that of the data; on "meta" there are no numbers, so that nothing may be made there."""
+    """The device is that of the data; on "meta" there are no numbers, so that nothing may be made
+    there.
+    """
     here = repr(call(name, **few(name)))
     with torch.device("meta"):
         assert repr(call(name, **few(name))) == here
@@ -169,22 +204,34 @@ TOGETHER: list[
     ("at least 4 rows", lambda: dependence.hsic_unbiased(Z[:3], S[:3])),
     ("features", lambda: dependence.hsic_features(Z, S, features=100)),
     ("features", lambda: dependence.hsic_features(Z, S, HalfDistance())),
-    ("column", lambda: dependence.hsic_features(Z, S, PerColumn((Gaussian(1.0), Gaussian(1.0))))),
+    (
+        "column",
+        lambda: dependence.hsic_features(Z, S, PerColumn((Gaussian(1.0), Gaussian(1.0)))),
+    ),
     ("at least 2 rows", lambda: MAPS.estimate(MAPS.sums(COLUMN[:1], COLUMN[:1]))),
     ("anchors", lambda: dependence.eipm(MANY, MANY, Gaussian(1.0))),
     ("column", lambda: dependence.binned_mmd(Z, BOTH)),
     ("at least 42 rows", lambda: dependence.mutual_information(Z, S, n_neighbors=40)),
     ("max_rank=3", lambda: dependence.kernel_hgr(Z, S, kernel_s=Laplacian(0.1), max_rank=3)),
-    ("max_rank=2", lambda: dependence.kernel_hgr(Z, S, Gaussian(1.0), Gaussian(0.1), max_rank=2)),
+    (
+        "max_rank=2",
+        lambda: dependence.kernel_hgr(Z, S, Gaussian(1.0), Gaussian(0.1), max_rank=2),
+    ),
     ("ridge_z", lambda: dependence.kernel_hgr(1e12 * Z, S, Linear(), Linear(), ridge_z=1e-9)),
     ("at least 6 rows", lambda: independence.gamma_test(Z[:5], S[:5])),
     ("at least 4 rows", lambda: independence.aggregated_test(Z[:3], S[:3])),
     ("at least 20 rows", lambda: independence.conditional_test(Z[:19], S[:19], k[:19])),
-    ("at least 6 rows", lambda: feature_test(MAPS, feature_moments(MAPS, COLUMN[:5], COLUMN[:5]))),
+    (
+        "at least 6 rows",
+        lambda: feature_test(MAPS, feature_moments(MAPS, COLUMN[:5], COLUMN[:5])),
+    ),
     ("resamples is 0", lambda: independence.permutation_test(Z, S, resamples=0)),
     ("resamples is 0", lambda: independence.conditional_test(Z, S, k, resamples=0)),
     ("groups", lambda: independence.permutation_test(Z, S, groups=k // 2, epsilon=0.1)),
-    ("constant", lambda: independence.hsic_interval(np.ones(40), S, Gaussian(1.0), Gaussian(1.0))),
+    (
+        "constant",
+        lambda: independence.hsic_interval(np.ones(40), S, Gaussian(1.0), Gaussian(1.0)),
+    ),
     (
         "constant",
         lambda: independence.normalized_hsic_interval(np.ones(40), S, Gaussian(1.0), Gaussian(1.0)),

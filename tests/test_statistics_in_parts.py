@@ -1,7 +1,8 @@
-"""Statistics computed in small blocks, or from the sums of a GPU, are those computed at once on a CPU.
+"""Statistics computed in small blocks, or from the sums of a GPU, are those computed at once on a
+CPU.
 
-The blocks of sums over rows and pairs are large, so that small tables would never need a second one. Here they are
-small.
+The blocks of sums over rows and pairs are large, so that small tables would never need a second
+one. Here they are small.
 """
 
 from __future__ import annotations

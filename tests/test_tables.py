@@ -1,4 +1,6 @@
-"""Files and columns as people have them: separators, encodings, ragged rows, bands, targets, columns to be named."""
+"""Files and columns as people have them: separators, encodings, ragged rows, bands, targets,
+columns to be named.
+"""
 
 from __future__ import annotations
 
@@ -297,9 +299,14 @@ def test_other_text_is_no_sensitive_attribute(values):
 
 @pytest.mark.parametrize(
     "bands",
-    [["20-29", "30-39"], pd.Series(["20-29", "30-39"]), pd.Series(pd.interval_range(20, 40, 2)),
-     pd.Series(pd.interval_range(20, 40, 2), dtype=object), pd.Series(["20-29", "30-39"], dtype="category")],
-)  # fmt: skip
+    [
+        ["20-29", "30-39"],
+        pd.Series(["20-29", "30-39"]),
+        pd.Series(pd.interval_range(20, 40, 2)),
+        pd.Series(pd.interval_range(20, 40, 2), dtype=object),
+        pd.Series(["20-29", "30-39"], dtype="category"),
+    ],
+)
 def test_statistics_of_numbers_say_how_bands_become_numbers(bands):
     with pytest.raises(TypeError, match="Write a band such as 30-39 as its mid-point"):
         gdp([0.1, 0.2], bands)

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def dying_worker() -> Iterator[str]:
-    """Yield the address of a cluster of two processes, one of which is killed while it works; another takes its place.
+    """Yield the address of a cluster of two processes, one of which is killed while it works;
+    another takes its place.
 
     Raises at the end if no worker was killed.
     """

@@ -1,4 +1,6 @@
-"""Formulas as MathML, which browsers draw by themselves: the site needs no script and no network for them."""
+"""Formulas as MathML, which browsers draw by themselves: the site needs no script and no network
+for them.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Links and docstrings as Sphinx needs them.
 
-A link to a program of the gallery leads to its page. An anchor that a page sets by itself, ``<a id="...">``, becomes a
-target. Methods that scikit-learn adds to every estimator are left out, and docstrings that Sphinx would misread are
-changed.
+A link to a program of the gallery leads to its page. An anchor that a page sets by itself, ``<a
+id="...">``, becomes a target. Methods that scikit-learn adds to every estimator are left out, and
+docstrings that Sphinx would misread are changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ PROGRAM = re.compile(r"\]\(\.\./examples/(gallery/plot_\w+)\.py\)")
 
 
 def translate_links(app: Sphinx, page: str, source: list[str]) -> None:
-    """Give the anchors that a page sets for any viewer to Sphinx as targets, and programs as pages of the gallery."""
+    """Give the anchors that a page sets for any viewer to Sphinx as targets, and programs as pages
+    of the gallery.
+    """
     source[0] = PROGRAM.sub(r"](\1.rst)", ANCHOR.sub(r"(\1)=", source[0]))
 
 
@@ -32,7 +34,9 @@ def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: 
 def describe_constant(
     app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]
 ) -> None:
-    """Replace the words of the built-in class, which a constant would show, by the constant or its keys."""
+    """Replace the words of the built-in class, which a constant would show, by the constant or its
+    keys.
+    """
     if what == "data" and isinstance(value, tuple | int | float):
         lines[:] = [f"Constant, ``{value!r}``.", ""]
     if what == "data" and isinstance(value, dict):
@@ -45,7 +49,9 @@ def describe_constant(
 def join_names(
     app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]
 ) -> None:
-    """Keep attributes that are described together in one entry: Sphinx takes a name before a blank for a type."""
+    """Keep attributes that are described together in one entry: Sphinx takes a name before a blank
+    for a type.
+    """
     lines[:] = [
         TOGETHER.sub(lambda match: match[0].replace(", ", ",\u200b"), line) for line in lines
     ]

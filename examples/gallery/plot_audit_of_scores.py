@@ -2,8 +2,8 @@
 An audit of somebody else's scores
 ==================================
 
-A lender sends a table: a score for each applicant, whether the loan was repaid, and age. The model stays with the
-lender. An audit needs no more than these three columns.
+A lender sends a table: a score for each applicant, whether the loan was repaid, and age. The model
+stays with the lender. An audit needs no more than these three columns.
 """
 
 # %%
@@ -26,8 +26,9 @@ score = 1 / (1 + np.exp(-(1.2 + 0.8 * thrift - 1.1 * young + 0.2 * rng.normal(si
 table = pd.DataFrame({"score": score, "repaid": repaid, "age": age})
 
 # %%
-# We state a limit before we look: the mean score at an age may differ from the overall mean by 5 % of the share who
-# repay, on average over applicants. The settings keep this page quick; the defaults use more rows.
+# We state a limit before we look: the mean score at an age may differ from the overall mean by 5 %
+# of the share who repay, on average over applicants. The settings keep this page quick; the
+# defaults use more rows.
 
 audit = frhsic.audit(
     table["score"],
@@ -45,14 +46,16 @@ for contrast in attribute.all_rows.contrasts:
     low, high = contrast.interval.low, contrast.interval.high
     at = contrast.settings["at"]
     print(
-        f"Mean score at age {at:g} less the overall mean: {contrast.value:.3f} ({low:.3f} to {high:.3f})."
+        f"Mean score at age {at:g} less the overall mean: {contrast.value:.3f} ({low:.3f} to"
+        f" {high:.3f})."
     )
 for one in audit.quality:
     if one.key in ("accuracy", "auc"):
         print(f"{one.key}: {one.value:.3f}; a constant gets {one.constant:.3f}")
 
 # %%
-# Each measure stands beside its value on shuffled ages. Only what lies beyond that value tells something.
+# Each measure stands beside its value on shuffled ages. Only what lies beyond that value tells
+# something.
 
 for number in attribute.all_rows.numbers:
     interval, shuffled = number.interval, number.under_independence

@@ -2,8 +2,9 @@
 Equal Opportunity
 =================
 
-Demographic parity asks that the mean score does not move with age among all people. Equal Opportunity asks it among
-people with the favourable outcome only: those who would have done the job well.
+Demographic parity asks that the mean score does not move with age among all people. Equal
+Opportunity asks it among people with the favourable outcome only: those who would have done the job
+well.
 """
 
 # %%
@@ -32,7 +33,8 @@ X, y, age = applicants(n, seed=0)
 X_new, y_new, age_new = applicants(n, seed=1)
 
 # %%
-# ``condition="positive"`` limits the gap among people with y = 1; ``condition="both"`` would limit it in each class.
+# ``condition="positive"`` limits the gap among people with y = 1; ``condition="both"`` would limit
+# it in each class.
 
 models = {}
 for name, condition in (("parity", None), ("equal opportunity", "positive")):

@@ -2,8 +2,8 @@
 A pipeline in a grid search
 ===========================
 
-The sensitive attribute reaches ``fit`` and the scorers by scikit-learn's metadata routing: switch it on, and say who
-asks for ``sensitive_features``.
+The sensitive attribute reaches ``fit`` and the scorers by scikit-learn's metadata routing: switch
+it on, and say who asks for ``sensitive_features``.
 """
 
 # %%
@@ -26,17 +26,19 @@ from frhsic.parity import gdp_difference
 n = 1000
 rng = np.random.default_rng(0)
 age = rng.uniform(20, 65, size=n).round()
-X = pd.DataFrame({
-    "experience": np.clip(age - 22 + rng.normal(0, 4, size=n), 0, None).round(),
-    "test": rng.normal(60, 15, size=n).round(),
-    "degree": rng.choice(["none", "bachelor", "master"], size=n),
-})  # fmt: skip
+X = pd.DataFrame(
+    {
+        "experience": np.clip(age - 22 + rng.normal(0, 4, size=n), 0, None).round(),
+        "test": rng.normal(60, 15, size=n).round(),
+        "degree": rng.choice(["none", "bachelor", "master"], size=n),
+    }
+)
 log_odds = 0.07 * (X["experience"] - 20) + 0.06 * (X["test"] - 60) + 0.8 * (X["degree"] == "master")
 hired = (rng.random(n) < 1 / (1 + np.exp(-log_odds))).astype(int)
 
 # %%
-# The grid is over a setting of the model of y and over the limit. There are two scorers: log loss, and the gap, which
-# needs age. Both models are linear here, so that the search is quick.
+# The grid is over a setting of the model of y and over the limit. There are two scorers: log loss,
+# and the gap, which needs age. Both models are linear here, so that the search is quick.
 
 columns = make_column_transformer((OneHotEncoder(), ["degree"]), remainder=StandardScaler())
 with config_context(enable_metadata_routing=True):
@@ -59,7 +61,8 @@ C = "param_estimator__logisticregression__C"
 print(results[[C, "param_limit", "mean_test_log_loss", "mean_test_gap"]])
 
 # %%
-# For the limit alone no search is needed: ``search.best_estimator_.at("25%")`` has every limit from one fit.
+# For the limit alone no search is needed: ``search.best_estimator_.at("25%")`` has every limit from
+# one fit.
 
 fig, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
 for c, part in results.groupby(C):

@@ -2,13 +2,13 @@
 Monitoring a model in use
 =========================
 
-A model was audited in January. Is its score still free of age in May? If you test every week, you will raise a false
-alarm sooner or later. ``SequentialTest`` may be looked at as often as you like.
+A model was audited in January. Is its score still free of age in May? If you test every week, you
+will raise a false alarm sooner or later. ``SequentialTest`` may be looked at as often as you like.
 """
 
 # %%
-# Forty weeks of 150 scores each. From week 21 on, the score follows age a little. Beside the sequential test stands a
-# rank correlation with a p-value of its own for each week.
+# Forty weeks of 150 scores each. From week 21 on, the score follows age a little. Beside the
+# sequential test stands a rank correlation with a p-value of its own for each week.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,9 +44,9 @@ print(
 )
 
 # %%
-# The e-value is the evidence so far. Under independence it passes 20 with a chance of at most 5 %, over all weeks
-# together. The weekly p-values have that chance each week. In this stream they raise the alarm sooner: that is what
-# the safety of the sequential test costs.
+# The e-value is the evidence so far. Under independence it passes 20 with a chance of at most 5 %,
+# over all weeks together. The weekly p-values have that chance each week. In this stream they raise
+# the alarm sooner: that is what the safety of the sequential test costs.
 
 fig, axes = plt.subplots(2, 1, figsize=(7, 5), layout="constrained", sharex=True)
 numbers = np.arange(1, WEEKS + 1)
@@ -73,12 +73,13 @@ for stream in range(STREAMS):
         weekly_alarm |= spearmanr(score, age).pvalue <= LEVEL
     alarms, any_week = alarms + quiet.rejected, any_week + weekly_alarm
 print(
-    f"Of {STREAMS} streams, {alarms} have a false alarm; with a test for each week, {any_week} have one."
+    f"Of {STREAMS} streams, {alarms} have a false alarm; with a test for each week, {any_week} have"
+    " one."
 )
 
 # %%
-# An alarm says that there is dependence, not how much. Two audits say how much: that of the first twenty weeks, kept as
-# JSON, and that of the weeks since.
+# An alarm says that there is dependence, not how much. Two audits say how much: that of the first
+# twenty weeks, kept as JSON, and that of the weeks since.
 
 quick = Settings(max_rows=200, probe_rows=300, resamples=99)
 

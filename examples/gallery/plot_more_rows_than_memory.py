@@ -2,8 +2,8 @@
 More rows than memory holds
 ===========================
 
-``frhsic.distributed.audit`` passes twice over the partitions of a Dask data frame. Gap, curve, HSIC and linear probe
-use every row; memory holds one partition at a time.
+``frhsic.distributed.audit`` passes twice over the partitions of a Dask data frame. Gap, curve, HSIC
+and linear probe use every row; memory holds one partition at a time.
 """
 
 # %%
@@ -31,8 +31,9 @@ for number in range(FILES):
     table.to_parquet(Path(folder.name, f"scores-{number:02d}.parquet"))
 
 # %%
-# The call is that of an audit in memory, with names of columns. Within ``distributed.cluster("local")`` it would use
-# all cores, and within ``cluster("tcp://...")`` other machines.
+# The call is that of an audit in memory, with names of columns. Within
+# ``distributed.cluster("local")`` it would use all cores, and within ``cluster("tcp://...")`` other
+# machines.
 
 quick = Settings(max_rows=500, probe_rows=1000, resamples=99)
 frame = dd.read_parquet(f"{folder.name}/*.parquet")
@@ -41,7 +42,8 @@ for number in audit["age"].all_rows.numbers:
     print(f"{number.key:22s} {number.value:8.4f}   from {number.rows:,} rows")
 
 # %%
-# What do all rows buy? The same gap from the first file alone has an interval four to five times as wide.
+# What do all rows buy? The same gap from the first file alone has an interval four to five times as
+# wide.
 
 first = pd.read_parquet(Path(folder.name, "scores-00.parquet"))
 alone = frhsic.gdp(first["score"], first["age"])

@@ -2,12 +2,14 @@
 Halve the gap of a model in production
 ======================================
 
-A bank predicts default with a LightGBM model, and six of a hundred applicants default. Years in a job and at an address
-follow age, so the score does, too. The model stays as it is; only its scores are moved.
+A bank predicts default with a LightGBM model, and six of a hundred applicants default. Years in a
+job and at an address follow age, so the score does, too. The model stays as it is; only its scores
+are moved.
 """
 
 # %%
-# A made-up table in three parts: rows that the model in production was trained on, newer rows, and rows for the report.
+# A made-up table in three parts: rows that the model in production was trained on, newer rows, and
+# rows for the report.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,15 +46,16 @@ production = LGBMClassifier(n_estimators=60, num_leaves=7, learning_rate=0.05, n
 production.fit(X[old], y[old])
 
 # %%
-# ``FrozenEstimator`` keeps the model as it is. ``fit`` learns what its columns tell about age, on rows that the model
-# was not trained on.
+# ``FrozenEstimator`` keeps the model as it is. ``fit`` learns what its columns tell about age, on
+# rows that the model was not trained on.
 
 model = ParityClassifier(FrozenEstimator(production), limit="50%", n_jobs=1, random_state=0)
 model.fit(X[new], y[new], sensitive_features=age[new])
 print(model.choice_)
 
 # %%
-# The report is on the third part. The good outcome is 0, and a loan is refused from a score of 0.15 on.
+# The report is on the third part. The good outcome is 0, and a loan is refused from a score of 0.15
+# on.
 
 report = trained_report(
     model,
@@ -74,7 +77,8 @@ report = trained_report(
 print(text(report))
 
 # %%
-# The mean score along age, before and after. ``frhsic.report.write(report, "report.html")`` writes the document.
+# The mean score along age, before and after. ``frhsic.report.write(report, "report.html")`` writes
+# the document.
 
 fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 for label, fitted, colour in (

@@ -2,12 +2,13 @@
 A skewed attribute
 ==================
 
-A few people earn much more than the rest. Measures that work with distances in dollars then see little but these few.
-The gap works on ranks: it is the same for income and for its logarithm.
+A few people earn much more than the rest. Measures that work with distances in dollars then see
+little but these few. The gap works on ranks: it is the same for income and for its logarithm.
 """
 
 # %%
-# The score rises steadily with the rank of income, by 0.5 from the poorest to the richest. Its true gap is 0.125.
+# The score rises steadily with the rank of income, by 0.5 from the poorest to the richest. Its true
+# gap is 0.125.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,7 +34,8 @@ for name, s in (("income", income), ("log income", np.log(income))):
     print(f"distance correlation with {name}: {float(distance_correlation(score, s)):.3f}")
 
 # %%
-# Training works on ranks as well, so income is passed as it is. For tests, HSIC and probes pass the logarithm.
+# Training works on ranks as well, so income is passed as it is. For tests, HSIC and probes pass the
+# logarithm.
 
 X = np.column_stack([rank + 0.1 * rng.normal(size=n), rng.normal(size=n)])
 y = X[:, 0] + X[:, 1]

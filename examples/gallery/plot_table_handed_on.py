@@ -2,9 +2,9 @@
 A table that is handed on
 =========================
 
-A company gives a table of applicants to another team. Age is not in it, but years of experience and the job tell it.
-What the team will predict is not known yet. ``ParityCoupling`` makes a table with the same columns whose rows do not
-depend on age.
+A company gives a table of applicants to another team. Age is not in it, but years of experience and
+the job tell it. What the team will predict is not known yet. ``ParityCoupling`` makes a table with
+the same columns whose rows do not depend on age.
 """
 
 # %%
@@ -33,8 +33,9 @@ X, age = applicants(6000, seed=0)
 X_new, age_new = applicants(3000, seed=1)
 
 # %%
-# The maker of the table knows age. Each row stays with a probability that the fitted ratio gives; the others change
-# places. So the table has the same rows in another order, and most rows stand where they stood.
+# The maker of the table knows age. Each row stays with a probability that the fitted ratio gives;
+# the others change places. So the table has the same rows in another order, and most rows stand
+# where they stood.
 
 coupling = ParityCoupling(random_state=0, n_jobs=1)
 Z = coupling.fit_transform(X, sensitive_features=age)
@@ -42,8 +43,8 @@ Z_new = coupling.transform(X_new, sensitive_features=age_new)
 print(f"{coupling.untouched_:.0%} of the rows are untouched.")
 
 # %%
-# Boosted trees read age from the columns as they were. From the table that is handed on they read nothing: on new rows
-# their R² is about zero.
+# Boosted trees read age from the columns as they were. From the table that is handed on they read
+# nothing: on new rows their R² is about zero.
 
 
 def probe(table, s, table_new, s_new):
@@ -68,5 +69,6 @@ axes[0].legend()
 plt.show()
 
 # %%
-# A replaced row is another person's row. The table is made for training and for statistics, not for deciding about a
-# person, and it is not anonymous. Keep the list of changed rows, and hand on one release only.
+# A replaced row is another person's row. The table is made for training and for statistics, not for
+# deciding about a person, and it is not anonymous. Keep the list of changed rows, and hand on one
+# release only.

@@ -7,10 +7,18 @@ from frhsic_paper.studies.theorems import THEOREMS
 
 WEIGHTS = (0.1, 10.0, 500.0)
 GAPS = {  # each a multiple of the GDP of probabilities
-    "gdp_probability": 1, "gdp_probability_2": 1.2, "gdp_probability_uniform": 1.3, "gdp_standardized": 2,
-    "gdp_decision": 1.1, "gdp_logit": 4, "gdp_logit_uniform": 5, "gdp_logit_uniform_2": 6,
-    "eo_gdp_probability": 0.7, "eo_gdp_logit_uniform": 4, "hsic_unit": 1e-3,
-}  # fmt: skip
+    "gdp_probability": 1,
+    "gdp_probability_2": 1.2,
+    "gdp_probability_uniform": 1.3,
+    "gdp_standardized": 2,
+    "gdp_decision": 1.1,
+    "gdp_logit": 4,
+    "gdp_logit_uniform": 5,
+    "gdp_logit_uniform_2": 6,
+    "eo_gdp_probability": 0.7,
+    "eo_gdp_logit_uniform": 4,
+    "hsic_unit": 1e-3,
+}
 
 
 def made(**columns):
@@ -111,55 +119,105 @@ def _of_both(protocol):
     heads = ("linear", "mlp", "forest", "svm")
     return {
         "convergence": made(
-            statistic=tuple(rates), n=(50, 200, 1000, 5000), repeat=range(8), estimate=0.1, truth=0.1,
+            statistic=tuple(rates),
+            n=(50, 200, 1000, 5000),
+            repeat=range(8),
+            estimate=0.1,
+            truth=0.1,
             error=lambda r: r["n"] ** rates[r["statistic"]] * rng.uniform(0.8, 1.2),
         ),
         "bandwidth-scaling": made(
-            dataset=("adult", "crime") if published else ("adult", "crime", "distinct"), sigma=(0.001, 0.1, 1.0, 10.0),
-            n=1500, kept=11, largest=lambda r: 0.1 / r["sigma"] ** 2, smallest=lambda r: 1e-7 / r["sigma"] ** 2,
-            floor=lambda r: r["smallest"], last=lambda r: 1 / 1500 if r["sigma"] < 0.01 else 0.0,
+            dataset=("adult", "crime") if published else ("adult", "crime", "distinct"),
+            sigma=(0.001, 0.1, 1.0, 10.0),
+            n=1500,
+            kept=11,
+            largest=lambda r: 0.1 / r["sigma"] ** 2,
+            smallest=lambda r: 1e-7 / r["sigma"] ** 2,
+            floor=lambda r: r["smallest"],
+            last=lambda r: 1 / 1500 if r["sigma"] < 0.01 else 0.0,
         ),
         "runtime": made(
-            device="cpu", method=tuple(seconds), n=(500, 20000), repeat=range(3),
+            device="cpu",
+            method=tuple(seconds),
+            n=(500, 20000),
+            repeat=range(3),
             seconds=lambda r: seconds[r["method"]] * r["n"] / 20000,
         ),
         "high-dimensional": made(
-            part="time", device="cpu", repeat=range(3), dim_s=(1, 2, 3), columns=lambda r: ["age"] * r["dim_s"],
+            part="time",
+            device="cpu",
+            repeat=range(3),
+            dim_s=(1, 2, 3),
+            columns=lambda r: ["age"] * r["dim_s"],
             method=("frhsic", "frem-loop" if published else "frem-32"),
             seconds=lambda r: 0.1 if r["method"] == "frhsic" else 0.25,
         ),
         "transfer": [
-            r | {"head": h, "performance": 0.84, "gdp": 0.1 + 0.1 * i * (2.0 if r["method"] == "none" else 1.0)}
+            r
+            | {
+                "head": h,
+                "performance": 0.84,
+                "gdp": 0.1 + 0.1 * i * (2.0 if r["method"] == "none" else 1.0),
+            }
             for r in models(
-                ("frhsic", "frem", "reg-gdp", "adv"), (10.0, 100.0), part="heads", repeat=range(3),
+                ("frhsic", "frem", "reg-gdp", "adv"),
+                (10.0, 100.0),
+                part="heads",
+                repeat=range(3),
                 dataset=("adult", "crime"),
             )
             for i, h in enumerate(heads)
         ],
         "bound": made(
-            part="sides", dataset=("adult", "crime"), method="frhsic", weight=(0.1, 10.0), repeat=0, hsic=1e-3,
-            lhs_mean=0.001, lhs_max=0.005, kept=11, trivial=0.25, **({} if published else rules),
+            part="sides",
+            dataset=("adult", "crime"),
+            method="frhsic",
+            weight=(0.1, 10.0),
+            repeat=0,
+            hsic=1e-3,
+            lhs_mean=0.001,
+            lhs_max=0.005,
+            kept=11,
+            trivial=0.25,
+            **({} if published else rules),
             rhs=lambda r: 0.01 if r.get("rule") == "1" else 100.0 / (1 + r["weight"]),
         ),
         "weight-selection": made(
-            part="tests", dataset=("adult", "crime", "compas"), method="frhsic", repeat=range(3), n=1000,
-            weight=(0.1, 5.0, 50.0), n_hsic=lambda r: 1 / r["weight"], hsic=lambda r: r["n_hsic"] / 1000,
-            published_threshold=0.3, published_rejected=lambda r: r["weight"] < 5 or r["dataset"] == "adult",
-            threshold=0.5, rejected=lambda r: r["weight"] < 50 or r["dataset"] == "adult",
-            gretton_rejected=lambda r: r["weight"] < 50, gdp=lambda r: 0.5 / (1 + r["weight"]),
+            part="tests",
+            dataset=("adult", "crime", "compas"),
+            method="frhsic",
+            repeat=range(3),
+            n=1000,
+            weight=(0.1, 5.0, 50.0),
+            n_hsic=lambda r: 1 / r["weight"],
+            hsic=lambda r: r["n_hsic"] / 1000,
+            published_threshold=0.3,
+            published_rejected=lambda r: r["weight"] < 5 or r["dataset"] == "adult",
+            threshold=0.5,
+            rejected=lambda r: r["weight"] < 50 or r["dataset"] == "adult",
+            gretton_rejected=lambda r: r["weight"] < 50,
+            gdp=lambda r: 0.5 / (1 + r["weight"]),
             performance=lambda r: 0.02 if r["dataset"] == "crime" else 0.8,
         ),
         "mutual-information": [
-            r | {
-                "performance": 0.02 + 0.001 * r["weight"] if r["dataset"] == "crime" else 0.85 - 0.001 * r["weight"],
+            r
+            | {
+                "performance": 0.02 + 0.001 * r["weight"]
+                if r["dataset"] == "crime"
+                else 0.85 - 0.001 * r["weight"],
                 "mi": 0.3 / (1 + r["weight"]),
-                "mi_published": max(0.1 / (1 + r["weight"]) - (0.2 if r["method"] in ("adv", "laftr") else 0.0), 0.0),
+                "mi_published": max(
+                    0.1 / (1 + r["weight"]) - (0.2 if r["method"] in ("adv", "laftr") else 0.0), 0.0
+                ),
             }
             for r in models(
-                ("frhsic", "reg-gdp", "adv", "laftr"), (1.0, 10.0), dataset=("adult", "crime"), repeat=range(3)
+                ("frhsic", "reg-gdp", "adv", "laftr"),
+                (1.0, 10.0),
+                dataset=("adult", "crime"),
+                repeat=range(3),
             )
         ],
-    }.items()  # fmt: skip
+    }.items()
 
 
 def _of_corrected():
@@ -169,25 +227,49 @@ def _of_corrected():
     selu = sweep("corrected", ("crime",), ("frhsic", "frem"), repeats=3)
     return {
         "high-dimensional": made(
-            part="error", dim_s=(1, 5), statistic=tuple(errors), n=1000, repeat=range(3),
+            part="error",
+            dim_s=(1, 5),
+            statistic=tuple(errors),
+            n=1000,
+            repeat=range(3),
             relative_error=lambda r: errors[r["statistic"]] * r["dim_s"],
         ),
         "leak": made(
-            dataset=("adult", "compas"), method=("none", "frhsic", "frem", "reg-gdp", "mmd", "hsic"), weight=1.0,
-            repeat=range(3), performance=0.8, gdp=0.02, gdp_standardized=0.05,
-            worst_gdp=lambda r: 0.05 if r["method"] == "hsic" else 0.08, worst_gdp_head="forest",
-            worst_gdp_standardized=0.2, best_probe_r2=lambda r: 0.1 if r["method"] == "hsic" else 0.3,
-            worst_head_gap=0.1, mutual_information=0.1,
+            dataset=("adult", "compas"),
+            method=("none", "frhsic", "frem", "reg-gdp", "mmd", "hsic"),
+            weight=1.0,
+            repeat=range(3),
+            performance=0.8,
+            gdp=0.02,
+            gdp_standardized=0.05,
+            worst_gdp=lambda r: 0.05 if r["method"] == "hsic" else 0.08,
+            worst_gdp_head="forest",
+            worst_gdp_standardized=0.2,
+            best_probe_r2=lambda r: 0.1 if r["method"] == "hsic" else 0.3,
+            worst_head_gap=0.1,
+            mutual_information=0.1,
         ),
         "activation": [r | {"part": "selu"} for r in selu],
         "theorems": made(
-            part="draws", name=tuple(theorem.name for theorem in THEOREMS), repeat=range(3), left=0.1, right=0.1
+            part="draws",
+            name=tuple(theorem.name for theorem in THEOREMS),
+            repeat=range(3),
+            left=0.1,
+            right=0.1,
         ),
         "rank": made(
-            dataset=tuple(kept), n=1500, distinct=60, kept=lambda r: kept[r["dataset"]], smallest=1e-7, single=1e-7
+            dataset=tuple(kept),
+            n=1500,
+            distinct=60,
+            kept=lambda r: kept[r["dataset"]],
+            smallest=1e-7,
+            single=1e-7,
         ),
         "scaling": made(
-            device="cpu", method=tuple(powers), n=(500, 1000, 2000), repeat=range(3),
+            device="cpu",
+            method=tuple(powers),
+            n=(500, 1000, 2000),
+            repeat=range(3),
             seconds=lambda r: 1e-8 * r["n"] ** powers[r["method"]],
         ),
         "evaluator-bandwidth": [
@@ -195,4 +277,4 @@ def _of_corrected():
             for b in (0.025, 0.05, 0.1, 0.2, 0.4)
             for r in bandwidths
         ],
-    }.items()  # fmt: skip
+    }.items()

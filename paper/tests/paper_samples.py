@@ -18,7 +18,9 @@ ADULT_NUMBERS = (
 
 
 def toy_dataset(name: str, variant: str = "corrected", n: int = 2000) -> Dataset:
-    """Return a table whose features know of s and y: a regression under the name of crime, else two classes."""
+    """Return a table whose features know of s and y: a regression under the name of crime, else two
+    classes.
+    """
     draw = np.random.default_rng(len(name))
     s = np.round(20 + 60 * draw.random(n))
     x = draw.standard_normal((n, len(ADULT_NUMBERS))) + (s[:, None] - 50) / 30

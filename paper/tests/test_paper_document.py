@@ -1,4 +1,6 @@
-"""The document and its claims, from made records: every experiment, none, and records that turn a verdict."""
+"""The document and its claims, from made records: every experiment, none, and records that turn a
+verdict.
+"""
 
 import re
 import runpy
@@ -34,7 +36,9 @@ def everything():
 
 
 def save_in_place(figure, path):
-    """Save a figure without its axes, without arranging its parts, and with letters as text: all that takes long."""
+    """Save a figure without its axes, without arranging its parts, and with letters as text: all
+    that takes long.
+    """
     figure.set_layout_engine("none")
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
         axis.set_visible(False)
@@ -226,24 +230,35 @@ def gap_of(method, factor):
 TURNED = [
     ("bound-non-vacuous", {}, "does not hold"),
     ("bound-non-vacuous", {"rhs": 0.2}, "holds"),
-    ("bound-non-vacuous", {"rhs": 0.2, "trivial": 1e-3}, "does not hold"),  # still above what holds anyway
+    # still above what holds anyway
+    ("bound-non-vacuous", {"rhs": 0.2, "trivial": 1e-3}, "does not hold"),
     ("speedup", {}, "holds in part"),  # only a loop is slow
-    ("speedup", {"seconds": lambda r: 7.2 if r["method"].startswith("frem") else r["seconds"]}, "holds"),
+    (
+        "speedup",
+        {"seconds": lambda r: 7.2 if r["method"].startswith("frem") else r["seconds"]},
+        "holds",
+    ),
     ("hsic-rate", {}, "holds"),
-    ("hsic-rate", {"error": lambda r: r["error"] * r["n"] ** -0.3}, "does not hold"),  # no longer in the interval
-    ("eipm-rate", {}, "holds in part"),  # γ fixed has HSIC's rate, γ shrinking is slower: one protocol of two
+    # no longer in the interval
+    ("hsic-rate", {"error": lambda r: r["error"] * r["n"] ** -0.3}, "does not hold"),
+    # γ fixed has HSIC's rate, γ shrinking is slower: one protocol of two
+    ("eipm-rate", {}, "holds in part"),
     ("theorem-fubini", {}, "holds"),
     ("theorem-fubini", {"left": 0.11}, "does not hold"),
     ("theorem-khgr", {}, "holds"),
     ("theorem-khgr", {"left": 0.11}, "does not hold"),
-    ("crime-attribute", {"gdp_logit_uniform": lambda r: 0.03 if r["protocol"] == "published" else 0.2},
-     "does not hold"),
+    (
+        "crime-attribute",
+        {"gdp_logit_uniform": lambda r: 0.03 if r["protocol"] == "published" else 0.2},
+        "does not hold",
+    ),
     ("crime-attribute", {"gdp_logit_uniform": 0.029}, "holds"),
     ("best-on-compas", gap_of("frhsic", 0.2), "holds"),
     ("best-on-compas", gap_of("frhsic", 2), "does not hold"),
-    ("transfer-caption", {"repeat": lambda r: r["repeat"] % 2}, "cannot be judged"),  # two repeats are too few
+    # two repeats are too few
+    ("transfer-caption", {"repeat": lambda r: r["repeat"] % 2}, "cannot be judged"),
     ("eo-full-gdp", {"repeat": lambda r: r["repeat"] % 2}, "cannot be judged"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "changes", "expected"), TURNED)
@@ -267,9 +282,11 @@ def test_a_speedup_is_the_ratio_of_the_times(everything):
 
 def test_binning_turns_with_the_number_of_datasets_that_a_binned_method_leads(everything):
     records = [
-        r | {"gdp_probability": times(0.3, "gdp_probability", method="mmd")(r)}
-        if r["dataset"] in DATASETS[:4]
-        else r
+        (
+            r | {"gdp_probability": times(0.3, "gdp_probability", method="mmd")(r)}
+            if r["dataset"] in DATASETS[:4]
+            else r
+        )
         for r in everything.files["tradeoff", "corrected"]
     ]
     text = decided("binning", {("tradeoff", "corrected"): records}).corrected

@@ -1,4 +1,6 @@
-"""Studies that are not grids: their oracles are the published caches, closed forms and definitions."""
+"""Studies that are not grids: their oracles are the published caches, closed forms and
+definitions.
+"""
 
 from __future__ import annotations
 
@@ -426,7 +428,8 @@ def test_published_heads_are_measured_on_logits_and_on_hard_labels(tmp_path):
     assert by_name["forest"]["gdp"] == approx(float(expected), rel=1e-6)
 
 
-# --- the statistics of the printed numbers are their formulas, and have the faults that the documents name
+# --- the statistics of the printed numbers are their formulas, and have the faults that the
+# documents name
 
 
 def rows(n, d, seed):
@@ -450,7 +453,9 @@ def test_the_published_null_is_that_of_the_published_formulae():
 
 @pytest.mark.slow
 def test_the_published_null_does_not_hold_its_level():
-    """Never in 50 dimensions, and twice as often as it says in one (the published numbers were made with it)."""
+    """Never in 50 dimensions, and twice as often as it says in one (the published numbers were made
+    with it).
+    """
 
     def rejected(d, draw):
         z = torch.randn(200, d, generator=draw, dtype=torch.float64)
@@ -483,7 +488,8 @@ def test_the_published_one_is_its_definition_with_inclusive_counts(dtype):
 
 
 def test_the_published_one_is_blind_to_what_lies_below_its_bias():
-    # inclusive counts cost 1/k = 0.2 where z is on a larger scale than s; ours does not know the scale
+    # inclusive counts cost 1/k = 0.2 where z is on a larger scale than s; ours does not know the
+    # scale
     rng = np.random.default_rng(1)
     s = rng.random(1500)
     z = rng.standard_normal((1500, 3)) + 2 * s[:, None] * np.array([1, 0, 0])
@@ -495,7 +501,9 @@ def test_the_published_one_is_blind_to_what_lies_below_its_bias():
 
 
 def test_grettons_moments_are_those_of_the_formulae_for_whole_matrices():
-    """The formulae of Gretton et al. (2007), evaluated on whole Gram matrices with loops over pairs."""
+    """The formulae of Gretton et al. (2007), evaluated on whole Gram matrices with loops over
+    pairs.
+    """
     n = 30
     z, s = rows(n, 2, 3), rows(n, 1, 4)
     k, l = Gaussian(1.0), Gaussian(0.5)
@@ -516,10 +524,11 @@ def test_grettons_moments_are_those_of_the_formulae_for_whole_matrices():
 
 
 def test_statistic_and_pvalue_agree_with_causal_learn():
-    """KCI_UInd(est_width="manual", kwidthx=1, kwidthy=.5) of causal-learn 0.1.4.8 on these 1,000 rows.
+    """KCI_UInd(est_width="manual", kwidthx=1, kwidthy=.5) of causal-learn 0.1.4.8 on these 1,000
+    rows.
 
-    Its statistic is n² HSIC of the standardised columns. Its moments are those of the limit, ours are exact: the
-    p-values differ by O(1/n).
+    Its statistic is n² HSIC of the standardised columns. Its moments are those of the limit, ours
+    are exact: the p-values differ by O(1/n).
     """
     i = torch.arange(1000, dtype=torch.float64)
     z = torch.cos(1.7 * i**1.5)

@@ -1,4 +1,6 @@
-"""The format of the records: types, parts, files that are whole or not, and those that are shipped."""
+"""The format of the records: types, parts, files that are whole or not, and those that are
+shipped.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Runs of the studies: resumption, stored models, both protocols from end to end on small stand-ins."""
+"""Runs of the studies: resumption, stored models, both protocols from end to end on small
+stand-ins.
+"""
 
 from __future__ import annotations
 
@@ -254,10 +256,15 @@ def record(
     weight, performance, gdp, *, regression=False, repeat=0, method="frhsic", diverged=False
 ):
     return {
-        "dataset": "d", "method": method, "weight": weight, "repeat": repeat, "diverged": diverged,
-        "task": "regression" if regression else "binary", "validation_performance": performance,
+        "dataset": "d",
+        "method": method,
+        "weight": weight,
+        "repeat": repeat,
+        "diverged": diverged,
+        "task": "regression" if regression else "binary",
+        "validation_performance": performance,
         "validation_gdp_probability": gdp,
-    }  # fmt: skip
+    }
 
 
 def test_the_chosen_model_has_the_lowest_gdp_within_one_per_cent_of_the_baseline(tmp_path):

@@ -1,4 +1,6 @@
-"""A study is one file: the one in the README is found, run, tabled, drawn and judged without touching another."""
+"""A study is one file: the one in the README is found, run, tabled, drawn and judged without
+touching another.
+"""
 
 import re
 import subprocess
@@ -59,7 +61,10 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
         r"\*\*✓ Holds\.\*\*",
         r"\| slope −0.5 \| not measured there \| slope -0.5",
         r"!\[Error against tosses.*\]\(\.\./figures/coin-corrected\.svg\)",
-        r"\*\*Errors, corrected protocol\*\*\n\n\| tosses \| error ± SE \|\n.*\n\| 10 \| 0\.\d+ ± 0\.\d+ \|",
+        (
+            r"\*\*Errors, corrected protocol\*\*\n\n\| tosses \| error ± SE \|\n.*\n\| 10 \| 0\.\d+"
+            r" ± 0\.\d+ \|"
+        ),
     ):
         assert re.search(part, page), part
     assert "(coin.md#coin-rate)" in index

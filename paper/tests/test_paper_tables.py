@@ -1,4 +1,6 @@
-"""Tables are pure functions of records; the published sweeps give the oracle for those of the trade-off."""
+"""Tables are pure functions of records; the published sweeps give the oracle for those of the
+trade-off.
+"""
 
 import math
 
@@ -151,17 +153,28 @@ def splits(repeats=20, advantage=0.1):
             points += [(method, 1.0, 0.80, 0.40 - better), (method, 10.0, 0.60, 0.20 - better)]
         for method, weight, performance, gdp in points:
             noise = rng.normal(scale=0.002, size=4)
-            records.append({
-                "dataset": "compas", "method": method, "weight": weight, "repeat": repeat, "diverged": False,
-                "performance": performance + shift + noise[0], "validation_performance": performance + shift + noise[1],
-                "gdp_probability": abs(gdp + noise[2]), "validation_gdp_probability": abs(gdp + noise[3]),
-                "probe_r2_linear": 0.1, "probe_r2_cosines": 0.2,
-            })  # fmt: skip
+            records.append(
+                {
+                    "dataset": "compas",
+                    "method": method,
+                    "weight": weight,
+                    "repeat": repeat,
+                    "diverged": False,
+                    "performance": performance + shift + noise[0],
+                    "validation_performance": performance + shift + noise[1],
+                    "gdp_probability": abs(gdp + noise[2]),
+                    "validation_gdp_probability": abs(gdp + noise[3]),
+                    "probe_r2_linear": 0.1,
+                    "probe_r2_cosines": 0.2,
+                }
+            )
     return records
 
 
 def on_validation(dataset, *rows):
-    """Records of one repeat from method, weight, performance and GDP on validation rows, and GDP on test rows."""
+    """Records of one repeat from method, weight, performance and GDP on validation rows, and GDP on
+    test rows.
+    """
     columns = (
         "method",
         "weight",
@@ -211,7 +224,12 @@ def test_a_model_that_diverged_is_left_out():
     records = splits(repeats=3)
     records.append(
         records[1]
-        | {"weight": 100.0, "performance": None, "gdp_probability": None, "diverged": True}
+        | {
+            "weight": 100.0,
+            "performance": None,
+            "gdp_probability": None,
+            "diverged": True,
+        }
     )
     assert 100.0 not in {run.weight for run in frontier(records, "compas", "gdp_probability").runs}
 
@@ -273,9 +291,14 @@ def test_deviation_over_heads_of_the_paper_s_files_is_the_derived_one():
 
 def test_printed_cells_stand_beside_ours_for_both_variants():
     records = made(
-        dataset="adult", method=("none", "DP", "EO"), weight=lambda r: 0.0 if r["method"] == "none" else 0.1, repeat=0,
-        performance=0.8, gdp_probability=0.1, eo_gdp_probability=0.2,
-    )  # fmt: skip
+        dataset="adult",
+        method=("none", "DP", "EO"),
+        weight=lambda r: 0.0 if r["method"] == "none" else 0.1,
+        repeat=0,
+        performance=0.8,
+        gdp_probability=0.1,
+        eo_gdp_probability=0.2,
+    )
     row = next(r for r in equal_opportunity.gdp_table(records, CORRECTED).rows if r[2] == "EO")
     assert row[3:5] == (0.849, 0.406)
     assert row[6].mean == 0.2
@@ -384,9 +407,11 @@ def test_a_negative_share_is_refused():
 
 
 def equal_methods(datasets: int, seed: int, n: int = 200, splits: int = 20) -> tuple[int, int]:
-    """Compare two classifiers that are equal in law; return how often each of two tests rejects at 5 %.
+    """Compare two classifiers that are equal in law; return how often each of two tests rejects at
+    5 %.
 
-    Each predicts by one of two exchangeable features. Splits as in the sweep: 65 % train, 20 % test.
+    Each predicts by one of two exchangeable features. Splits as in the sweep: 65 % train, 20 %
+    test.
     """
     generator = np.random.default_rng(seed)
     test, train = round(0.2 * n), round(0.65 * n)
@@ -435,9 +460,15 @@ def test_the_error_of_contracted_predictions_is_the_one_that_they_have():
     rng = np.random.default_rng(1)
     y, f = rng.normal(size=(2, 50))
     record = {
-        "dataset": "crime", "method": "none", "weight": 0.0, "repeat": 0, "task": "regression", "gdp_probability": 0.2,
-        "performance": np.mean((f - y) ** 2), "score_sd": f.std(),
-    }  # fmt: skip
+        "dataset": "crime",
+        "method": "none",
+        "weight": 0.0,
+        "repeat": 0,
+        "task": "regression",
+        "gdp_probability": 0.2,
+        "performance": np.mean((f - y) ** 2),
+        "score_sd": f.std(),
+    }
     constant = record | {
         "method": "frem",
         "performance": np.mean((f.mean() - y) ** 2),
@@ -454,9 +485,18 @@ def test_the_error_of_contracted_predictions_is_the_one_that_they_have():
 
 def test_contraction_keeps_accuracy_and_what_has_no_scale():
     record = {
-        "dataset": "adult", "method": "none", "weight": 0.0, "repeat": 0, "task": "binary", "performance": 0.8,
-        "gdp_logit": 1.0, "gdp_probability": 0.2, "gdp_decision": 0.3, "gdp_standardized": 0.4, "score_sd": 1.0,
-    }  # fmt: skip
+        "dataset": "adult",
+        "method": "none",
+        "weight": 0.0,
+        "repeat": 0,
+        "task": "binary",
+        "performance": 0.8,
+        "gdp_logit": 1.0,
+        "gdp_probability": 0.2,
+        "gdp_decision": 0.3,
+        "gdp_standardized": 0.4,
+        "score_sd": 1.0,
+    }
     for one in with_contraction([record])[1:]:
         assert (one["performance"], one["gdp_decision"], one["gdp_standardized"]) == (0.8, 0.3, 0.4)
         assert one["gdp_probability"] < 0.2
@@ -470,7 +510,9 @@ def test_no_test_row_tunes_and_none_is_tested_twice():
 
 
 def paths(losses: dict[str, float]) -> pd.DataFrame:
-    """Paths with loss a − a gap + noise, so that at gap g a method with advantage a has loss 1 − a + noise."""
+    """Paths with loss a − a gap + noise, so that at gap g a method with advantage a has loss 1 − a
+    + noise.
+    """
     rng, rows = np.random.default_rng(2), []
     for dataset in ("one", "two", "three"):
         for split in range(6):

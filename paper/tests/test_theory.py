@@ -1,4 +1,5 @@
-"""The paper's theory: identities and bounds on finite laws, contrasts, and bounds from rows to the population.
+"""The paper's theory: identities and bounds on finite laws, contrasts, and bounds from rows to the
+population.
 
 Each function against the definition by sums, on random instances, and where its bound is reached.
 """
@@ -94,7 +95,9 @@ def test_spectral_equivalence_holds_on_both_sides() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_spectral_equivalence_is_reached_by_a_fair_binary_attribute(seed: int) -> None:
-    """Equal weights make Δ a multiple of the second eigenfunction: HSIC / λ_2 is the integral, with no tail."""
+    """Equal weights make Δ a multiple of the second eigenfunction: HSIC / λ_2 is the integral, with
+    no tail.
+    """
     rng = np.random.default_rng(seed)
     half = rng.dirichlet(np.ones(4), size=2).T / 2
     law = FiniteLaw.from_table(
@@ -204,7 +207,9 @@ def test_interventions_bound_hsic() -> None:
 
 @pytest.mark.parametrize("q", [2, 3, 5])
 def test_the_converse_fails_for_sums_modulo_q(q: int) -> None:
-    """Z = S + U mod q with uniform S and U is independent of S, yet every intervention moves every unit."""
+    """Z = S + U mod q with uniform S and U is independent of S, yet every intervention moves every
+    unit.
+    """
     z = (np.arange(q)[:, None] + np.arange(q)[None, :]) % q
     c = theory.causal_necessity(z, np.arange(q), kernel_z=Gaussian(1.0), kernel_s=Gaussian(1.0))
     assert c.bounded < 1e-14
@@ -233,7 +238,9 @@ def test_a_counterfactually_fair_representation_of_a_causal_model_is_independent
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_localised_contrast_is_its_definition(seed: int) -> None:
-    """With ties the conditional embeddings are there: sum π_k g(s_k) Δ_k, its norm, and its bound."""
+    """With ties the conditional embeddings are there: sum π_k g(s_k) Δ_k, its norm, and its
+    bound.
+    """
     case = instance(seed, ties=True)
     law = FiniteLaw.from_sample(case.z, case.s, case.kernel_z, case.kernel_s)
     values = case.s.unique()[:, None]
@@ -369,7 +376,9 @@ def test_at_realistic_n_the_uniform_bound_is_vacuous() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_linear_complexity_bounds_the_drawn_one(seed: int) -> None:
-    """sup over ‖W‖_F ≤ R of ⟨W, n⁻¹ Σ ξ xᵀ⟩ is R ‖n⁻¹ Σ ξ xᵀ‖_F: its mean over draws, at points on the sphere."""
+    """sup over ‖W‖_F ≤ R of ⟨W, n⁻¹ Σ ξ xᵀ⟩ is R ‖n⁻¹ Σ ξ xᵀ‖_F: its mean over draws, at points on
+    the sphere.
+    """
     rng = np.random.default_rng(seed)
     n, d, d_z = 30, 4, 3
     x = rng.normal(size=(n, d))
@@ -384,7 +393,9 @@ def test_linear_complexity_bounds_the_drawn_one(seed: int) -> None:
 def test_mlp_complexity_bounds_what_a_search_finds(
     activation: str, biases: tuple[float, ...]
 ) -> None:
-    """Projected gradient ascent over the weights finds a lower bound of the supremum for each draw."""
+    """Projected gradient ascent over the weights finds a lower bound of the supremum for each
+    draw.
+    """
     rng = np.random.default_rng(0)
     n = 20
     encoders = MLPEncoders((3, 4, 2), (1.5, 0.8), 1.0, biases, activation)
@@ -445,7 +456,9 @@ def test_feature_maps_are_lipschitz_with_the_constant_and_no_smaller_one(kernel:
 
 
 def test_uniform_bound_holds_on_200_draws_of_a_known_law() -> None:
-    """A single encoder at the n from which the bound says something; the distance is far below it."""
+    """A single encoder at the n from which the bound says something; the distance is far below
+    it.
+    """
     rng = np.random.default_rng(0)
     table = table_of(rng, 3, 3)
     points = torch.arange(3.0, dtype=torch.float64)[:, None]

@@ -1,4 +1,5 @@
-"""Learn predictors and representations that are independent of a continuous sensitive attribute, and audit them.
+"""Learn predictors and representations that are independent of a continuous sensitive attribute,
+and audit them.
 
 Names and modules are imported on first use, so that ``import frhsic`` is quick.
 """
@@ -29,19 +30,50 @@ if TYPE_CHECKING:
     from frhsic.transferring import transfer
 
 __all__ = [
-    "FRHSICClassifier", "FRHSICRegressor", "Frontier", "ParityClassifier", "ParityCoupling", "ParityEncoder",
-    "ParityRegressor", "__version__", "audit", "gdp", "hsic", "load", "load_dataset", "save", "select_weight",
+    "FRHSICClassifier",
+    "FRHSICRegressor",
+    "Frontier",
+    "ParityClassifier",
+    "ParityCoupling",
+    "ParityEncoder",
+    "ParityRegressor",
+    "__version__",
+    "audit",
+    "gdp",
+    "hsic",
+    "load",
+    "load_dataset",
+    "save",
+    "select_weight",
     "transfer",
-]  # fmt: skip
+]
 
 _MODULES = (
-    "auditing", "certificates", "datasets", "dependence", "distributed", "estimators", "independence", "kernels",
-    "parity", "penalties", "report", "selection", "training",
-)  # fmt: skip
+    "auditing",
+    "certificates",
+    "datasets",
+    "dependence",
+    "distributed",
+    "estimators",
+    "independence",
+    "kernels",
+    "parity",
+    "penalties",
+    "report",
+    "selection",
+    "training",
+)
 _HOMES = {
-    "Frontier": "frontier", "audit": "auditing", "gdp": "parity", "hsic": "dependence", "load": "persistence",
-    "load_dataset": "datasets", "save": "persistence", "select_weight": "selection", "transfer": "transferring",
-}  # fmt: skip
+    "Frontier": "frontier",
+    "audit": "auditing",
+    "gdp": "parity",
+    "hsic": "dependence",
+    "load": "persistence",
+    "load_dataset": "datasets",
+    "save": "persistence",
+    "select_weight": "selection",
+    "transfer": "transferring",
+}
 """Where a name is that is not an estimator."""
 
 

@@ -1,7 +1,8 @@
 """Conversion and checks of inputs: arrays of any kind become validated torch tensors.
 
-Every public function calls :func:`matrix`, :func:`vector` or :func:`paired` on its arguments and works on
-tensors from there on. No other module converts arrays. Checks of single numbers are here as well.
+Every public function calls :func:`matrix`, :func:`vector` or :func:`paired` on its arguments and
+works on tensors from there on. No other module converts arrays. Checks of single numbers are here
+as well.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from torch import Tensor
 
 RandomState = int | np.random.Generator | torch.Generator | None
 
-# Magnitudes that are admitted: eighth powers of them, as in the variance of a linear HSIC, are still floats.
+# Magnitudes that are admitted: eighth powers of them, as in the variance of a linear HSIC, are
+# still floats.
 LARGEST, SMALLEST = 1e30, 1e-30
-# Magnitude, or one over it, from which on float32 becomes float64: products of four such numbers overflow.
+# Magnitude, or one over it, from which on float32 becomes float64: products of four such numbers
+# overflow.
 WIDENED = 1e8
 # Bandwidths and factors of kernels that are admitted.
 SCALES = (1e-60, 1e60)
@@ -31,12 +34,13 @@ def matrix(
 ) -> Tensor:
     """Return `x` as a finite floating-point tensor of shape (n, d); a vector becomes (n, 1).
 
-    NaN raises. With `allow_missing`, for columns that are scaled later, NaN and all magnitudes stay as they are.
+    NaN raises. With `allow_missing`, for columns that are scaled later, NaN and all magnitudes stay
+    as they are.
 
     float32 and float64 keep their width, half precision widens to float32, integers and booleans
-    become float64. Numbers so large or small that their products leave the range of float32 become float64, and those
-    that leave the range of float64 are refused. A torch tensor keeps its device and its place in the autograd graph
-    unless `device` asks for another.
+    become float64. Numbers so large or small that their products leave the range of float32 become
+    float64, and those that leave the range of float64 are refused. A torch tensor keeps its device
+    and its place in the autograd graph unless `device` asks for another.
 
     Examples
     --------
@@ -48,7 +52,8 @@ def matrix(
         tensor = tensor[:, None]
     if tensor.ndim != 2 or 0 in tensor.shape:
         raise ValueError(
-            f"{name} has shape {tuple(tensor.shape)}; pass one row per observation and one column per feature."
+            f"{name} has shape {tuple(tensor.shape)}; pass one row per observation and one column"
+            " per feature."
         )
     _require_finite(tensor, name, allow_missing)
     if not allow_missing:  # raw columns are scaled before anything is computed from them
@@ -69,8 +74,8 @@ def paired(
 ) -> tuple[Tensor, ...]:
     """Return matrices of equal length on one device and in the widest dtype among them.
 
-    Each argument is a pair (array, name). Unless `device` is given, the device is that of the first tensor that is
-    not on the CPU.
+    Each argument is a pair (array, name). Unless `device` is given, the device is that of the first
+    tensor that is not on the CPU.
     """
     require_same_rows(*arrays)
     tensors = [matrix(x, name) for x, name in arrays]
@@ -78,7 +83,8 @@ def paired(
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} has {n}" for name, n in lengths.items())
         raise ValueError(
-            f"lengths differ: {listed} rows. Pass one row of each per observation, in the same order."
+            f"lengths differ: {listed} rows. Pass one row of each per observation, in the same"
+            " order."
         )
     wide = torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
     first = next((t.device for t in tensors if t.device.type != "cpu"), tensors[0].device)
@@ -89,8 +95,9 @@ def paired(
 def require_same_rows(*arrays: tuple[Any, str]) -> None:
     r"""Compare the indexes of pandas objects whose rows are matched by position.
 
-    The same labels in another order raise, and so do labels that agree in part: rows would be matched wrongly. Labels
-    that have nothing in common, or those of an index that was reset, pass with a warning.
+    The same labels in another order raise, and so do labels that agree in part: rows would be
+    matched wrongly. Labels that have nothing in common, or those of an index that was reset, pass
+    with a warning.
 
     Examples
     --------
@@ -98,7 +105,7 @@ def require_same_rows(*arrays: tuple[Any, str]) -> None:
     >>> age = pd.Series([20, 30, 40])
     >>> require_same_rows((age, "scores"), (age[::-1], "s"))
     Traceback (most recent call last):
-    ValueError: scores and s have the same index in another order, and rows are matched by position. Pass ...
+    ValueError: scores and s have the same index in another order, and rows are matched ...
     """
     (first, name), *others = [(x.index, name) for x, name in arrays if hasattr(x, "iloc")] or [
         (None, "")
@@ -115,12 +122,13 @@ def require_same_rows(*arrays: tuple[Any, str]) -> None:
                 else f"indexes of which {int(shared.sum()):,} labels agree"
             )
             raise ValueError(
-                f"{name} and {other} have {how}, and rows are matched by position. Pass {other}.reindex({name}.index) "
-                f"if labels say which rows belong together, or {other}.to_numpy() if the positions do."
+                f"{name} and {other} have {how}, and rows are matched by position. Pass"
+                f" {other}.reindex({name}.index) if labels say which rows belong together, or"
+                f" {other}.to_numpy() if the positions do."
             )
         warnings.warn(
-            f"the indexes of {name} and {other} differ, so rows are matched by position; pass {other}.to_numpy() if "
-            "that is right.",
+            f"the indexes of {name} and {other} differ, so rows are matched by position; pass"
+            f" {other}.to_numpy() if that is right.",
             stacklevel=2,
         )
 
@@ -184,7 +192,9 @@ def require_varying(x: Tensor, name: str) -> None:
 
 
 def subset_mask(where: Any, n: int) -> Tensor:
-    """Return a boolean mask of length n from booleans or from a 0/1 target (rows with 1 are kept)."""
+    """Return a boolean mask of length n from booleans or from a 0/1 target (rows with 1 are
+    kept).
+    """
     values = vector(where, "where")
     if values.shape[0] != n:
         raise ValueError(f"lengths differ: where has {values.shape[0]} rows, the data have {n}.")
@@ -239,7 +249,8 @@ def resolve_device(device: torch.device | str | None) -> torch.device:
 
 
 def seed_of(random_state: RandomState) -> int:
-    """Return a seed below 2**32: the integer itself, or one drawn from the generator, or a fresh one for None.
+    """Return a seed below 2**32: the integer itself, or one drawn from the generator, or a fresh
+    one for None.
 
     Store the seed in a result, so that passing it as `random_state` repeats the result.
 
@@ -260,7 +271,9 @@ def seed_of(random_state: RandomState) -> int:
 
 
 def generator(random_state: RandomState) -> torch.Generator:
-    """Return a torch generator on the CPU: a given one, or a new one at :func:`seed_of` the state."""
+    """Return a torch generator on the CPU: a given one, or a new one at :func:`seed_of` the
+    state.
+    """
     if isinstance(random_state, torch.Generator):
         return random_state
     return torch.Generator().manual_seed(seed_of(random_state))
@@ -299,15 +312,17 @@ def _tensor(x: Any, name: str) -> Tensor:
     if x is None or isinstance(x, (str, bytes)):
         raise TypeError(f"{name} is {x!r}; pass an array with one row per observation.")
     values = _numeric(x, name)
-    # pandas and polars give read-only memory, which torch must not share, and it admits no negative strides, which a
-    # reversed array of one row keeps even in C order; a 0-d array stays 0-d
+    # pandas and polars give read-only memory, which torch must not share, and it admits no negative
+    # strides, which a reversed array of one row keeps even in C order; a 0-d array stays 0-d
     shared = values.flags.writeable and min(values.strides, default=0) >= 0
     owned = np.asarray(values, order="C") if shared else values.copy(order="C")
     return _floating(torch.from_numpy(owned), name)
 
 
 def _numeric(x: Any, name: str) -> np.ndarray:
-    """Return any array but a tensor as a numeric NumPy array; missing values become NaN, which is refused later."""
+    """Return any array but a tensor as a numeric NumPy array; missing values become NaN, which is
+    refused later.
+    """
     module = type(x).__module__.partition(".")[0]
     if module == "pyarrow" and hasattr(x, "to_pandas"):
         x, module = x.to_pandas(), "pandas"
@@ -337,7 +352,9 @@ def _numeric(x: Any, name: str) -> np.ndarray:
 
 
 def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
-    """Return the error for values that are no numbers. Objects are looked at: pandas before 3 keeps text as objects."""
+    """Return the error for values that are no numbers. Objects are looked at: pandas before 3 keeps
+    text as objects.
+    """
     kind = getattr(dtype, "kind", "O")
     family = str(dtype).partition("(")[
         0
@@ -352,9 +369,10 @@ def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
         or (family == "object" and any(isinstance(value, str) for value in np.ravel(values)))
     ):
         return TypeError(
-            f"{name} holds text, bands or categories ({dtype}), not numbers. Write a band such as 30-39 as its "
-            "mid-point and ordered levels as their ranks, as frhsic.audit and fit(sensitive_features=...) do by "
-            "themselves; other categories are one 0/1 column for each level."
+            f"{name} holds text, bands or categories ({dtype}), not numbers. Write a band such as"
+            " 30-39 as its mid-point and ordered levels as their ranks, as frhsic.audit and"
+            " fit(sensitive_features=...) do by themselves; other categories are one 0/1 column"
+            " for each level."
         )
     if kind == "c":
         return TypeError(
@@ -373,7 +391,8 @@ def _from_frame(x: Any, name: str) -> np.ndarray:
     """Return a frame or a Series of pandas or polars as an array."""
     if not hasattr(x, "to_numpy"):
         raise TypeError(
-            f"{name} is a polars {type(x).__name__}, which holds no values yet; pass {name}.collect()."
+            f"{name} is a polars {type(x).__name__}, which holds no values yet; pass"
+            f" {name}.collect()."
         )
     if len(x.shape) == 1:
         return _column(x, name)
@@ -404,7 +423,8 @@ def _column(column: Any, name: str) -> np.ndarray:
 
 
 def _in_range(tensor: Tensor, name: str) -> Tensor:
-    """Return a finite matrix, in float64 if float32 is too narrow for its products; raise if float64 is, too.
+    """Return a finite matrix, in float64 if float32 is too narrow for its products; raise if
+    float64 is, too.
 
     Columns that are constant have no magnitude that matters.
     """
@@ -413,13 +433,13 @@ def _in_range(tensor: Tensor, name: str) -> Tensor:
     narrowest = float(torch.where(high > low, high - low, torch.inf).min())
     if largest > LARGEST:
         raise ValueError(
-            f"{name} holds numbers as large as {largest:.3g}, whose products no float can hold; the limit is "
-            f"{LARGEST:g}. Rescale it, or treat such numbers as missing."
+            f"{name} holds numbers as large as {largest:.3g}, whose products no float can hold; the"
+            f" limit is {LARGEST:g}. Rescale it, or treat such numbers as missing."
         )
     if narrowest < SMALLEST:
         raise ValueError(
-            f"the numbers of a column of {name} differ by {narrowest:.3g} at most, and no float can hold the products "
-            f"of such differences; the limit is {SMALLEST:g}. Rescale it."
+            f"the numbers of a column of {name} differ by {narrowest:.3g} at most, and no float can"
+            f" hold the products of such differences; the limit is {SMALLEST:g}. Rescale it."
         )
     narrow = largest > WIDENED or 0 < spread < 1 / WIDENED
     return tensor.to(torch.float64) if narrow and tensor.dtype == torch.float32 else tensor
@@ -433,7 +453,8 @@ def _floating(tensor: Tensor, name: str) -> Tensor:
         or tensor.is_quantized
     ):
         raise TypeError(
-            f"{name} is a sparse, nested or quantized tensor, or on the device meta; pass a dense one."
+            f"{name} is a sparse, nested or quantized tensor, or on the device meta; pass a dense"
+            " one."
         )
     if tensor.dtype in (torch.float32, torch.float64):
         return tensor
@@ -453,8 +474,8 @@ def _require_finite(tensor: Tensor, name: str, allow_missing: bool) -> None:
         row, column = (int(i) for i in bad.nonzero()[0])
         kinds = "infinite" if allow_missing else "NaN or infinite"
         raise ValueError(
-            f"{name} holds {int(bad.sum())} values that are {kinds}; the first is in row {row}, column {column}. Drop "
-            "those rows or impute them."
+            f"{name} holds {int(bad.sum())} values that are {kinds}; the first is in row {row},"
+            f" column {column}. Drop those rows or impute them."
         )
 
 

@@ -1,7 +1,8 @@
 """Files that are written: one place for models, reports, tables and records.
 
-A path is checked before the work that fills it, by :func:`require_writable`. The content then goes to a temporary file
-beside the path, is forced to the disk, and takes the place of the old file in one step.
+A path is checked before the work that fills it, by :func:`require_writable`. The content then goes
+to a temporary file beside the path, is forced to the disk, and takes the place of the old file in
+one step.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from typing import BinaryIO, TextIO
 def require_writable(files: Mapping[str, Path], inputs: Mapping[str, Path] | None = None) -> None:
     """Raise if a file cannot be written. Call it before the work that the file is for.
 
-    A path is refused if it is a folder, a device or a pipe; if it is one of the inputs or the path of another file;
-    and if its folder is missing or takes no new files, which is tried.
+    A path is refused if it is a folder, a device or a pipe; if it is one of the inputs or the path
+    of another file; and if its folder is missing or takes no new files, which is tried.
 
     Parameters
     ----------
@@ -39,7 +40,8 @@ def require_writable(files: Mapping[str, Path], inputs: Mapping[str, Path] | Non
                 )
         if target in seen:
             raise ValueError(
-                f"{seen[target]} and {kind} would be the same file, {str(path)!r}; choose another path."
+                f"{seen[target]} and {kind} would be the same file, {str(path)!r}; choose another"
+                " path."
             )
         seen[target] = kind
         if not target.parent.is_dir():
@@ -64,7 +66,9 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[TextIO]:
-    """Open a text file to be written piece by piece; it takes its place only if the block ends without an error."""
+    """Open a text file to be written piece by piece; it takes its place only if the block ends
+    without an error.
+    """
     target = _target(path, "file")
     unfinished = _beside(target)
     try:
@@ -78,10 +82,11 @@ def writing(path: Path) -> Iterator[TextIO]:
 
 
 def write_together(contents: Mapping[Path, bytes]) -> None:
-    """Write some files: all of them or, if anything fails on the way, none. An old file then stays as it was.
+    """Write some files: all of them or, if anything fails on the way, none. An old file then stays
+    as it was.
 
-    Only a loss of power or a kill in the instant between two renames can leave some files new and others old, each of
-    them whole.
+    Only a loss of power or a kill in the instant between two renames can leave some files new and
+    others old, each of them whole.
     """
     targets = {_target(path, "file"): data for path, data in contents.items()}
     previous = {target: target.read_bytes() for target in targets if target.exists()}
@@ -111,7 +116,9 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
 
 @contextlib.contextmanager
 def _synced(unfinished: Path, path: Path) -> Iterator[BinaryIO]:
-    """Force what is written to the disk, and name the file in an error that does not, such as that of a full disk."""
+    """Force what is written to the disk, and name the file in an error that does not, such as that
+    of a full disk.
+    """
     try:
         with open(unfinished, "xb") as stream:
             yield stream

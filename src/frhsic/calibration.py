@@ -16,15 +16,17 @@ CALIBRATION_BINS = 10
 
 
 def calibration_error(scores: Any, y: Any) -> float:
-    r"""Root mean square gap between scores and outcomes, by bins of the score, without the bias of small bins.
+    r"""Root mean square gap between scores and outcomes, by bins of the score, without the bias of
+    small bins.
 
     .. math:: \sqrt{\max\Bigl(0,\; \tfrac{1}{n} \sum_b n_b U_b\Bigr)}, \quad
         U_b = \frac{1}{n_b (n_b - 1)} \sum_{i \ne j \in b} r_i r_j, \quad r = y - \text{score}.
 
-    0 when the mean outcome of each bin is its mean score; in the unit of y. U_b is without bias for the squared mean
-    residual of bin b. The usual calibration error takes the mean itself, which is above 0 in a small bin also for a
-    perfectly calibrated model: at 100 rows and 10 bins by .1 or more. This one is defined for a constant score too,
-    where a calibration slope is not. Gaps that cancel within a bin are not seen.
+    0 when the mean outcome of each bin is its mean score; in the unit of y. U_b is without bias for
+    the squared mean residual of bin b. The usual calibration error takes the mean itself, which is
+    above 0 in a small bin also for a perfectly calibrated model: at 100 rows and 10 bins by .1 or
+    more. This one is defined for a constant score too, where a calibration slope is not. Gaps that
+    cancel within a bin are not seen.
 
     Parameters
     ----------
@@ -39,7 +41,10 @@ def calibration_error(scores: Any, y: Any) -> float:
 
     Examples
     --------
-    >>> round(calibration_error([0.2] * 10, [1] * 4 + [0] * 6), 3), calibration_error([0.4] * 10, [1] * 4 + [0] * 6)
+    >>> (
+    ...     round(calibration_error([0.2] * 10, [1] * 4 + [0] * 6), 3),
+    ...     calibration_error([0.4] * 10, [1] * 4 + [0] * 6),
+    ... )
     (0.115, 0.0)
     """
     given = _arrays.paired((scores, "scores"), (y, "y"))

@@ -1,37 +1,41 @@
-r"""What may be claimed, with what it assumes: bounds that HSIC gives on gaps, conditional laws and the population.
+r"""What may be claimed, with what it assumes: bounds that HSIC gives on gaps, conditional laws and
+the population.
 
-:func:`gdp_certificate` is the finite-sample theorem: HSIC bounds the gap of every head of a given norm.
-Write :math:`\delta` for the centred scores of a head :math:`f` and :math:`P_m` for the projection on the m
-leading eigenvectors of :math:`\tilde L / n`. The gap is :math:`\|P_m \delta\|^2 / n`: the part of the
-variance of the scores that S explains along those directions. Its root bounds the mean absolute gap. Then
+:func:`gdp_certificate` is the finite-sample theorem: HSIC bounds the gap of every head of a given
+norm. Write :math:`\delta` for the centred scores of a head :math:`f` and :math:`P_m` for the
+projection on the m leading eigenvectors of :math:`\tilde L / n`. The gap is :math:`\|P_m \delta\|^2
+/ n`: the part of the variance of the scores that S explains along those directions. Its root bounds
+the mean absolute gap. Then
 
 .. math:: \frac1n \|P_m \delta\|^2
     \le \frac{\|f\|^2}{n} \lambda_{\max}(P_m \tilde K P_m)
     \le \frac{\|f\|^2}{n} \operatorname{tr}(P_m \tilde K P_m)
     \le \frac{\|f\|^2}{\hat\lambda_m} \widehat{\mathrm{HSIC}}.
 
-The last is the paper's Theorem "Finite-sample control", the second a step of its proof. The first, the *tight* form,
-is an equality for one head of that norm, which the certificate contains:
-:math:`u^\top \delta = \langle f, \sum_i u_i k(z_i, \cdot) \rangle` for every centred u, and the supremum of
-:math:`\|P_m \delta\|` over the ball is the largest singular value of that map.
+The last is the paper's Theorem "Finite-sample control", the second a step of its proof. The first,
+the *tight* form, is an equality for one head of that norm, which the certificate contains:
+:math:`u^\top \delta = \langle f, \sum_i u_i k(z_i, \cdot) \rangle` for every centred u, and the
+supremum of :math:`\|P_m \delta\|` over the ball is the largest singular value of that map.
 
-A rule that does not look at the bound sets the number m; the smallest bound over all m would not be a valid bound.
+A rule that does not look at the bound sets the number m; the smallest bound over all m would not be
+a valid bound.
 
-:func:`held_out_bound` is for kernels with unit diagonal that are not negative and were fixed before the rows were
-drawn. Under such kernels HSIC lies between 0 and 1/4, on a sample and in the population: with
-:math:`\kappa = E k(Z, Z')`, :math:`\mathrm{HSIC}(Z, Z) = E k^2 - 2 E_Z (E_{Z'} k)^2 + \kappa^2 \le \kappa - \kappa^2
-\le 1/4`, and :math:`\mathrm{HSIC}(Z, S)^2 \le \mathrm{HSIC}(Z, Z)\, \mathrm{HSIC}(S, S)`. A bound at or above 1/4 is
-vacuous.
+:func:`held_out_bound` is for kernels with unit diagonal that are not negative and were fixed before
+the rows were drawn. Under such kernels HSIC lies between 0 and 1/4, on a sample and in the
+population: with :math:`\kappa = E k(Z, Z')`, :math:`\mathrm{HSIC}(Z, Z) = E k^2 - 2 E_Z (E_{Z'}
+k)^2 + \kappa^2 \le \kappa - \kappa^2 \le 1/4`, and :math:`\mathrm{HSIC}(Z, S)^2 \le
+\mathrm{HSIC}(Z, Z)\, \mathrm{HSIC}(S, S)`. A bound at or above 1/4 is vacuous.
 
-:func:`binned_gap_bound` is for the gap of one score :math:`f \in [0, 1]` between groups b of S that are fixed
-beforehand and have probabilities :math:`p_b`,
+:func:`binned_gap_bound` is for the gap of one score :math:`f \in [0, 1]` between groups b of S that
+are fixed beforehand and have probabilities :math:`p_b`,
 
-.. math:: \Delta = \sum_b p_b \, \bigl| \mathbb E[f | b] - \mathbb E f \bigr| = \operatorname{Cov}(\sigma(S), f),
+.. math:: \Delta = \sum_b p_b \, \bigl| \mathbb E[f | b] - \mathbb E f \bigr| =
+    \operatorname{Cov}(\sigma(S), f),
     \qquad \sigma_b = \operatorname{sign}(\mathbb E[f | b] - \mathbb E f).
 
-The signs are unknown, but they are one fixed function. So only the covariance with this function has to concentrate,
-and the number of groups does not enter: in the sample the covariance is at most :math:`\hat\Delta`, where each group
-has its own best sign.
+The signs are unknown, but they are one fixed function. So only the covariance with this function
+has to concentrate, and the number of groups does not enter: in the sample the covariance is at most
+:math:`\hat\Delta`, where each group has its own best sign.
 """
 
 from __future__ import annotations
@@ -84,7 +88,9 @@ class Certificate:
 
     Examples
     --------
-    >>> c = Certificate(value=0.3, bounds="a gap", bounded=0.1, trivial=0.25, trivial_because="scores in [0, 1]")
+    >>> c = Certificate(
+    ...     value=0.3, bounds="a gap", bounded=0.1, trivial=0.25, trivial_because="scores in [0, 1]"
+    ... )
     >>> float(c), round(c.tightness, 3), c.vacuous
     (0.3, 3.0, True)
     >>> print(c)
@@ -105,7 +111,9 @@ class Certificate:
 
     @property
     def tightness(self) -> float | None:
-        """The bound divided by the bounded quantity: 1 is exact, None if the quantity is not known."""
+        """The bound divided by the bounded quantity: 1 is exact, None if the quantity is not
+        known.
+        """
         if self.bounded == 0:
             return 1.0 if self.value == 0 else math.inf
         return None if self.bounded is None else self.value / self.bounded
@@ -134,7 +142,9 @@ def rows_and_kernels(
     *,
     device: torch.device | str | None = None,
 ) -> tuple[Tensor, Tensor, Kernel, Kernel]:
-    """Return z and s as detached float64 matrices, and their kernels; None is a Gaussian at the median distance."""
+    """Return z and s as detached float64 matrices, and their kernels; None is a Gaussian at the
+    median distance.
+    """
     pair = paired_rows(z, s, where=None, device=device, least=2, what="a certificate")
     z, s = (x.detach().to(torch.float64) for x in pair)
     return z, s, kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
@@ -174,7 +184,8 @@ class NumericalRank:
     def __post_init__(self) -> None:
         if not 1e-12 <= self.tolerance < 1:
             raise ValueError(
-                f"tolerance is {self.tolerance}; pass a share of the largest eigenvalue from 1e-12 to 1."
+                f"tolerance is {self.tolerance}; pass a share of the largest eigenvalue from 1e-12"
+                " to 1."
             )
 
 
@@ -209,8 +220,8 @@ class SensitiveDirections:
     total
         :math:`\operatorname{tr}(\tilde L)/n`.
     error
-        Largest distance of an eigenvalue below the exact one. Zero, up to rounding, if S has at most 1,500 distinct
-        values.
+        Largest distance of an eigenvalue below the exact one. Zero, up to rounding, if S has at
+        most 1,500 distinct values.
     """
 
     vectors: Tensor
@@ -224,7 +235,9 @@ class SensitiveDirections:
         return int(self.eigenvalues.shape[0])
 
     def gaps(self, scores: Tensor) -> tuple[float, float]:
-        r"""Return gaps of scores along the directions, :math:`\|P_m \delta\|^2 / n`, :math:`\|P_m \delta\|_1 / n`."""
+        r"""Return gaps of scores along the directions, :math:`\|P_m \delta\|^2 / n`, :math:`\|P_m
+        \delta\|_1 / n`.
+        """
         coordinates = self.vectors.T @ (scores - scores.mean())
         return float((coordinates**2).sum()) / len(scores), float(
             (self.vectors @ coordinates).abs().mean()
@@ -232,12 +245,14 @@ class SensitiveDirections:
 
 
 def leading_directions(kernel: Kernel, s: Tensor, rule: DirectionRule) -> SensitiveDirections:
-    r"""Return the leading eigenvectors of the centred Gram matrix of the rows of `s`, as many as `rule` says.
+    r"""Return the leading eigenvectors of the centred Gram matrix of the rows of `s`, as many as
+    `rule` says.
 
-    Equal rows share a coordinate, so the problem has the size of the distinct values. Up to 1,500 of them it is solved
-    completely. Above, a pivoted Cholesky factor gives :math:`L = GG^\top + R` with :math:`R \succeq 0`, and the
-    directions are those of :math:`HGG^\top H / n`. Since :math:`\tilde L` dominates that matrix, every form of the gap
-    bound holds for these directions; only their eigenvalues lie below the exact ones, by at most `error`.
+    Equal rows share a coordinate, so the problem has the size of the distinct values. Up to 1,500
+    of them it is solved completely. Above, a pivoted Cholesky factor gives :math:`L = GG^\top + R`
+    with :math:`R \succeq 0`, and the directions are those of :math:`HGG^\top H / n`. Since
+    :math:`\tilde L` dominates that matrix, every form of the gap bound holds for these directions;
+    only their eigenvalues lie below the exact ones, by at most `error`.
     """
     _arrays.require_varying(s, "s")
     values, group, counts = torch.unique(s, dim=0, return_inverse=True, return_counts=True)
@@ -266,7 +281,9 @@ def leading_directions(kernel: Kernel, s: Tensor, rule: DirectionRule) -> Sensit
 
 
 def descending_eigenpairs(a: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the eigenvalues of a symmetric matrix, largest first, and its eigenvectors as columns."""
+    """Return the eigenvalues of a symmetric matrix, largest first, and its eigenvectors as
+    columns.
+    """
     eigenvalues, vectors = torch.linalg.eigh(symmetrized(a))
     return eigenvalues.flip(0), vectors.flip(1)
 
@@ -279,7 +296,9 @@ def symmetrized(a: Tensor) -> Tensor:
 def count_directions(
     eigenvalues: Tensor, total: float, rule: DirectionRule, *, error: float, what: str
 ) -> int:
-    """Return how many of the descending `eigenvalues` the rule takes; `total` is the sum of all eigenvalues."""
+    """Return how many of the descending `eigenvalues` the rule takes; `total` is the sum of all
+    eigenvalues.
+    """
     largest = float(eigenvalues[0])
     if largest <= 0:
         raise ValueError(
@@ -299,14 +318,16 @@ def count_directions(
     if isinstance(rule, NumericalRank):
         if error > rule.tolerance * largest:
             raise ValueError(
-                f"the spectrum of {what} is known to {error:.2g}, coarser than the tolerance {rule.tolerance:g} of its "
-                f"largest eigenvalue {largest:.2g}. Pass VarianceShare(...), a larger tolerance or a number."
+                f"the spectrum of {what} is known to {error:.2g}, coarser than the tolerance"
+                f" {rule.tolerance:g} of its largest eigenvalue {largest:.2g}. Pass"
+                " VarianceShare(...), a larger tolerance or a number."
             )
         return int((eigenvalues > rule.tolerance * largest).sum())
     short = int((torch.cumsum(eigenvalues, 0) < rule.share * total * (1 - 1e-12)).sum())
     if short == len(eigenvalues):
         raise ValueError(
-            f"{short} directions explain less than {rule.share:g} of the variance of {what}; pass less."
+            f"{short} directions explain less than {rule.share:g} of the variance of {what}; pass"
+            " less."
         )
     return min(short + 1, usable)
 
@@ -321,8 +342,9 @@ class GapCertificate(Certificate):
     Attributes
     ----------
     worst_coefficients
-        Coefficients a of the head :math:`\sum_i a_i k(z_i, \cdot)` of the given norm with the largest gap, of shape
-        (n,). If scores were put into the kernel, they expand in f(z) f(z') + k_Z(z, z').
+        Coefficients a of the head :math:`\sum_i a_i k(z_i, \cdot)` of the given norm with the
+        largest gap, of shape (n,). If scores were put into the kernel, they expand in f(z) f(z') +
+        k_Z(z, z').
     worst_scores
         Its scores at the rows of the sample, of shape (n,).
     directions
@@ -350,14 +372,17 @@ def gdp_certificate(
     directions: DirectionRule | None = None,
     device: torch.device | str | None = None,
 ) -> GapCertificate:
-    r"""Bound the gap :math:`\|P_m \delta_f\|^2 / n` of a head, or of every head of a norm, on these rows.
+    r"""Bound the gap :math:`\|P_m \delta_f\|^2 / n` of a head, or of every head of a norm, on these
+    rows.
 
-    .. math:: \|f\|^2 \lambda_{\max}(P_m \tilde K P_m)/n \;\le\; \|f\|^2 \operatorname{tr}(P_m \tilde K P_m)/n
+    .. math:: \|f\|^2 \lambda_{\max}(P_m \tilde K P_m)/n \;\le\; \|f\|^2 \operatorname{tr}(P_m
+        \tilde K P_m)/n
         \;\le\; \|f\|^2\, \widehat{\mathrm{HSIC}} / \hat\lambda_m
 
-    for ``form`` "tight", "trace" and "published". Zero means that no head of that kind depends on S along the
-    directions. Use it for heads that are not known yet and, on held-out rows, for rows that were not in the training
-    set. The gap of a known head needs no bound: it is in `bounded`. Computed in float64 with O(n m) memory.
+    for ``form`` "tight", "trace" and "published". Zero means that no head of that kind depends on S
+    along the directions. Use it for heads that are not known yet and, on held-out rows, for rows
+    that were not in the training set. The gap of a known head needs no bound: it is in `bounded`.
+    Computed in float64 with O(n m) memory.
 
     Parameters
     ----------
@@ -368,14 +393,16 @@ def gdp_certificate(
     kernel_z, kernel_s
         Kernels; a Gaussian at the median distance where None.
     scores
-        Scores :math:`f(z_i)` of one head, of shape (n,). Without `norm` the head is put into the kernel,
-        :math:`f(z) f(z') + k_Z(z, z')`, where every head has norm at most 1. Use it for networks and other heads
-        without a known norm. Every sum of a multiple of f and a function of the RKHS of k is then bounded too.
+        Scores :math:`f(z_i)` of one head, of shape (n,). Without `norm` the head is put into the
+        kernel, :math:`f(z) f(z') + k_Z(z, z')`, where every head has norm at most 1. Use it for
+        networks and other heads without a known norm. Every sum of a multiple of f and a function
+        of the RKHS of k is then bounded too.
     norm
-        :math:`\|f\|` in the RKHS of the kernel on z: of the head with these scores, or of all heads that are bounded, 1
-        if not given. For :math:`f = \sum_i a_i k(c_i, \cdot)` (kernel ridge regression, support vector machines) it is
-        :math:`(a^\top K_{cc}\, a)^{1/2}`. For an affine head it is at most the length of the weights, under kernels
-        with a linear part; the RKHS of a Gaussian contains no affine head.
+        :math:`\|f\|` in the RKHS of the kernel on z: of the head with these scores, or of all heads
+        that are bounded, 1 if not given. For :math:`f = \sum_i a_i k(c_i, \cdot)` (kernel ridge
+        regression, support vector machines) it is :math:`(a^\top K_{cc}\, a)^{1/2}`. For an affine
+        head it is at most the length of the weights, under kernels with a linear part; the RKHS of
+        a Gaussian contains no affine head.
     form
         The bound to use as the value; all three are in the details.
     directions
@@ -387,23 +414,30 @@ def gdp_certificate(
     Returns
     -------
     GapCertificate
-        The details contain m, the eigenvalues, HSIC, the three forms for norm 1 as `tight`, `trace` and `published`,
-        the root of the value, and the trace form expected if s were shuffled. For a known head they also contain its
-        norm, its squared and absolute gap along the directions, `gdp` of its scores (for one attribute), and the share
-        of their variance that the m directions do not explain.
+        The details contain m, the eigenvalues, HSIC, the three forms for norm 1 as `tight`, `trace`
+        and `published`, the root of the value, and the trace form expected if s were shuffled. For
+        a known head they also contain its norm, its squared and absolute gap along the directions,
+        `gdp` of its scores (for one attribute), and the share of their variance that the m
+        directions do not explain.
 
     References
     ----------
-    The paper, Theorem "Finite-sample control of the empirical demographic-parity gap by HSIC", and its proof.
+    The paper, Theorem "Finite-sample control of the empirical demographic-parity gap by HSIC", and
+    its proof.
 
     Examples
     --------
-    A binary attribute has one direction; there the three forms are equal. With z = s in {0, 1} and the linear
-    kernel, the head f(z) = z has norm 1, and all of its variance, 1/4, is its gap.
+    A binary attribute has one direction; there the three forms are equal. With z = s in {0, 1} and
+    the linear kernel, the head f(z) = z has norm 1, and all of its variance, 1/4, is its gap.
 
     >>> z = s = [0.0, 0.0, 1.0, 1.0]
     >>> c = gdp_certificate(z, s, kernel_z=Linear(), kernel_s=Linear(), scores=z, norm=1.0)
-    >>> round(c.value, 12), round(c.bounded, 12), c.details["directions"], round(c.details["published"], 12)
+    >>> (
+    ...     round(c.value, 12),
+    ...     round(c.bounded, 12),
+    ...     c.details["directions"],
+    ...     round(c.details["published"], 12),
+    ... )
     (0.25, 0.25, 1, 0.25)
     """
     require_form(form)
@@ -427,7 +461,8 @@ def gdp_certificate(
         "trace": max(float(small.trace()), 0.0) / n,
         "published": dependence / float(along.eigenvalues[-1]),
     }
-    # f = Σ v_i k(z_i, ·) / √μ for the unit vector v = E u of the largest eigenvalue μ: norm 1, and P_m δ = √μ v
+    # f = Σ v_i k(z_i, ·) / √μ for the unit vector v = E u of the largest eigenvalue μ: norm 1, and
+    # P_m δ = √μ v
     largest = float(sizes[-1])
     worst = along.vectors @ rotations[:, -1] * (norm / math.sqrt(largest) if largest > 0 else 0.0)
     details: dict[str, Detail] = {
@@ -480,7 +515,8 @@ def gdp_certificate(
 def _projected_gram(
     kernel: Kernel, z: Tensor, in_kernel: Tensor, along: SensitiveDirections
 ) -> tuple[Tensor, float]:
-    r"""Return :math:`E^\top \tilde K E` and :math:`\operatorname{tr}(\tilde K)/n` in one pass over the tiles.
+    r"""Return :math:`E^\top \tilde K E` and :math:`\operatorname{tr}(\tilde K)/n` in one pass over
+    the tiles.
 
     The columns of E are centred, so K less a constant gives the same.
     """
@@ -527,17 +563,20 @@ def held_out_bound(
     With probability at least :math:`1 - \delta`
 
     .. math:: \sqrt{\mathrm{HSIC}} \;\le\;
-        \frac{n}{n - 1} \Big( \sqrt{\widehat{\mathrm{HSIC}}} + \sqrt{\frac{3 \log(1/\delta)}{n}} \Big).
+        \frac{n}{n - 1} \Big( \sqrt{\widehat{\mathrm{HSIC}}} + \sqrt{\frac{3 \log(1/\delta)}{n}}
+        \Big).
 
     The value is the square of the right side. It is useful at a few thousand rows.
 
     Parameters
     ----------
     z, s
-        Representation and attribute of rows that were not used to choose the encoder or the kernels.
+        Representation and attribute of rows that were not used to choose the encoder or the
+        kernels.
     kernel_z, kernel_s
-        Kernels with unit diagonal that are never negative, such as Gaussians; others, such as `Linear`, raise an error.
-        Their bandwidths must come from other rows (the training rows), so None raises an error.
+        Kernels with unit diagonal that are never negative, such as Gaussians; others, such as
+        `Linear`, raise an error. Their bandwidths must come from other rows (the training rows), so
+        None raises an error.
     delta
         Probability δ of error.
     device
@@ -545,20 +584,22 @@ def held_out_bound(
 
     Notes
     -----
-    Write :math:`\hat W = \frac{1}{2n^2} \sum_{ij} (\phi_i - \phi_j) \otimes (\psi_i - \psi_j)` for the
-    cross-covariance operator of the sample: :math:`\|\hat W\|^2 = \widehat{\mathrm{HSIC}}` and
+    Write :math:`\hat W = \frac{1}{2n^2} \sum_{ij} (\phi_i - \phi_j) \otimes (\psi_i - \psi_j)` for
+    the cross-covariance operator of the sample: :math:`\|\hat W\|^2 = \widehat{\mathrm{HSIC}}` and
     :math:`E \hat W = (1 - 1/n) W` with :math:`\|W\|^2 = \mathrm{HSIC}`, so by Jensen's inequality
-    :math:`(1 - 1/n) \|W\| \le E \|\hat W\|`. Replacing one row changes n - 1 pairs. Features of unit norm
-    with non-negative products are at most :math:`\sqrt2` apart, and a pair changes by at most :math:`\sqrt6`:
+    :math:`(1 - 1/n) \|W\| \le E \|\hat W\|`. Replacing one row changes n - 1 pairs. Features of
+    unit norm with non-negative products are at most :math:`\sqrt2` apart, and a pair changes by at
+    most :math:`\sqrt6`:
 
     .. math:: \|a \otimes b - a' \otimes b'\|^2
         = \|a\|^2 \|b\|^2 + \|a'\|^2 \|b'\|^2 - 2 \langle a, a' \rangle \langle b, b' \rangle \le 6.
 
-    Indeed :math:`\langle a, a' \rangle \ge p = (\|a\|^2 + \|a'\|^2)/2 - 1` because :math:`\|a - a'\|^2 \le 2`,
-    and likewise :math:`\langle b, b' \rangle \ge q`. If p and q are not negative, the first two terms are at
-    most :math:`4 + 4pq` and the whole at most :math:`4 + 2pq \le 6`; if one is negative, say p, the product is
-    at least :math:`p \|b\| \|b'\| \ge 2p` and the whole at most :math:`4(1 + p) - 4p = 4`. So
-    :math:`\|\hat W\|` changes by at most :math:`\sqrt6 / n`, and McDiarmid's inequality gives the second term.
+    Indeed :math:`\langle a, a' \rangle \ge p = (\|a\|^2 + \|a'\|^2)/2 - 1` because :math:`\|a -
+    a'\|^2 \le 2`, and likewise :math:`\langle b, b' \rangle \ge q`. If p and q are not negative,
+    the first two terms are at most :math:`4 + 4pq` and the whole at most :math:`4 + 2pq \le 6`; if
+    one is negative, say p, the product is at least :math:`p \|b\| \|b'\| \ge 2p` and the whole at
+    most :math:`4(1 + p) - 4p = 4`. So :math:`\|\hat W\|` changes by at most :math:`\sqrt6 / n`, and
+    McDiarmid's inequality gives the second term.
 
     Examples
     --------
@@ -572,8 +613,8 @@ def held_out_bound(
     for kernel, name in ((kernel_z, "kernel_z"), (kernel_s, "kernel_s")):
         if kernel is None or not kernel.unit_diagonal:
             raise ValueError(
-                f"{name} is {kernel}; pass a kernel with unit diagonal whose bandwidth does not come from these rows, "
-                "such as Gaussian(median_bandwidth(training rows))."
+                f"{name} is {kernel}; pass a kernel with unit diagonal whose bandwidth does not"
+                " come from these rows, such as Gaussian(median_bandwidth(training rows))."
             )
     z, s, *_ = rows_and_kernels(z, s, kernel_z, kernel_s, device=device)
     n = z.shape[0]
@@ -608,46 +649,50 @@ def hsic_certificate(
 
 
 def binned_gap_bound(scores: Any, s: Any, edges: Any, *, delta: float = 0.05) -> Certificate:
-    r"""Bound the gap between groups of S in the population, :math:`\Delta = \sum_b p_b |E[f | b] - E f|`.
+    r"""Bound the gap between groups of S in the population, :math:`\Delta = \sum_b p_b |E[f | b] -
+    E f|`.
 
     With probability at least :math:`1 - \delta`, for every law of the rows,
 
-    .. math:: \Delta \;\le\; \frac{n}{n-1} \hat\Delta + 2 v \sqrt{\frac{L}{k}} + \frac{L}{2k}, \qquad
+    .. math:: \Delta \;\le\; \frac{n}{n-1} \hat\Delta + 2 v \sqrt{\frac{L}{k}} + \frac{L}{2k},
+        \qquad
         v = \min\Bigl(\tfrac12, \; \hat\sigma_f + \sqrt{\tfrac{2L}{n-1}}\Bigr),
         \quad L = \log\frac2\delta, \quad k = \lfloor n/2 \rfloor.
 
-    :math:`\hat\sigma_f` is the standard deviation of the scores with n - 1. For scores with a standard deviation of .2,
-    ten groups and no gap the value is .07 at 1,000 rows, .027 at 5,000 and .012 at 20,000. Unlike the interval of
-    :func:`~frhsic.parity.gdp` it is no approximation for many rows. It does not see how the mean score moves within a
-    group, so it can be below GDP.
+    :math:`\hat\sigma_f` is the standard deviation of the scores with n - 1. For scores with a
+    standard deviation of .2, ten groups and no gap the value is .07 at 1,000 rows, .027 at 5,000
+    and .012 at 20,000. Unlike the interval of :func:`~frhsic.parity.gdp` it is no approximation for
+    many rows. It does not see how the mean score moves within a group, so it can be below GDP.
 
     Parameters
     ----------
     scores
-        Scores or 0/1 decisions in [0, 1], of rows that neither fitted the predictor nor chose among its trade-offs.
+        Scores or 0/1 decisions in [0, 1], of rows that neither fitted the predictor nor chose among
+        its trade-offs.
     s
         The sensitive attribute, of shape (n,).
     edges
-        Increasing values between the groups, fixed without these rows: quantiles of S among the training rows, or
-        values between its levels. Group b has :math:`e_{b-1} \le s < e_b`.
+        Increasing values between the groups, fixed without these rows: quantiles of S among the
+        training rows, or values between its levels. Group b has :math:`e_{b-1} \le s < e_b`.
     delta
         Probability δ of error.
 
     Notes
     -----
     Let :math:`h_{ij} = \frac12 (\sigma_i - \sigma_j)(f_i - f_j)`. Its mean over pairs is
-    :math:`U = \frac{n}{n-1} \widehat{\operatorname{Cov}}(\sigma, f) \le \frac{n}{n-1} \hat\Delta`, and
-    :math:`E h = \Delta`. By Hoeffding (1963, section 5), :math:`E e^{\lambda(\Delta - U)}` is at most that of a mean of
-    k independent :math:`\Delta - h`. These have mean zero, are at most 3/2, since :math:`h \ge -1` and
-    :math:`\Delta \le \operatorname{sd}(\sigma) \operatorname{sd}(f) \le 1/2`, and have a variance of at most
-    :math:`E h^2 \le E (f_i - f_j)^2 = 2 \operatorname{Var} f`. Bernstein's inequality gives
-    :math:`\Delta \le U + \sqrt{4 \operatorname{Var}(f) L / k} + L / 2k` with probability :math:`1 - \delta / 2`.
-    Maurer and Pontil (2009, Theorem 10) bound :math:`\operatorname{sd}(f)` by v with the same probability.
+    :math:`U = \frac{n}{n-1} \widehat{\operatorname{Cov}}(\sigma, f) \le \frac{n}{n-1} \hat\Delta`,
+    and :math:`E h = \Delta`. By Hoeffding (1963, section 5), :math:`E e^{\lambda(\Delta - U)}` is
+    at most that of a mean of k independent :math:`\Delta - h`. These have mean zero, are at most
+    3/2, since :math:`h \ge -1` and :math:`\Delta \le \operatorname{sd}(\sigma) \operatorname{sd}(f)
+    \le 1/2`, and have a variance of at most :math:`E h^2 \le E (f_i - f_j)^2 = 2 \operatorname{Var}
+    f`. Bernstein's inequality gives :math:`\Delta \le U + \sqrt{4 \operatorname{Var}(f) L / k} + L
+    / 2k` with probability :math:`1 - \delta / 2`. Maurer and Pontil (2009, Theorem 10) bound
+    :math:`\operatorname{sd}(f)` by v with the same probability.
 
     References
     ----------
-    Hoeffding (1963), *Probability inequalities for sums of bounded random variables*. Maurer and Pontil (2009),
-    *Empirical Bernstein bounds and sample variance penalization*.
+    Hoeffding (1963), *Probability inequalities for sums of bounded random variables*. Maurer and
+    Pontil (2009), *Empirical Bernstein bounds and sample variance penalization*.
 
     Examples
     --------

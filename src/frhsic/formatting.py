@@ -1,4 +1,6 @@
-"""Numbers and hints as text, the same in sentences, tables, messages and the scripts of a report."""
+"""Numbers and hints as text, the same in sentences, tables, messages and the scripts of a
+report.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,14 @@ def figure(value: float | None) -> str:
 
     Examples
     --------
-    >>> figure(0.08123), figure(0.83), figure(-12345.6), figure(0.0000123), figure(9.996e-6), figure(None)
+    >>> (
+    ...     figure(0.08123),
+    ...     figure(0.83),
+    ...     figure(-12345.6),
+    ...     figure(0.0000123),
+    ...     figure(9.996e-6),
+    ...     figure(None),
+    ... )
     ('0.0812', '0.830', '−12,346', '1.23 × 10⁻⁵', '1 × 10⁻⁵', '–')
     """
     if value is None:
@@ -39,11 +48,18 @@ def figure(value: float | None) -> str:
 
 
 def upper_figure(value: float | None) -> str:
-    """Format an upper bound, such as that of a certificate: as :func:`figure`, rounded up, so that it still holds.
+    """Format an upper bound, such as that of a certificate: as :func:`figure`, rounded up, so that
+    it still holds.
 
     Examples
     --------
-    >>> upper_figure(0.08121), upper_figure(0.0812), upper_figure(12345.6), upper_figure(0.99999), upper_figure(None)
+    >>> (
+    ...     upper_figure(0.08121),
+    ...     upper_figure(0.0812),
+    ...     upper_figure(12345.6),
+    ...     upper_figure(0.99999),
+    ...     upper_figure(None),
+    ... )
     ('0.0813', '0.0812', '12,346', '1.00', '–')
     """
     if value is None or value == 0:
@@ -101,7 +117,8 @@ def chance(pvalue: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Format a share in percent: three significant digits, as :func:`figure`, without zeros at the end.
+    """Format a share in percent: three significant digits, as :func:`figure`, without zeros at the
+    end.
 
     Examples
     --------
@@ -128,7 +145,8 @@ def capitalized(text: str) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return a hint for an error message: the closest known name or one that begins so, or else the known names.
+    """Return a hint for an error message: the closest known name or one that begins so, or else the
+    known names.
 
     Upper and lower case are not told apart.
 
@@ -151,9 +169,11 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 
 def printable(text: str, most: int | None = None) -> str:
-    r"""Return text that is safe on a terminal: control characters and broken ones as �, cut to `most` characters.
+    r"""Return text that is safe on a terminal: control characters and broken ones as �, cut to
+    `most` characters.
 
-    A column of a table may be named by anyone, and an escape sequence in its name could rewrite the screen.
+    A column of a table may be named by anyone, and an escape sequence in its name could rewrite the
+    screen.
 
     Examples
     --------

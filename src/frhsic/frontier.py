@@ -1,7 +1,7 @@
 r"""The trade-off between performance and dependence, as a sweep over the penalty's weight shows it.
 
-A :class:`Frontier` holds the runs of a sweep, one :class:`Run` for each method, weight and repeat. It gives the points
-that are not dominated and the least dependence within a performance band.
+A :class:`Frontier` holds the runs of a sweep, one :class:`Run` for each method, weight and repeat.
+It gives the points that are not dominated and the least dependence within a performance band.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ __all__ = ["Frontier", "Point", "Run", "band_limit", "within_band"]
 def band_limit(baseline: float, band: float, higher_is_better: bool) -> float:
     r"""Performance at the edge of a band around the baseline's.
 
-    :math:`(1 - \text{band})` times the baseline, or :math:`(1 + \text{band})` times it where lower is better. A
-    negative baseline, such as an R² below 0, is the other way round, so that the limit is always the worse of the two.
+    :math:`(1 - \text{band})` times the baseline, or :math:`(1 + \text{band})` times it where lower
+    is better. A negative baseline, such as an R² below 0, is the other way round, so that the limit
+    is always the worse of the two.
 
     Examples
     --------
@@ -42,7 +43,9 @@ def within_band(performance: float, baseline: float, band: float, higher_is_bett
 
 @dataclass(frozen=True)
 class Run:
-    """One trained model: its method, penalty weight and repeat, its performance and its dependence on s."""
+    """One trained model: its method, penalty weight and repeat, its performance and its dependence
+    on s.
+    """
 
     method: str
     weight: float
@@ -79,7 +82,11 @@ class Frontier:
 
     Examples
     --------
-    >>> runs = [Run("none", 0, 0, 0.9, 1.0), Run("hsic", 1, 0, 0.9, 0.5), Run("hsic", 10, 0, 0.8, 0.1)]
+    >>> runs = [
+    ...     Run("none", 0, 0, 0.9, 1.0),
+    ...     Run("hsic", 1, 0, 0.9, 0.5),
+    ...     Run("hsic", 10, 0, 0.8, 0.1),
+    ... ]
     >>> frontier = Frontier(tuple(runs))
     >>> frontier.matched(band=0.01)["hsic"].dependence
     0.5
@@ -99,7 +106,8 @@ class Frontier:
                 raise ValueError(f"{run} is not finite; leave out models that diverged.")
         if self.baseline not in self.methods:
             raise ValueError(
-                f"no run is of the baseline {self.baseline!r}; the methods are {list(self.methods)}."
+                f"no run is of the baseline {self.baseline!r}; the methods are"
+                f" {list(self.methods)}."
             )
 
     @cached_property
@@ -124,7 +132,9 @@ class Frontier:
         return tuple(sorted((p for p in self.points if p.method == method), key=lambda p: p.weight))
 
     def non_dominated(self, method: str | None = None) -> tuple[Point, ...]:
-        """Return the points that no other beats in one quantity without losing in the other, ordered by dependence."""
+        """Return the points that no other beats in one quantity without losing in the other,
+        ordered by dependence.
+        """
         pool = self.points if method is None else self.of(method)
         kept: list[Point] = []
         for point in sorted(pool, key=lambda p: (p.dependence, -self._signed(p.performance))):
@@ -133,9 +143,11 @@ class Frontier:
         return tuple(kept)
 
     def matched(self, band: float = 0.01) -> dict[str, Point | None]:
-        r"""Return each method's point of least dependence within a performance band of the baseline.
+        r"""Return each method's point of least dependence within a performance band of the
+        baseline.
 
-        Decided on unrounded means; of equal points the one with the smallest weight. None where no weight is inside.
+        Decided on unrounded means; of equal points the one with the smallest weight. None where no
+        weight is inside.
         """
         base, higher = self.of(self.baseline)[0].performance, self.higher_is_better
         inside = {
@@ -147,13 +159,17 @@ class Frontier:
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the points as a DataFrame, one row for each method and weight, with a column `efficient`."""
+        """Return the points as a DataFrame, one row for each method and weight, with a column
+        `efficient`.
+        """
         efficient = {id(p) for m in self.methods for p in self.non_dominated(m)}
         rows = [{**p.__dict__, "efficient": id(p) in efficient} for p in self.points]
         return pd.DataFrame(rows)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the points, a line through each method's non-dominated ones and a star for the baseline."""
+        """Draw the points, a line through each method's non-dominated ones and a star for the
+        baseline.
+        """
         import matplotlib.pyplot as plt
 
         if ax is None:

@@ -1,13 +1,15 @@
 r"""Kernels, their algebra, and the median bandwidth.
 
-A kernel is an immutable callable :math:`(x, y) \mapsto k(x, y)` on the rows of two matrices; its docstring states
-the formula. Each variable has its own kernel and its own bandwidth. Kernels add and multiply, with each other and
-with numbers, as in ``10 * Linear() + Gaussian(1.0)``. Each knows the properties that the theorems need: an upper bound
-of :math:`k(x, x)`, and whether it is invariant to a common shift.
+A kernel is an immutable callable :math:`(x, y) \mapsto k(x, y)` on the rows of two matrices; its
+docstring states the formula. Each variable has its own kernel and its own bandwidth. Kernels add
+and multiply, with each other and with numbers, as in ``10 * Linear() + Gaussian(1.0)``. Each knows
+the properties that the theorems need: an upper bound of :math:`k(x, x)`, and whether it is
+invariant to a common shift.
 
 References
 ----------
-Ni and Huo, *A Joint-Distribution Route to Fair Representations with Continuous Sensitive Attributes*.
+Ni and Huo, *A Joint-Distribution Route to Fair Representations with Continuous Sensitive
+Attributes*.
 """
 
 from __future__ import annotations
@@ -40,10 +42,12 @@ __all__ = [
 
 
 class Kernel(ABC):
-    """A positive semi-definite kernel: callable, with properties that the theorems and the numerics need.
+    """A positive semi-definite kernel: callable, with properties that the theorems and the numerics
+    need.
 
-    Kernels add and multiply, with each other and with non-negative numbers: ``10 * Linear() + Gaussian(1.0)``. A kernel
-    of your own implements the call and :meth:`diagonal`; properties claim nothing unless it says more.
+    Kernels add and multiply, with each other and with non-negative numbers: ``10 * Linear() +
+    Gaussian(1.0)``. A kernel of your own implements the call and :meth:`diagonal`; properties claim
+    nothing unless it says more.
     """
 
     @abstractmethod
@@ -55,10 +59,11 @@ class Kernel(ABC):
         """Return k(x_i, x_i), of shape (..., n)."""
 
     def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return k(x_i, y_j) minus :attr:`offset`, computed without losing digits where k is nearly constant.
+        """Return k(x_i, y_j) minus :attr:`offset`, computed without losing digits where k is nearly
+        constant.
 
-        HSIC does not change when a constant is added to a kernel. Summing k − 1 in place of k keeps the digits of its
-        three terms, which nearly cancel.
+        HSIC does not change when a constant is added to a kernel. Summing k − 1 in place of k keeps
+        the digits of its three terms, which nearly cancel.
         """
         return self(x, y)
 
@@ -84,7 +89,8 @@ class Kernel(ABC):
     def centering_safe(self) -> bool:
         """Whether HSIC stays the same when a constant is added to every row.
 
-        True for shift-invariant kernels, for the linear one (HKH removes its shift) and for their sums.
+        True for shift-invariant kernels, for the linear one (HKH removes its shift) and for their
+        sums.
         """
         return self.shift_invariant
 
@@ -143,7 +149,9 @@ class _Combined(Kernel):
 
 @dataclass(frozen=True)
 class Sum(_Combined):
-    """Sum of two kernels on the same variable, k(x, y) = a(x, y) + b(x, y); characteristic if either is."""
+    """Sum of two kernels on the same variable, k(x, y) = a(x, y) + b(x, y); characteristic if
+    either is.
+    """
 
     _join = staticmethod(operator.add)
     a: Kernel
@@ -179,8 +187,8 @@ class _Multiplied(_Combined):
 class Product(_Multiplied):
     """Product of two kernels on the same variable, k(x, y) = a(x, y) b(x, y).
 
-    Characteristic if both factors are radial (the spectral density of their product is then positive everywhere); a
-    product with the linear kernel is not claimed to be.
+    Characteristic if both factors are radial (the spectral density of their product is then
+    positive everywhere); a product with the linear kernel is not claimed to be.
     """
 
     a: Kernel
@@ -195,8 +203,9 @@ class Product(_Multiplied):
 class PerColumn(_Multiplied):
     r"""Product over columns, one kernel each: :math:`k(x, y) = \prod_c k_c(x_c, y_c)`.
 
-    The joint kernel on several sensitive attributes, each in its own unit and with its own bandwidth. Characteristic if
-    all factors are and are invariant to shifts (Szabo and Sriperumbudur, 2018, Theorem 4).
+    The joint kernel on several sensitive attributes, each in its own unit and with its own
+    bandwidth. Characteristic if all factors are and are invariant to shifts (Szabo and
+    Sriperumbudur, 2018, Theorem 4).
 
     Examples
     --------
@@ -272,10 +281,11 @@ class Multiple(Kernel):
 def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     r"""Squared Euclidean distances, :math:`\|x_i - y_j\|^2`, of shape (..., n, m).
 
-    One column is subtracted directly. More go through one matrix product, of :math:`(x, \|x\|^2, 1)` with
-    :math:`(-2y, 1, \|y\|^2)`, after both sides are moved by the centre of `y`, because
-    :math:`\|x\|^2 + \|y\|^2 - 2 x^\top y` loses digits when both are far from zero. The centre is the median of some
-    rows in float64, so that one far-off row does not cost the others their digits, and the mean in float32.
+    One column is subtracted directly. More go through one matrix product, of :math:`(x, \|x\|^2,
+    1)` with :math:`(-2y, 1, \|y\|^2)`, after both sides are moved by the centre of `y`, because
+    :math:`\|x\|^2 + \|y\|^2 - 2 x^\top y` loses digits when both are far from zero. The centre is
+    the median of some rows in float64, so that one far-off row does not cost the others their
+    digits, and the mean in float32.
     """
     if x.shape[-1] == 1:
         return (x - y.mT) ** 2
@@ -389,7 +399,8 @@ class Linear(Kernel):
 class HalfDistance(Kernel):
     r"""Half-distance kernel, :math:`k(x, y) = (\|x\| + \|y\| - \|x - y\|) / 2`.
 
-    HSIC under it is a quarter of the squared distance covariance. Unbounded; characteristic for laws with a mean.
+    HSIC under it is a quarter of the squared distance covariance. Unbounded; characteristic for
+    laws with a mean.
 
     Examples
     --------
@@ -409,7 +420,9 @@ class HalfDistance(Kernel):
 
 
 def _distances(x: Tensor, y: Tensor) -> Tensor:
-    """Euclidean distances, subtracted before they are squared, so that rows which coincide are at distance 0."""
+    """Euclidean distances, subtracted before they are squared, so that rows which coincide are at
+    distance 0.
+    """
     if x.shape[-1] == 1:
         return (x - y.mT).abs()
     distances: Tensor = torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
@@ -417,7 +430,9 @@ def _distances(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _absolute_distances(x: Tensor, y: Tensor) -> Tensor:
-    """Sum over columns of |x_i − y_j|, one column at a time, so that no (n, m, d) tensor is needed."""
+    """Sum over columns of |x_i − y_j|, one column at a time, so that no (n, m, d) tensor is
+    needed.
+    """
     total = (x[..., :, None, 0] - y[..., None, :, 0]).abs()
     for column in range(1, x.shape[-1]):
         total = total + (x[..., :, None, column] - y[..., None, :, column]).abs()
@@ -435,10 +450,12 @@ def _number(value: Any, name: str) -> float:
 
 
 def median_bandwidth(x: Any, *, name: str = "x") -> float:
-    r"""Lower median of the off-diagonal Euclidean distances between rows, :math:`\mathrm{med}_{i<j} \|x_i - x_j\|`.
+    r"""Lower median of the off-diagonal Euclidean distances between rows, :math:`\mathrm{med}_{i<j}
+    \|x_i - x_j\|`.
 
-    For an even number of distances, the smaller of the two middle ones. Exact up to 2,048 rows. Larger samples are
-    represented by 2,048 rows drawn without replacement with a fixed seed, so that the same data give the same number.
+    For an even number of distances, the smaller of the two middle ones. Exact up to 2,048 rows.
+    Larger samples are represented by 2,048 rows drawn without replacement with a fixed seed, so
+    that the same data give the same number.
 
     Raises
     ------
@@ -453,15 +470,18 @@ def median_bandwidth(x: Any, *, name: str = "x") -> float:
     value = _lower_median(_pair_distances(x, name))
     if value == 0:
         raise ValueError(
-            f"median distance of {name}, of shape {tuple(x.shape) if hasattr(x, 'shape') else (len(x),)}, is 0: "
-            f"half or more of its pairs coincide. Pass a kernel with a bandwidth, such as Gaussian(bandwidth=...), "
-            f"for {name}."
+            f"median distance of {name}, of shape"
+            f" {tuple(x.shape) if hasattr(x, 'shape') else (len(x),)}, is 0: half or more of its"
+            " pairs coincide. Pass a kernel with a bandwidth, such as Gaussian(bandwidth=...), for"
+            f" {name}."
         )
     return value
 
 
 def _pair_distances(x: Any, name: str) -> np.ndarray:
-    """Return the distances between pairs of rows; 0 exactly where two coincide, as differences are squared."""
+    """Return the distances between pairs of rows; 0 exactly where two coincide, as differences are
+    squared.
+    """
     rows = _arrays.matrix(x, name).detach().to(torch.float64)
     _arrays.require_rows(rows.shape[0], 2, f"the median distance of {name}")
     if rows.shape[0] > MEDIAN_ROWS:
@@ -478,10 +498,12 @@ def _lower_median(values: np.ndarray) -> float:
 
 
 def default_gaussian(x: Any, *, name: str = "x") -> tuple[Gaussian, str]:
-    """Return the kernel that tests and audits use for `None`, and the rule of its bandwidth in words.
+    """Return the kernel that tests and audits use for `None`, and the rule of its bandwidth in
+    words.
 
-    A Gaussian at the median distance or, if that is 0 because half or more of the pairs coincide, at the lower median
-    of the distances that are not 0. So binary and zero-inflated variables have a bandwidth too.
+    A Gaussian at the median distance or, if that is 0 because half or more of the pairs coincide,
+    at the lower median of the distances that are not 0. So binary and zero-inflated variables have
+    a bandwidth too.
 
     Examples
     --------
@@ -491,9 +513,10 @@ def default_gaussian(x: Any, *, name: str = "x") -> tuple[Gaussian, str]:
     distances = _pair_distances(x, name)
     value, apart = _lower_median(distances), distances[distances > 0]
     if value > 0 or not len(apart):
-        return Gaussian(
-            value or median_bandwidth(x, name=name)
-        ), "median distance"  # raises if all rows are equal
+        return (
+            Gaussian(value or median_bandwidth(x, name=name)),
+            "median distance",
+        )  # raises if all rows are equal
     return Gaussian(_lower_median(apart)), "median of the non-zero distances"
 
 
@@ -503,7 +526,9 @@ def gaussian_at_median(x: Any, *, name: str = "x") -> Gaussian:
 
 
 def per_column_gaussians(x: Any, *, name: str = "x") -> PerColumn:
-    """Return the product of Gaussians, one per column, each at that column's own median distance."""
+    """Return the product of Gaussians, one per column, each at that column's own median
+    distance.
+    """
     rows = _arrays.matrix(x, name)
     names = _arrays.column_names(x, name, rows.shape[1])
     return PerColumn(

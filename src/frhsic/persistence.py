@@ -1,16 +1,18 @@
 """Save fitted models to one file and load them again.
 
-A file is an uncompressed zip archive. `model.json` holds versions, parameters, coefficients and the frontier;
-`weights.safetensors` the weights of a network; `schema.json` and the arrays beside it are scikit-learn, LightGBM and
-XGBoost models in the format of skops. Training rows are not in it, except in models that are made of them, such as
-nearest neighbours and couplings, whose columns are among the weights.
+A file is an uncompressed zip archive. `model.json` holds versions, parameters, coefficients and the
+frontier; `weights.safetensors` the weights of a network; `schema.json` and the arrays beside it are
+scikit-learn, LightGBM and XGBoost models in the format of skops. Training rows are not in it,
+except in models that are made of them, such as nearest neighbours and couplings, whose columns are
+among the weights.
 
-Loading runs no code of the file. JSON and weights are data. Of a skops schema, every node is compared with a list of
-classes before anything is built: the estimators of scikit-learn, LightGBM and XGBoost, the data that they hold, and
-nothing that can be called, so that predictions run no code of the file either. An uncompressed file cannot unpack to
-more than its own size, and trees are checked to have an end. That is all that is promised. A forged model predicts what
-its author likes, and a forged booster, tree or table can crash the process, because those libraries do not check all of
-them: load models only from people you trust.
+Loading runs no code of the file. JSON and weights are data. Of a skops schema, every node is
+compared with a list of classes before anything is built: the estimators of scikit-learn, LightGBM
+and XGBoost, the data that they hold, and nothing that can be called, so that predictions run no
+code of the file either. An uncompressed file cannot unpack to more than its own size, and trees are
+checked to have an end. That is all that is promised. A forged model predicts what its author likes,
+and a forged booster, tree or table can crash the process, because those libraries do not check all
+of them: load models only from people you trust.
 
 To save another class, add it to `KINDS` with a `Kind`, and its fitted attributes that
 are plain data to `PLAIN`. A dataclass among them belongs into `CLASSES`.
@@ -80,8 +82,9 @@ NAMES = re.compile(
     rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|{re.escape(SCHEMA)}|\d{{1,9}}\.(npy|bin)"
 )
 
-# Limits: bytes and entries of a file; bytes of model.json, of which Python takes about twenty times as much memory;
-# bytes of the header of the weights, for the same reason; bytes of an array of text, which its JSON does not bound
+# Limits: bytes and entries of a file; bytes of model.json, of which Python takes about twenty times
+# as much memory; bytes of the header of the weights, for the same reason; bytes of an array of
+# text, which its JSON does not bound
 MOST_BYTES, MOST_ENTRIES, MOST_JSON, MOST_NAMES, MOST_TEXT = 2**30, 10**5, 2**24, 2**20, 2**24
 
 TABLES = (Category, ColumnType, Number, Quantiles, Robust, Schema, TableEncoding)
@@ -106,18 +109,38 @@ CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (*TABLES, *FITTED)} | {
     and cls is not base
     and not name.startswith("_")
 }
-"""What `model.json` can hold beside numbers, text, lists and arrays; built from its fields or its arguments."""
+"""What `model.json` can hold beside numbers, text, lists and arrays; built from its fields or its
+arguments.
+"""
 
 PLAIN: dict[str, Any] = {
-    "n_features_in_": int, "feature_names_in_": np.ndarray, "sensitive_names_in_": np.ndarray, "classes_": np.ndarray,
-    "random_seed_": int, "n_fits_": int, "best_epoch_": (int, type(None)), "representation_size_": int,
-    "loss_curve_": np.ndarray, "penalty_curve_": np.ndarray, "validation_curve_": (np.ndarray, type(None)),
-    "has_bottleneck_": bool, "schema_": Schema, "sensitive_schema_": Schema,
-    "feature_encoding_": TableEncoding, "sensitive_encoding_": TableEncoding,
-    "penalty_": Penalty, "task_": str, "target_mean_": (float, int), "target_scale_": (float, int),
-    "ratio_": DensityRatio, "move_cost_": (float, int), "untouched_": (float, int),
-    "solution_": (Solution, type(None)), "frontier_": (TradeOffs, type(None)), "choice_": (Choice, type(None)),
-}  # fmt: skip
+    "n_features_in_": int,
+    "feature_names_in_": np.ndarray,
+    "sensitive_names_in_": np.ndarray,
+    "classes_": np.ndarray,
+    "random_seed_": int,
+    "n_fits_": int,
+    "best_epoch_": (int, type(None)),
+    "representation_size_": int,
+    "loss_curve_": np.ndarray,
+    "penalty_curve_": np.ndarray,
+    "validation_curve_": (np.ndarray, type(None)),
+    "has_bottleneck_": bool,
+    "schema_": Schema,
+    "sensitive_schema_": Schema,
+    "feature_encoding_": TableEncoding,
+    "sensitive_encoding_": TableEncoding,
+    "penalty_": Penalty,
+    "task_": str,
+    "target_mean_": (float, int),
+    "target_scale_": (float, int),
+    "ratio_": DensityRatio,
+    "move_cost_": (float, int),
+    "untouched_": (float, int),
+    "solution_": (Solution, type(None)),
+    "frontier_": (TradeOffs, type(None)),
+    "choice_": (Choice, type(None)),
+}
 """Fitted attributes that `model.json` holds, as far as a model has them, with their types."""
 
 
@@ -131,8 +154,9 @@ FIELD_TYPES: dict[str, Any] = {kind.__name__: kind for kind in (int, str, bool, 
 class Kind:
     """How models are written, beside their parameters and plain attributes.
 
-    `complete` checks that what was read fits together, and builds what is left from the tensors, which `tensors`
-    returns. `models` names parameters and fitted attributes that hold models, which skops writes.
+    `complete` checks that what was read fits together, and builds what is left from the tensors,
+    which `tensors` returns. `models` names parameters and fitted attributes that hold models, which
+    skops writes.
     """
 
     complete: Callable[[Any, dict[str, Tensor]], None]
@@ -143,8 +167,9 @@ class Kind:
 def save(model: Any, path: str | Path) -> None:
     """Write a fitted model to one file. A write that fails leaves no file.
 
-    The code of a function as `estimator`, and of an encoder or a penalty of your own, is not in the file: pass the
-    object again to :func:`load`. A `random_state` that is a generator is written as the seed drawn from it.
+    The code of a function as `estimator`, and of an encoder or a penalty of your own, is not in the
+    file: pass the object again to :func:`load`. A `random_state` that is a generator is written as
+    the seed drawn from it.
 
     Examples
     --------
@@ -202,7 +227,8 @@ def file_bytes(model: Any) -> bytes:
             archive.writestr(zipfile.ZipInfo(name), content)  # without the time of day
     if buffer.tell() > MOST_BYTES:
         raise ValueError(
-            f"the file would have {buffer.tell():,} bytes, and {MOST_BYTES:,} are read. Use fewer trees."
+            f"the file would have {buffer.tell():,} bytes, and {MOST_BYTES:,} are read. Use fewer"
+            " trees."
         )
     return buffer.getvalue()
 
@@ -215,20 +241,23 @@ def load(
     penalty: Any = None,
     trusted: Collection[str] = (),
 ) -> Any:
-    """Return the fitted model of a file. It predicts bit for bit what the saved one did on the same machine.
+    """Return the fitted model of a file. It predicts bit for bit what the saved one did on the same
+    machine.
 
-    A file that is cut off, foreign, changed or forged is a ValueError with the reason. See the notes of the module on
-    what is promised of forged files.
+    A file that is cut off, foreign, changed or forged is a ValueError with the reason. See the
+    notes of the module on what is promised of forged files.
 
     Parameters
     ----------
     path
         File that :func:`save` has written.
     estimator, encoder, penalty
-        The function, custom encoder or custom penalty that the model was made with, if it was made with one.
+        The function, custom encoder or custom penalty that the model was made with, if it was made
+        with one.
     trusted
-        Names of classes and functions beyond the list of this library that the file may hold, such as those of your
-        own estimators. They can run any code when the model is loaded and when it predicts.
+        Names of classes and functions beyond the list of this library that the file may hold, such
+        as those of your own estimators. They can run any code when the model is loaded and when it
+        predicts.
     """
     given = {"estimator": estimator, "encoder": encoder, "penalty": penalty}
     with _opened(path) as archive:
@@ -267,7 +296,9 @@ def load(
 
 @contextmanager
 def _opened(path: str | Path) -> Iterator[zipfile.ZipFile]:
-    """Open a file whose sizes and names are in order; every error of reading it is a ValueError that names it."""
+    """Open a file whose sizes and names are in order; every error of reading it is a ValueError
+    that names it.
+    """
     file = Path(path)
     if not file.is_file():
         raise FileNotFoundError(f"there is no saved model {str(file)!r}.")
@@ -314,7 +345,8 @@ def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
 
 
 def to_json(value: Any) -> Any:
-    """Return a parameter or attribute as JSON. What cannot be built again from JSON is only named, under "custom".
+    """Return a parameter or attribute as JSON. What cannot be built again from JSON is only named,
+    under "custom".
 
     Examples
     --------
@@ -356,7 +388,9 @@ def from_json(value: Any) -> Any:
 
     Examples
     --------
-    >>> from_json(to_json(kernels.Gaussian(0.5) + kernels.Linear())) == kernels.Gaussian(0.5) + kernels.Linear()
+    >>> from_json(to_json(kernels.Gaussian(0.5) + kernels.Linear())) == kernels.Gaussian(
+    ...     0.5
+    ... ) + kernels.Linear()
     True
     """
     if isinstance(value, list):
@@ -404,8 +438,9 @@ def _parameters(written: Mapping[str, Any], given: Mapping[str, Any]) -> dict[st
             continue
         if _is_custom(value):
             raise ValueError(
-                f"the model was made with {'a' if name == 'penalty' else 'an'} {name} of the user's own, "
-                f"{value.get('custom')}, whose code is not in the file. Pass it again: load(path, {name}=...)."
+                f"the model was made with {'a' if name == 'penalty' else 'an'} {name} of the user's"
+                f" own, {value.get('custom')}, whose code is not in the file. Pass it again:"
+                f" load(path, {name}=...)."
             )
         parameters[name] = from_json(value)
     return parameters
@@ -447,7 +482,8 @@ def _complete_network(model: NetworkEstimator, tensors: dict[str, Tensor]) -> No
             and 0 < model.target_scale_ < math.inf,
             "no scale",
         )
-    # modules without memory: a file that asks for more weights than it holds is refused before they are made
+    # modules without memory: a file that asks for more weights than it holds is refused before they
+    # are made
     with seeded(), torch.device("meta" if own else "cpu"):
         encoder = model._encoder_maker()(encoding.width)
         require(isinstance(encoder, nn.Module), "encoder must make a torch.nn.Module")
@@ -667,7 +703,8 @@ KINDS: dict[str, tuple[Any, Kind]] = {
 """Every class that is saved, by its name."""
 
 
-# Models of scikit-learn, LightGBM and XGBoost: written by skops, and read if every part of them is listed
+# Models of scikit-learn, LightGBM and XGBoost: written by skops, and read if every part of them is
+# listed
 
 
 # brackets, braces and commas of a schema, of which Python takes about twenty times as much memory
@@ -682,8 +719,8 @@ def require(condition: Any, reason: str) -> None:
 def skops_entries(parts: Mapping[str, Any]) -> dict[str, bytes]:
     """Return the entries of a skops file.
 
-    Addresses of objects are left out. A reader would build one object for equal addresses, so that a small forged
-    schema could stand for a tree of any size.
+    Addresses of objects are left out. A reader would build one object for equal addresses, so that
+    a small forged schema could stand for a tree of any size.
     """
     import skops.io
 
@@ -705,13 +742,16 @@ def skops_entries(parts: Mapping[str, Any]) -> dict[str, bytes]:
         text = json.dumps(schema).encode()
         if _parts_in(text) > MOST_PARTS:
             raise ValueError(
-                f"the models have {_parts_in(text)} parts; a file holds {MOST_PARTS}. Use fewer trees."
+                f"the models have {_parts_in(text)} parts; a file holds {MOST_PARTS}. Use fewer"
+                " trees."
             )
         return {SCHEMA: text} | {new: archive.read(old) for old, new in files.items()}
 
 
 def skops_parts(archive: zipfile.ZipFile, trusted: frozenset[str]) -> dict[str, Any]:
-    """Return the models of a file, once every node of its schema is known to be data or of a class that is listed."""
+    """Return the models of a file, once every node of its schema is known to be data or of a class
+    that is listed.
+    """
     import skops.io
 
     text = archive.read(SCHEMA)
@@ -740,7 +780,8 @@ def skops_parts(archive: zipfile.ZipFile, trusted: frozenset[str]) -> dict[str, 
     if unknown:
         names = ", ".join(repr(name) for name in sorted(unknown))
         raise ValueError(
-            f"it holds {names}, which may run code. If you trust its author, pass load(path, trusted=[{names}])."
+            f"it holds {names}, which may run code. If you trust its author, pass load(path,"
+            f" trusted=[{names}])."
         )
     require(
         read <= 4 * sum(e.file_size for e in archive.infolist()), "its arrays are used too often"
@@ -757,7 +798,9 @@ def _parts_in(text: bytes) -> int:
 
 
 def _nodes(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what skops builds, the nodes of a schema, each with the name of the attribute that holds it."""
+    """Yield what skops builds, the nodes of a schema, each with the name of the attribute that
+    holds it.
+    """
     return ((name, value) for name, value in _dictionaries(schema) if "__loader__" in value)
 
 
@@ -774,7 +817,9 @@ def _dictionaries(content: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _check_trees(archive: zipfile.ZipFile, name: str, node: dict[str, Any]) -> None:
-    """Refuse trees that would run for ever, or take more memory than the file, when they predict."""
+    """Refuse trees that would run for ever, or take more memory than the file, when they
+    predict.
+    """
     content = node.get("content", {})
     if name == "lightgbm.basic.Booster":
         _check_lightgbm(json.loads(content["content"]["_handle"]["content"]))
@@ -857,15 +902,24 @@ XGBOOST_LISTS = ("left_children", "right_children", "split_indices")
 BOOSTER_LISTS = ("left_child", "right_child", "split_feature")
 
 TYPE_ATTRIBUTES = ("dtype", "key_types", "default_factory")
-"""Where fitted models hold a type, such as that of the numbers of an encoder; elsewhere it would be called."""
+"""Where fitted models hold a type, such as that of the numbers of an encoder; elsewhere it would be
+called.
+"""
 
 METHODS = (None, "auto", "predict", "predict_proba", "predict_log_proba", "decision_function")
 ALLOWED_VALUES: dict[str, tuple[Any, ...]] = {
-    "stack_method": METHODS, "stack_method_": METHODS, "chain_method": METHODS, "chain_method_": METHODS,
-    "response_method": METHODS, "_response_method": METHODS, "input": ("content",), "pool_size": (4,),
+    "stack_method": METHODS,
+    "stack_method_": METHODS,
+    "chain_method": METHODS,
+    "chain_method_": METHODS,
+    "response_method": METHODS,
+    "_response_method": METHODS,
+    "input": ("content",),
+    "pool_size": (4,),
     "n_jobs": (None, *range(-256, 257)),
-}  # fmt: skip
-"""Values of attributes by which a model would call any method of any object, read files, or take much memory
+}
+"""Values of attributes by which a model would call any method of any object, read files, or take
+much memory
 or many threads."""
 
 INTERNAL = {
@@ -885,7 +939,9 @@ INTERNAL = {
 
 @cache
 def _listed() -> dict[str, frozenset[str]]:
-    """Return what each loader of skops may build. Loaders that are missing here build what can be called."""
+    """Return what each loader of skops may build. Loaders that are missing here build what can be
+    called.
+    """
     from sklearn._loss import _loss, link, loss
     from sklearn.utils import Bunch, all_estimators
 
@@ -912,14 +968,35 @@ def _listed() -> dict[str, frozenset[str]]:
         if name.startswith("Cy") and "Function" not in name
     }
     by_loader: dict[str, set[Any]] = {
-        "DictNode": {dict, Bunch, "collections.OrderedDict"}, "DefaultDictNode": {"collections.defaultdict"},
-        "ListNode": {list}, "TupleNode": {tuple}, "SetNode": {set}, "SliceNode": {slice},
-        "BytesNode": {bytes}, "BytearrayNode": {bytearray},
-        "TypeNode": {int, float, str, bool, list, dict, tuple, type(None), "collections.OrderedDict", *scalars},
-        "NdArrayNode": {np.ndarray, *scalars}, "MaskedArrayNode": {np.ma.MaskedArray}, "DTypeNode": {np.dtype},
-        "RandomStateNode": {np.random.RandomState}, "RandomGeneratorNode": {np.random.Generator},
-        "TreeNode": {"sklearn.tree._tree.Tree"}, "LossNode": losses, "ObjectNode": names,
-    }  # fmt: skip
+        "DictNode": {dict, Bunch, "collections.OrderedDict"},
+        "DefaultDictNode": {"collections.defaultdict"},
+        "ListNode": {list},
+        "TupleNode": {tuple},
+        "SetNode": {set},
+        "SliceNode": {slice},
+        "BytesNode": {bytes},
+        "BytearrayNode": {bytearray},
+        "TypeNode": {
+            int,
+            float,
+            str,
+            bool,
+            list,
+            dict,
+            tuple,
+            type(None),
+            "collections.OrderedDict",
+            *scalars,
+        },
+        "NdArrayNode": {np.ndarray, *scalars},
+        "MaskedArrayNode": {np.ma.MaskedArray},
+        "DTypeNode": {np.dtype},
+        "RandomStateNode": {np.random.RandomState},
+        "RandomGeneratorNode": {np.random.Generator},
+        "TreeNode": {"sklearn.tree._tree.Tree"},
+        "LossNode": losses,
+        "ObjectNode": names,
+    }
     return {
         loader: frozenset(
             cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__name__}" for cls in classes

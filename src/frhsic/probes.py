@@ -1,4 +1,6 @@
-"""Probes: how well simple models recover a sensitive attribute from a representation, on rows they have not seen."""
+"""Probes: how well simple models recover a sensitive attribute from a representation, on rows they
+have not seen.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,16 @@ FOLDS = 5
 TREES = 100
 
 RIDGES = np.logspace(-8, 4, 13)
-"""Ridges to choose from by leave-one-out error; small ones find S in directions of Z with little variance."""
+"""Ridges to choose from by leave-one-out error; small ones find S in directions of Z with little
+variance.
+"""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Out-of-fold R² of one model that predicts one attribute or its ranks, and R² with the attribute shuffled."""
+    """Out-of-fold R² of one model that predicts one attribute or its ranks, and R² with the
+    attribute shuffled.
+    """
 
     r2: float
     shuffled_r2: float
@@ -44,23 +50,27 @@ class Probe:
 
 
 def linear_head(binary: bool) -> Any:
-    """Return an unfitted linear model on standardized columns: logistic regression, or ridge regression."""
+    """Return an unfitted linear model on standardized columns: logistic regression, or ridge
+    regression.
+    """
     return make_pipeline(
         StandardScaler(), LogisticRegression(max_iter=1000) if binary else RidgeCV(alphas=RIDGES)
     )
 
 
 def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Probe:
-    r"""Share of the variance of s, or of its ranks if that is more, that a model recovers from z, on unseen rows.
+    r"""Share of the variance of s, or of its ranks if that is more, that a model recovers from z,
+    on unseen rows.
 
-    .. math:: R^2 = 1 - \sum_i (s_i - \hat s_i)^2 / \sum_i (s_i - \bar s)^2, \qquad \hat s_i \text{ out of fold.}
+    .. math:: R^2 = 1 - \sum_i (s_i - \hat s_i)^2 / \sum_i (s_i - \bar s)^2, \qquad \hat s_i \text{
+        out of fold.}
 
-    Zero or negative when such a model cannot use z to predict s; a better model still might. Ranks count too because
-    the values of a skewed s, such as income, depend on few rows: the logarithm of income says all about it, but little
-    about its values. `shuffled_r2` is the value
-    on independent data: below zero, the more so the more a model can overfit. One when z
-    determines s. The linear probe is ridge regression on standardized columns with the ridge chosen within each
-    training fold; the other probe is 100 boosted trees.
+    Zero or negative when such a model cannot use z to predict s; a better model still might. Ranks
+    count too because the values of a skewed s, such as income, depend on few rows: the logarithm of
+    income says all about it, but little about its values. `shuffled_r2` is the value on independent
+    data: below zero, the more so the more a model can overfit. One when z determines s. The linear
+    probe is ridge regression on standardized columns with the ridge chosen within each training
+    fold; the other probe is 100 boosted trees.
 
     Parameters
     ----------
@@ -108,8 +118,8 @@ def cross_fitted_scores(
 ) -> np.ndarray:
     """Scores of a linear head on z for y, each from a fit that has not seen its row.
 
-    A probability from logistic regression when y is 0/1, a ridge prediction otherwise. With `groups`, of shape (n,),
-    the fit has seen no row of the same group.
+    A probability from logistic regression when y is 0/1, a ridge prediction otherwise. With
+    `groups`, of shape (n,), the fit has seen no row of the same group.
     """
     binary = set(np.unique(y)) <= {0.0, 1.0}
     if groups is None:
@@ -129,16 +139,18 @@ def cross_fitted_scores(
 def _model(kind: ProbeKind, seed: int) -> Any:
     if kind == "linear":
         return linear_head(binary=False)
-    # trees of few rows: more threads gain little, and wait for each other without end where cores are busy
+    # trees of few rows: more threads gain little, and wait for each other without end where cores
+    # are busy
     return lightgbm.LGBMRegressor(n_estimators=TREES, random_state=seed, n_jobs=1, verbose=-1)
 
 
 def probe_sums(z: np.ndarray, targets: np.ndarray, fold: np.ndarray) -> np.ndarray:
-    """Return the products of columns over the rows of each fold, which add up over parts of the data.
+    """Return the products of columns over the rows of each fold, which add up over parts of the
+    data.
 
-    They have the shape (folds, 1 + columns, 1 + columns): the columns of Z, then the targets, after a column of ones.
-    `fold` has the number of the fold of each row, below :data:`FOLDS`. Pass columns near mean 0 and spread 1, or the
-    sums lose digits.
+    They have the shape (folds, 1 + columns, 1 + columns): the columns of Z, then the targets, after
+    a column of ones. `fold` has the number of the fold of each row, below :data:`FOLDS`. Pass
+    columns near mean 0 and spread 1, or the sums lose digits.
     """
     rows = np.column_stack([np.ones(len(z)), z, targets])
     order = np.argsort(fold, kind="stable")
@@ -151,8 +163,8 @@ def linear_probe_of_sums(
 ) -> Probe:
     """:func:`probe` of kind ``"linear"`` from sums over rows in :data:`FOLDS` folds.
 
-    The ridge is chosen by the error on the other folds of the training rows in turn; leave-one-out errors, by which
-    :func:`probe` chooses, are not sums.
+    The ridge is chosen by the error on the other folds of the training rows in turn; leave-one-out
+    errors, by which :func:`probe` chooses, are not sums.
 
     Parameters
     ----------
@@ -161,7 +173,8 @@ def linear_probe_of_sums(
     columns
         Number of columns of Z.
     targets
-        Which of the targets are recovered, such as an attribute and its ranks; the largest R² counts.
+        Which of the targets are recovered, such as an attribute and its ranks; the largest R²
+        counts.
     independent
         A target that is independent of Z by construction, for `shuffled_r2`.
 
@@ -196,7 +209,9 @@ def _held_out_error(products: np.ndarray, fold: int) -> float:
 
 
 def _errors(train: np.ndarray, held: np.ndarray) -> np.ndarray:
-    """Return the squared error on held-out rows for each of the ridges; the last column is the target."""
+    """Return the squared error on held-out rows for each of the ridges; the last column is the
+    target.
+    """
     n = train[0, 0]
     mean = train[0] / n
     centered = train[1:, 1:] - n * np.outer(mean[1:], mean[1:])
@@ -204,7 +219,8 @@ def _errors(train: np.ndarray, held: np.ndarray) -> np.ndarray:
     scale = np.where(scale > 1e-12, scale, 1.0)  # a constant column, as in StandardScaler
     values, vectors = np.linalg.eigh(centered[:-1, :-1] / np.outer(scale, scale))
     along = vectors.T @ (centered[:-1, -1] / scale)
-    # the residual of a row is its product with these coefficients, of shape (1 + columns + 1, ridges)
+    # the residual of a row is its product with these coefficients, of shape (1 + columns + 1,
+    # ridges)
     slopes = vectors @ (along[:, None] / (np.maximum(values, 0)[:, None] + RIDGES)) / scale[:, None]
     coefficients = np.vstack(
         [-(mean[-1] - mean[1:-1] @ slopes)[None], -slopes, np.ones((1, len(RIDGES)))]

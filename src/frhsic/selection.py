@@ -1,4 +1,6 @@
-"""Choose the weight of the penalty on validation rows, by a stated rule, from models of a whole grid of weights."""
+"""Choose the weight of the penalty on validation rows, by a stated rule, from models of a whole
+grid of weights.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 # Share of the unpenalised model's gain over a constant that a chosen model should keep at least.
 LEAST_GAIN = 0.25
 
-# Largest number of validation rows for HSIC and its test; with more, a test rejects negligible dependence.
+# Largest number of validation rows for HSIC and its test; with more, a test rejects negligible
+# dependence.
 TEST_ROWS = 2000
 
 Measure = Literal["gdp", "hsic", "gain", "p"]
@@ -58,17 +61,21 @@ class Candidate:
     weight
         λ.
     performance
-        Value of the scorer, which is better when larger: minus log loss or minus the mean squared error by default.
+        Value of the scorer, which is better when larger: minus log loss or minus the mean squared
+        error by default.
     gain
-        Share of the unpenalised model's gain over a constant predictor that is kept, in log loss or squared error: 1
-        for weight 0, 0 for a constant. NaN if the unpenalised model does not beat the constant.
+        Share of the unpenalised model's gain over a constant predictor that is kept, in log loss or
+        squared error: 1 for weight 0, 0 for a constant. NaN if the unpenalised model does not beat
+        the constant.
     gdp, gdp_upper
-        GDP of the scores for the worst attribute, in probabilities or in the unit of y, and its one-sided upper
-        confidence bound: the end of the interval where it is trusted, else the wider bound that allows for every shape
-        of the conditional mean (see :class:`frhsic.parity.ParityResult`).
+        GDP of the scores for the worst attribute, in probabilities or in the unit of y, and its
+        one-sided upper confidence bound: the end of the interval where it is trusted, else the
+        wider bound that allows for every shape of the conditional mean (see
+        :class:`frhsic.parity.ParityResult`).
     hsic, hsic_upper
-        Biased HSIC between Z or the scores, as the rule says, and the attributes, with Gaussian kernels at median
-        bandwidths; and its upper bound by the normal approximation, NaN if the rule does not use HSIC.
+        Biased HSIC between Z or the scores, as the rule says, and the attributes, with Gaussian
+        kernels at median bandwidths; and its upper bound by the normal approximation, NaN if the
+        rule does not use HSIC.
     pvalue
         p-value of the gamma test of independence.
     accepted
@@ -93,21 +100,22 @@ class Rule:
     Parameters
     ----------
     measure
-        ``"gdp"`` or ``"hsic"``: the best performance among the weights whose upper bound on the validation rows is at
-        most the limit, searched from the largest weight down; the first weight that misses it ends the search
-        (fixed-sequence testing). ``"gain"``: the least GDP among the models that keep this share of the unpenalised
-        model's gain over a constant. ``"p"``: the paper's rule, the smallest λ at which a test of this level does not
-        reject independence.
+        ``"gdp"`` or ``"hsic"``: the best performance among the weights whose upper bound on the
+        validation rows is at most the limit, searched from the largest weight down; the first
+        weight that misses it ends the search (fixed-sequence testing). ``"gain"``: the least GDP
+        among the models that keep this share of the unpenalised model's gain over a constant.
+        ``"p"``: the paper's rule, the smallest λ at which a test of this level does not reject
+        independence.
     limit
         The limit: a GDP, an HSIC, a share of the gain, or a level.
     confidence
         Confidence of the upper bounds; 0.5 compares the values themselves.
     epsilon
-        With ``"p"``, an HSIC below which dependence is negligible although it is rejected: with many rows a test
-        rejects any dependence, however small.
+        With ``"p"``, an HSIC below which dependence is negligible although it is rejected: with
+        many rows a test rejects any dependence, however small.
     of
-        What HSIC and its test look at: ``"representation"``, for any head, or ``"scores"``, also taken for a model
-        without `transform`.
+        What HSIC and its test look at: ``"representation"``, for any head, or ``"scores"``, also
+        taken for a model without `transform`.
     """
 
     measure: Measure
@@ -124,16 +132,20 @@ class Rule:
         most = 1 if self.measure in ("gain", "p") else math.inf
         if not 0 < self.limit <= most or self.limit == math.inf:
             raise ValueError(
-                f"limit={self.limit!r}; pass a positive number{'' if most > 1 else ' of at most 1'}."
+                f"limit={self.limit!r}; pass a positive"
+                f" number{'' if most > 1 else ' of at most 1'}."
             )
 
     @classmethod
     def of_text(cls, rule: Any) -> Rule:
-        """Return a rule as it is, or the one that a number or a text means; None keeps 80 % of the gain.
+        """Return a rule as it is, or the one that a number or a text means; None keeps 80 % of the
+        gain.
 
         Examples
         --------
-        >>> Rule.of_text(0.02) == Rule.of_text("gdp <= 0.02") == Rule.of_text("GDP ≤ 2%") == Rule("gdp", 0.02)
+        >>> Rule.of_text(0.02) == Rule.of_text("gdp <= 0.02") == Rule.of_text("GDP ≤ 2%") == Rule(
+        ...     "gdp", 0.02
+        ... )
         True
         """
         if rule is None or isinstance(rule, Rule):
@@ -156,22 +168,29 @@ class Rule:
         return parsed
 
     def choose(self, candidates: Sequence[Candidate]) -> tuple[list[bool], int]:
-        """Return which candidates, in order of increasing weight, are admitted, and the index of the one to take."""
+        """Return which candidates, in order of increasing weight, are admitted, and the index of
+        the one to take.
+        """
         indices, performance = range(len(candidates)), [c.performance for c in candidates]
         if self.measure == "p":
             small = math.nan if self.epsilon is None else self.epsilon
             admitted = [c.pvalue > self.limit or c.hsic < small for c in candidates]
-            return admitted, admitted.index(True) if True in admitted else int(
-                np.argmin([c.hsic for c in candidates])
+            return admitted, (
+                admitted.index(True)
+                if True in admitted
+                else int(np.argmin([c.hsic for c in candidates]))
             )
         if self.measure == "gain":
             admitted = [c.gain >= self.limit for c in candidates]
             inside = [i for i in indices if admitted[i]]
-            return admitted, min(inside, key=lambda i: candidates[i].gdp) if inside else int(
-                np.argmax(performance)
+            return admitted, (
+                min(inside, key=lambda i: candidates[i].gdp)
+                if inside
+                else int(np.argmax(performance))
             )
         bounds = [self.bound(c) for c in candidates]
-        # from the largest weight down: the order is fixed beforehand, so the confidence is that of all admitted ones
+        # from the largest weight down: the order is fixed beforehand, so the confidence is that of
+        # all admitted ones
         admitted = [all(bound <= self.limit for bound in bounds[i:]) for i in indices]
         inside = [i for i in indices if admitted[i]]
         best = (
@@ -192,10 +211,13 @@ class Rule:
             test = f"(p = {figure(taken.pvalue)}, HSIC {figure(taken.hsic)})"
             if admitted:
                 return (
-                    f"the smallest weight at which independence of the {self.of} is not rejected at level {limit}, or "
-                    f"HSIC is negligible {test}; this does not show independence"
+                    f"the smallest weight at which independence of the {self.of} is not rejected at"
+                    f" level {limit}, or HSIC is negligible {test}; this does not show independence"
                 )
-            return f"independence of the {self.of} is rejected at every weight; this one has the least HSIC {test}"
+            return (
+                f"independence of the {self.of} is rejected at every weight; this one has the least"
+                f" HSIC {test}"
+            )
         if self.measure == "gain":
             share, keeps = (
                 percent(self.limit),
@@ -207,10 +229,16 @@ class Rule:
                 if admitted
                 else f"no weight keeps {of}"
             )
-        bound = f"{self.measure.upper()} {figure(self.bound(taken))} is the upper bound on the validation rows"
+        bound = (
+            f"{self.measure.upper()} {figure(self.bound(taken))} is the upper bound on the"
+            " validation rows"
+        )
         if admitted:
             return f"the best performance among weights within the limit {limit}; {bound}"
-        return f"no weight is within the limit {limit} on {self.measure.upper()}; this one is the nearest: {bound}"
+        return (
+            f"no weight is within the limit {limit} on {self.measure.upper()}; this one is the"
+            f" nearest: {bound}"
+        )
 
 
 class UnmetTargetWarning(UserWarning):
@@ -218,12 +246,16 @@ class UnmetTargetWarning(UserWarning):
 
 
 class LowGainWarning(UserWarning):
-    """The chosen model is hardly better than a constant: it keeps too little of the unpenalised model's gain."""
+    """The chosen model is hardly better than a constant: it keeps too little of the unpenalised
+    model's gain.
+    """
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Measures of the chosen model on rows that neither trained nor chose it; as in :class:`Candidate`."""
+    """Measures of the chosen model on rows that neither trained nor chose it; as in
+    :class:`Candidate`.
+    """
 
     performance: float
     gain: float
@@ -288,7 +320,8 @@ class Selection:
         X, y, sensitive_features
             Rows that neither trained nor chose the model. Those without an attribute are left out.
         groups
-            Group of each row, such as a person: intervals take groups, not rows, as independent of each other.
+            Group of each row, such as a person: intervals take groups, not rows, as independent of
+            each other.
         """
         rows = Rows.of(X, y, sensitive_features, groups, 0)
         names = _arrays.column_names(sensitive_features, "sensitive", rows.s.shape[1])
@@ -305,7 +338,10 @@ class Selection:
         )
 
     def __repr__(self) -> str:
-        return f"Selection(weight={self.weight:g}, satisfied={self.satisfied}, candidates={len(self.candidates)})"
+        return (
+            f"Selection(weight={self.weight:g}, satisfied={self.satisfied},"
+            f" candidates={len(self.candidates)})"
+        )
 
     def __str__(self) -> str:
         table = pd.DataFrame(
@@ -336,7 +372,9 @@ class Rows:
 
     @classmethod
     def of(cls, X: Any, y: Any, s: Any, groups: Any, seed: int) -> Rows:
-        """Convert the attributes to a matrix and number the groups; rows that lack an attribute are left out."""
+        """Convert the attributes to a matrix and number the groups; rows that lack an attribute are
+        left out.
+        """
         values = _arrays.to_numpy(_arrays.matrix(s, "sensitive_features", allow_missing=True))
         known = np.flatnonzero(~np.isnan(values).any(axis=1))
         if not len(known):
@@ -347,7 +385,9 @@ class Rows:
         return cls(rows_of(X, known), rows_of(y, known), values[known], codes, seed)
 
     def tested(self, model: Any, rule: Rule) -> IndependenceResult:
-        """Test Z or the scores against all attributes jointly, on at most `TEST_ROWS` rows, one of each group."""
+        """Test Z or the scores against all attributes jointly, on at most `TEST_ROWS` rows, one of
+        each group.
+        """
         whole = rule.of == "representation" and hasattr(model, "transform")
         seen = np.asarray(model.transform(self.X)) if whole else scores_of(model, self.X)
         rows, generator = np.arange(len(self.s)), np.random.default_rng(self.seed)
@@ -365,13 +405,14 @@ class Rows:
         return gamma_test(seen, values, kernel_z, kernel_s, epsilon=epsilon)
 
     def gain(self, model: Any, unpenalised: Any, constant: Any) -> float:
-        r"""Return the share of the unpenalised model's gain over a constant that a model keeps on these rows.
+        r"""Return the share of the unpenalised model's gain over a constant that a model keeps on
+        these rows.
 
         .. math:: \frac{\text{loss}(\text{constant}) - \text{loss}(\text{model})}
             {\text{loss}(\text{constant}) - \text{loss}(\text{unpenalised})}
 
-        1 is the unpenalised model, 0 a constant; a model worse than a constant has a negative share. NaN if the
-        unpenalised model itself does not beat the constant.
+        1 is the unpenalised model, 0 a constant; a model worse than a constant has a negative
+        share. NaN if the unpenalised model itself does not beat the constant.
         """
         own, best, worst = (
             proper_loss(one, self.X, self.y) for one in (model, unpenalised, constant)
@@ -426,52 +467,60 @@ def select_weight(
 ) -> Selection:
     r"""Choose λ on validation rows, from models of the whole grid trained at once.
 
-    .. math:: \hat\lambda = \text{rule}\bigl(\{(\text{gain}_\lambda, \text{GDP}_\lambda, \text{HSIC}_\lambda,
-        p_\lambda)\}_{\lambda \in \text{grid}}\bigr), \quad \text{each measured on rows that were not trained on.}
+    .. math:: \hat\lambda = \text{rule}\bigl(\{(\text{gain}_\lambda, \text{GDP}_\lambda,
+        \text{HSIC}_\lambda,
+        p_\lambda)\}_{\lambda \in \text{grid}}\bigr), \quad \text{each measured on rows that were
+        not trained on.}
 
-    The gain is the share of the unpenalised model's improvement over a constant predictor that a model keeps. A chosen
-    model that keeps less than a quarter of it has ``satisfied=False`` and gives a :class:`LowGainWarning`. On the
-    validation rows the chosen model is the best of many, so its numbers there are too good. Report
-    :meth:`Selection.evaluate` on test rows.
+    The gain is the share of the unpenalised model's improvement over a constant predictor that a
+    model keeps. A chosen model that keeps less than a quarter of it has ``satisfied=False`` and
+    gives a :class:`LowGainWarning`. On the validation rows the chosen model is the best of many, so
+    its numbers there are too good. Report :meth:`Selection.evaluate` on test rows.
 
-    **What a limit on GDP promises.** The upper bound of an admitted model on the validation rows is within the limit.
-    For validation rows that are drawn independently from the population (or whose `groups` are), the GDP of the chosen
-    model in that population exceeds the limit with a probability of about 1 − confidence, where the interval of
-    :func:`frhsic.parity.gdp` covers: conditional means that are smooth in the rank of the attribute, or have few jumps,
-    or an attribute with repeated levels. Where the interval is not trusted, the bound that allows for every shape at a
-    stated resolution is compared instead. An oscillation that is finer than this resolution is not covered. A limit on
-    HSIC uses a normal approximation and promises nothing: with a binary attribute it is missed two to three times as
-    often as the confidence says. Rules on the gain and on the test promise nothing about other rows.
+    **What a limit on GDP promises.** The upper bound of an admitted model on the validation rows is
+    within the limit. For validation rows that are drawn independently from the population (or whose
+    `groups` are), the GDP of the chosen model in that population exceeds the limit with a
+    probability of about 1 − confidence, where the interval of :func:`frhsic.parity.gdp` covers:
+    conditional means that are smooth in the rank of the attribute, or have few jumps, or an
+    attribute with repeated levels. Where the interval is not trusted, the bound that allows for
+    every shape at a stated resolution is compared instead. An oscillation that is finer than this
+    resolution is not covered. A limit on HSIC uses a normal approximation and promises nothing:
+    with a binary attribute it is missed two to three times as often as the confidence says. Rules
+    on the gain and on the test promise nothing about other rows.
 
     Parameters
     ----------
     estimator : FRHSICClassifier, FRHSICRegressor, or another estimator
-        Unfitted. It needs a parameter `penalty_weight`, which is set, and a ``fit`` that takes `sensitive_features`. It
-        is not changed. Networks of this library are trained at once, others one after another.
+        Unfitted. It needs a parameter `penalty_weight`, which is set, and a ``fit`` that takes
+        `sensitive_features`. It is not changed. Networks of this library are trained at once,
+        others one after another.
     X, y, sensitive_features, sample_weight
-        As in its ``fit``. Validation rows without an attribute are left out. Weights are for training alone: every
-        validation row counts as one.
+        As in its ``fit``. Validation rows without an attribute are left out. Weights are for
+        training alone: every validation row counts as one.
     rule : Rule, float or str, optional
-        A :class:`Rule`; a limit on GDP such as 0.02; or a text such as "gdp <= 0.02", "hsic <= 0.001", "gain >= 90%",
-        "p > 0.05". None keeps 80 % of the gain.
+        A :class:`Rule`; a limit on GDP such as 0.02; or a text such as "gdp <= 0.02", "hsic <=
+        0.001", "gain >= 90%", "p > 0.05". None keeps 80 % of the gain.
     weights : sequence of float
         The grid; 0 is added as the reference.
     validation : float or (X, y, sensitive_features)
-        Share of the rows to choose on instead of training, drawn at random; or such rows themselves, for example the
-        latest, with their groups as a fourth part if they have any.
+        Share of the rows to choose on instead of training, drawn at random; or such rows
+        themselves, for example the latest, with their groups as a fourth part if they have any.
     groups : array of shape (n,), optional
-        Group of each row, such as a person. A group is either trained on or chosen on, and intervals of GDP take
-        groups, not rows, as independent of each other. A ``fit`` that takes `groups` is given those of its rows. If
-        `validation` holds rows, these are the groups of the rows to train on.
+        Group of each row, such as a person. A group is either trained on or chosen on, and
+        intervals of GDP take groups, not rows, as independent of each other. A ``fit`` that takes
+        `groups` is given those of its rows. If `validation` holds rows, these are the groups of the
+        rows to train on.
     scoring : str or callable, optional
-        Name of a scikit-learn scorer, a scorer, or a function of (model, X, y) that is better when larger. None is a
-        proper score: minus log loss, or minus the mean squared error of a regressor.
+        Name of a scikit-learn scorer, a scorer, or a function of (model, X, y) that is better when
+        larger. None is a proper score: minus log loss, or minus the mean squared error of a
+        regressor.
     random_state
         Seed of the split and of the rows that the test uses; training uses the estimator's own.
 
     References
     ----------
-    The paper, section on the choice of λ: increasing grid, held-out split, independence test, practical significance.
+    The paper, section on the choice of λ: increasing grid, held-out split, independence test,
+    practical significance.
 
     Examples
     --------
@@ -481,7 +530,9 @@ def select_weight(
     >>> X = np.column_stack([s, rng.normal(size=600)])
     >>> y = 2 * s + X[:, 1] > 1
     >>> model = FRHSICClassifier(random_state=0)
-    >>> chosen = select_weight(model, X, y, sensitive_features=s, rule="gain >= 50%", weights=[1, 10, 100])
+    >>> chosen = select_weight(
+    ...     model, X, y, sensitive_features=s, rule="gain >= 50%", weights=[1, 10, 100]
+    ... )
     >>> chosen.satisfied, chosen.weight > 0
     (True, True)
     """
@@ -514,8 +565,8 @@ def select_weight(
         gained = candidates[at].gain
         kept = "no gain to keep" if math.isnan(gained) else f"{percent(gained)} of the gain kept"
         warn(
-            f"weight {candidates[at].weight:g}: {kept}, compared with a constant. Allow more dependence, or bring more "
-            "rows or better features.",
+            f"weight {candidates[at].weight:g}: {kept}, compared with a constant. Allow more"
+            " dependence, or bring more rows or better features.",
             LowGainWarning,
         )
     return Selection(
@@ -540,11 +591,14 @@ def fit_weights(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> list[Any]:
-    """Fit a copy for each weight: networks all at once, as one fleet for each joblib worker, others one by one."""
+    """Fit a copy for each weight: networks all at once, as one fleet for each joblib worker, others
+    one by one.
+    """
     named = {"sensitive_features": s, "sample_weight": sample_weight, "groups": groups}
     if isinstance(estimator, (FRHSICClassifier, FRHSICRegressor)):
         workers = min(effective_n_jobs(None), len(weights))
-        # the rows are part of each task: arguments that joblib spreads over a Dask cluster are lost with a worker
+        # the rows are part of each task: arguments that joblib spreads over a Dask cluster are lost
+        # with a worker
         fit = partial(fit_path, estimator, X, y, **named)
         fleets = Parallel(n_jobs=workers)(
             delayed(partial(fit, weights=weights[i::workers]))() for i in range(workers)
@@ -559,7 +613,9 @@ def fit_weights(
 
 
 def _check_estimator(estimator: Any) -> None:
-    """Raise unless a weight can be chosen for this estimator, by its performance and its dependence."""
+    """Raise unless a weight can be chosen for this estimator, by its performance and its
+    dependence.
+    """
     method = "predict_proba" if is_classifier(estimator) else "predict"
     parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     if "penalty_weight" not in parameters or not hasattr(estimator, method):
@@ -580,7 +636,9 @@ def _scorer(
 def _parts(
     everything: tuple[Any, ...], validation: float | tuple[Any, ...], seed: int
 ) -> tuple[tuple[Any, ...], Rows]:
-    """Return (X, y, s, sample_weight, groups) of the rows to train on, and the rows to choose on."""
+    """Return (X, y, s, sample_weight, groups) of the rows to train on, and the rows to choose
+    on.
+    """
     groups = everything[4]
     if isinstance(validation, (int, float)):
         n = len(everything[1])
@@ -596,11 +654,13 @@ def _parts(
         return trained, Rows.of(X, y, s, held_groups, seed)
     if isinstance(validation, str) or len(validation) not in (3, 4):
         raise ValueError(
-            "validation: pass a share of the rows, or (X, y, sensitive_features) with groups if any."
+            "validation: pass a share of the rows, or (X, y, sensitive_features) with groups if"
+            " any."
         )
     if groups is not None and len(validation) == 3:
         raise ValueError(
-            "groups are those of the rows to train on; pass those of `validation` as its fourth part."
+            "groups are those of the rows to train on; pass those of `validation` as its fourth"
+            " part."
         )
     X, y, s, *more = validation
     return everything, Rows.of(X, y, s, more[0] if more else None, seed)

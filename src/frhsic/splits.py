@@ -1,4 +1,6 @@
-"""Rows to fit on and rows held out: at random, by group, in time, or both; and the scores of a model on rows."""
+"""Rows to fit on and rows held out: at random, by group, in time, or both; and the scores of a
+model on rows.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ def held_out_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices of the rows to fit on and of those held out.
 
-    Without `groups` and `order`, rows are drawn at random. With both, the later rows are held out, and each group that
-    has earlier rows, too, is drawn to one side: its rows on the other side are in neither part. The part held out is
-    then smaller than its share.
+    Without `groups` and `order`, rows are drawn at random. With both, the later rows are held out,
+    and each group that has earlier rows, too, is drawn to one side: its rows on the other side are
+    in neither part. The part held out is then smaller than its share.
 
     Parameters
     ----------
@@ -31,8 +33,8 @@ def held_out_rows(
     groups
         Group of each row, such as a person: no group is in both parts.
     order
-        Key of each row, such as its date: the rows held out are later than the others. Rows with the same key stay
-        together. Numbers, dates, or text such as 2024-05-31.
+        Key of each row, such as its date: the rows held out are later than the others. Rows with
+        the same key stay together. Numbers, dates, or text such as 2024-05-31.
 
     Examples
     --------
@@ -66,7 +68,8 @@ def held_out_rows(
     held[both] = place[both] < share * len(place)
     if held.all() or not held.any():
         raise ValueError(
-            "every group has earlier and later rows on one side only; groups and order leave no split."
+            "every group has earlier and later rows on one side only; groups and order leave no"
+            " split."
         )
     return np.flatnonzero(~later & ~held[group]), np.flatnonzero(later & held[group])
 
@@ -97,7 +100,9 @@ def _complete(values: Any, n: int, name: str) -> np.ndarray:
 
 
 def _times(column: np.ndarray) -> np.ndarray:
-    """Return text as dates, such as 2024-05-31 or 31.05.2024; raise on text whose order is not that of time."""
+    """Return text as dates, such as 2024-05-31 or 31.05.2024; raise on text whose order is not that
+    of time.
+    """
     if column.dtype.kind not in "OUST":
         return column
     for form in ("ISO8601", "%d.%m.%Y"):
@@ -105,8 +110,8 @@ def _times(column: np.ndarray) -> np.ndarray:
         if dates.notna().all():
             return dates.to_numpy()
     raise ValueError(
-        f"order holds {str(column[0])!r}, whose order in time is not clear; write dates as 2024-05-31 or 31.05.2024, "
-        "or as numbers."
+        f"order holds {str(column[0])!r}, whose order in time is not clear; write dates as"
+        " 2024-05-31 or 31.05.2024, or as numbers."
     )
 
 
@@ -116,7 +121,8 @@ def rows_of(part: Any, rows: np.ndarray) -> Any:
 
 
 def scores_of(model: Any, X: Any, s: Any = None) -> np.ndarray:
-    """Return the scores of a fitted model: probabilities (of the second of two classes), or predictions.
+    """Return the scores of a fitted model: probabilities (of the second of two classes), or
+    predictions.
 
     `s` holds the attributes of the rows, which a model with ``uses_sensitive`` needs.
     """
@@ -128,7 +134,8 @@ def scores_of(model: Any, X: Any, s: Any = None) -> np.ndarray:
 
 
 def subsample(n: int, most: int, random: np.random.Generator) -> np.ndarray:
-    """Return the indices of at most `most` of n rows, drawn without replacement, in increasing order.
+    """Return the indices of at most `most` of n rows, drawn without replacement, in increasing
+    order.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""Transfer: how much newly trained heads on a frozen representation depend on a sensitive attribute."""
+"""Transfer: how much newly trained heads on a frozen representation depend on a sensitive
+attribute.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,8 @@ class HeadGap:
     performance
         Accuracy, or mean squared error.
     gdp, low, high
-        GDP of the head's probabilities (of its predictions, in the unit of y) and its 95 % interval.
+        GDP of the head's probabilities (of its predictions, in the unit of y) and its 95 %
+        interval.
     expected_under_independence
         Mean of GDP if scores and attribute were independent.
     standardized_gdp
@@ -84,10 +87,11 @@ class AttributeProbes:
     Attributes
     ----------
     linear_r2, trees_r2
-        R² of ridge regression and of boosted trees that predict the attribute from Z, fitted on the training rows; 0,
-        or below, where they recover nothing.
+        R² of ridge regression and of boosted trees that predict the attribute from Z, fitted on the
+        training rows; 0, or below, where they recover nothing.
     mutual_information
-        In nats, by nearest neighbours (:func:`frhsic.dependence.mutual_information`); about 0 where nothing is left.
+        In nats, by nearest neighbours (:func:`frhsic.dependence.mutual_information`); about 0 where
+        nothing is left.
     """
 
     attribute: str
@@ -128,14 +132,18 @@ class Transfer:
 
     @property
     def spread(self) -> float:
-        """Standard deviation over heads (n in the denominator) of their largest GDP: how much the head matters."""
+        """Standard deviation over heads (n in the denominator) of their largest GDP: how much the
+        head matters.
+        """
         return float(np.std(self.to_frame().groupby("head", sort=False)["gdp"].max().to_numpy()))
 
     def __float__(self) -> float:
         return self.worst.gdp
 
     def to_frame(self) -> pd.DataFrame:
-        """Return heads as a DataFrame, one row for each head and attribute, the attribute's probes beside it."""
+        """Return heads as a DataFrame, one row for each head and attribute, the attribute's probes
+        beside it.
+        """
         probes = {probe.attribute: asdict(probe) for probe in self.probes}
         return pd.DataFrame([{**asdict(gap), **probes[gap.attribute]} for gap in self.heads])
 
@@ -152,11 +160,13 @@ def transfer(
     resolution: float | None = None,
     random_state: _arrays.RandomState = 0,
 ) -> Transfer:
-    r"""Fit fresh heads f on frozen Z = h(X), and measure :math:`E_S |E[f(Z) | S] - E f(Z)|` of each on test rows.
+    r"""Fit fresh heads f on frozen Z = h(X), and measure :math:`E_S |E[f(Z) | S] - E f(Z)|` of each
+    on test rows.
 
-    No head on a representation independent of S has a gap. A representation that was trained with a penalty on its own
-    head alone may leave other heads a large one. The largest gap is a lower bound on what some head could do; for upper
-    bounds see :mod:`frhsic.certificates`. All gaps are in one unit: probabilities, or the unit of y.
+    No head on a representation independent of S has a gap. A representation that was trained with a
+    penalty on its own head alone may leave other heads a large one. The largest gap is a lower
+    bound on what some head could do; for upper bounds see :mod:`frhsic.certificates`. All gaps are
+    in one unit: probabilities, or the unit of y.
 
     Parameters
     ----------
@@ -165,12 +175,13 @@ def transfer(
     X, y, sensitive_features
         Rows that heads and probes are fitted on; several attributes are measured one by one.
     test
-        Share of these rows to measure on, or such rows themselves as (X, y, sensitive_features). No head is fitted on
-        them, and the encoder should not be either.
+        Share of these rows to measure on, or such rows themselves as (X, y, sensitive_features). No
+        head is fitted on them, and the encoder should not be either.
     heads
-        Names among :data:`HEADS`: logistic or ridge regression, a network with 64 hidden units, 100 random trees,
-        a support vector machine with a Gaussian kernel (on at most 5,000 rows, calibrated to probabilities), and
-        boosted trees; or a mapping from names to scikit-learn estimators.
+        Names among :data:`HEADS`: logistic or ridge regression, a network with 64 hidden units, 100
+        random trees, a support vector machine with a Gaussian kernel (on at most 5,000 rows,
+        calibrated to probabilities), and boosted trees; or a mapping from names to scikit-learn
+        estimators.
     task
         "auto" takes a continuous y (scikit-learn's ``type_of_target``) for a regression.
     resolution
@@ -200,7 +211,8 @@ def transfer(
     names = _arrays.column_names(sensitive_features, "sensitive", s.shape[1])
     if s.shape[1] != s_test.shape[1]:
         raise ValueError(
-            f"the test rows have {s_test.shape[1]} attributes, the others {s.shape[1]}; pass the same."
+            f"the test rows have {s_test.shape[1]} attributes, the others {s.shape[1]}; pass the"
+            " same."
         )
     z, z_test = _encoded(encoder, X), _encoded(encoder, X_test)
     y, y_test = np.asarray(y).ravel(), np.asarray(y_test).ravel()
@@ -249,7 +261,8 @@ def _encoded(encoder: Any, X: Any) -> np.ndarray:
         z = encoder(X)
     else:
         raise TypeError(
-            f"encoder is {type(encoder).__name__}; pass something with a transform, a function, or None."
+            f"encoder is {type(encoder).__name__}; pass something with a transform, a function, or"
+            " None."
         )
     return _arrays.to_numpy(_arrays.matrix(z, "z")).astype(np.float64)
 
@@ -267,7 +280,8 @@ def _unfitted(heads: Sequence[str] | Mapping[str, Any], kind: Kind, seed: int) -
         {"early_stopping": False} | drawn,
     )
     scaled = partial(make_pipeline, StandardScaler())
-    # two regressors depend on the unit of y; float32 is not exact enough for the check of the inverse
+    # two regressors depend on the unit of y; float32 is not exact enough for the check of the
+    # inverse
     in_own_unit = partial(
         TransformedTargetRegressor, transformer=StandardScaler(), check_inverse=False
     )

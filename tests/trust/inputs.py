@@ -118,7 +118,9 @@ FUNCTIONS = {**DEPENDENCE, **PARITY, **INDEPENDENCE, **OTHERS, **HEAVY}
 
 @st.composite
 def arrays(draw: st.DrawFn, rows: int, columns: int) -> Any:
-    """Arrays of many kinds: magnitudes, ties, constants, NaN, dtypes, strides, frames, tensors, wrong shapes."""
+    """Arrays of many kinds: magnitudes, ties, constants, NaN, dtypes, strides, frames, tensors,
+    wrong shapes.
+    """
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
     shape = (rows, columns) if columns else (rows,)
     kind = draw(

@@ -1,4 +1,6 @@
-"""Print the oldest versions of the dependencies that pyproject.toml allows, extras included, as pins for pip."""
+"""Print the oldest versions of the dependencies that pyproject.toml allows, extras included, as
+pins for pip.
+"""
 
 from __future__ import annotations
 

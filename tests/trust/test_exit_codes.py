@@ -1,4 +1,6 @@
-"""Exit codes: 0 done, 1 above the limit, 2 any error as one line, 130 interrupted; never a traceback."""
+"""Exit codes: 0 done, 1 above the limit, 2 any error as one line, 130 interrupted; never a
+traceback.
+"""
 
 from __future__ import annotations
 

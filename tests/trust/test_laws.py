@@ -1,4 +1,6 @@
-"""Any input to any public function: finite numbers, or a ValueError or TypeError that names the argument."""
+"""Any input to any public function: finite numbers, or a ValueError or TypeError that names the
+argument.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +18,25 @@ from frhsic import dependence
 from frhsic.kernels import Gaussian
 
 NAMES = re.compile(
-    r"'\d+'|\b(z|s|s_\d|x|y|X|scores|where|lengths|bandwidth|kernel|rows|at|sensitive_features|sensitive attribute)\b"
+    r"'\d+'|\b(z|s|s_\d|x|y|X|scores|where|lengths|bandwidth|kernel|rows|at|sensitive_features|"
+    r"sensitive attribute)\b"
 )
 SKLEARN = re.compile(
-    r"Expected 2D array|Expected a 2-dimensional|Found array with 0|Found input variables with inconsistent numbers"
+    r"Expected 2D array|Expected a 2-dimensional|Found array with 0|Found input variables with"
+    r" inconsistent numbers"
 )
 """Messages of scikit-learn, whose own checks of estimators ask for them."""
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @settings(
-    max_examples=12, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck),
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
     phases=[hypothesis.Phase.generate],
-)  # fmt: skip
+)
 @given(pair=pairs())
 def test_a_finite_number_or_an_error_that_names_the_argument(name: str, pair: tuple[Any, Any]):
     try:

@@ -1,6 +1,7 @@
 """Forged model files: each is a ValueError, runs no code and takes little memory.
 
-The forged files are written by hand, each with one idea of how to get past the loader. Damage is one of them.
+The forged files are written by hand, each with one idea of how to get past the loader. Damage is
+one of them.
 """
 
 from __future__ import annotations
@@ -54,9 +55,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     with warnings.catch_warnings(action="ignore"):  # of a limit that 80 rows do not meet
         models = {
             "network": FRHSICClassifier(**small).fit(X, y, sensitive_features=s),
-            "parity": ParityClassifier(
-                LogisticRegression(), attribute_estimator=Ridge(), cv=2, random_state=0
-            ).fit(X, y, sensitive_features=s),
+            "parity": (
+                ParityClassifier(
+                    LogisticRegression(), attribute_estimator=Ridge(), cv=2, random_state=0
+                ).fit(X, y, sensitive_features=s)
+            ),
         }
     entries = {}
     for name, model in models.items():
@@ -83,9 +86,11 @@ def refused(path: Path, match: str = "model") -> None:
 
 
 def chain(marker: Path) -> StackingClassifier:
-    """A fitted stack of scikit-learn's own classes and functions that runs a script when it predicts.
+    """A fitted stack of scikit-learn's own classes and functions that runs a script when it
+    predicts.
 
-    One transformer turns the number 0 into the text of the script, and an analyzer of words runs its text.
+    One transformer turns the number 0 into the text of the script, and an analyzer of words runs
+    its text.
     """
     frame = pd.DataFrame({"a": [0, 0, 0, 0]})
     inner = make_pipeline(ColumnTransformer([("t", "passthrough", ["a"])]), LogisticRegression())
@@ -227,38 +232,75 @@ SCHEMAS: dict[str, Callable[[Any], None]] = {
     "three hundred nested lists": nested,
     "a list that is a class": put(node("ListNode", "lightgbm.basic.Booster", content=[TEXT])),
     "a constructor with arguments": put(
-        node("ConstructorFromReduceNode", "lightgbm.basic.Booster", content=node("TupleNode", "builtins.tuple"))
+        node(
+            "ConstructorFromReduceNode",
+            "lightgbm.basic.Booster",
+            content=node("TupleNode", "builtins.tuple"),
+        )
     ),
-    "an array that is a class": put(node("NdArrayNode", "subprocess.Popen", type="numpy", file="0.npy")),
+    "an array that is a class": put(
+        node("NdArrayNode", "subprocess.Popen", type="numpy", file="0.npy")
+    ),
     "a module that is not loaded": put(node("ObjectNode", "antigravity.Anything")),
     "a cached node": put(node("CachedNode", "builtins.list")),
     "an unknown loader": put(node("CodeNode", "builtins.list", content=[])),
     "a node without a class": put({"__loader__": "ListNode", "content": []}),
-    "one array a thousand times": put(node("ListNode", "builtins.list", content=[
-        node("NdArrayNode", "numpy.ndarray", type="numpy", file=HEADER)] * 1000)),
-    "an array that is missing": put(node("NdArrayNode", "numpy.ndarray", type="numpy", file="99.npy")),
-    "a sparse matrix": put(node("SparseMatrixNode", "scipy.sparse._csr.csr_matrix", type="scipy", file="0.npy")),
+    "one array a thousand times": put(
+        node(
+            "ListNode",
+            "builtins.list",
+            content=[node("NdArrayNode", "numpy.ndarray", type="numpy", file=HEADER)] * 1000,
+        )
+    ),
+    "an array that is missing": put(
+        node("NdArrayNode", "numpy.ndarray", type="numpy", file="99.npy")
+    ),
+    "a sparse matrix": put(
+        node("SparseMatrixNode", "scipy.sparse._csr.csr_matrix", type="scipy", file="0.npy")
+    ),
     "a random generator of no kind": put(
-        node("RandomGeneratorNode", "numpy.random._generator.Generator",
-             content={"bit_generator": node("DictNode", "builtins.dict", content={}), "seed_seq": TEXT})
+        node(
+            "RandomGeneratorNode",
+            "numpy.random._generator.Generator",
+            content={
+                "bit_generator": node("DictNode", "builtins.dict", content={}),
+                "seed_seq": TEXT,
+            },
+        )
     ),
     "a booster without trees": put(
-        node("ObjectNode", "lightgbm.basic.Booster", content=node(
-            "DictNode", "builtins.dict", content={"_handle": node("JsonNode", "builtins.str", content="null")},
-            key_types=node("ListNode", "builtins.list", content=[node("TypeNode", "builtins.str")]),
-        ))
+        node(
+            "ObjectNode",
+            "lightgbm.basic.Booster",
+            content=node(
+                "DictNode",
+                "builtins.dict",
+                content={"_handle": node("JsonNode", "builtins.str", content="null")},
+                key_types=node(
+                    "ListNode", "builtins.list", content=[node("TypeNode", "builtins.str")]
+                ),
+            ),
+        )
     ),
     "keys made by a function": put(
-        node("DictNode", "builtins.dict", content={"1": TEXT},
-             key_types=node("ListNode", "builtins.list", content=[node("TypeNode", "builtins.exec")]))
+        node(
+            "DictNode",
+            "builtins.dict",
+            content={"1": TEXT},
+            key_types=node(
+                "ListNode", "builtins.list", content=[node("TypeNode", "builtins.exec")]
+            ),
+        )
     ),
     "an old protocol": lambda schema: schema.__setitem__("protocol", 0),
     "a protocol to come": lambda schema: schema.__setitem__("protocol", 10**6),
     "a method in the place of a model": renamed,
     "a model too few": lambda schema: schema["content"]["models_"]["content"].pop(),
     "models that are text": lambda schema: schema["content"].__setitem__("models_", TEXT),
-    "models of S that are text": lambda schema: schema["content"].__setitem__("attribute_models_", TEXT),
-}  # fmt: skip
+    "models of S that are text": lambda schema: schema["content"].__setitem__(
+        "attribute_models_", TEXT
+    ),
+}
 
 
 def npy(shape: str) -> bytes:
@@ -415,8 +457,16 @@ NAN = {"class": "float", "fields": "nan"}
 ARRAY = {"class": "array", "fields": {"dtype": "<f8", "shape": [2], "values": [1.0, 2.0]}}
 HEADERS: dict[str, tuple[str, list[Any], Any]] = {
     "another kind": ("parity", ["kind"], "Path"),
-    "NaN as a coefficient": ("parity", [*SOLUTION, "parameters", "fields", "values", 3], float("nan")),
-    "NaN as a coefficient, as we write it": ("parity", [*SOLUTION, "parameters", "fields", "values", 3], NAN),
+    "NaN as a coefficient": (
+        "parity",
+        [*SOLUTION, "parameters", "fields", "values", 3],
+        float("nan"),
+    ),
+    "NaN as a coefficient, as we write it": (
+        "parity",
+        [*SOLUTION, "parameters", "fields", "values", 3],
+        NAN,
+    ),
     "another shape": ("parity", [*SOLUTION, "parameters", "fields", "shape"], [1, 2, 3]),
     "fewer coefficients": ("parity", [*SOLUTION, "parameters"], ARRAY),
     "another family": ("parity", [*SOLUTION, "family"], "numbers"),
@@ -427,18 +477,28 @@ HEADERS: dict[str, tuple[str, list[Any], Any]] = {
     "blocks that are one": ("parity", [*SOLUTION, "blocks"], 1),
     "no solution": ("parity", ["fitted", "solution_"], None),
     "a place beyond the frontier": ("parity", ["fitted", "choice_", "fields", "position"], 400.0),
-    "gaps that are numbers": ("parity", ["fitted", "choice_", "fields", "gaps"], {"class": "dict", "fields": {"a": 1}}),
+    "gaps that are numbers": (
+        "parity",
+        ["fitted", "choice_", "fields", "gaps"],
+        {"class": "dict", "fields": {"a": 1}},
+    ),
     "a frontier of another length": ("parity", [*FRONTIER, "performance", "fields", "auc"], ARRAY),
     "a class of no list": ("parity", ["fitted", "choice_", "class"], "Popen"),
     "a method in the place of data": ("parity", ["fitted", "predict"], 1),
     "an unknown parameter": ("parity", ["parameters", "estimator__C"], 3),
     "an aim of no kind": ("parity", ["parameters", "aim"], "all"),
     "a function that is not given": ("parity", ["parameters", "limit"], {"custom": "os.system"}),
-    "labels of 10^8 letters": ("parity", ["fitted", "classes_", "fields"],
-                               {"dtype": "<U99999999", "shape": [2], "values": ["a", "b"]}),
+    "labels of 10^8 letters": (
+        "parity",
+        ["fitted", "classes_", "fields"],
+        {"dtype": "<U99999999", "shape": [2], "values": ["a", "b"]},
+    ),
     "labels of records": ("parity", ["fitted", "classes_", "fields", "dtype"], "f8,f8"),
-    "labels that are lists": ("parity", ["fitted", "classes_", "fields"],
-                              {"dtype": "|O", "shape": [2], "values": [[1], [2]]}),
+    "labels that are lists": (
+        "parity",
+        ["fitted", "classes_", "fields"],
+        {"dtype": "|O", "shape": [2], "values": [[1], [2]]},
+    ),
     "parameters are missing": ("parity", ["parameters"], {}),
     "gigabytes of layers": ("network", [*LAYERS, "hidden"], [10**6, 10**6]),
     "300,000 layers": ("network", [*LAYERS, "hidden"], [1] * 300_000),
@@ -449,13 +509,17 @@ HEADERS: dict[str, tuple[str, list[Any], Any]] = {
     "a device that is a number": ("network", ["parameters", "device"], 3),
     "NaN as a scale": ("network", [*TABLE, "high"], float("nan")),
     "one label twice": ("network", ["fitted", "classes_", "fields", "values"], [1, 1]),
-    "three labels": ("network", ["fitted", "classes_", "fields"], {"dtype": "<i8", "shape": [3], "values": [1, 2, 3]}),
+    "three labels": (
+        "network",
+        ["fitted", "classes_", "fields"],
+        {"dtype": "<i8", "shape": [3], "values": [1, 2, 3]},
+    ),
     "another number of columns": ("network", ["fitted", "n_features_in_"], 4),
     "a regressor": ("network", ["kind"], "FRHSICRegressor"),
     "a penalty of no kind": ("network", ["fitted", "penalty_"], {"class": "Penalty", "fields": {}}),
     "a foreign argument": ("network", ["fitted", "penalty_", "fields", "self"], 1),
     "no encoding": ("network", ["fitted"], {}),
-}  # fmt: skip
+}
 
 
 def with_header(kind: str, place: list[Any], value: Any, files: Files) -> Entries:
@@ -519,7 +583,9 @@ def boosted(files: Files, pattern: str, text: str) -> Entries:
 
 
 def xgboosted(files: Files, place: str, values: list[int]) -> Entries:
-    """An XGBoost model whose first tree has other children or columns, or whose trees belong to other classes."""
+    """An XGBoost model whose first tree has other children or columns, or whose trees belong to
+    other classes.
+    """
     model = xgboost.XGBClassifier(n_estimators=2, max_depth=2, n_jobs=1).fit(X, y)
     content = json.loads(model.get_booster().save_raw("json"))
     trees = content["learner"]["gradient_booster"]["model"]

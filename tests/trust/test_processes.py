@@ -1,4 +1,6 @@
-"""Signals, kills and two at once: no half-trained record, no worker left, a second run equals an uninterrupted one."""
+"""Signals, kills and two at once: no half-trained record, no worker left, a second run equals an
+uninterrupted one.
+"""
 
 from __future__ import annotations
 
@@ -62,13 +64,18 @@ def test_a_record_that_is_there_twice_is_refused(
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:
-    """Start the command line so that it heeds SIGINT, which a shell lets its background jobs ignore."""
+    """Start the command line so that it heeds SIGINT, which a shell lets its background jobs
+    ignore.
+    """
     return subprocess.Popen(
         [sys.executable, "-m", "frhsic.cli", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
+    )
 
 
 def group(leader: int) -> list[int]:
@@ -85,7 +92,9 @@ def group(leader: int) -> list[int]:
 def stopped(
     process: subprocess.Popen[str], number: int, *, all_of_them: bool, after: float
 ) -> tuple[int, str]:
-    """Send a signal after some seconds, to the process or as a terminal does to all; return exit code and message."""
+    """Send a signal after some seconds, to the process or as a terminal does to all; return exit
+    code and message.
+    """
     time.sleep(after)
     (os.killpg if all_of_them else os.kill)(process.pid, number)
     _, said = process.communicate(timeout=120)

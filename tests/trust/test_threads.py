@@ -60,7 +60,8 @@ def test_fits_in_threads_are_those_of_one_thread(threads: int):
 def state_of_the_process() -> tuple[Any, ...]:
     return (
         torch.get_rng_state().tolist(),
-        np.random.get_state()[1].tolist(),  # noqa: NPY002  # the global state is what must not change
+        # the global state is what must not change
+        np.random.get_state()[1].tolist(),  # noqa: NPY002
         list(warnings.filters),
         dict(os.environ),
         torch.get_num_threads(),

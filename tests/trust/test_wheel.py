@@ -28,7 +28,9 @@ ATTRIBUTES = {"os.system", "os.popen", "torch.load", "joblib.load", "np.load", "
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel from a copy of what goes into it, so that nothing is left in the repository."""
+    """Build the wheel from a copy of what goes into it, so that nothing is left in the
+    repository.
+    """
     folder = tmp_path_factory.mktemp("wheel")
     shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("*.egg-info"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -52,7 +54,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def sources() -> dict[str, str]:
-    """Return the names that the wheel must have for the code of the library, and where they come from."""
+    """Return the names that the wheel must have for the code of the library, and where they come
+    from.
+    """
     return {
         str(path.relative_to(ROOT / "src")): str(path)
         for path in (ROOT / "src" / "frhsic").rglob("*.py")
@@ -101,10 +105,21 @@ def forbidden(tree: ast.AST) -> Iterator[str]:
                     yield f"{word.arg}="
 
 
-@pytest.mark.parametrize("code", [
-    "import pickle", "from pickle import loads", "import marshal", "eval('1')", "exec('1')", "__import__('os')",
-    "subprocess.run('ls', shell=True)", "os.system('ls')", "np.load(path, allow_pickle=True)", "torch.load(path)",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import pickle",
+        "from pickle import loads",
+        "import marshal",
+        "eval('1')",
+        "exec('1')",
+        "__import__('os')",
+        "subprocess.run('ls', shell=True)",
+        "os.system('ls')",
+        "np.load(path, allow_pickle=True)",
+        "torch.load(path)",
+    ],
+)
 def test_the_search_finds_what_it_looks_for(code: str):
     assert list(forbidden(ast.parse(code)))
 
@@ -118,7 +133,9 @@ def test_no_code_of_the_library_unpickles_evaluates_or_starts_a_shell():
 def test_the_wheel_runs_the_readme_and_the_demo_alone_and_without_a_network(
     wheel: Path, tmp_path: Path
 ):
-    """A new environment with the dependencies and no extras; addresses that nobody answers stand for no network."""
+    """A new environment with the dependencies and no extras; addresses that nobody answers stand
+    for no network.
+    """
     folder = raw_folder()
     if folder is None:
         pytest.skip("the raw data are not here")
@@ -143,12 +160,21 @@ def test_the_wheel_runs_the_readme_and_the_demo_alone_and_without_a_network(
         pytest.skip(
             f"the dependencies cannot be had here: {installed.stderr.strip().splitlines()[-1:]}"
         )
-    extras = "import importlib.util as u; print([n for n in ('lightgbm', 'skops', 'polars', 'dask') if u.find_spec(n)])"
+    extras = (
+        "import importlib.util as u; print([n for n in ('lightgbm', 'skops', 'polars', 'dask') if"
+        " u.find_spec(n)])"
+    )
     nowhere = "http://127.0.0.1:9"
     offline = {
-        "PATH": os.environ["PATH"], "HOME": str(tmp_path), "FRHSIC_DATA": str(folder), "OMP_NUM_THREADS": "1",
-        "http_proxy": nowhere, "https_proxy": nowhere, "PIP_INDEX_URL": nowhere, "PIP_NO_INDEX": "1",
-    }  # fmt: skip
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "FRHSIC_DATA": str(folder),
+        "OMP_NUM_THREADS": "1",
+        "http_proxy": nowhere,
+        "https_proxy": nowhere,
+        "PIP_INDEX_URL": nowhere,
+        "PIP_NO_INDEX": "1",
+    }
 
     def run(*arguments: str) -> str:
         done = subprocess.run(
@@ -159,14 +185,19 @@ def test_the_wheel_runs_the_readme_and_the_demo_alone_and_without_a_network(
 
     assert run("-c", extras).strip() == "[]"
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    quickstart = f"import doctest; r = doctest.testfile({str(ROOT / 'README.md')!r}, False, optionflags={flags}); "
+    quickstart = (
+        f"import doctest; r = doctest.testfile({str(ROOT / 'README.md')!r}, False,"
+        f" optionflags={flags}); "
+    )
     run("-c", quickstart + "raise SystemExit(r.failed or r.attempted <= 5)")
     run("-m", "frhsic.cli", "demo")
     assert any(path.suffix == ".html" for path in tmp_path.iterdir())
 
 
 def test_the_pins_with_hashes_are_the_pinned_versions():
-    """torch is left out: its wheel for the CPU comes from an index of its own, with other hashes."""
+    """torch is left out: its wheel for the CPU comes from an index of its own, with other
+    hashes.
+    """
     pinned = {
         line.lower().replace("_", "-")
         for line in (ROOT / "constraints.txt").read_text().splitlines()[1:]

@@ -34,8 +34,8 @@ class Cases(NamedTuple):
 class Outcome:
     """What the records of one protocol say of a claim.
 
-    `true` is whether the claim is true of them, in how many cases where it covers several, or None where the records
-    cannot tell. `text` gives the numbers.
+    `true` is whether the claim is true of them, in how many cases where it covers several, or None
+    where the records cannot tell. `text` gives the numbers.
     """
 
     true: bool | Cases | None
@@ -77,9 +77,9 @@ Cased = Callable[[Sequence[Record], Protocol], Iterable[Case]]
 class Finding:
     """Numbers of both protocols, the verdict and the reason for it.
 
-    `label` is the verdict with what each protocol says, such as "holds in part (published 5 of 5, corrected 1 of 5)".
-    `on_decisions` is the finding by accuracy at equal GDP of the decisions, of a claim that rests on accuracy against
-    the GDP of the scores.
+    `label` is the verdict with what each protocol says, such as "holds in part (published 5 of 5,
+    corrected 1 of 5)". `on_decisions` is the finding by accuracy at equal GDP of the decisions, of
+    a claim that rests on accuracy against the GDP of the scores.
     """
 
     published: str
@@ -91,7 +91,9 @@ class Finding:
 
     @classmethod
     def of(cls, published: Outcome, corrected: Outcome, reason: str) -> Finding:
-        """Return the finding of a published and a corrected outcome, which together give the verdict."""
+        """Return the finding of a published and a corrected outcome, which together give the
+        verdict.
+        """
         judged = verdict(published, corrected)
         said = {"published": published.label, "corrected": corrected.label}
         if (
@@ -123,12 +125,13 @@ class Claim:
     rule
         Decides from the records of one protocol; see :func:`by_protocol`.
     reason
-        Explains the rule and the verdict: a text, or a function of the records where the text has numbers of its own.
+        Explains the rule and the verdict: a text, or a function of the records where the text has
+        numbers of its own.
     published
         Whether the claim is measured under the published protocol.
     shrinkable
-        Whether it rests on performance against the GDP of scores, which contraction wins; then it is judged by the GDP
-        of decisions too.
+        Whether it rests on performance against the GDP of scores, which contraction wins; then it
+        is judged by the GDP of decisions too.
     """
 
     name: str
@@ -169,7 +172,9 @@ def claim(
     published: bool = True,
     shrinkable: bool = False,
 ) -> Callable[[Rule], Claim]:
-    """Turn a rule into a claim; its docstring is the reason, unless that has numbers of its own. See :class:`Claim`."""
+    """Turn a rule into a claim; its docstring is the reason, unless that has numbers of its own.
+    See :class:`Claim`.
+    """
 
     def decorate(rule: Rule) -> Claim:
         return Claim(
@@ -187,7 +192,9 @@ def claim(
 
 
 def on_decisions(results: Results) -> Results:
-    """Return the sweep with the GDP of decisions in the place of each protocol's; a regression has none, and stays."""
+    """Return the sweep with the GDP of decisions in the place of each protocol's; a regression has
+    none, and stays.
+    """
     files = dict(results.files)
     for name, protocol in PROTOCOLS.items():
         columns = {f"{part}{protocol.gdp}": f"{part}gdp_decision" for part in ("", "validation_")}
@@ -206,8 +213,8 @@ def judged(claims: Iterable[Claim], results: Results) -> dict[str, Finding]:
 def by_protocol(name: str, splits: int = FEWEST_SPLITS) -> Callable[[Judge], Rule]:
     """Turn a function of records and protocol into a rule that reads the records of one name.
 
-    Without records the outcome is that the study was not run. With fewer than `splits` repeats its numbers stand
-    without a judgement; 0 for numbers that are not random.
+    Without records the outcome is that the study was not run. With fewer than `splits` repeats its
+    numbers stand without a judgement; 0 for numbers that are not random.
     """
 
     def decorate(judge: Judge) -> Rule:
@@ -222,7 +229,8 @@ def by_protocol(name: str, splits: int = FEWEST_SPLITS) -> Callable[[Judge], Rul
 
 
 def by_cases(name: str, words: str = "", splits: int = FEWEST_SPLITS) -> Callable[[Cased], Rule]:
-    """Turn a function that gives the cases of a claim one by one into a rule, as :func:`by_protocol` does.
+    """Turn a function that gives the cases of a claim one by one into a rule, as
+    :func:`by_protocol` does.
 
     The outcome lists the numbers of all cases, after `words` if there are any.
     """
@@ -273,7 +281,10 @@ def verdict(*outcomes: Outcome) -> Verdict:
 
     Examples
     --------
-    >>> verdict(Outcome(True, ""), Outcome(True, "")), verdict(Outcome(True, ""), Outcome(False, ""))
+    >>> (
+    ...     verdict(Outcome(True, ""), Outcome(True, "")),
+    ...     verdict(Outcome(True, ""), Outcome(False, "")),
+    ... )
     ('holds', 'holds in part')
     >>> verdict(Outcome(None, ""), Outcome(False, "")), verdict(Outcome(None, ""))
     ('does not hold', 'cannot be judged')

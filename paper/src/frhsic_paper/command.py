@@ -62,11 +62,12 @@ def reproduce(
         ),
     ] = False,
 ) -> None:
-    """Reproduce studies of the paper under either protocol; records go to OUT, one Parquet file for each study.
+    """Reproduce studies of the paper under either protocol; records go to OUT, one Parquet file for
+    each study.
 
-    Records are written as they come: a run that was cut off goes on where it stopped, and `reproduce all` runs what is
-    missing. OUT/log/reproduce.log gets every line with the time, and the progress of long trainings. Only one run at a
-    time can write to OUT.
+    Records are written as they come: a run that was cut off goes on where it stopped, and
+    `reproduce all` runs what is missing. OUT/log/reproduce.log gets every line with the time, and
+    the progress of long trainings. Only one run at a time can write to OUT.
     """
     from joblib import cpu_count, effective_n_jobs
     from rich.console import Console
@@ -161,9 +162,11 @@ def _workers_stopped() -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Let no second process that asks for the same lock work in a folder; raise if one does already.
+    """Let no second process that asks for the same lock work in a folder; raise if one does
+    already.
 
-    The system releases the lock when the process ends, in whatever way. Where it has no such locks, nothing is locked.
+    The system releases the lock when the process ends, in whatever way. Where it has no such locks,
+    nothing is locked.
     """
     try:
         import fcntl
@@ -176,7 +179,8 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise ValueError(
-                f"another process is writing to {str(folder)!r}. Wait until it is done, or choose another folder."
+                f"another process is writing to {str(folder)!r}. Wait until it is done, or choose"
+                " another folder."
             ) from error
         yield
     finally:
@@ -184,7 +188,9 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what writes that were killed have left in a folder and below it. Call it under a lock."""
+    """Remove what writes that were killed have left in a folder and below it. Call it under a
+    lock.
+    """
     for path in folder.rglob(".*.part"):
         if re.fullmatch(r"\.[0-9a-f]{32}\.part", path.name):  # of frhsic._files
             path.unlink(missing_ok=True)

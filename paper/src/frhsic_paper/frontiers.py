@@ -64,7 +64,9 @@ class Scale:
 
     @classmethod
     def of(cls, full: Frontier) -> Scale:
-        """Return a sweep's own scale: worst and best mean performance of its points, the baseline's dependence."""
+        """Return a sweep's own scale: worst and best mean performance of its points, the baseline's
+        dependence.
+        """
         utilities = [_signed(full, p.performance) for p in full.points]
         return cls(min(utilities), max(utilities), full.of(full.baseline)[0].dependence)
 
@@ -78,9 +80,10 @@ class Scale:
 def naup(full: Frontier, scale: Scale | None = None) -> dict[str, float]:
     r"""Normalised area under the Pareto envelope, :math:`\int_0^1 U(g)\,dg`, for each method.
 
-    :math:`U(g)` is the best normalised performance among the method's points whose dependence is at most :math:`g`
-    times the baseline's, and 0 where there is none; the trapezoid rule on 201 equispaced budgets. The value depends on
-    the scale, by default the sweep's own, which depends on the methods compared.
+    :math:`U(g)` is the best normalised performance among the method's points whose dependence is at
+    most :math:`g` times the baseline's, and 0 where there is none; the trapezoid rule on 201
+    equispaced budgets. The value depends on the scale, by default the sweep's own, which depends on
+    the methods compared.
     """
     scale = Scale.of(full) if scale is None else scale
     return {m: _area(full, full.of(m), scale) for m in full.methods if m != full.baseline}
@@ -114,10 +117,12 @@ def _area(full: Frontier, points: Sequence[Point], scale: Scale) -> float:
 
 @dataclass(frozen=True)
 class Matched:
-    """The point of one method with the least GDP inside the performance band, and the method's area.
+    """The point of one method with the least GDP inside the performance band, and the method's
+    area.
 
-    `weight` is the chosen one, or the most frequent where each repeat chose its own. `inside` is the share of repeats
-    in which some weight stayed inside the band. Where none did and the protocol prints nothing, the others are None.
+    `weight` is the chosen one, or the most frequent where each repeat chose its own. `inside` is
+    the share of repeats in which some weight stayed inside the band. Where none did and the
+    protocol prints nothing, the others are None.
     """
 
     dataset: str
@@ -140,14 +145,18 @@ def swept(records: Iterable[Record]) -> tuple[str, ...]:
 
 
 def methods_of(records: Iterable[Record]) -> tuple[str, ...]:
-    """Return the penalized methods of some records: those of the paper in its order, then others."""
+    """Return the penalized methods of some records: those of the paper in its order, then
+    others.
+    """
     return tuple(
         name for name in _ordered((r["method"] for r in records), METHOD_NAMES) if name != BASELINE
     )
 
 
 def weights_of(records: Iterable[Record], **where: object) -> list[float]:
-    """Return the weights of the penalized models of some records, sorted, of those with the given values."""
+    """Return the weights of the penalized models of some records, sorted, of those with the given
+    values.
+    """
     return sorted(
         {
             float(r["weight"])
@@ -167,7 +176,9 @@ def finite(records: Iterable[Record], *columns: str) -> list[Record]:
 
 
 def shared_repeats(records: Sequence[Record]) -> list[Record]:
-    """Return the records of repeats that all methods of a dataset have: means over others are not comparable."""
+    """Return the records of repeats that all methods of a dataset have: means over others are not
+    comparable.
+    """
     repeats: dict[str, dict[str, set[int]]] = {}
     for r in records:
         repeats.setdefault(r["dataset"], {}).setdefault(r["method"], set()).add(r["repeat"])
@@ -183,7 +194,9 @@ def mean_of(
     method: str,
     weight: float | None = None,
 ) -> Spread | None:
-    """Return the mean over repeats of one column, with the standard deviation; None without records."""
+    """Return the mean over repeats of one column, with the standard deviation; None without
+    records.
+    """
     return mean_and_deviation(
         [
             float(r[column])
@@ -207,7 +220,9 @@ def is_error(dataset: str, records: Iterable[Record] = ()) -> bool:
 
 
 def frontier(records: Iterable[Record], dataset: str, gdp: str) -> Frontier:
-    """Return the frontier of one dataset under one convention of GDP, without models that diverged."""
+    """Return the frontier of one dataset under one convention of GDP, without models that
+    diverged.
+    """
     usable = [r for r in finite(records, "performance", gdp) if r["dataset"] == dataset]
     kinds = {"method": str, "weight": float, "repeat": int, "performance": float, gdp: float}
     runs = tuple(Run(*(kind(r[key]) for key, kind in kinds.items())) for r in usable)
@@ -215,7 +230,9 @@ def frontier(records: Iterable[Record], dataset: str, gdp: str) -> Frontier:
 
 
 def paper_scale(full: Frontier) -> Scale:
-    """Return the scale of the paper's areas: over its six methods and Unfair, or over all where not all six are."""
+    """Return the scale of the paper's areas: over its six methods and Unfair, or over all where not
+    all six are.
+    """
     if not set(PRINTED_SIX) <= set(full.methods):
         return Scale.of(full)
     return Scale.of(
@@ -227,7 +244,9 @@ def paper_scale(full: Frontier) -> Scale:
 
 
 def rounded(full: Frontier, decimals: int | None) -> Frontier:
-    """Return a frontier of the means alone, rounded as the published files were; without decimals, the frontier."""
+    """Return a frontier of the means alone, rounded as the published files were; without decimals,
+    the frontier.
+    """
     if decimals is None:
         return full
     runs = tuple(
@@ -240,10 +259,11 @@ def rounded(full: Frontier, decimals: int | None) -> Frontier:
 def chosen(
     records: Iterable[Record], dataset: str, gdp: str, band: float = BAND
 ) -> dict[str, list[tuple[Record, bool]]]:
-    """Return, for each method and repeat, the model that validation rows choose, and whether it is inside the band.
+    """Return, for each method and repeat, the model that validation rows choose, and whether it is
+    inside the band.
 
-    It has the least GDP inside the band of the same repeat's unpenalized model; where no weight is inside, the best
-    performance.
+    It has the least GDP inside the band of the same repeat's unpenalized model; where no weight is
+    inside, the best performance.
     """
     performance, dependence = "validation_performance", f"validation_{gdp}"
     usable = [r for r in finite(records, performance, dependence, gdp) if r["dataset"] == dataset]
@@ -267,10 +287,12 @@ def chosen(
 
 
 def matched(records: Sequence[Record], dataset: str, protocol: Protocol) -> list[Matched]:
-    """Return the matched point of every method, as the protocol chooses it, the unpenalized model first.
+    """Return the matched point of every method, as the protocol chooses it, the unpenalized model
+    first.
 
-    Published: on means over the repeats of the test rows, rounded. Corrected: in each repeat on its validation rows;
-    then the test rows of the chosen models are averaged. Areas are normalized over the paper's six methods and Unfair.
+    Published: on means over the repeats of the test rows, rounded. Corrected: in each repeat on its
+    validation rows; then the test rows of the chosen models are averaged. Areas are normalized over
+    the paper's six methods and Unfair.
     """
     full = frontier(records, dataset, protocol.gdp)
     means = rounded(full, protocol.decimals)
@@ -303,7 +325,9 @@ def printed_name(dataset: str) -> str:
 
 
 def in_print(performance: Spread | None, dataset: str) -> Spread | None:
-    """Return a performance in the unit that tables print: an error times 100, as the paper has it."""
+    """Return a performance in the unit that tables print: an error times 100, as the paper has
+    it.
+    """
     if performance is None or not is_error(dataset):
         return performance
     deviation = None if performance.deviation is None else 100 * performance.deviation
@@ -311,13 +335,15 @@ def in_print(performance: Spread | None, dataset: str) -> Spread | None:
 
 
 def with_contraction(records: Sequence[Record]) -> list[Record]:
-    r"""Return records with those of "contracted" added: the unpenalized scores, shrunk by a share t, no model trained.
+    r"""Return records with those of "contracted" added: the unpenalized scores, shrunk by a share
+    t, no model trained.
 
-    :math:`p \mapsto 1/2 + t (p - 1/2)`, or the raw output times t where GDP is of that, keeps every decision and so the
-    accuracy, and multiplies GDP by t. A prediction of a number is shrunk towards its mean; its error is
-    :math:`L_0 - t (L_0 - L_1 + \sigma^2) + t^2 \sigma^2` with the error :math:`L_0` of the mean and :math:`L_1` of the
-    prediction; :math:`L_0` is that of the model of the same split whose penalty left it all but constant. What does not
-    change with the scale, standardized GDP and the GDP of decisions, stays.
+    :math:`p \mapsto 1/2 + t (p - 1/2)`, or the raw output times t where GDP is of that, keeps every
+    decision and so the accuracy, and multiplies GDP by t. A prediction of a number is shrunk
+    towards its mean; its error is :math:`L_0 - t (L_0 - L_1 + \sigma^2) + t^2 \sigma^2` with the
+    error :math:`L_0` of the mean and :math:`L_1` of the prediction; :math:`L_0` is that of the
+    model of the same split whose penalty left it all but constant. What does not change with the
+    scale, standardized GDP and the GDP of decisions, stays.
     """
     constants: dict[tuple[str, int], Record] = {}
     for r in finite(records, "performance", "score_sd"):
@@ -428,7 +454,9 @@ def probe_table(records: Sequence[Record], gdp: str) -> Table:
 
 
 def variants_table(records: Sequence[Record], gdp: str) -> Table:
-    """Areas of the variants of one study, variants by datasets, with standard errors over its splits."""
+    """Areas of the variants of one study, variants by datasets, with standard errors over its
+    splits.
+    """
     records = with_contraction(records)
     areas = {d: _areas_by_repeat(records, d, gdp) for d in swept(records)}
     rows: list[list[Cell]] = []

@@ -1,4 +1,6 @@
-"""A grid of models: datasets × methods × weights × repeats, one fleet for each dataset and method."""
+"""A grid of models: datasets × methods × weights × repeats, one fleet for each dataset and
+method.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ SMALL_REPEATS = {"published": 1, "corrected": 5}
 """Repeats of the smaller studies, of which the paper has one."""
 
 representation_hsic = partial(HSIC, scale_z="published", scale_s="published", head_weight=0.0)
-"""HSIC of the representation alone at the published bandwidths; kernels and options are still to be given."""
+"""HSIC of the representation alone at the published bandwidths; kernels and options are still to be
+given.
+"""
 
 BY = ("part", "dataset", "method")
 """Columns that name what is trained together."""
@@ -53,7 +57,8 @@ BY = ("part", "dataset", "method")
 class Method:
     """A penalty under a name, and how it is trained.
 
-    `weights` replace those of the grid; `weight_decay` and `variance_floor` are arguments of training.
+    `weights` replace those of the grid; `weight_decay` and `variance_floor` are arguments of
+    training.
     """
 
     name: str
@@ -75,11 +80,13 @@ LEAST_VARIANCE = 1e-8
 
 
 class CorrelationAdversary(_Adversarial):
-    r"""Squared correlation of an adversary's output a with S, :math:`\operatorname{corr}^2(a(Z), S)`, over one batch.
+    r"""Squared correlation of an adversary's output a with S, :math:`\operatorname{corr}^2(a(Z),
+    S)`, over one batch.
 
-    Between 0 and 1. The largest value over all a is the correlation ratio of S given Z, which is the maximal (HGR)
-    correlation of Grari et al. (2022) with the identity in the place of their second network. The adversary takes one
-    Adam step up in each :meth:`adapt`. Several attributes: the mean over them.
+    Between 0 and 1. The largest value over all a is the correlation ratio of S given Z, which is
+    the maximal (HGR) correlation of Grari et al. (2022) with the identity in the place of their
+    second network. The adversary takes one Adam step up in each :meth:`adapt`. Several attributes:
+    the mean over them.
 
     Parameters
     ----------
@@ -114,19 +121,24 @@ def by_name(
 ) -> tuple[Method, ...]:
     """Return methods by the names of the estimators, trained as they are there.
 
-    The paper's text describes some baselines otherwise than the reference code has them: the corrected protocol follows
-    the text, the published one the code.
+    The paper's text describes some baselines otherwise than the reference code has them: the
+    corrected protocol follows the text, the published one the code.
 
     | | text | reference code, ``frhsic.penalties`` |
     |---|---|---|
-    | MMD | mean squared MMD of pairs of ten bins of equal width | sum of squared mean differences, ten quantile bins |
+    | MMD | mean squared MMD of pairs of ten bins of equal width | sum of squared mean differences,
+    ten quantile bins |
     | dCor | unbiased distance correlation | squared distance covariance, biased |
-    | ADV | correlation of an adversary's one output with S | minus its squared error, which has no lower bound |
+    | ADV | correlation of an adversary's one output with S | minus its squared error, which has no
+    lower bound |
 
     Examples
     --------
     >>> from frhsic_paper.protocol import CORRECTED
-    >>> [type(method.make()).__name__ for method in by_name("mmd", "dcor", "adv", protocol=CORRECTED)]
+    >>> [
+    ...     type(method.make()).__name__
+    ...     for method in by_name("mmd", "dcor", "adv", protocol=CORRECTED)
+    ... ]
     ['BinnedMMD', 'DistanceCorrelation', 'CorrelationAdversary']
     """
     own: dict[str, Callable[[], Penalty]] = {OWN: partial(HSIC, OWN_KERNEL)}
@@ -217,7 +229,9 @@ class Grid:
         )
 
     def units(self, protocol: Protocol) -> dict[Unit, Wanted]:
-        """Return what is trained together, a dataset and a method, with the records that it gives."""
+        """Return what is trained together, a dataset and a method, with the records that it
+        gives.
+        """
         names = (BASELINE, *(method.name for method in self.methods))
         return {
             (self.part, dataset, name): Wanted(
@@ -244,7 +258,9 @@ class Grid:
         return self.weights if own is None else own
 
     def depends_on(self, dataset: str, method: str, protocol: Protocol) -> str:
-        """Return the hash of what the models of a dataset and a method depend on, besides the number of repeats."""
+        """Return the hash of what the models of a dataset and a method depend on, besides the
+        number of repeats.
+        """
         penalty = self.method(method).make()
         return records.digest(
             protocol.name,
@@ -275,7 +291,9 @@ Keep = Callable[[Trained, Options], None]
 
 
 class Reporter:
-    """Writes how far a training is to a log, at most every `SECONDS` seconds; also from another process."""
+    """Writes how far a training is to a log, at most every `SECONDS` seconds; also from another
+    process.
+    """
 
     SECONDS = 20.0
 
@@ -294,9 +312,11 @@ class Reporter:
 def run(
     grid: Grid, protocol: Protocol, options: Options, keep: Sequence[Keep] = ()
 ) -> list[Record]:
-    """Train the models that are not in the records yet, add them, and return all records of the grid.
+    """Train the models that are not in the records yet, add them, and return all records of the
+    grid.
 
-    With several workers, which pays on a CPU, fleets are trained in as many processes; records come in the same order.
+    With several workers, which pays on a CPU, fleets are trained in as many processes; records come
+    in the same order.
     """
     grid, path = grid.within(options), options.file(grid.study, protocol)
     units = grid.units(protocol)
@@ -323,7 +343,10 @@ def run(
                 keeper(trained, options)
             records.put(path, BY, trained.records)
             seconds, done = time.perf_counter() - started, done + 1
-            told = f"{protocol.name} {grid.study} {dataset} {name}: {len(fleet)} models in {seconds:.1f} s"
+            told = (
+                f"{protocol.name} {grid.study} {dataset} {name}: {len(fleet)} models in"
+                f" {seconds:.1f} s"
+            )
             options.say(f"{told} ({done} of {len(units)} fleets)")
             started = time.perf_counter()
     return [record for record in records.read(path) if records.unit_of(record, BY) in units]
@@ -336,7 +359,8 @@ def _fleets(
     rows = TrainingData.stacked([TrainingData.of(s.train.x, s.train.y, s.train.s) for s in splits])
     workers = min(options.trainers or options.workers, len(names))
     yield from Parallel(n_jobs=workers, return_as="generator", pre_dispatch=workers)(
-        # all is part of the task: arguments that joblib spreads over a Dask cluster are lost with a worker
+        # all is part of the task: arguments that joblib spreads over a Dask cluster are lost with a
+        # worker
         delayed(
             partial(
                 _trained_and_measured,

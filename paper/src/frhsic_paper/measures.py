@@ -1,8 +1,8 @@
 """Measures of every model of a fleet, all models at once.
 
-The same quantities under every convention side by side: a protocol picks the column that it reads. Among them are the
-yardsticks of :mod:`frhsic_paper.yardsticks`: loss, Brier score, AUC, accuracy, spread, GDP of scores and decisions,
-standardized GDP and rank gap.
+The same quantities under every convention side by side: a protocol picks the column that it reads.
+Among them are the yardsticks of :mod:`frhsic_paper.yardsticks`: loss, Brier score, AUC, accuracy,
+spread, GDP of scores and decisions, standardized GDP and rank gap.
 """
 
 from __future__ import annotations
@@ -35,14 +35,18 @@ RANDOM_FEATURES = 300
 """Number of random cosines that the nonlinear probe is fitted on."""
 
 RIDGE = 1e-4
-"""Ridge of the probes on standardized columns, which hides directions of less variance than this from them."""
+"""Ridge of the probes on standardized columns, which hides directions of less variance than this
+from them.
+"""
 
 
 def measured(fleet: Fleet, splits: Sequence[Split], task: str) -> list[dict[str, float]]:
-    """Return, for each model, performance and dependence on the test rows, and on validation rows where there are any.
+    """Return, for each model, performance and dependence on the test rows, and on validation rows
+    where there are any.
 
-    Keys of the validation rows begin with ``validation_``. The probes are fitted on training rows and scored on test
-    rows: `probe_r2_linear` by ridge regression on Z, `probe_r2_cosines` by ridge regression on random cosines of Z.
+    Keys of the validation rows begin with ``validation_``. The probes are fitted on training rows
+    and scored on test rows: `probe_r2_linear` by ridge regression on Z, `probe_r2_cosines` by ridge
+    regression on random cosines of Z.
     """
     results: list[dict[str, float]] = [{} for _ in fleet.members]
     for number, split in enumerate(splits):
@@ -59,17 +63,19 @@ def measured(fleet: Fleet, splits: Sequence[Split], task: str) -> list[dict[str,
 
 
 def probe_r2(z_train: Tensor, s_train: Tensor, z_test: Tensor, s_test: Tensor) -> Tensor:
-    r"""Share of the variance of s that ridge regression on z recovers on unseen rows, for each model.
+    r"""Share of the variance of s that ridge regression on z recovers on unseen rows, for each
+    model.
 
-    :math:`R^2 = 1 - \sum_i (s_i - \hat s_i)^2 / \sum_i (s_i - \bar s)^2`; z (M, n, d), s (n,). Coordinates are
-    standardised by the training rows first.
+    :math:`R^2 = 1 - \sum_i (s_i - \hat s_i)^2 / \sum_i (s_i - \bar s)^2`; z (M, n, d), s (n,).
+    Coordinates are standardised by the training rows first.
     """
     mean, spread = z_train.mean(1, keepdim=True), z_train.std(1, keepdim=True)
     spread = spread + 1e-8 * spread.mean(2, keepdim=True) + 1e-30
     a, b = ((z_train - mean) / spread).double(), ((z_test - mean) / spread).double()
     target = (s_train.double() - s_train.double().mean())[None, :, None]
     gram = a.mT @ a / a.shape[1] + RIDGE * torch.eye(a.shape[2], dtype=a.dtype, device=a.device)
-    # By Cholesky: batched LU (torch.linalg.solve) hangs under some builds of MKL with more than one thread.
+    # By Cholesky: batched LU (torch.linalg.solve) hangs under some builds of MKL with more than one
+    # thread.
     factor, failed = torch.linalg.cholesky_ex(gram)
     coefficients = torch.cholesky_solve(a.mT @ target / a.shape[1], factor)
     coefficients[failed > 0] = math.nan  # a model that diverged has no probe
@@ -139,7 +145,9 @@ def _on_part(fleet: Fleet, part: Subset, task: str) -> dict[str, Tensor]:
 
 
 def _auc(scores: Tensor, y: Tensor) -> Tensor:
-    """Return the share of pairs of a positive and a negative row that the scores order rightly; ties count half."""
+    """Return the share of pairs of a positive and a negative row that the scores order rightly;
+    ties count half.
+    """
     negative = scores[y == 0].sort().values
     positive = scores[y == 1].contiguous()
     below = sum(
@@ -184,7 +192,9 @@ def _leaks(fleet: Fleet, split: Split) -> dict[str, Tensor]:
 
 
 def _unit_hsic(z: Tensor, s: Tensor) -> Tensor:
-    """HSIC with Gaussians of bandwidth 1 on both sides, for each model, whatever bandwidths it was trained with."""
+    """HSIC with Gaussians of bandwidth 1 on both sides, for each model, whatever bandwidths it was
+    trained with.
+    """
     kernel = Gaussian(1.0)
     l = kernel.shifted(s[:, None], s[:, None])
     parts = [

@@ -1,7 +1,8 @@
-r"""Parameters of trained models that later measurements need, in one safetensors file for each study and protocol.
+r"""Parameters of trained models that later measurements need, in one safetensors file for each
+study and protocol.
 
-`{out}/models/{study}-{protocol}.safetensors`; a tensor is named `dataset/method/weight/repeat/parameter`, such as
-`crime/frhsic/10.0/0/encoder.0.weight`.
+`{out}/models/{study}-{protocol}.safetensors`; a tensor is named
+`dataset/method/weight/repeat/parameter`, such as `crime/frhsic/10.0/0/encoder.0.weight`.
 """
 
 from __future__ import annotations
@@ -122,11 +123,14 @@ def best_in_band(
 ) -> tuple[int, bool]:
     """Choose the least dependence within the band; if no model is inside, the best performance.
 
-    Returns the index of the chosen model and whether it is inside. Of equal models the first is chosen.
+    Returns the index of the chosen model and whether it is inside. Of equal models the first is
+    chosen.
 
     Examples
     --------
-    >>> best_in_band([0.90, 0.899, 0.8], [0.3, 0.2, 0.1], baseline=0.9, band=0.01, higher_is_better=True)
+    >>> best_in_band(
+    ...     [0.90, 0.899, 0.8], [0.3, 0.2, 0.1], baseline=0.9, band=0.01, higher_is_better=True
+    ... )
     (1, True)
     >>> best_in_band([0.7, 0.8], [0.1, 0.2], baseline=0.9, band=0.01, higher_is_better=True)
     (1, False)
@@ -141,10 +145,11 @@ def best_in_band(
 
 
 def store_chosen(repeats: int) -> Keep:
-    """Store, for each of the first repeats, the model that validation rows choose, if there are validation rows.
+    """Store, for each of the first repeats, the model that validation rows choose, if there are
+    validation rows.
 
-    It has the least GDP on probabilities among those within 1 % of the performance of the unpenalized model, see
-    :func:`best_in_band`.
+    It has the least GDP on probabilities among those within 1 % of the performance of the
+    unpenalized model, see :func:`best_in_band`.
     """
 
     def keep(trained: Trained, options: Options) -> None:
@@ -156,7 +161,8 @@ def store_chosen(repeats: int) -> Keep:
 
 
 def chosen_on_validation(fleet: list[Record], sweep: Path, repeats: int) -> list[int]:
-    """Return the places of the chosen models in the records of a fleet, one for each of the first repeats.
+    """Return the places of the chosen models in the records of a fleet, one for each of the first
+    repeats.
 
     The unpenalized models are read from the file of the sweep, in which they come first.
     """
@@ -197,7 +203,9 @@ def _store_some(trained: Trained, options: Options, places: Iterable[int]) -> No
 
 
 def store(path: Path, dataset: str, method: str, states: Mapping[Key, State]) -> None:
-    """Put the models of one dataset and method into a file, in place of those that it had of them."""
+    """Put the models of one dataset and method into a file, in place of those that it had of
+    them.
+    """
     tensors = load_file(path) if path.exists() else {}
     tensors = {
         name: value
@@ -224,7 +232,8 @@ def load(path: Path, datasets: Iterable[str] | None = None) -> dict[Key, dict[st
     """
     if not path.exists():
         raise ValueError(
-            f"there is no file {path} of trained models; train them first, with `frhsic reproduce NAME --phase train`."
+            f"there is no file {path} of trained models; train them first, with `frhsic reproduce"
+            " NAME --phase train`."
         )
     wanted = None if datasets is None else set(datasets)
     models: dict[Key, dict[str, Tensor]] = {}

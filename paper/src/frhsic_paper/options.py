@@ -32,9 +32,11 @@ class Options:
     watch
         Called with a line of text when a unit is done.
     log
-        File that gets the same lines, and those of trainings that take long, each with the time; None writes none.
+        File that gets the same lines, and those of trainings that take long, each with the time;
+        None writes none.
     trainers
-        Processes that train the fleets of a study; a GPU trains one after another. None: as many as measure.
+        Processes that train the fleets of a study; a GPU trains one after another. None: as many as
+        measure.
     """
 
     out: Path

@@ -1,4 +1,6 @@
-"""All pages of the reproduction and their figures, written from records alone: an index, and a page for each study."""
+"""All pages of the reproduction and their figures, written from records alone: an index, and a page
+for each study.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ FOLDER = "reproduction"
 """Folder of the pages of the studies."""
 
 WORDS = 1500
-"""Words that a reader finishes in one sitting. The longest tables of a longer page stand on a page of their own."""
+"""Words that a reader finishes in one sitting. The longest tables of a longer page stand on a page
+of their own.
+"""
 
 PAGE = f"{FOLDER}.md"
 """File of the page on top; the others are in the folder."""
@@ -45,7 +49,8 @@ def write(
     out
         Directory of the records.
     to
-        Directory of the pages. Those of single studies go to its folder `reproduction`, figures to `figures`.
+        Directory of the pages. Those of single studies go to its folder `reproduction`, figures to
+        `figures`.
     studies
         Studies that have a page.
     overwrite
@@ -59,15 +64,16 @@ def write(
     results = Results.read(out)
     if not results.files:
         raise ValueError(
-            f"no records in {out}: run `frhsic reproduce NAME` first, or pass the directory with --out."
+            f"no records in {out}: run `frhsic reproduce NAME` first, or pass the directory with"
+            " --out."
         )
     stamp = f"{STAMP}{fingerprint(out)} -->\n"
     before = [path for path in (to / PAGE, *sorted((to / FOLDER).glob("*.md"))) if path.exists()]
     for path in before:
         if not overwrite and not path.read_text(encoding="utf-8").endswith(stamp):
             raise ValueError(
-                f"{path} was not written from the records in {out}: pass --overwrite to replace it, or another folder "
-                "with --docs-to."
+                f"{path} was not written from the records in {out}: pass --overwrite to replace it,"
+                " or another folder with --docs-to."
             )
     findings = judged((claim for study in studies for claim in study.claims), results)
     drawn = figures(results, studies)
@@ -135,7 +141,8 @@ def details(
     index = rendered(
         "claims.md.j2",
         cost="; ".join(
-            f"{file.models:,} models of the {file.protocol} sweep in {file.seconds / 60:.1f} minutes"
+            f"{file.models:,} models of the {file.protocol} sweep in {file.seconds / 60:.1f}"
+            " minutes"
             for file in sources("tradeoff", results)
         ),
         due=due_table(late) if late else None,
@@ -204,9 +211,15 @@ def _caveats(study: Study, some: Sequence[Source], late: Sequence[Due]) -> list[
     if absent:
         said.append(f"Not run under the {' and '.join(absent)} protocol.")
     for d in late:
-        text = f"`{d.file}-{d.protocol}.parquet` has {d.present:,} of {d.expected:,} records of {d.part}."
+        text = (
+            f"`{d.file}-{d.protocol}.parquet` has {d.present:,} of {d.expected:,} records of"
+            f" {d.part}."
+        )
         if d.outdated:
-            text = f"`{d.file}-{d.protocol}.parquet` holds records of other settings than the present ones."
+            text = (
+                f"`{d.file}-{d.protocol}.parquet` holds records of other settings than the present"
+                " ones."
+            )
         said.append(f"{text} The command makes what is due.")
     return said
 
@@ -237,7 +250,9 @@ class Due:
 
 
 def due(results: Results, studies: Iterable[Study]) -> list[Due]:
-    """Return what the command would run, on a CPU, where these records are: too few, or made with other settings."""
+    """Return what the command would run, on a CPU, where these records are: too few, or made with
+    other settings.
+    """
     found = []
     for protocol, step in _steps(studies):
         for (file, part), expected in step.expected(protocol).items():
@@ -297,8 +312,8 @@ def _outdated(results: Results, step: Training, protocol: Protocol) -> tuple[str
 class Source:
     """One file of records.
 
-    `models` counts trained models. `seconds` is the time that training them took, 0 where none was trained. `hardware`
-    names processors and GPUs; it is empty where the records do not say.
+    `models` counts trained models. `seconds` is the time that training them took, 0 where none was
+    trained. `hardware` names processors and GPUs; it is empty where the records do not say.
     """
 
     study: str
@@ -314,8 +329,18 @@ class Source:
 
         Examples
         --------
-        >>> model = {"part": "models", "dataset": "crime", "method": "frem", "weight": 1.0, "seconds": 3.0}
-        >>> records = [model | {"repeat": 0}, model | {"repeat": 1, "hardware": "NVIDIA H200"}, {"part": "sides"}]
+        >>> model = {
+        ...     "part": "models",
+        ...     "dataset": "crime",
+        ...     "method": "frem",
+        ...     "weight": 1.0,
+        ...     "seconds": 3.0,
+        ... }
+        >>> records = [
+        ...     model | {"repeat": 0},
+        ...     model | {"repeat": 1, "hardware": "NVIDIA H200"},
+        ...     {"part": "sides"},
+        ... ]
         >>> source = Source.of("bound", "corrected", records)
         >>> source.records, source.models, source.seconds, source.hardware
         (3, 2, 3.0, ('NVIDIA H200',))

@@ -1,6 +1,8 @@
-"""How figures look: one style, one color and one marker for each method, intervals at every mean that has repeats.
+"""How figures look: one style, one color and one marker for each method, intervals at every mean
+that has repeats.
 
-Colors are those of Okabe and Ito, with a brown and a gray beside them; markers tell the methods apart without color.
+Colors are those of Okabe and Ito, with a brown and a gray beside them; markers tell the methods
+apart without color.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ PARAMETERS: Any = {  # matplotlib types the keys as a closed list of literals
     "font.size": 9,
     "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
-    "axes.titley": 1.0,  # nothing stands above a panel; to look for it takes a quarter of the drawing
+    # nothing stands above a panel; to look for it takes a quarter of the drawing
+    "axes.titley": 1.0,
     "axes.labelsize": 9,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
@@ -88,7 +91,9 @@ FAINT = 0.45
 """Opacity of intervals, so that a pile of them does not hide the means."""
 
 WINDOW = 0.06
-"""Share of the unpenalized performance that a panel shows below it; models that collapsed lie outside."""
+"""Share of the unpenalized performance that a panel shows below it; models that collapsed lie
+outside.
+"""
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,8 @@ def figures_of(
     make: Callable[[Sequence[Record], Protocol], Figure],
     bars: str | None = "Bars are 95 % intervals",
 ) -> Callable[[Results], list[Drawn]]:
-    """Return the figures of a study that has one for each protocol under which its records were made.
+    """Return the figures of a study that has one for each protocol under which its records were
+    made.
 
     The caption ends with what the bars are, if there are any.
     """
@@ -130,7 +136,8 @@ AT_THE_STAR = "Bars, at the star alone, are 95 % intervals over splits"
 
 
 def intervals(records: Sequence[Record], bars: str | None = "Bars are 95 % intervals") -> str:
-    """Return the end of a caption: whether bars are drawn; nothing where the records have no repeats.
+    """Return the end of a caption: whether bars are drawn; nothing where the records have no
+    repeats.
 
     Examples
     --------
@@ -144,11 +151,15 @@ def intervals(records: Sequence[Record], bars: str | None = "Bars are 95 % inter
 
 
 def directed(label: str, *, higher: bool) -> str:
-    r"""Return the label of an axis with its direction, on a second line where the first has no room for it.
+    r"""Return the label of an axis with its direction, on a second line where the first has no room
+    for it.
 
     Examples
     --------
-    >>> directed("accuracy", higher=True), directed("GDP of raw outputs, uniform grid", higher=False)
+    >>> (
+    ...     directed("accuracy", higher=True),
+    ...     directed("GDP of raw outputs, uniform grid", higher=False),
+    ... )
     ('accuracy (higher is better)', 'GDP of raw outputs, uniform grid\n(lower is better)')
     """
     both = len(label) + len(BETTER[higher]) + 3
@@ -165,7 +176,9 @@ def styled() -> Iterator[None]:
 def panels(
     count: int, columns: int, width: float = 3.5, height: float = 2.7
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with `count` axes, `columns` in a row; a panel is as wide as a journal's column."""
+    """Return a figure with `count` axes, `columns` in a row; a panel is as wide as a journal's
+    column.
+    """
     rows = -(-count // columns)
     figure = Figure(figsize=(width * min(columns, count), height * rows), layout="constrained")
     axes = np.atleast_1d(figure.subplots(rows, min(columns, count), squeeze=False)).ravel()
@@ -231,7 +244,9 @@ def with_bars(
 def dots_in_rows(
     ax: Axes, groups: Sequence[Sequence[float]], offset: float = 0.0, **look: Any
 ) -> None:
-    """Draw one mean with its 95 % interval in each row, the first row on top; a group without numbers leaves a gap."""
+    """Draw one mean with its 95 % interval in each row, the first row on top; a group without
+    numbers leaves a gap.
+    """
     places = [place + offset for place, group in enumerate(groups) if len(group)]
     some = [group for group in groups if len(group)]
     means = [float(np.mean(group)) for group in some]
@@ -265,11 +280,12 @@ def variant(index: int) -> dict[str, Any]:
 def draw_frontier(
     ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, title: str, dependence: str
 ) -> None:
-    """Draw the efficient weights of every method, the 1 % band, and a star for Unfair with its 95 % intervals.
+    """Draw the efficient weights of every method, the 1 % band, and a star for Unfair with its 95 %
+    intervals.
 
-    Dominated weights are faint dots, contraction is a dashed line. Up is better in every panel: an error is drawn
-    upside down. A model that performs far worse than Unfair lies below the panel, and a dominated one of large
-    dependence right of it; an arrow at the edge marks where.
+    Dominated weights are faint dots, contraction is a dashed line. Up is better in every panel: an
+    error is drawn upside down. A model that performs far worse than Unfair lies below the panel,
+    and a dominated one of large dependence right of it; an arrow at the edge marks where.
     """
     base, higher = frontier.of(frontier.baseline)[0], frontier.higher_is_better
     limit = base.performance * (1 - WINDOW if higher else 1 + 20 * WINDOW)
@@ -378,7 +394,9 @@ def finish(figure: Figure, axes: Sequence[Axes], columns: int = 5) -> None:
 
 
 def _few_ticks(axis: Axis, most: int) -> None:
-    """Label at most so many powers of ten, and 2 and 5 times them as plain numbers on a short axis."""
+    """Label at most so many powers of ten, and 2 and 5 times them as plain numbers on a short
+    axis.
+    """
     low, high = axis.get_view_interval()
     short = high < 200 * low
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if short else (1,), numticks=most))

@@ -28,7 +28,9 @@ VARIANT_NAMES = {"head Joint": "Joint, head in the kernel", "head EO": "EO, head
 """Names of variants that a reader sees under another name than their own."""
 
 PRINTED_SIX = ("frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr")
-"""The methods of the paper's main table, in its order; its areas are normalized over these and Unfair."""
+"""The methods of the paper's main table, in its order; its areas are normalized over these and
+Unfair.
+"""
 
 DATASET_NAMES = {
     "adult": "Adult",
@@ -75,7 +77,8 @@ def dataset_name(name: str) -> str:
 
 
 def printed(table: str) -> list[Record]:
-    """Return the rows of a table of the paper: `matched_performance`, `pareto_summary`, `equal_opportunity`, …
+    """Return the rows of a table of the paper: `matched_performance`, `pareto_summary`,
+    `equal_opportunity`, …
 
     Examples
     --------
@@ -88,7 +91,8 @@ def printed(table: str) -> list[Record]:
 
 @cache
 def printed_sweeps() -> tuple[Record, ...]:
-    """Return the means of the published sweeps, with their standard deviations, one row a dataset, method and weight.
+    """Return the means of the published sweeps, with their standard deviations, one row a dataset,
+    method and weight.
 
     Examples
     --------
@@ -100,7 +104,9 @@ def printed_sweeps() -> tuple[Record, ...]:
 
 
 def cached(name: str) -> Any:
-    """Return the numbers of one study in the paper's repository: `convergence`, `lambda_selection`, …"""
+    """Return the numbers of one study in the paper's repository: `convergence`, `lambda_selection`,
+    …
+    """
     numbers = _content()["repo_json"][name]
     return [_renamed(row) for row in numbers] if isinstance(numbers, list) else numbers
 

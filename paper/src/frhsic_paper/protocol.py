@@ -1,4 +1,6 @@
-"""The two protocols, as data: the conventions behind the printed numbers, and the corrected ones."""
+"""The two protocols, as data: the conventions behind the printed numbers, and the corrected
+ones.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ OWN = "hsic"
 """This library's own penalty, beside the paper's."""
 
 CONTRACTED = "contracted"
-"""The unpenalized model with its scores contracted; see :func:`frhsic_paper.frontiers.with_contraction`."""
+"""The unpenalized model with its scores contracted; see
+:func:`frhsic_paper.frontiers.with_contraction`.
+"""
 
 BAND = 0.01
 """Share of the unpenalized model's performance that a chosen model may lose."""

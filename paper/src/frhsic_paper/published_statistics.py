@@ -1,4 +1,6 @@
-"""Statistics as the paper's printed numbers used them, wrong ones included. Use them to reproduce, not to measure."""
+"""Statistics as the paper's printed numbers used them, wrong ones included. Use them to reproduce,
+not to measure.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,12 @@ def gamma_test_published(
 ) -> IndependenceResult:
     r"""The gamma test of the published numbers, to reproduce them. It does not hold its level.
 
-    Its null mean of :math:`n\,\mathrm{HSIC}` is about :math:`\mu_K \mu_L`, where for unit-diagonal kernels it should be
-    :math:`(1 - \mu_K)(1 - \mu_L)`, and its variance is far too small, so the threshold is near :math:`\mu_K \mu_L`
-    whatever the data (:func:`published_moments`). At nominal level .05 it rejects
-    independent data in 0 % of samples for an isotropic Z in 50 dimensions and in 10 % to 13 % for one dimension. The
-    published figure drew HSIC against a threshold for n·HSIC; here both are HSIC.
+    Its null mean of :math:`n\,\mathrm{HSIC}` is about :math:`\mu_K \mu_L`, where for unit-diagonal
+    kernels it should be :math:`(1 - \mu_K)(1 - \mu_L)`, and its variance is far too small, so the
+    threshold is near :math:`\mu_K \mu_L` whatever the data (:func:`published_moments`). At nominal
+    level .05 it rejects independent data in 0 % of samples for an isotropic Z in 50 dimensions and
+    in 10 % to 13 % for one dimension. The published figure drew HSIC against a threshold for
+    n·HSIC; here both are HSIC.
 
     Parameters
     ----------
@@ -57,18 +60,19 @@ def gamma_test_two_moments(
     *,
     moments: Literal["permutation", "gretton"],
 ) -> IndependenceResult:
-    """The gamma test with a gamma that starts at 0 and has a mean and a variance of HSIC under independence.
+    """The gamma test with a gamma that starts at 0 and has a mean and a variance of HSIC under
+    independence.
 
-    At level .01 and below its p-values are too small by a third or more; :func:`frhsic.independence.gamma_test` has the
-    third moment too.
+    At level .01 and below its p-values are too small by a third or more;
+    :func:`frhsic.independence.gamma_test` has the third moment too.
 
     Parameters
     ----------
     z, s, kernel_z, kernel_s
         As for :func:`frhsic.independence.gamma_test`.
     moments
-        ``"permutation"``: those over all permutations of s. ``"gretton"``: those of Gretton et al. (2007), for kernels
-        with k(x, x) = 1 only.
+        ``"permutation"``: those over all permutations of s. ``"gretton"``: those of Gretton et al.
+        (2007), for kernels with k(x, x) = 1 only.
     """
     pair = gram_pair(z, s, kernel_z, kernel_s)
     null = pair.permutation_mean_variance() if moments == "permutation" else _gretton(pair)
@@ -99,11 +103,13 @@ def _gretton(pair: GramPair) -> tuple[float, float]:
 
 
 def gretton_moments(mean_k: float, mean_l: float, products: float, n: int) -> tuple[float, float]:
-    r"""Mean and variance of biased HSIC under independence for unit-diagonal kernels, from Gretton et al. (2007).
+    r"""Mean and variance of biased HSIC under independence for unit-diagonal kernels, from Gretton
+    et al. (2007).
 
     .. math::
         \frac{(1 - \mu_K)(1 - \mu_L)}{n}, \qquad
-        \frac{2 (n-4)(n-5)}{n(n-1)(n-2)(n-3)} \cdot \frac{1}{n(n-1)} \sum_{i \ne j} \tilde K_{ij}^2 \tilde L_{ij}^2,
+        \frac{2 (n-4)(n-5)}{n(n-1)(n-2)(n-3)} \cdot \frac{1}{n(n-1)} \sum_{i \ne j} \tilde K_{ij}^2
+        \tilde L_{ij}^2,
 
     where :math:`\mu` are the means off the diagonal (Theorems 3 and 4, to leading order).
 
@@ -120,13 +126,15 @@ def gretton_moments(mean_k: float, mean_l: float, products: float, n: int) -> tu
 def published_moments(
     k: tuple[float, float], l: tuple[float, float], n: int
 ) -> tuple[float, float]:
-    r"""Mean and variance that the published numbers used for :math:`n \cdot \mathrm{HSIC}`. They are wrong.
+    r"""Mean and variance that the published numbers used for :math:`n \cdot \mathrm{HSIC}`. They
+    are wrong.
 
     .. math::
         \frac{\sum K^\circ \sum L^\circ}{n(n-1)(n-2)(n-3)}, \qquad
         \frac{2 \sum (K^\circ)^2 \sum (L^\circ)^2}{n(n-1)(n-2)(n-3)(n-4)(n-5)},
 
-    where :math:`K^\circ` is K with its diagonal set to zero; `k` and `l` are the two sums of each matrix.
+    where :math:`K^\circ` is K with its diagonal set to zero; `k` and `l` are the two sums of each
+    matrix.
     """
     falling = math.prod(range(n - 3, n + 1))  # Python's integers: exact beyond n = 55,000
     mean = k[0] * (l[0] / falling)
@@ -136,10 +144,11 @@ def published_moments(
 def mutual_information_published(z: Any, s: Any, *, n_neighbors: int = 5) -> Tensor:
     r"""Mutual information of the published numbers: inclusive counts, no scaling, clipped at zero.
 
-    As :func:`frhsic.dependence.mutual_information`, but :math:`n_z(i)` counts the other rows at distance *at most*
-    :math:`\varepsilon_i`; z is projected on the fewest principal components with 95 % of its variance, from two to
-    five; z and s are not scaled, and ties are not broken. Where z is on a larger scale than s the counts bias it by up
-    to -1/k, so zero does not mean independence. Use it to compare with the published values only, and
+    As :func:`frhsic.dependence.mutual_information`, but :math:`n_z(i)` counts the other rows at
+    distance *at most* :math:`\varepsilon_i`; z is projected on the fewest principal components with
+    95 % of its variance, from two to five; z and s are not scaled, and ties are not broken. Where z
+    is on a larger scale than s the counts bias it by up to -1/k, so zero does not mean
+    independence. Use it to compare with the published values only, and
     :func:`frhsic.dependence.mutual_information` to measure.
 
     Parameters
@@ -149,7 +158,8 @@ def mutual_information_published(z: Any, s: Any, *, n_neighbors: int = 5) -> Ten
 
     Examples
     --------
-    Four corners of a square: every row has all three others at most 1 away, and ψ(1) + ψ(4) - 2 ψ(4) < 0 is clipped.
+    Four corners of a square: every row has all three others at most 1 away, and ψ(1) + ψ(4) - 2
+    ψ(4) < 0 is clipped.
 
     >>> mutual_information_published([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0], n_neighbors=1)
     tensor(0., dtype=torch.float64)

@@ -1,7 +1,8 @@
-"""Records of the studies: one Parquet file for each study and protocol, such as ``bound-corrected.parquet``.
+"""Records of the studies: one Parquet file for each study and protocol, such as
+``bound-corrected.parquet``.
 
-A record is a dict. Its column ``part`` tells the kinds of records of a file apart: "models" for trained models, and a
-name of its own for each measurement. Every record also holds
+A record is a dict. Its column ``part`` tells the kinds of records of a file apart: "models" for
+trained models, and a name of its own for each measurement. Every record also holds
 
 ``protocol``      "published" or "corrected"
 ``task``          "binary" or "regression", where a model is concerned
@@ -10,8 +11,8 @@ name of its own for each measurement. Every record also holds
 ``frhsic``, ``torch``   versions
 ``depends_on``    hash of everything that its numbers depend on, see :func:`digest`
 
-A column that a record does not have is null in the file. A number that is not finite is NaN in the file and None in
-the record.
+A column that a record does not have is null in the file. A number that is not finite is NaN in the
+file and None in the record.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ MODEL = frozenset({"part", "dataset", "method", "weight", "repeat"})
 """Columns that name a trained model; a file has one record of each."""
 
 RUN = frozenset({"seconds", "hardware", "frhsic", "torch", "depends_on"})
-"""Columns that say how a record came about. Two records that differ in nothing else are one record twice.
+"""Columns that say how a record came about. Two records that differ in nothing else are one record
+twice.
 
 The device is not among them: a study of running times has a record for each device.
 """
@@ -74,8 +76,8 @@ def read(path: Path, part: str | None = None) -> list[Record]:
             rows = pq.ParquetFile(file).read().to_pylist()
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(
-            f"{path} cannot be read as Parquet ({error}). It was cut off or changed by another program; restore it, or "
-            "delete it to run the study again."
+            f"{path} cannot be read as Parquet ({error}). It was cut off or changed by another"
+            " program; restore it, or delete it to run the study again."
         ) from error
     records = [
         {name: _restored(value) for name, value in row.items() if value is not None} for row in rows
@@ -95,8 +97,8 @@ def _refuse_duplicates(path: Path, records: Sequence[Record]) -> None:
         name = json.dumps({column: record[column] for column in sorted(columns)})
         if name in seen:
             raise ValueError(
-                f"{path} holds a record twice: {name[:300]}. Two runs may have written it at once; delete the file to "
-                "run the study again, or restore it."
+                f"{path} holds a record twice: {name[:300]}. Two runs may have written it at once;"
+                " delete the file to run the study again, or restore it."
             )
         seen.add(name)
 
@@ -113,16 +115,19 @@ def write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 
 def put(path: Path, by: Sequence[str], records: Sequence[Record]) -> None:
-    """Add records to a file, in place of those that it has of the same units; `by` are the columns of a unit."""
+    """Add records to a file, in place of those that it has of the same units; `by` are the columns
+    of a unit.
+    """
     units = {unit_of(record, by) for record in records}
     write(path, [*(record for record in read(path) if unit_of(record, by) not in units), *records])
 
 
 def missing(path: Path, by: Sequence[str], wanted: Mapping[Unit, Wanted]) -> list[Unit]:
-    """Return the units that are not in a file, have too few records there, or depend on something else.
+    """Return the units that are not in a file, have too few records there, or depend on something
+    else.
 
-    A unit is run as a whole, because its numbers are the same to the last bit only then. More records than wanted are
-    enough: a unit of more repeats holds those of fewer.
+    A unit is run as a whole, because its numbers are the same to the last bit only then. More
+    records than wanted are enough: a unit of more repeats holds those of fewer.
     """
     hashes: dict[Unit, list[str | None]] = {}
     for record in read(path):
@@ -136,7 +141,9 @@ def missing(path: Path, by: Sequence[str], wanted: Mapping[Unit, Wanted]) -> lis
 
 
 def content(record: Mapping[str, Any]) -> Record:
-    """Return what a record says, without how it came about. A measurement of the model depends on it."""
+    """Return what a record says, without how it came about. A measurement of the model depends on
+    it.
+    """
     return {name: value for name, value in record.items() if name not in RUN}
 
 
@@ -146,11 +153,15 @@ def unit_of(record: Mapping[str, Any], by: Sequence[str]) -> Unit:
 
 
 def digest(*parts: object) -> str:
-    """Return a short hash of settings: numbers, strings, dataclasses, functions by their names, modules.
+    """Return a short hash of settings: numbers, strings, dataclasses, functions by their names,
+    modules.
 
     Examples
     --------
-    >>> digest("hsic", (0.1, 1.0)) == digest("hsic", (0.1, 1.0)), digest("hsic", (0.1,)) == digest("hsic", (1.0,))
+    >>> (
+    ...     digest("hsic", (0.1, 1.0)) == digest("hsic", (0.1, 1.0)),
+    ...     digest("hsic", (0.1,)) == digest("hsic", (1.0,)),
+    ... )
     (True, False)
     """
     text = json.dumps(parts, default=_described, sort_keys=True)

@@ -41,7 +41,9 @@ class Results:
         return cls(files)
 
     def of(self, name: str, protocol: str) -> tuple[Record, ...]:
-        """Return the records of a study under one protocol; the name "bound/sides" gives its part "sides" alone."""
+        """Return the records of a study under one protocol; the name "bound/sides" gives its part
+        "sides" alone.
+        """
         if (name, protocol) not in self._parts:
             study, _, part = name.partition("/")
             records = self.files.get((study, protocol), ())

@@ -1,6 +1,8 @@
-"""Steps of a study: train a grid, measure the stored models of a grid, or compute without any model.
+"""Steps of a study: train a grid, measure the stored models of a grid, or compute without any
+model.
 
-A step is called with a protocol and options. It runs what the records do not hold yet, and returns the records.
+A step is called with a protocol and options. It runs what the records do not hold yet, and returns
+the records.
 """
 
 from __future__ import annotations
@@ -113,7 +115,8 @@ class Measurement:
     of_model
         Records of one model, by the name of a protocol.
     chosen
-        How many repeats have a stored model of each method, the chosen one; None where every model is stored.
+        How many repeats have a stored model of each method, the chosen one; None where every model
+        is stored.
     """
 
     study: str
@@ -179,7 +182,9 @@ class Measurement:
         return {(self.study, self.part): count * self.of_model[protocol.name]}
 
     def _depends_on(self, model: Record, protocol: Protocol) -> str:
-        """Return the hash of a measurement: of the numbers of the model too, so that training again makes it stale."""
+        """Return the hash of a measurement: of the numbers of the model too, so that training again
+        makes it stale.
+        """
         return records.digest(
             model["depends_on"], records.content(model), protocol.name, self.settings
         )
@@ -222,7 +227,8 @@ class Computation:
     compute
         Yields the records of each unit that it is given.
     settings
-        What the numbers depend on, by the name of a protocol; a protocol without an entry is not run.
+        What the numbers depend on, by the name of a protocol; a protocol without an entry is not
+        run.
 
     Examples
     --------

@@ -39,7 +39,8 @@ class Study:
     about
         One line: which table or figure it is for.
     title, words
-        Heading and paragraph of its section of the page, as plain text. A study without a title has no section.
+        Heading and paragraph of its section of the page, as plain text. A study without a title has
+        no section.
     train
         Steps that train models, best on a GPU.
     measure
@@ -68,12 +69,16 @@ class Study:
 
 
 def named(studies: Iterable[Study], names: Iterable[str]) -> list[Study]:
-    """Return the studies with the given names, each once; "all" stands for every one that has something to run.
+    """Return the studies with the given names, each once; "all" stands for every one that has
+    something to run.
 
     Examples
     --------
     >>> step = lambda protocol, options: None
-    >>> bound, leak = Study("bound", "a figure", train=(step,)), Study("leak", "a table", measure=(step,))
+    >>> bound, leak = (
+    ...     Study("bound", "a figure", train=(step,)),
+    ...     Study("leak", "a table", measure=(step,)),
+    ... )
     >>> [study.name for study in named([bound, leak], ["leak", "all"])]
     ['leak', 'bound']
     """
@@ -106,10 +111,12 @@ def run(study: Study, protocol: Protocol, options: Options, phase: Phase = "all"
 
 
 def tasks(studies: Iterable[Study], protocols: Iterable[Protocol]) -> list[tuple[Protocol, Study]]:
-    """Return what can be trained at the same time, the longest first: studies with those steps alone.
+    """Return what can be trained at the same time, the longest first: studies with those steps
+    alone.
 
-    A step that several studies share belongs to the first one. Only grids are trained here: other steps measure running
-    times, which need the machine for themselves, or search settings with all cores.
+    A step that several studies share belongs to the first one. Only grids are trained here: other
+    steps measure running times, which need the machine for themselves, or search settings with all
+    cores.
     """
     models: list[tuple[int, Protocol, Study]] = []
     for protocol in protocols:
@@ -128,8 +135,8 @@ def train_side_by_side(
 ) -> None:
     """Train what is missing, so many studies at a time on one GPU; their lines go to the log.
 
-    A fleet of small networks keeps one core of the processor busy and leaves most of a large GPU idle. Studies write
-    files of their own, so several can be trained in as many processes.
+    A fleet of small networks keeps one core of the processor busy and leaves most of a large GPU
+    idle. Studies write files of their own, so several can be trained in as many processes.
     """
     silent = replace(options, watch=None, workers=1)
 

@@ -1,4 +1,6 @@
-"""The page on top: what held, how well the numbers agree, where everything is, and the fair comparison."""
+"""The page on top: what held, how well the numbers agree, where everything is, and the fair
+comparison.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ PLURAL = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do
 
 
 class Item(NamedTuple):
-    """A table or figure of the paper: its number, what it shows, the study, our figure, the names of its claims."""
+    """A table or figure of the paper: its number, what it shows, the study, our figure, the names
+    of its claims.
+    """
 
     number: str
     what: str
@@ -160,13 +164,16 @@ def counted(findings: Mapping[str, Finding]) -> str:
         ]
         counts = Counter(verdicts)
         parts.append(
-            f"{len(verdicts)} {words}, {', '.join(f'{counts[v]} {PLURAL.get(v, v)}' for v in VERDICTS if counts[v])}"
+            f"{len(verdicts)} {words},"
+            f" {', '.join(f'{counts[v]} {PLURAL.get(v, v)}' for v in VERDICTS if counts[v])}"
         )
     return f"Of {parts[0]}; of {parts[1]}"
 
 
 def differing(findings: Mapping[str, Finding]) -> str:
-    """Return how many claims are judged twice, and the names of those whose second verdict is another."""
+    """Return how many claims are judged twice, and the names of those whose second verdict is
+    another.
+    """
     twice = {name: (f, f.on_decisions) for name, f in findings.items() if f.on_decisions}
     other = [name for name, (first, second) in twice.items() if first.verdict != second.verdict]
     return f"{len(twice)} claims; the verdict differs for {', '.join(other) or 'none'}"
@@ -197,7 +204,10 @@ def _agreement(results: Results) -> str:
     if not records:
         return ""
     within, near, total = counts(agreement(records))
-    text = f"{within} of {total} cells of the published sweep are within two combined standard deviations of ours"
+    text = (
+        f"{within} of {total} cells of the published sweep are within two combined standard"
+        " deviations of ours"
+    )
     return f"{text}, {near} within two standard errors"
 
 

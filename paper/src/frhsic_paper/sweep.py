@@ -1,8 +1,8 @@
 r"""The sweep over weights on the five datasets, which most studies read.
 
-Mutual information of Z and S is measured while the models are there, as most are not stored: on test rows, as
-published and with strict counts. Part "information" of the records of the study "mutual-information", one for each
-model of the first five repeats:
+Mutual information of Z and S is measured while the models are there, as most are not stored: on
+test rows, as published and with strict counts. Part "information" of the records of the study
+"mutual-information", one for each model of the first five repeats:
 
 ``dataset``, ``method``, ``weight``, ``repeat``, ``performance``   as in the sweep
 ``mi``            nearest neighbours with strict counts, standardized; may be negative
@@ -28,7 +28,9 @@ CHOSEN_REPEATS = 5
 
 
 def information(fleet: Fleet, split: Split, task: str) -> Iterator[list[Record]]:
-    """Yield the mutual information of Z and S on the test rows, as published and with strict counts."""
+    """Yield the mutual information of Z and S on the test rows, as published and with strict
+    counts.
+    """
     x, _, s = split.test
     for z in fleet.transform(x.to(fleet.device)):
         yield [

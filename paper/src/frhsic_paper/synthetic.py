@@ -1,7 +1,7 @@
 """Synthetic data whose true dependence is known, to compare estimates with.
 
-Each function draws a sample and returns it in a frozen dataclass that also carries the answers of the population it was
-drawn from: closed forms, or integrals in one dimension to twelve digits.
+Each function draws a sample and returns it in a frozen dataclass that also carries the answers of
+the population it was drawn from: closed forms, or integrals in one dimension to twelve digits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from frhsic.datasets import Dataset, Feature
 
 @dataclass(frozen=True, eq=False)
 class GaussianPair:
-    """A sample of two standard normal variables with a known correlation, and the truth about them."""
+    """A sample of two standard normal variables with a known correlation, and the truth about
+    them.
+    """
 
     z: Tensor
     s: Tensor
@@ -81,7 +83,8 @@ class GaussianPair:
         require_positive(bandwidth_z, "bandwidth_z")
         require_positive(bandwidth_s, "bandwidth_s")
         a, b = bandwidth_z**2, bandwidth_s**2
-        # 1/sqrt(1 - t) - 1 by expm1 and log1p: the three terms nearly cancel when bandwidths are wide.
+        # 1/sqrt(1 - t) - 1 by expm1 and log1p: the three terms nearly cancel when bandwidths are
+        # wide.
         free = (a + 2) * (b + 2)
         square = self.correlation**2
 
@@ -93,8 +96,8 @@ class GaussianPair:
     def eipm(self, bandwidth_z: float = 1.0) -> float:
         r"""Return :math:`E_S\, \mathrm{MMD}(P_{Z \mid S}, P_Z)` under a Gaussian kernel on z.
 
-        Given :math:`S = s`, Z is normal with mean :math:`\rho s` and variance :math:`v = 1 - \rho^2`; with
-        :math:`a = \sigma_Z^2`,
+        Given :math:`S = s`, Z is normal with mean :math:`\rho s` and variance :math:`v = 1 -
+        \rho^2`; with :math:`a = \sigma_Z^2`,
 
         .. math:: \mathrm{MMD}^2 = \sqrt{\tfrac{a}{a + 2v}} + \sqrt{\tfrac{a}{a + 2}}
                   - 2 \sqrt{\tfrac{a}{a + 1 + v}}\, e^{-\rho^2 s^2 / 2(a + 1 + v)}
@@ -207,10 +210,11 @@ class SyntheticTask:
 def synthetic_task(
     n: int, *, random_state: RandomState = None, dtype: torch.dtype = torch.float64
 ) -> SyntheticTask:
-    r"""Draw S uniform, :math:`X = (S + 0.3\varepsilon, \varepsilon')`, :math:`P(Y = 1) = 1 / (1 + e^{-X_1})`.
+    r"""Draw S uniform, :math:`X = (S + 0.3\varepsilon, \varepsilon')`, :math:`P(Y = 1) = 1 / (1 +
+    e^{-X_1})`.
 
-    Only the first feature knows of S and of Y. The best accuracy is barely above that of a constant, so a
-    method that reaches the constant's accuracy has learned nothing.
+    Only the first feature knows of S and of Y. The best accuracy is barely above that of a
+    constant, so a method that reaches the constant's accuracy has learned nothing.
 
     Examples
     --------

@@ -32,7 +32,9 @@ Cell = str | int | float | Spread | bool | None
 
 @dataclass(frozen=True)
 class Column:
-    """A heading, the decimals of its numbers (None for three significant digits), and a factor on them."""
+    """A heading, the decimals of its numbers (None for three significant digits), and a factor on
+    them.
+    """
 
     name: str
     decimals: int | None = 3
@@ -45,7 +47,11 @@ class Table:
 
     Examples
     --------
-    >>> print(Table.of(["method", Column("GDP", 2)], [("FREM", Spread(0.5, 0.1)), ("ADV", None)]).markdown())
+    >>> print(
+    ...     Table.of(
+    ...         ["method", Column("GDP", 2)], [("FREM", Spread(0.5, 0.1)), ("ADV", None)]
+    ...     ).markdown()
+    ... )
     | method | GDP |
     |---|---:|
     | FREM | 0.50 ± 0.10 |
@@ -59,7 +65,8 @@ class Table:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(
-                    f"the row {row} has {len(row)} cells; the table has {len(self.columns)} columns."
+                    f"the row {row} has {len(row)} cells; the table has {len(self.columns)}"
+                    " columns."
                 )
 
     @classmethod
@@ -115,7 +122,9 @@ def tables_of(
     *,
     folded: bool = False,
 ) -> Callable[[Results], list[Listed]]:
-    """Return the tables of a study that has one for each protocol under which its records were made."""
+    """Return the tables of a study that has one for each protocol under which its records were
+    made.
+    """
 
     def tables(results: Results) -> list[Listed]:
         return [
@@ -128,7 +137,9 @@ def tables_of(
 
 
 def mean_and_deviation(values: Sequence[float] | np.ndarray) -> Spread | None:
-    """Return the mean of some values with their standard deviation (ddof 1); None without values."""
+    """Return the mean of some values with their standard deviation (ddof 1); None without
+    values.
+    """
     if not len(values):
         return None
     return Spread(

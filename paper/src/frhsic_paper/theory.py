@@ -1,24 +1,27 @@
-r"""The theory of the paper as certificates: its identities and bounds, each computed with both sides.
+r"""The theory of the paper as certificates: its identities and bounds, each computed with both
+sides.
 
 Laws with finitely many sensitive values
 ----------------------------------------
-Population identities can be computed exactly for them. HSIC, the conditional MMDs and the spectrum of S depend on three
-quantities: the probabilities :math:`\pi_k`, the Gram matrix of the values :math:`s_k`, and the Gram matrix
-:math:`\langle \Delta_k, \Delta_l \rangle` of the deviations :math:`\Delta_k = \mu_{Z \mid s_k} - \mu_Z`. The
-empirical law of a sample with ties in S is such a law.
+Population identities can be computed exactly for them. HSIC, the conditional MMDs and the spectrum
+of S depend on three quantities: the probabilities :math:`\pi_k`, the Gram matrix of the values
+:math:`s_k`, and the Gram matrix :math:`\langle \Delta_k, \Delta_l \rangle` of the deviations
+:math:`\Delta_k = \mu_{Z \mid s_k} - \mu_Z`. The empirical law of a sample with ties in S is such a
+law.
 
 Contrasts of the conditional laws, smoothed over S
 --------------------------------------------------
-With :math:`\Delta(s) = \mu_{Z \mid S = s} - \mu_Z`, every average :math:`E_S[g(S) \Delta(S)]` equals
-:math:`E[g(S) (k(Z, \cdot) - \mu_Z)]`. No conditional law is needed, and on a sample each bound holds with the biased
-HSIC of the same sample. All contrasts are zero if Z is independent of S. Use them for an attribute
-without ties. :func:`localized_contrast` is the case of most use.
+With :math:`\Delta(s) = \mu_{Z \mid S = s} - \mu_Z`, every average :math:`E_S[g(S) \Delta(S)]`
+equals :math:`E[g(S) (k(Z, \cdot) - \mu_Z)]`. No conditional law is needed, and on a sample each
+bound holds with the biased HSIC of the same sample. All contrasts are zero if Z is independent of
+S. Use them for an attribute without ties. :func:`localized_contrast` is the case of most use.
 
 All encoders of a class at once
 -------------------------------
 The class enters by its Gaussian complexity,
 
-.. math:: \mathcal G_n(\mathcal H) = E \sup_{h \in \mathcal H} \frac1n \sum_i \langle \xi_i, h(X_i) \rangle,
+.. math:: \mathcal G_n(\mathcal H) = E \sup_{h \in \mathcal H} \frac1n \sum_i \langle \xi_i, h(X_i)
+    \rangle,
     \qquad \xi_i \sim N(0, I_{d_Z}).
 
 Each bound on it is :math:`c / \sqrt n`; the property `complexity` is the constant c.
@@ -68,12 +71,14 @@ from frhsic.kernels import (
 # Laws with finitely many sensitive values
 
 CONTRAST_ENTRIES = 100_000_000
-"""Largest number of rows times distinct values of s: the size of the matrix of conditional weights."""
+"""Largest number of rows times distinct values of s: the size of the matrix of conditional weights.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    r"""Eigenpairs of :math:`(T_S u)(s) = \sum_l \pi_l k(s, s_l) u(s_l)`, orthonormal in :math:`L^2(P_S)`.
+    r"""Eigenpairs of :math:`(T_S u)(s) = \sum_l \pi_l k(s, s_l) u(s_l)`, orthonormal in
+    :math:`L^2(P_S)`.
 
     Attributes
     ----------
@@ -89,7 +94,8 @@ class Spectrum:
 
 @dataclass(frozen=True, eq=False)
 class FiniteLaw:
-    r"""Joint law of a representation and an attribute with finitely many values, by its kernel embeddings.
+    r"""Joint law of a representation and an attribute with finitely many values, by its kernel
+    embeddings.
 
     Attributes
     ----------
@@ -120,7 +126,8 @@ class FiniteLaw:
 
     @classmethod
     def from_table(cls, table: Any, gram_z: Any, gram_s: Any) -> FiniteLaw:
-        r"""Build the law from the table of :math:`P(Z = z_i, S = s_k)` and the Gram matrices of the values.
+        r"""Build the law from the table of :math:`P(Z = z_i, S = s_k)` and the Gram matrices of the
+        values.
 
         Parameters
         ----------
@@ -156,20 +163,21 @@ class FiniteLaw:
         Raises
         ------
         ValueError
-            If the value of `s` is unique for more than half of the rows: the conditional laws of the sample are then
-            single rows and say nothing about the population.
+            If the value of `s` is unique for more than half of the rows: the conditional laws of
+            the sample are then single rows and say nothing about the population.
         """
         z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s)
         values, group, counts = torch.unique(s, dim=0, return_inverse=True, return_counts=True)
         if 2 * int((counts == 1).sum()) > s.shape[0]:
             raise ValueError(
-                f"s has {values.shape[0]} distinct values in {s.shape[0]} rows; its conditional laws are single rows. "
-                "Round or bin s, or use gdp_certificate and localized_contrast, which need no conditional law."
+                f"s has {values.shape[0]} distinct values in {s.shape[0]} rows; its conditional"
+                " laws are single rows. Round or bin s, or use gdp_certificate and"
+                " localized_contrast, which need no conditional law."
             )
         if values.shape[0] * s.shape[0] > CONTRAST_ENTRIES:
             raise ValueError(
-                f"{values.shape[0]} distinct values of s in {s.shape[0]} rows are too many conditional laws to hold. "
-                "Round or bin s, or take fewer rows."
+                f"{values.shape[0]} distinct values of s in {s.shape[0]} rows are too many"
+                " conditional laws to hold. Round or bin s, or take fewer rows."
             )
         weights = counts.to(torch.float64) / z.shape[0]
         return cls.from_rows(z, group, weights, kernel_s(values, values), kernel_z)
@@ -178,7 +186,9 @@ class FiniteLaw:
     def from_rows(
         cls, rows: Tensor, group: Tensor, probabilities: Tensor, gram_s: Tensor, kernel_z: Kernel
     ) -> FiniteLaw:
-        """Build the law from float64 rows of Z, of shape (n, d), and the number of the value of S of each, (n,)."""
+        """Build the law from float64 rows of Z, of shape (n, d), and the number of the value of S
+        of each, (n,).
+        """
         member = torch.nn.functional.one_hot(group, len(probabilities)).to(rows)
         member = member / member.sum(0)
         marginal = member @ probabilities[:, None]
@@ -198,13 +208,17 @@ class FiniteLaw:
 
     @property
     def hsic(self) -> float:
-        r"""HSIC, :math:`\sum_{kl} \pi_k \pi_l\, k_S(s_k, s_l) \langle \Delta_k, \Delta_l \rangle`."""
+        r"""HSIC, :math:`\sum_{kl} \pi_k \pi_l\, k_S(s_k, s_l) \langle \Delta_k, \Delta_l
+        \rangle`.
+        """
         pi = self.probabilities
         return max(float(pi @ (self.gram_s * self.deviations) @ pi), 0.0)
 
     @property
     def conditional_mmd_squared(self) -> Tensor:
-        r"""The squared MMD of each conditional law from the marginal, :math:`\|\Delta_k\|^2`, of shape (K,)."""
+        r"""The squared MMD of each conditional law from the marginal, :math:`\|\Delta_k\|^2`, of
+        shape (K,).
+        """
         return self.deviations.diagonal().clamp_min(0)
 
     @property
@@ -214,7 +228,9 @@ class FiniteLaw:
 
     @property
     def expected_mmd(self) -> float:
-        r"""The exact EIPM over the unit ball, :math:`E_S\, \mathrm{MMD}(P_{Z \mid S}, P_Z)`, without smoothing."""
+        r"""The exact EIPM over the unit ball, :math:`E_S\, \mathrm{MMD}(P_{Z \mid S}, P_Z)`,
+        without smoothing.
+        """
         return float(self.probabilities @ self.conditional_mmd_squared.sqrt())
 
     def spectrum(self, rule: DirectionRule) -> Spectrum:
@@ -253,7 +269,9 @@ def _expected_mmd_certificate(
     assumes: tuple[str, ...],
     details: Mapping[str, Detail],
 ) -> Certificate:
-    r"""Return the bound :math:`\mathrm{HSIC} \le \kappa_S c^2` for c at least the expected MMD of the law."""
+    r"""Return the bound :math:`\mathrm{HSIC} \le \kappa_S c^2` for c at least the expected MMD of
+    the law.
+    """
     return Certificate(
         value=law.kappa * expected**2,
         bounds=bounds,
@@ -279,9 +297,9 @@ def spectral_equivalence(law: FiniteLaw, *, directions: DirectionRule | None = N
     .. math:: \frac{\mathrm{HSIC}}{\kappa_S} \;\le\; E_S\, \mathrm{MMD}^2(P_{Z \mid S}, P_Z)
         \;\le\; \frac{\mathrm{HSIC}}{\lambda_m} + \rho_m^2,
 
-    where :math:`\rho_m^2` is the part of the integral outside the m leading eigenfunctions of S. The value is the right
-    side; the left side is `lower` in the details. If HSIC and the tail are zero, every conditional law of Z equals the
-    marginal one.
+    where :math:`\rho_m^2` is the part of the integral outside the m leading eigenfunctions of S.
+    The value is the right side; the left side is `lower` in the details. If HSIC and the tail are
+    zero, every conditional law of Z equals the marginal one.
 
     References
     ----------
@@ -291,7 +309,9 @@ def spectral_equivalence(law: FiniteLaw, *, directions: DirectionRule | None = N
     --------
     For a fair binary attribute Δ lies along the second eigenfunction, and the right side is exact.
 
-    >>> law = FiniteLaw.from_table([[0.3, 0.2], [0.2, 0.3]], [[1.0, 0.5], [0.5, 1.0]], [[1.0, 0.5], [0.5, 1.0]])
+    >>> law = FiniteLaw.from_table(
+    ...     [[0.3, 0.2], [0.2, 0.3]], [[1.0, 0.5], [0.5, 1.0]], [[1.0, 0.5], [0.5, 1.0]]
+    ... )
     >>> both = spectral_equivalence(law)
     >>> round(both.details["lower"], 6), round(both.bounded, 6), round(both.value, 6)
     (0.0025, 0.01, 0.01)
@@ -322,8 +342,8 @@ def eipm_bound(law: FiniteLaw) -> Certificate:
     r"""Bound HSIC by the expected MMD,
     :math:`\mathrm{HSIC} \le \kappa_S \,(E_S\, \mathrm{MMD}(P_{Z \mid S}, P_Z))^2`.
 
-    Equality holds if the deviations and the features of S change sign together, as for two values :math:`\pm 1` of
-    equal probability and the linear kernel on S.
+    Equality holds if the deviations and the features of S change sign together, as for two values
+    :math:`\pm 1` of equal probability and the linear kernel on S.
 
     References
     ----------
@@ -331,7 +351,9 @@ def eipm_bound(law: FiniteLaw) -> Certificate:
 
     Examples
     --------
-    >>> law = FiniteLaw.from_table([[0.5, 0.0], [0.0, 0.5]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, -1.0], [-1.0, 1.0]])
+    >>> law = FiniteLaw.from_table(
+    ...     [[0.5, 0.0], [0.0, 0.5]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, -1.0], [-1.0, 1.0]]
+    ... )
     >>> bound = eipm_bound(law)
     >>> round(bound.value, 12), round(bound.bounded, 12)
     (0.5, 0.5)
@@ -358,9 +380,9 @@ def population_gdp(
     .. math:: (E_S |m_f(S)|)^2 \le \|f\|^2 \{\lambda_{\max}(Q_m),\ \operatorname{tr} Q_m,\
         \mathrm{HSIC}/\lambda_m\} + r_m^2,
 
-    with :math:`(Q_m)_{\ell \ell'} = \langle \Delta_\ell, \Delta_{\ell'} \rangle` and :math:`r_m^2` the part
-    of :math:`E_S\, m_f^2` outside the m leading eigenfunctions of S. The paper has the last of the three; the first is
-    the value of the worst head plus the tail.
+    with :math:`(Q_m)_{\ell \ell'} = \langle \Delta_\ell, \Delta_{\ell'} \rangle` and :math:`r_m^2`
+    the part of :math:`E_S\, m_f^2` outside the m leading eigenfunctions of S. The paper has the
+    last of the three; the first is the value of the worst head plus the tail.
 
     Parameters
     ----------
@@ -440,11 +462,12 @@ def discrete_identity(
 ) -> Certificate:
     r"""HSIC of a sample with ties in S, as a sum over pairs of sensitive values.
 
-    .. math:: \mathrm{HSIC}(Z, S) = \sum_{k, l} \pi_k \pi_l\, k_S(s_k, s_l)\, \langle \Delta_k, \Delta_l \rangle
+    .. math:: \mathrm{HSIC}(Z, S) = \sum_{k, l} \pi_k \pi_l\, k_S(s_k, s_l)\, \langle \Delta_k,
+        \Delta_l \rangle
 
-    The value is the right side, from conditional mean embeddings; `bounded` is the left side, from pairs of rows. They
-    are equal up to rounding, and zero exactly when the conditional MMD integral is, if both kernels are
-    characteristic.
+    The value is the right side, from conditional mean embeddings; `bounded` is the left side, from
+    pairs of rows. They are equal up to rounding, and zero exactly when the conditional MMD integral
+    is, if both kernels are characteristic.
 
     References
     ----------
@@ -510,13 +533,16 @@ def disintegration_identity(table: Any, witnesses: Any) -> Certificate:
 
 
 def decomposable_identity(table: Any, heads: Any) -> Certificate:
-    r"""Joint IPM over a witness class with one head for each sensitive value, as a conditional integral.
+    r"""Joint IPM over a witness class with one head for each sensitive value, as a conditional
+    integral.
 
-    .. math:: \mathrm{IPM}_{\mathcal F}(P_{Z,S}, P_Z \otimes P_S) = E_S\, \mathrm{IPM}_{\mathcal V}(P_{Z \mid S}, P_Z)
+    .. math:: \mathrm{IPM}_{\mathcal F}(P_{Z,S}, P_Z \otimes P_S) = E_S\, \mathrm{IPM}_{\mathcal
+        V}(P_{Z \mid S}, P_Z)
 
     The class :math:`\mathcal V` is `heads` and their negatives; :math:`\mathcal F` contains
-    :math:`(z, s) \mapsto g_s(z)` for every choice :math:`s \mapsto g_s \in \mathcal V`. The left side is the maximum
-    over all choices. For a class that is not decomposable, such as the unit ball of a product RKHS, it is smaller.
+    :math:`(z, s) \mapsto g_s(z)` for every choice :math:`s \mapsto g_s \in \mathcal V`. The left
+    side is the maximum over all choices. For a class that is not decomposable, such as the unit
+    ball of a product RKHS, it is smaller.
 
     Parameters
     ----------
@@ -542,8 +568,8 @@ def decomposable_identity(table: Any, heads: Any) -> Certificate:
     g = torch.cat([g, -g])
     if g.shape[0] ** p.shape[1] > SELECTORS:
         raise ValueError(
-            f"{g.shape[0]} heads for {p.shape[1]} values of s are {g.shape[0] ** p.shape[1]} choices; "
-            f"pass fewer than {SELECTORS}."
+            f"{g.shape[0]} heads for {p.shape[1]} values of s are {g.shape[0] ** p.shape[1]}"
+            f" choices; pass fewer than {SELECTORS}."
         )
     excess, contrast, weights = _against_product(p)
     integral = float((g @ contrast).abs().amax(0) @ weights)
@@ -571,8 +597,9 @@ def khgr_bound(
     r"""Bound the squared kernel maximal correlation,
     :math:`\widehat{\mathrm{kHGR}}^2 \le \widehat{\mathrm{HSIC}} / (\eta_Z \eta_S)`.
 
-    Zero HSIC means that no smooth function of Z correlates with a smooth function of S on these rows. The
-    bound is close if the ridges are large compared with the variances in feature space, and vacuous at small ridges.
+    Zero HSIC means that no smooth function of Z correlates with a smooth function of S on these
+    rows. The bound is close if the ridges are large compared with the variances in feature space,
+    and vacuous at small ridges.
 
     Parameters
     ----------
@@ -618,7 +645,9 @@ def khgr_bound(
 
 
 def _against_product(p: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Return :math:`p_{ik} - p_i \pi_k`, the contrasts :math:`p_{i \mid k} - p_i`, and :math:`\pi_k`."""
+    r"""Return :math:`p_{ik} - p_i \pi_k`, the contrasts :math:`p_{i \mid k} - p_i`, and
+    :math:`\pi_k`.
+    """
     weights, marginal = p.sum(0), p.sum(1)
     return p - marginal[:, None] * weights, p / weights - marginal[:, None], weights
 
@@ -637,17 +666,19 @@ def causal_necessity(
     r"""Bound HSIC by the mean change of the representation under interventions on S.
 
     .. math:: \mathrm{HSIC}(Z, S) \;\le\;
-        \kappa_S \Big( E_{S, S', U} \| k(Z_{S \leftarrow S}, \cdot) - k(Z_{S \leftarrow S'}, \cdot) \| \Big)^2
+        \kappa_S \Big( E_{S, S', U} \| k(Z_{S \leftarrow S}, \cdot) - k(Z_{S \leftarrow S'}, \cdot)
+        \| \Big)^2
 
-    in a structural model :math:`Z = h(f_X(S, U))` whose noise U is independent of S. The right side is zero
-    exactly when no intervention changes Z (counterfactual fairness of every head, if the kernel on Z is
-    characteristic); then HSIC is zero. The converse fails: HSIC may be zero although interventions change every Z.
+    in a structural model :math:`Z = h(f_X(S, U))` whose noise U is independent of S. The right side
+    is zero exactly when no intervention changes Z (counterfactual fairness of every head, if the
+    kernel on Z is characteristic); then HSIC is zero. The converse fails: HSIC may be zero although
+    interventions change every Z.
 
     Parameters
     ----------
     representations
-        :math:`Z_{S \leftarrow s_k}(u_i)`: each unit's representation under each intervention, of shape (K, n,
-        d) or (K, n). Units are rows of noise, the same in each block.
+        :math:`Z_{S \leftarrow s_k}(u_i)`: each unit's representation under each intervention, of
+        shape (K, n, d) or (K, n). Units are rows of noise, the same in each block.
     s
         The interventions :math:`s_k`, of shape (K,) or (K, q).
     probabilities
@@ -658,22 +689,24 @@ def causal_necessity(
     Returns
     -------
     Certificate
-        The value is the right side; `bounded` is HSIC of the law in which S takes the values `s` independently of the
-        units. Details: the mean change `effect`, and `largest_change`.
+        The value is the right side; `bounded` is HSIC of the law in which S takes the values `s`
+        independently of the units. Details: the mean change `effect`, and `largest_change`.
 
     References
     ----------
     The paper, Proposition "HSIC-fairness as a necessary condition for counterfactual fairness", of
     which this is the quantitative form: conditioning is intervening when S is exogenous, so
-    :math:`\|\Delta_k\| \le \sum_l \pi_l E_U \|k(Z_{s_k}, \cdot) - k(Z_{s_l}, \cdot)\|`, and HSIC is at most
-    :math:`\kappa_S (E \|\Delta\|)^2`.
+    :math:`\|\Delta_k\| \le \sum_l \pi_l E_U \|k(Z_{s_k}, \cdot) - k(Z_{s_l}, \cdot)\|`, and HSIC is
+    at most :math:`\kappa_S (E \|\Delta\|)^2`.
 
     Examples
     --------
     Z = S xor U with fair coins: independent of S, but changed by every intervention.
 
     >>> from frhsic.kernels import Gaussian
-    >>> c = causal_necessity([[0, 1], [1, 0]], [0, 1], kernel_z=Gaussian(1.0), kernel_s=Gaussian(1.0))
+    >>> c = causal_necessity(
+    ...     [[0, 1], [1, 0]], [0, 1], kernel_z=Gaussian(1.0), kernel_s=Gaussian(1.0)
+    ... )
     >>> c.bounded, round(c.value, 4), round(c.details["effect"], 4)
     (0.0, 0.1967, 0.4435)
     """
@@ -681,12 +714,14 @@ def causal_necessity(
     z = z[..., None] if z.ndim == 2 else z
     if z.ndim != 3 or z.numel() == 0 or not bool(torch.isfinite(z).all()):
         raise ValueError(
-            f"representations have shape {tuple(z.shape)}; pass finite numbers, (interventions, units, columns)."
+            f"representations have shape {tuple(z.shape)}; pass finite numbers, (interventions,"
+            " units, columns)."
         )
     values = _arrays.matrix(s, "s").to(z)
     if values.shape[0] != z.shape[0] or values.shape[0] < 2:
         raise ValueError(
-            f"{values.shape[0]} values of s came for {z.shape[0]} interventions; pass two or more of each."
+            f"{values.shape[0]} values of s came for {z.shape[0]} interventions; pass two or more"
+            " of each."
         )
     if probabilities is None:
         pi = torch.full_like(values[:, 0], 1 / values.shape[0])
@@ -798,14 +833,18 @@ def localized_contrast(
     kernel_z: Kernel | None = None,
     kernel_s: Kernel | None = None,
 ) -> Certificate:
-    r"""Bound the squared MMD between the law of Z near a sensitive value and its overall law, or near two values.
+    r"""Bound the squared MMD between the law of Z near a sensitive value and its overall law, or
+    near two values.
 
-    .. math:: \mathrm{MMD}^2(P_{s_0}, P_{s_1}) = \| E_S[g(S) \Delta(S)] \|^2 \le \|g\|^2 \; \mathrm{HSIC}(Z, S),
-        \qquad g = \frac{k_S(\cdot, s_0)}{E\, k_S(S, s_0)} - \frac{k_S(\cdot, s_1)}{E\, k_S(S, s_1)}.
+    .. math:: \mathrm{MMD}^2(P_{s_0}, P_{s_1}) = \| E_S[g(S) \Delta(S)] \|^2 \le \|g\|^2 \;
+        \mathrm{HSIC}(Z, S),
+        \qquad g = \frac{k_S(\cdot, s_0)}{E\, k_S(S, s_0)} - \frac{k_S(\cdot, s_1)}{E\, k_S(S,
+        s_1)}.
 
-    :math:`P_{s_0}` is the law of Z with rows weighted by :math:`k_S(S, s_0)`, so that those near :math:`s_0` count
-    most. If `versus` is None, the term of :math:`s_1` is left out and :math:`P_{s_1}` is the overall law of Z. The
-    bound is large where few rows are near: it is divided by :math:`E\, k_S(S, s_0)`.
+    :math:`P_{s_0}` is the law of Z with rows weighted by :math:`k_S(S, s_0)`, so that those near
+    :math:`s_0` count most. If `versus` is None, the term of :math:`s_1` is left out and
+    :math:`P_{s_1}` is the overall law of Z. The bound is large where few rows are near: it is
+    divided by :math:`E\, k_S(S, s_0)`.
 
     Parameters
     ----------
@@ -819,17 +858,18 @@ def localized_contrast(
     Raises
     ------
     ValueError
-        If the weights of the rows are all zero, because every row is far away, or if some are negative.
+        If the weights of the rows are all zero, because every row is far away, or if some are
+        negative.
 
     References
     ----------
-    The paper, Corollary "Localized conditional-MMD control by HSIC". It has :math:`k_S(\cdot, s_0) - k_S(\cdot, s_1)`
-    in place of g, which is not a difference of laws.
+    The paper, Corollary "Localized conditional-MMD control by HSIC". It has :math:`k_S(\cdot, s_0)
+    - k_S(\cdot, s_1)` in place of g, which is not a difference of laws.
 
     Examples
     --------
-    Two values that z copies, with linear kernels: near 1 is the row at 1 alone, half a unit from the mean; E k_S(S, 1)
-    is 1/2, so the bound is 4 times an HSIC of 1/16.
+    Two values that z copies, with linear kernels: near 1 is the row at 1 alone, half a unit from
+    the mean; E k_S(S, 1) is 1/2, so the bound is 4 times an HSIC of 1/16.
 
     >>> from frhsic.kernels import Linear
     >>> c = localized_contrast([0.0, 1.0], [0.0, 1.0], 1.0, kernel_z=Linear(), kernel_s=Linear())
@@ -842,8 +882,9 @@ def localized_contrast(
     means = weights.mean(0)
     if float(weights.min()) < 0 or float(means.min()) <= 0:
         raise ValueError(
-            f"the weights k_S(s, {at if versus is None else (at, versus)}) of the rows are all zero, or some are "
-            "negative. Pass a value that is nearer to rows, and a kernel on s that is not negative."
+            f"the weights k_S(s, {at if versus is None else (at, versus)}) of the rows are all"
+            " zero, or some are negative. Pass a value that is nearer to rows, and a kernel on s"
+            " that is not negative."
         )
     g = KernelExpansion(means.new_tensor([1.0, -1.0])[: len(centers)] / means, centers)
     about = "its overall law" if versus is None else "that near another"
@@ -895,7 +936,9 @@ def smoothed_contrast(
 def _contrast(
     z: Tensor, s: Tensor, kernel_z: Kernel, kernel_s: Kernel, bounds: str, weight: KernelExpansion
 ) -> Certificate:
-    """Bound the contrast of a function of s; what holds without the theorem is the bound of Cauchy and Schwarz."""
+    """Bound the contrast of a function of s; what holds without the theorem is the bound of Cauchy
+    and Schwarz.
+    """
     n, dependence, norm = (
         z.shape[0],
         float(hsic(z, s, kernel_z, kernel_s)),
@@ -903,8 +946,8 @@ def _contrast(
     )
     g = weight.values(kernel_s, s)
     g = g - g.mean()
-    # functions of norm 1 vary by at most √(2 sup k) if k is not negative, and a variance is at most a quarter of the
-    # squared range
+    # functions of norm 1 vary by at most √(2 sup k) if k is not negative, and a variance is at most
+    # a quarter of the squared range
     variance_z = min(feature_spread(kernel_z, z), kernel_z.bound / 2)
     return Certificate(
         value=norm**2 * dependence,
@@ -921,7 +964,8 @@ def _point(value: Any, s: Tensor) -> Tensor:
     row = torch.as_tensor(value, dtype=torch.float64, device=s.device).reshape(1, -1)
     if row.shape[1] != s.shape[1] or not bool(torch.isfinite(row).all()):
         raise ValueError(
-            f"the value of s is {value!r}; pass {s.shape[1]} finite number(s), one for each column of s."
+            f"the value of s is {value!r}; pass {s.shape[1]} finite number(s), one for each column"
+            " of s."
         )
     return row
 
@@ -934,7 +978,9 @@ ACTIVATIONS = {
     "tanh": 1.0,
     "selu": 1.0507009873554805 * 1.6732632423543772,
 }
-"""Lipschitz constants of activations that are zero at zero; SELU's is its slope at 0 from below, about 1.7581."""
+"""Lipschitz constants of activations that are zero at zero; SELU's is its slope at 0 from below,
+about 1.7581.
+"""
 
 
 @dataclass(frozen=True)
@@ -949,9 +995,11 @@ class SingleEncoder:
 
 @dataclass(frozen=True)
 class LinearEncoders:
-    r"""Linear encoders :math:`x \mapsto Wx` with :math:`\|W\|_F \le R` on inputs with :math:`\|X\| \le M`.
+    r"""Linear encoders :math:`x \mapsto Wx` with :math:`\|W\|_F \le R` on inputs with :math:`\|X\|
+    \le M`.
 
-    .. math:: \mathcal G_n \le R\, E \Big\| \frac1n \sum_i \xi_i X_i^\top \Big\|_F \le R M \sqrt{d_Z / n}
+    .. math:: \mathcal G_n \le R\, E \Big\| \frac1n \sum_i \xi_i X_i^\top \Big\|_F \le R M \sqrt{d_Z
+        / n}
 
     References
     ----------
@@ -979,17 +1027,19 @@ class LinearEncoders:
 
 @dataclass(frozen=True)
 class MLPEncoders:
-    r"""Fixed multilayer perceptrons :math:`x_l = \sigma(W_l x_{l-1} + b_l)`, without activation after the
-    last layer.
+    r"""Fixed multilayer perceptrons :math:`x_l = \sigma(W_l x_{l-1} + b_l)`, without activation
+    after the last layer.
 
-    The class holds all networks with :math:`\|W_l\|_F \le R_l` and :math:`\|b_l\| \le \beta_l`; inputs have
-    :math:`\|x_0\| \le M`; :math:`\sigma` is L-Lipschitz with :math:`\sigma(0) = 0`. Then
+    The class holds all networks with :math:`\|W_l\|_F \le R_l` and :math:`\|b_l\| \le \beta_l`;
+    inputs have :math:`\|x_0\| \le M`; :math:`\sigma` is L-Lipschitz with :math:`\sigma(0) = 0`.
+    Then
 
-    .. math:: \mathcal G_n \le \sqrt{\frac{B}{n}} \sum_l D_l \Big( M_{l-1} R_l \sqrt{p_l} + \beta_l \sqrt{w_l} \Big),
+    .. math:: \mathcal G_n \le \sqrt{\frac{B}{n}} \sum_l D_l \Big( M_{l-1} R_l \sqrt{p_l} + \beta_l
+        \sqrt{w_l} \Big),
         \quad D_l = \prod_{j > l} L R_j, \quad M_l = L (R_l M_{l-1} + \beta_l),
 
-    with :math:`p_l` weights and :math:`w_l` units in layer l, and B the number of blocks (weight matrices and
-    biases) that are not zero.
+    with :math:`p_l` weights and :math:`w_l` units in layer l, and B the number of blocks (weight
+    matrices and biases) that are not zero.
 
     Notes
     -----
@@ -997,10 +1047,10 @@ class MLPEncoders:
     :math:`D_l (M_{l-1} \|\Delta W_l\|_F + \|\Delta b_l\|)` in all, so by Cauchy-Schwarz the squared
     increments of the Gaussian process
     :math:`\theta \mapsto n^{-1} \sum_i \langle \xi_i, h_\theta(x_i) \rangle` are at most those of
-    :math:`\theta \mapsto \sqrt{B/n} \sum_l D_l (M_{l-1} \langle \Xi_l, W_l \rangle + \langle \zeta_l, b_l \rangle)`
-    with standard normal :math:`\Xi_l, \zeta_l`. The Sudakov-Fernique inequality orders their expected
-    suprema, and :math:`E \|\Xi_l\|_F \le \sqrt{p_l}`. For one linear layer :class:`LinearEncoders` is smaller
-    by the root of the number of inputs.
+    :math:`\theta \mapsto \sqrt{B/n} \sum_l D_l (M_{l-1} \langle \Xi_l, W_l \rangle + \langle
+    \zeta_l, b_l \rangle)` with standard normal :math:`\Xi_l, \zeta_l`. The Sudakov-Fernique
+    inequality orders their expected suprema, and :math:`E \|\Xi_l\|_F \le \sqrt{p_l}`. For one
+    linear layer :class:`LinearEncoders` is smaller by the root of the number of inputs.
 
     Parameters
     ----------
@@ -1037,8 +1087,9 @@ class MLPEncoders:
             or len(self.bias_bounds) not in (0, layers)
         ):
             raise ValueError(
-                f"widths {self.widths} make {layers} layers; {len(self.weight_bounds)} bounds of weights and "
-                f"{len(self.bias_bounds)} of biases were given. Pass one for each layer."
+                f"widths {self.widths} make {layers} layers; {len(self.weight_bounds)} bounds of"
+                f" weights and {len(self.bias_bounds)} of biases were given. Pass one for each"
+                " layer."
             )
         if self.activation not in ACTIVATIONS:
             raise ValueError(
@@ -1076,21 +1127,25 @@ def feature_lipschitz(kernel: Kernel) -> float:
     r"""Lipschitz constant of the feature map, the smallest known :math:`\ell` with
     :math:`\|k(z, \cdot) - k(z', \cdot)\| \le \ell \|z - z'\|`.
 
-    :math:`1/\sigma` for the Gaussian and the inverse multiquadric kernel, since :math:`2 - 2 e^{-t/2}` and
-    :math:`2 - 2 (1 + t)^{-1/2}` are at most :math:`t = \|z - z'\|^2 / \sigma^2`. For products of kernels with
-    unit diagonal :math:`1 - ab \le (1 - a) + (1 - b)`: the squares add up on one variable, and the largest
-    counts over columns.
+    :math:`1/\sigma` for the Gaussian and the inverse multiquadric kernel, since :math:`2 - 2
+    e^{-t/2}` and :math:`2 - 2 (1 + t)^{-1/2}` are at most :math:`t = \|z - z'\|^2 / \sigma^2`. For
+    products of kernels with unit diagonal :math:`1 - ab \le (1 - a) + (1 - b)`: the squares add up
+    on one variable, and the largest counts over columns.
 
     Raises
     ------
     ValueError
-        For kernels without unit diagonal, since the constant of the bound does not scale like HSIC when a kernel is
-        multiplied by a number, and for the Laplacian, whose feature map is not Lipschitz:
-        :math:`\|k(z, \cdot) - k(z', \cdot)\|^2 \approx 2 \|z - z'\|_1 / \sigma` for close points.
+        For kernels without unit diagonal, since the constant of the bound does not scale like HSIC
+        when a kernel is multiplied by a number, and for the Laplacian, whose feature map is not
+        Lipschitz: :math:`\|k(z, \cdot) - k(z', \cdot)\|^2 \approx 2 \|z - z'\|_1 / \sigma` for
+        close points.
 
     Examples
     --------
-    >>> feature_lipschitz(Gaussian(0.5)), feature_lipschitz(Gaussian(1.0) * InverseMultiquadric(1.0)) ** 2
+    >>> (
+    ...     feature_lipschitz(Gaussian(0.5)),
+    ...     feature_lipschitz(Gaussian(1.0) * InverseMultiquadric(1.0)) ** 2,
+    ... )
     (2.0, 2.0000000000000004)
     """
     if isinstance(kernel, (Gaussian, InverseMultiquadric)):
@@ -1100,8 +1155,8 @@ def feature_lipschitz(kernel: Kernel) -> float:
     if isinstance(kernel, PerColumn):
         return max(feature_lipschitz(k) for k in kernel.kernels)
     raise ValueError(
-        f"the bound needs a unit diagonal and a Lipschitz feature map, which {kernel} is not known to have. Pass "
-        "Gaussian or InverseMultiquadric kernels or their products."
+        f"the bound needs a unit diagonal and a Lipschitz feature map, which {kernel} is not known"
+        " to have. Pass Gaussian or InverseMultiquadric kernels or their products."
     )
 
 
@@ -1113,10 +1168,11 @@ def uniform_bound(
     .. math:: B_n(\mathcal H, \delta) = 8 \sqrt2 \sqrt{\frac{\log(2/\delta)}{n}} + \frac4n
         + 48 \sqrt\pi \max\{\ell_S, \ell_Z\}\, \mathcal G_n(\mathcal H)
 
-    for kernels with unit diagonal. With probability at least :math:`1 - \delta` no encoder of the class,
-    chosen on these rows or not, has :math:`|\widehat{\mathrm{HSIC}} - \mathrm{HSIC}|` above it. At realistic n the
-    bound is vacuous; `n_needed` in the details is the number of rows from which it is not. For an encoder that was
-    fixed before the rows were drawn use :func:`frhsic.certificates.held_out_bound`, which is far smaller.
+    for kernels with unit diagonal. With probability at least :math:`1 - \delta` no encoder of the
+    class, chosen on these rows or not, has :math:`|\widehat{\mathrm{HSIC}} - \mathrm{HSIC}|` above
+    it. At realistic n the bound is vacuous; `n_needed` in the details is the number of rows from
+    which it is not. For an encoder that was fixed before the rows were drawn use
+    :func:`frhsic.certificates.held_out_bound`, which is far smaller.
 
     Parameters
     ----------
@@ -1188,7 +1244,8 @@ def train_to_population(hsic_train: float, uniform: Certificate) -> Certificate:
     """
     if not 0 <= hsic_train <= 1:
         raise ValueError(
-            f"hsic_train is {hsic_train}; pass the biased HSIC on the rows, under unit-diagonal kernels."
+            f"hsic_train is {hsic_train}; pass the biased HSIC on the rows, under unit-diagonal"
+            " kernels."
         )
     return replace(
         uniform,
@@ -1199,7 +1256,9 @@ def train_to_population(hsic_train: float, uniform: Certificate) -> Certificate:
 
 
 def _rows_below(root: float) -> int:
-    r"""Return the smallest n with :math:`a / \sqrt n + 4 / n < c`: with x = 1/√n, the root of 4 x² + a x − c."""
+    r"""Return the smallest n with :math:`a / \sqrt n + 4 / n < c`: with x = 1/√n, the root of 4 x²
+    + a x − c.
+    """
     x = 2 * LARGEST_HSIC / (root + math.sqrt(root**2 + 16 * LARGEST_HSIC))
     n = max(1, math.floor(1 / x**2) - 1)
     while root / math.sqrt(n) + 4 / n >= LARGEST_HSIC:

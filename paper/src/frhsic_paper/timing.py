@@ -1,4 +1,6 @@
-"""The plain training loop whose epochs are timed, and FREM as a loop over rows, as the published times were taken."""
+"""The plain training loop whose epochs are timed, and FREM as a loop over rows, as the published
+times were taken.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,21 @@ BATCH = 256
 
 
 class LoopedEIPM(Penalty):
-    r"""FREM's penalty, one anchor after another, with the term of the marginal computed anew for each.
+    r"""FREM's penalty, one anchor after another, with the term of the marginal computed anew for
+    each.
 
-    .. math:: \frac1a \sum_{i=1}^{a} \sqrt{\max(w_i^\top K w_i - 2 w_i^\top K u + u^\top K u,\ 10^{-10})}
+    .. math:: \frac1a \sum_{i=1}^{a} \sqrt{\max(w_i^\top K w_i - 2 w_i^\top K u + u^\top K u,\
+        10^{-10})}
 
-    The same number as :class:`~frhsic.penalties.EIPM`; it is here because the published times were taken of it.
+    The same number as :class:`~frhsic.penalties.EIPM`; it is here because the published times were
+    taken of it.
 
     Examples
     --------
     >>> from frhsic.penalties import EIPM
     >>> z, s = torch.randn(8, 2), torch.rand(8)
-    >>> bool(torch.isclose(LoopedEIPM(scale_z=1.0, gamma=0.5)(z, s), EIPM(gamma=0.5, anchors=None)(z, s), atol=1e-5))
+    >>> looped = LoopedEIPM(scale_z=1.0, gamma=0.5)(z, s)
+    >>> bool(torch.isclose(looped, EIPM(gamma=0.5, anchors=None)(z, s), atol=1e-5))
     True
     """
 
@@ -115,7 +121,9 @@ class Loop:
 
 
 def plain_clock(device: torch.device) -> Callable[[], float]:
-    """Return a clock that does not wait for the device; of a CPU that of the process, which others do not slow."""
+    """Return a clock that does not wait for the device; of a CPU that of the process, which others
+    do not slow.
+    """
     return time.perf_counter if device.type == "cuda" else time.process_time
 
 
@@ -193,5 +201,7 @@ def one_thread(device: torch.device) -> Iterator[None]:
 
 
 def devices(asked: str) -> list[str]:
-    """Return what is timed: the processor, and the GPU beside it where there is one and it was not ruled out."""
+    """Return what is timed: the processor, and the GPU beside it where there is one and it was not
+    ruled out.
+    """
     return ["cpu", "cuda"] if resolve_device(asked).type == "cuda" else ["cpu"]

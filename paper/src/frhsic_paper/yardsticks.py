@@ -1,20 +1,24 @@
-r"""Performance at equal dependence, by three yardsticks that shrinking the scores cannot win, and how records are read.
+r"""Performance at equal dependence, by three yardsticks that shrinking the scores cannot win, and
+how records are read.
 
 * log loss (squared error for numbers) at equal GDP of the scores;
 * AUC at equal rank gap, see :func:`frhsic.parity.rank_gap`;
-* accuracy at equal GDP of the decisions at 1/2. Where fewer than a fifth of the training rows are positive: balanced
-  accuracy, and decisions at the training base rate.
+* accuracy at equal GDP of the decisions at 1/2. Where fewer than a fifth of the training rows are
+  positive: balanced accuracy, and decisions at the training base rate.
 
-The paper's own yardstick, accuracy at 1/2 against the GDP of the scores, is no trade-off: p → 1/2 + t(p − 1/2) keeps
-every decision and drives GDP to zero. It is shown beside the others and counted nowhere.
+The paper's own yardstick, accuracy at 1/2 against the GDP of the scores, is no trade-off: p → 1/2 +
+t(p − 1/2) keeps every decision and drives GDP to zero. It is shown beside the others and counted
+nowhere.
 
-A path is the points of a method, from no constraint to the strictest. Those that no other beats in both gap and
-performance are its front, and the performance at a level is interpolated linearly between two neighbours on it: a mean
-of two scores does at least as well in log loss, and a random choice between two decisions as well in accuracy. For the
-same reason a level below the smallest gap of the path is read between its last point and a constant, and counted as not
-reached. No such thing holds for AUC: there, neighbours that are more than a quarter of the reference gap apart are not
-interpolated, the one with the smaller gap counts, and a level below the smallest gap is lost: it counts as AUC 1/2.
-Levels are shares of the gap of the reference, boosted trees without constraint, on the same rows.
+A path is the points of a method, from no constraint to the strictest. Those that no other beats in
+both gap and performance are its front, and the performance at a level is interpolated linearly
+between two neighbours on it: a mean of two scores does at least as well in log loss, and a random
+choice between two decisions as well in accuracy. For the same reason a level below the smallest gap
+of the path is read between its last point and a constant, and counted as not reached. No such thing
+holds for AUC: there, neighbours that are more than a quarter of the reference gap apart are not
+interpolated, the one with the smaller gap counts, and a level below the smallest gap is lost: it
+counts as AUC 1/2. Levels are shares of the gap of the reference, boosted trees without constraint,
+on the same rows.
 """
 
 from __future__ import annotations
@@ -74,7 +78,9 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Corrected:
-    """A mean difference over splits that share rows: its standard error, 95 % interval and two-sided p-value."""
+    """A mean difference over splits that share rows: its standard error, 95 % interval and
+    two-sided p-value.
+    """
 
     mean: float
     error: float
@@ -86,9 +92,10 @@ class Corrected:
 def corrected_t(differences: Sequence[float] | np.ndarray, test_per_training: float) -> Corrected:
     r"""Return the corrected resampled t-test of Nadeau and Bengio (2003).
 
-    :math:`t = \bar d \big/ \sqrt{(1/J + n_{\mathrm{test}}/n_{\mathrm{train}})\, s^2}` with J − 1 degrees of freedom,
-    where :math:`\bar d` and :math:`s^2` are mean and variance of the differences of J splits. The second term is for
-    rows that splits share; with 0 this is the paired t-test. One split allows no test: its p-value is 1.
+    :math:`t = \bar d \big/ \sqrt{(1/J + n_{\mathrm{test}}/n_{\mathrm{train}})\, s^2}` with J − 1
+    degrees of freedom, where :math:`\bar d` and :math:`s^2` are mean and variance of the
+    differences of J splits. The second term is for rows that splits share; with 0 this is the
+    paired t-test. One split allows no test: its p-value is 1.
 
     Examples
     --------
@@ -157,7 +164,8 @@ def measured(
 
     Examples
     --------
-    Contraction towards 1/2 halves GDP and changes neither accuracy nor what depends on the order alone.
+    Contraction towards 1/2 halves GDP and changes neither accuracy nor what depends on the order
+    alone.
 
     >>> rng = np.random.default_rng(0)
     >>> s, noise = rng.uniform(size=(2, 500))
@@ -232,9 +240,9 @@ def at_level(
 ) -> Reading:
     """Return the loss of a path at a gap, read off its front.
 
-    `constant` is the loss of a constant. Below the smallest gap the last point is mixed with it, or with a finite
-    `widest` lost to it. Where neighbours on the front are further apart than `widest`, the one with the smaller gap
-    counts.
+    `constant` is the loss of a constant. Below the smallest gap the last point is mixed with it, or
+    with a finite `widest` lost to it. Where neighbours on the front are further apart than
+    `widest`, the one with the smaller gap counts.
 
     Examples
     --------
@@ -263,10 +271,11 @@ def at_level(
 
 
 def read(records: Frame, yardstick: Yardstick, level: float) -> Frame:
-    """Return loss, whether the level was reached, and the losses of reference and constant, by method and split.
+    """Return loss, whether the level was reached, and the losses of reference and constant, by
+    method and split.
 
-    Some methods have one variant for each aim, with a name that ends in "(score)", "(rank)" or "(decision)". Only the
-    variant that fits the yardstick is used.
+    Some methods have one variant for each aim, with a name that ends in "(score)", "(rank)" or
+    "(decision)". Only the variant that fits the yardstick is used.
     """
     gap, performance, sign, aim = yardstick
     others = tuple(f"({one.aim})" for one in YARDSTICKS.values() if one.aim != aim)
@@ -295,7 +304,8 @@ def read(records: Frame, yardstick: Yardstick, level: float) -> Frame:
 def readings(records: Frame) -> Frame:
     """Return :func:`read` for all datasets, yardsticks and levels.
 
-    A yardstick is left out on a dataset whose reference gap is below three of its standard deviations over splits.
+    A yardstick is left out on a dataset whose reference gap is below three of its standard
+    deviations over splits.
     """
     frames = []
     for dataset, own in records.groupby("dataset", sort=False):
@@ -318,11 +328,13 @@ def readings(records: Frame) -> Frame:
 
 
 def standings(read: Frame, methods: Sequence[str]) -> Frame:
-    """Return mean rank and mean regret of methods, with 95 % intervals over datasets, and levels not reached.
+    """Return mean rank and mean regret of methods, with 95 % intervals over datasets, and levels
+    not reached.
 
-    Regret is the loss beyond the best of these methods, as a share of what the reference gains over a constant: 0 for
-    the best, 1 where all of that gain is lost. Cells of a dataset (levels and splits) are averaged first, so that the
-    interval is that of a mean over datasets. Methods that a cell lacks are ranked nowhere in it.
+    Regret is the loss beyond the best of these methods, as a share of what the reference gains over
+    a constant: 0 for the best, 1 where all of that gain is lost. Cells of a dataset (levels and
+    splits) are averaged first, so that the interval is that of a mean over datasets. Methods that a
+    cell lacks are ranked nowhere in it.
     """
     own = read[read.method.isin(methods)]
     cell = own.groupby(["yardstick", "dataset", "level", "method"], sort=False)
@@ -347,10 +359,11 @@ def standings(read: Frame, methods: Sequence[str]) -> Frame:
 
 
 def contrasts(read: Frame, first: str, rivals: Sequence[str], test_per_training: float) -> Frame:
-    """Return the first method against each rival on each dataset and yardstick: difference of losses, p after Holm.
+    """Return the first method against each rival on each dataset and yardstick: difference of
+    losses, p after Holm.
 
-    Losses are averaged over the levels of a split; splits share rows, so the test is the corrected t-test. Negative
-    differences favour the first method.
+    Losses are averaged over the levels of a split; splits share rows, so the test is the corrected
+    t-test. Negative differences favour the first method.
     """
     loss = (
         read.groupby(["yardstick", "dataset", "method", "split"], sort=False)
@@ -386,7 +399,8 @@ def counted(compared: Frame) -> str:
 
 
 def standings_table(read: Frame, methods: Sequence[str]) -> Table:
-    """Methods by yardsticks: mean rank, and mean regret in percent, with 95 % intervals over datasets.
+    """Methods by yardsticks: mean rank, and mean regret in percent, with 95 % intervals over
+    datasets.
 
     † and a share: how many levels the method does not reach itself.
     """
@@ -408,7 +422,9 @@ def standings_table(read: Frame, methods: Sequence[str]) -> Table:
 
 
 def loss_table(records: Frame, yardstick: Yardstick, methods: Sequence[str]) -> Table:
-    """Methods by datasets: performance at 75, 50 and 25 % of the reference gap; the best in bold, † not reached."""
+    """Methods by datasets: performance at 75, 50 and 25 % of the reference gap; the best in bold, †
+    not reached.
+    """
     columns: dict[str, Any] = {}
     for dataset, own in records.groupby("dataset", sort=False):
         if own.get(yardstick.performance, pd.Series(dtype=float)).isna().all():
@@ -432,7 +448,8 @@ def headline(
 ) -> list[str]:
     """Return what is said of the first method over all yardsticks, and a sentence for each of them.
 
-    Mean rank and mean regret with 95 % intervals over tables, the next best by regret, and tests against all rivals.
+    Mean rank and mean regret with 95 % intervals over tables, the next best by regret, and tests
+    against all rivals.
     """
     paths = readings(records)
     table, compared = (
@@ -440,7 +457,10 @@ def headline(
         contrasts(paths, first, rivals, test_per_training),
     )
     least = table.regret.groupby("yardstick").idxmin()
-    lead = f"The {first} has the least mean regret by {sum(m == first for _, m in least)} of {len(least)} yardsticks"
+    lead = (
+        f"The {first} has the least mean regret by {sum(m == first for _, m in least)} of"
+        f" {len(least)} yardsticks"
+    )
     said = [f"{lead}; of {len(compared)} comparisons after Holm it is {counted(compared)}."]
     for name in YARDSTICKS:
         own, against = table.xs(name, level="yardstick"), compared[compared.yardstick == name]
@@ -448,9 +468,11 @@ def headline(
             lead = own.loc[first]
             next_best = own.drop(first).regret.idxmin()
             said.append(
-                f"{name[0].upper()}{name[1:]}: mean rank {lead['rank']:.1f} ± {lead.rank_half:.1f} of {len(own)} over "
-                f"{int(lead.datasets)} tables, mean regret {100 * lead.regret:.1f} ± {100 * lead.regret_half:.1f} % "
-                f"({method_name(next_best)}: {100 * own.regret[next_best]:.1f} %); {counted(against)}."
+                f"{name[0].upper()}{name[1:]}: mean rank {lead['rank']:.1f} ± {lead.rank_half:.1f}"
+                f" of {len(own)} over {int(lead.datasets)} tables, mean regret"
+                f" {100 * lead.regret:.1f} ± {100 * lead.regret_half:.1f} %"
+                f" ({method_name(next_best)}: {100 * own.regret[next_best]:.1f} %);"
+                f" {counted(against)}."
             )
     return said
 
@@ -458,9 +480,11 @@ def headline(
 def listed(
     records: Frame, first: str, rivals: Sequence[str], others: Sequence[str]
 ) -> list[Listed]:
-    """Return the tables of a comparison: standings of the first method and its rivals, then every cell.
+    """Return the tables of a comparison: standings of the first method and its rivals, then every
+    cell.
 
-    `others` are rows that are shown and are no rivals: variants of the first method, and what needs S to predict.
+    `others` are rows that are shown and are no rivals: variants of the first method, and what needs
+    S to predict.
     """
     present = set(records.method.str.replace(r" \((score|rank|decision)\)$", "", regex=True))
     methods = [m for m in (first, *rivals, *others) if m in present]

@@ -1,4 +1,6 @@
-"""The numbers of one set of rows: gaps of means along the attribute, dependence of the representation, probes."""
+"""The numbers of one set of rows: gaps of means along the attribute, dependence of the
+representation, probes.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ RANK_ROWS = 50_000  # rows of the rank gap at most, which looks at nine decision
 COMMON = (
     0.1  # resolution of the gap that is compared between audits, whatever their numbers of rows
 )
-SHARE = 0.95  # share of the variance of S in its feature space that the directions of the gap certificates keep
+# share of the variance of S in its feature space that the directions of the gap certificates keep
+SHARE = 0.95
 OTHER_ROWS = (
     100  # rows outside the subsample that the bandwidths of the population bound need at least
 )
@@ -61,11 +64,12 @@ PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Data of one population in float64: z of shape (n, d), s of shape (n, q), and per row or None the others.
+    """Data of one population in float64: z of shape (n, d), s of shape (n, q), and per row or None
+    the others.
 
-    `y` is a target whose errors are looked at; among rows with one outcome it is None. `favoured` marks the rows with
-    the favourable outcome; None if the target does not say which these are. `weights` and `groups` are used by the
-    gaps; other measures use :meth:`independent` rows.
+    `y` is a target whose errors are looked at; among rows with one outcome it is None. `favoured`
+    marks the rows with the favourable outcome; None if the target does not say which these are.
+    `weights` and `groups` are used by the gaps; other measures use :meth:`independent` rows.
     """
 
     z: np.ndarray
@@ -106,7 +110,9 @@ class Rows:
         return replace(self, **parts)
 
     def independent(self, random: np.random.Generator) -> Self:
-        """Return independent rows of the weighted population: one of each group, kept in proportion to its weight."""
+        """Return independent rows of the weighted population: one of each group, kept in proportion
+        to its weight.
+        """
         kept = np.arange(self.count)
         if self.groups is not None:
             order = random.permutation(self.count)
@@ -124,7 +130,8 @@ class Settings:
     Attributes
     ----------
     confidence
-        Confidence of every interval. One minus it is the level at which the findings call a test significant.
+        Confidence of every interval. One minus it is the level at which the findings call a test
+        significant.
     max_rows
         Largest number of rows for the costly statistics.
     probe_rows
@@ -134,7 +141,8 @@ class Settings:
     seed
         Seed of every random draw.
     at
-        Values at which to contrast the mean score with the overall mean, for every attribute whose range holds them.
+        Values at which to contrast the mean score with the overall mean, for every attribute whose
+        range holds them.
     watch
         Function that is called with the name of each step as it begins.
     """
@@ -171,12 +179,16 @@ class Settings:
         return replace(self, watch=lambda step: self.tell(f"{part}: {step}"))
 
     def generator(self, *keys: int) -> np.random.Generator:
-        """Return a separate generator for each purpose, so that adding one number changes no other."""
+        """Return a separate generator for each purpose, so that adding one number changes no
+        other.
+        """
         return np.random.default_rng([self.seed, *keys])
 
 
 def gap_keys(*, binary: bool | None, chances: bool, threshold: float | None) -> tuple[str, ...]:
-    """Return which gaps there are; `binary` says whether the target is 0/1, None that there is none."""
+    """Return which gaps there are; `binary` says whether the target is 0/1, None that there is
+    none.
+    """
     present = {
         "gdp": True,
         "decision_gdp": threshold is not None,
@@ -189,7 +201,9 @@ def gap_keys(*, binary: bool | None, chances: bool, threshold: float | None) -> 
 def gap_column(
     key: str, f: np.ndarray, y: np.ndarray | None, threshold: float | None
 ) -> np.ndarray:
-    """Return what a gap is of: the score, decisions at the threshold, wrong decisions, or target less score."""
+    """Return what a gap is of: the score, decisions at the threshold, wrong decisions, or target
+    less score.
+    """
     if key == "calibration_gdp" and y is not None:
         return np.asarray(y - f)
     decided = f if threshold is None or key == "gdp" else (f >= threshold).astype(np.float64)
@@ -232,7 +246,9 @@ def gaps_of_sums(
 
 
 def between_levels(rows: Rows, levels: int, settings: Settings) -> Curve:
-    """Return the mean score of unordered groups, numbered from 0, with a band for all of them at once."""
+    """Return the mean score of unordered groups, numbered from 0, with a band for all of them at
+    once.
+    """
     assert rows.scores is not None
     design = {"sample_weight": rows.weights, "groups": rows.groups}
     curve = gdp_curve(
@@ -263,7 +279,8 @@ def gap_number(key: str, gap: ParityResult) -> Number:
 
 
 def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
-    """Return a curve as plain data; ends of its band that are infinite become the smallest and largest value.
+    """Return a curve as plain data; ends of its band that are infinite become the smallest and
+    largest value.
 
     Means of numbers between 0 and 1 lie there too.
     """
@@ -284,7 +301,9 @@ def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
 
 
 def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Population:
-    """Measure one attribute on one set of rows; what is constant or has too few rows is left out."""
+    """Measure one attribute on one set of rows; what is constant or has too few rows is left
+    out.
+    """
     numbers: list[Number] = []
     curves: dict[str, Curve] = {}
     contrasts: tuple[Number, ...] = ()
@@ -307,10 +326,12 @@ def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Populatio
 
 
 def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
-    r"""Return the lowest share of decisions along S as a share of the highest (the four-fifths rule asks for 0.8).
+    r"""Return the lowest share of decisions along S as a share of the highest (the four-fifths rule
+    asks for 0.8).
 
-    The band holds the shares of all groups at once, so the least and the most that it allows are an interval for
-    :math:`\min_s p(s) / \max_s p(s)` over the groups that have enough rows. There is no ratio without decisions.
+    The band holds the shares of all groups at once, so the least and the most that it allows are an
+    interval for :math:`\min_s p(s) / \max_s p(s)` over the groups that have enough rows. There is
+    no ratio without decisions.
     """
     curve = curves.get("decision_gdp")
     if curve is None or max(curve.mean[i] for i in curve.trusted) == 0:
@@ -344,7 +365,9 @@ def _explained(own: Rows, settings: Settings) -> Iterator[Number]:
 
 
 def dependence(own: Rows, settings: Settings, *, probed: bool) -> Iterator[Number]:
-    """Yield HSIC with its test, distance correlation and, if asked, the probes, on independent rows."""
+    """Yield HSIC with its test, distance correlation and, if asked, the probes, on independent
+    rows.
+    """
     chosen = subsample(own.count, settings.max_rows, settings.generator(1))
     if own.count < LEAST_ROWS or float(np.ptp(own.s[chosen], axis=0).max()) == 0:
         return
@@ -357,12 +380,16 @@ def dependence(own: Rows, settings: Settings, *, probed: bool) -> Iterator[Numbe
 
 
 def unit_columns(z: np.ndarray, like: np.ndarray | None = None) -> np.ndarray:
-    """Return z with each of several columns divided by its spread (in `like`), so that units do not matter."""
+    """Return z with each of several columns divided by its spread (in `like`), so that units do not
+    matter.
+    """
     return z if z.shape[1] == 1 else z / column_scales(z if like is None else like)
 
 
 def audit_kernels(z: Tensor, s: Tensor) -> tuple[Gaussian, Kernel, str, str]:
-    """Return Gaussians on z and s at the median distance, for several S one for each, and the rules of bandwidths."""
+    """Return Gaussians on z and s at the median distance, for several S one for each, and the rules
+    of bandwidths.
+    """
     (kernel_z, rule_z), columns = (
         default_gaussian(z, name="z"),
         [default_gaussian(column, name="s") for column in s.T],
@@ -405,7 +432,9 @@ def _probes(own: Rows, settings: Settings) -> Iterator[Number]:
 
 
 def _separation(own: Rows, settings: Settings) -> Iterator[Number]:
-    """Yield the association of the scores with the attribute among rows with an equal target, and its test."""
+    """Yield the association of the scores with the attribute among rows with an equal target, and
+    its test.
+    """
     rows = own.keep(subsample(own.count, settings.max_rows, settings.generator(6)))
     options: dict[str, Any] = {"resamples": settings.resamples, "random_state": settings.seed}
     with contextlib.suppress(ValueError):  # constant scores, target or attribute
@@ -425,7 +454,9 @@ def _separation(own: Rows, settings: Settings) -> Iterator[Number]:
 
 
 def _contrast(rows: Rows, at: float, settings: Settings) -> Number:
-    """Return the mean score of the rows nearest to a value less the overall mean, and which rows these are."""
+    """Return the mean score of the rows nearest to a value less the overall mean, and which rows
+    these are.
+    """
     design = {"sample_weight": rows.weights, "groups": rows.groups}
     near = local_mean(rows.scores, rows.s, at, confidence=settings.confidence, **design)
     interval = Interval(*near.interval, near.confidence, "Student's t, or Clopper and Pearson")
@@ -436,7 +467,9 @@ def _contrast(rows: Rows, at: float, settings: Settings) -> Number:
 
 
 def certificates(rows: Rows, settings: Settings) -> Iterator[CertificateRow]:
-    """Yield the certificates of one attribute on a subsample of the rows; none if z or s is constant there."""
+    """Yield the certificates of one attribute on a subsample of the rows; none if z or s is
+    constant there.
+    """
     settings.tell("certificates")
     rows = rows.independent(settings.generator(8))
     if rows.count < LEAST_ROWS:
@@ -481,7 +514,9 @@ def certificates(rows: Rows, settings: Settings) -> Iterator[CertificateRow]:
 def _bound(
     key: str, certificate: Certificate, kernel_z: Gaussian, kernel_s: Any, **settings: float
 ) -> CertificateRow:
-    """Return a certificate as plain values: roots, as all but the bound on HSIC are bounds on squares."""
+    """Return a certificate as plain values: roots, as all but the bound on HSIC are bounds on
+    squares.
+    """
     details = {
         name: value
         for name, value in certificate.details.items()
@@ -509,7 +544,9 @@ def _bound(
 def mean_and_error(
     x: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None
 ) -> tuple[float, float, float]:
-    """Return the weighted mean, its standard error and the effective number of rows; rows of a group count together."""
+    """Return the weighted mean, its standard error and the effective number of rows; rows of a
+    group count together.
+    """
     w = np.ones(len(x)) if weights is None else weights
     w = w / w.sum()
     mean = float(w @ x)
@@ -526,7 +563,9 @@ def base_rate(
     weights: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> Number:
-    """Return the mean of a target or of scores; its interval is Student's, or Clopper and Pearson's for 0/1."""
+    """Return the mean of a target or of scores; its interval is Student's, or Clopper and Pearson's
+    for 0/1.
+    """
     mean, error, effective = mean_and_error(x, weights, groups)
     binary = bool(((x == 0) | (x == 1)).all())
     return rate_number(mean, error, effective, len(x), binary=binary, confidence=confidence)
@@ -557,7 +596,9 @@ def qualities(
     weights: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> Iterator[Quality]:
-    """Yield how well scores predict y: of a 0/1 target what its kind of score allows, of another the squared error."""
+    """Yield how well scores predict y: of a 0/1 target what its kind of score allows, of another
+    the squared error.
+    """
 
     def mean(
         key: str, values: np.ndarray, constant: float, rows: np.ndarray | slice = slice(None)
@@ -606,7 +647,9 @@ def changes(
     threshold: float,
     groups: np.ndarray | None = None,
 ) -> Iterator[Quality]:
-    """Yield by how much the accuracy and the AUC of other scores of the same rows differ, with standard errors."""
+    """Yield by how much the accuracy and the AUC of other scores of the same rows differ, with
+    standard errors.
+    """
     right = [((scores >= threshold) == y).astype(np.float64) for scores in (was, now)]
     difference, error, _ = mean_and_error(right[1] - right[0], None, groups)
     yield Quality("accuracy", difference, 0.0, error)

@@ -1,4 +1,5 @@
-"""What an audit holds: numbers and keys in frozen dataclasses, written to JSON and read back without loss.
+"""What an audit holds: numbers and keys in frozen dataclasses, written to JSON and read back
+without loss.
 
 The words for them are in :mod:`frhsic.report`.
 """
@@ -26,7 +27,9 @@ from scipy.stats import kstwobign, norm
 from frhsic.formatting import did_you_mean, figure, stated
 from frhsic.independence.effects import Interval
 
-FORMAT = 7  # version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes away
+# version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes
+# away
+FORMAT = 7
 PACKAGES = ("frhsic", "numpy", "scikit-learn", "torch")
 POINTS = 200  # values at which the distribution of a variable is kept, at most
 
@@ -35,7 +38,8 @@ RATIOS = ("decision_ratio",)  # numbers whose limit is a least value
 Setting = str | int | float | bool
 Verdict = Literal["kept", "not kept", "unclear"]
 
-# Gaps of means along an attribute: of the score, of decisions, of errors, and of the target less the score.
+# Gaps of means along an attribute: of the score, of decisions, of errors, and of the target less
+# the score.
 GAPS = ("gdp", "decision_gdp", "error_gdp", "calibration_gdp")
 # Numbers with an interval, which decides whether a limit is kept.
 LIMITED = (
@@ -48,14 +52,17 @@ LIMITED = (
     "hsic_effect",
     "distance_correlation",
 )
-# Names a number among the rows with the favourable outcome (Equal Opportunity): ``eo`` is GDP, ``eo.hsic`` HSIC.
+# Names a number among the rows with the favourable outcome (Equal Opportunity): ``eo`` is GDP,
+# ``eo.hsic`` HSIC.
 FAVOURABLE = "eo"
 BASES = ("base rate", "gap")
 # Measures of performance and calibration that are compared, where both audits hold them.
 WATCHED = ("auc", "squared_error", "mean_error")
 
 Limits = str | Sequence[str] | Mapping[str, float | str]
-"""Limits as people write them: ``"gdp=0.05"``, ``["gdp=10% of base rate", "eo=0.05"]`` or ``{"gdp": 0.05}``."""
+"""Limits as people write them: ``"gdp=0.05"``, ``["gdp=10% of base rate", "eo=0.05"]`` or ``{"gdp":
+0.05}``.
+"""
 
 
 @dataclass(frozen=True)
@@ -129,7 +136,8 @@ class Number:
     value, rows
         The estimate, and the number of rows it was computed from.
     interval
-        Confidence interval. Where the `trusted` of a gap is False, its upper end is the bound beside the interval.
+        Confidence interval. Where the `trusted` of a gap is False, its upper end is the bound
+        beside the interval.
     under_independence
         Mean of the same estimate when the attribute is shuffled, where known.
     pvalue
@@ -139,7 +147,8 @@ class Number:
     standard_error
         Standard error of the value, where known.
     trusted
-        False where the score varies, or may vary, along the attribute faster than these rows can show.
+        False where the score varies, or may vary, along the attribute faster than these rows can
+        show.
     """
 
     key: str
@@ -158,9 +167,11 @@ class Number:
 
 @dataclass(frozen=True)
 class Target:
-    """The target y: its name, the value that counts as 1, and the one that is good for a person, as text.
+    """The target y: its name, the value that counts as 1, and the one that is good for a person, as
+    text.
 
-    `favours_high` says whether a high score speaks for the favourable value; None where none was stated.
+    `favours_high` says whether a high score speaks for the favourable value; None where none was
+    stated.
     """
 
     name: str
@@ -217,8 +228,8 @@ class Subject:
 class Curve:
     """Means of groups of rows along S, with a band that holds all of them at once.
 
-    `grid` has the median of S in each group, `start` and `end` its smallest and largest value, `rows` its number of
-    rows. `sparse` marks groups that are too small to be trusted.
+    `grid` has the median of S in each group, `start` and `end` its smallest and largest value,
+    `rows` its number of rows. `sparse` marks groups that are too small to be trusted.
     """
 
     grid: tuple[float, ...]
@@ -242,7 +253,8 @@ class Curve:
 class Law:
     """Distribution of one variable: the share of rows at or below each of some of its values.
 
-    `complete` says that these are all its values. `rows` is the number of rows, or of groups of rows, in effect.
+    `complete` says that these are all its values. `rows` is the number of rows, or of groups of
+    rows, in effect.
     """
 
     values: tuple[float, ...]
@@ -253,7 +265,9 @@ class Law:
 
     @classmethod
     def of(cls, values: np.ndarray, counts: np.ndarray, rows: float) -> Law:
-        """Return the distribution of distinct values in increasing order with their counts or weights."""
+        """Return the distribution of distinct values in increasing order with their counts or
+        weights.
+        """
         shares = np.cumsum(counts) / counts.sum()
         kept = np.arange(len(values))
         if len(values) > POINTS:
@@ -291,8 +305,8 @@ class Histogram:
 class CertificateRow:
     """A bound that a theorem gives, its assumptions, and whether it is informative.
 
-    `value` is None if the bound is infinite. `trivial` is a bound that always holds, and `trivial_because` says why. A
-    certificate is `vacuous` if its bound is not below `trivial`.
+    `value` is None if the bound is infinite. `trivial` is a bound that always holds, and
+    `trivial_because` says why. A certificate is `vacuous` if its bound is not below `trivial`.
     """
 
     key: str
@@ -309,12 +323,14 @@ class CertificateRow:
 
 @dataclass(frozen=True)
 class Population:
-    """The same measures on one set of rows: all, or those with the favourable outcome (Equal Opportunity).
+    """The same measures on one set of rows: all, or those with the favourable outcome (Equal
+    Opportunity).
 
-    `curves` has the mean of the score along S (``"gdp"``) and, by the key of their gaps, of decisions, errors and
-    residuals, in the same groups. `contrasts` have the mean score of the rows nearest to a requested value of S, less
-    the overall mean. Their settings say that these are all rows with S between `start` and `end`; the interval is for
-    E[f | start ≤ S ≤ end] − E[f], and is None where the rows are too few.
+    `curves` has the mean of the score along S (``"gdp"``) and, by the key of their gaps, of
+    decisions, errors and residuals, in the same groups. `contrasts` have the mean score of the rows
+    nearest to a requested value of S, less the overall mean. Their settings say that these are all
+    rows with S between `start` and `end`; the interval is for E[f | start ≤ S ≤ end] − E[f], and is
+    None where the rows are too few.
     """
 
     rows: int
@@ -337,10 +353,12 @@ class Population:
 
 @dataclass(frozen=True)
 class GroupAudit:
-    """Scores of unordered groups such as women and men: the gap between `levels`, and the gap along S within each.
+    """Scores of unordered groups such as women and men: the gap between `levels`, and the gap along
+    S within each.
 
     `between` has the means of the levels as a curve, in the order of `levels`;
-    `within` has, for each attribute and level, the gap of the mean score along the attribute and its curve.
+    `within` has, for each attribute and level, the gap of the mean score along the attribute and
+    its curve.
     """
 
     name: str
@@ -353,8 +371,9 @@ class GroupAudit:
 class AttributeAudit:
     """The audit against one sensitive attribute.
 
-    `positives` has the measures on the rows with the favourable outcome, y = 1 if no other is named; None without a
-    target of two values, and where fewer than 50 rows have it or the attribute is constant among them.
+    `positives` has the measures on the rows with the favourable outcome, y = 1 if no other is
+    named; None without a target of two values, and where fewer than 50 rows have it or the
+    attribute is constant among them.
     """
 
     name: str
@@ -372,8 +391,8 @@ class RowCounts:
     Attributes
     ----------
     given, dropped, used
-        Rows that were given, dropped for a missing value, and used. Rows that were given may also have trained a model,
-        or not have been drawn: `used` is at most `given - dropped`.
+        Rows that were given, dropped for a missing value, and used. Rows that were given may also
+        have trained a model, or not have been drawn: `used` is at most `given - dropped`.
     subsample
         Rows of the costly statistics, at most.
     groups
@@ -395,10 +414,12 @@ class RowCounts:
 
 @dataclass(frozen=True)
 class Quality:
-    """How well the scores predict the target by one measure, beside a constant: the base rate, or the mean.
+    """How well the scores predict the target by one measure, beside a constant: the base rate, or
+    the mean.
 
-    `key` is ``"accuracy"``, ``"true_positive_rate"``, ``"false_positive_rate"``, ``"auc"``, ``"log_loss"``,
-    ``"squared_error"``, ``"calibration_error"`` or ``"mean_error"``, the mean of target less score.
+    `key` is ``"accuracy"``, ``"true_positive_rate"``, ``"false_positive_rate"``, ``"auc"``,
+    ``"log_loss"``, ``"squared_error"``, ``"calibration_error"`` or ``"mean_error"``, the mean of
+    target less score.
     """
 
     key: str
@@ -414,14 +435,15 @@ class LimitCheck:
     Attributes
     ----------
     attribute, key, among
-        Which number of which attribute, among ``"all"`` rows or those with the ``"favourable"`` outcome.
+        Which number of which attribute, among ``"all"`` rows or those with the ``"favourable"``
+        outcome.
     limit
         The limit in the unit of the number.
     value, interval
         The estimate and its interval.
     share, base, reference
-        Where the limit is a share: the share, of what (``"base rate"``, or ``"gap"`` of an earlier audit), and that
-        number with its interval.
+        Where the limit is a share: the share, of what (``"base rate"``, or ``"gap"`` of an earlier
+        audit), and that number with its interval.
     """
 
     attribute: str
@@ -436,12 +458,14 @@ class LimitCheck:
 
     @property
     def verdict(self) -> Verdict:
-        r"""``"kept"`` if the limit lies above the whole interval, ``"not kept"`` if below it, else ``"unclear"``.
+        r"""``"kept"`` if the limit lies above the whole interval, ``"not kept"`` if below it, else
+        ``"unclear"``.
 
         A ratio has a least value in place of a largest one, so that above and below change places.
 
-        A share c of an estimated number r is compared by the interval of the difference g − c r, whose ends lie at
-        :math:`g - c r \pm \sqrt{(g_\pm - g)^2 + c^2 (r_\mp - r)^2}` (Zou and Donner, 2008).
+        A share c of an estimated number r is compared by the interval of the difference g − c r,
+        whose ends lie at :math:`g - c r \pm \sqrt{(g_\pm - g)^2 + c^2 (r_\mp - r)^2}` (Zou and
+        Donner, 2008).
         """
         below, above, interval = 0.0, 0.0, self.interval
         if self.key in RATIOS:
@@ -477,8 +501,8 @@ class Drift:
     Attributes
     ----------
     key
-        ``"gdp"`` for the gap along an attribute, ``"attribute"`` or ``"score"`` for a distribution, ``"base_rate"``,
-        or the key of a :class:`Quality`.
+        ``"gdp"`` for the gap along an attribute, ``"attribute"`` or ``"score"`` for a distribution,
+        ``"base_rate"``, or the key of a :class:`Quality`.
     attribute
         Name of the attribute; empty if the number is about none.
     before, after
@@ -518,7 +542,8 @@ class Context:
     Attributes
     ----------
     title, source, name
-        Title of the report, name of the file, and name of the score or representation. By default made from the data.
+        Title of the report, name of the file, and name of the score or representation. By default
+        made from the data.
     decision, people, period, author
         What is decided, about whom, from which period the data are, and who made the audit.
     given, dropped
@@ -542,7 +567,9 @@ class Context:
     origin: dict[str, str] = field(default_factory=dict)
 
     def stamped(self, **files: Path | None) -> Context:
-        """Return the context with the present time, the installed versions, and the fingerprint of each file."""
+        """Return the context with the present time, the installed versions, and the fingerprint of
+        each file.
+        """
         versions = [
             f"Python {platform.python_version()}",
             *(f"{name} {metadata.version(name)}" for name in PACKAGES),
@@ -598,7 +625,8 @@ class Audit(Document):
             if attribute.name == name:
                 return attribute
         raise KeyError(
-            f"{name!r} was not audited; this audit holds {', '.join(a.name for a in self.attributes)}."
+            f"{name!r} was not audited; this audit holds"
+            f" {', '.join(a.name for a in self.attributes)}."
         )
 
     def __repr__(self) -> str:
@@ -613,7 +641,8 @@ class Audit(Document):
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit on one number of an audit: in its own unit, or a share of the base rate or of an earlier gap.
+    """A limit on one number of an audit: in its own unit, or a share of the base rate or of an
+    earlier gap.
 
     Examples
     --------
@@ -639,7 +668,8 @@ class Limit:
             value = float(number)
         except ValueError:
             raise ValueError(
-                f"the limit is {text!r}; pass NAME=NUMBER or a share, such as gdp=0.05 or gdp=10% of base rate."
+                f"the limit is {text!r}; pass NAME=NUMBER or a share, such as gdp=0.05 or gdp=10%"
+                " of base rate."
             ) from None
         first, _, rest = name.partition(".")
         favoured = first == FAVOURABLE
@@ -651,7 +681,8 @@ class Limit:
                 *(limit_name(each, "favourable") for each in LIMITED[1:]),
             ]
             raise ValueError(
-                f"a limit names {name!r}, which has no interval to decide.{did_you_mean(name, names)}"
+                f"a limit names {name!r}, which has no interval to"
+                f" decide.{did_you_mean(name, names)}"
             )
         if not (math.isfinite(value) and value > 0):
             raise ValueError(
@@ -659,8 +690,9 @@ class Limit:
             )
         if (percent or base) and not (percent and base in BASES and key == "gdp"):
             raise ValueError(
-                f"the limit is {text!r}. Only gdp and eo can be a share, which is a percentage and says of what: "
-                "gdp=10% of base rate, or gdp=10% of gap (of an earlier audit). As a number, 10 % is 0.1."
+                f"the limit is {text!r}. Only gdp and eo can be a share, which is a percentage and"
+                " says of what: gdp=10% of base rate, or gdp=10% of gap (of an earlier audit). As"
+                " a number, 10 % is 0.1."
             )
         return cls(
             key,
@@ -693,7 +725,9 @@ def limits_of(limits: Limits) -> tuple[Limit, ...]:
 
 
 def largest_value(key: str, subject: Subject) -> float:
-    """Return the largest value that a number can have: a mean absolute deviation is at most half of the range."""
+    """Return the largest value that a number can have: a mean absolute deviation is at most half of
+    the range.
+    """
     low, high = subject.span or (-math.inf, math.inf)
     if key == "gdp":
         return 0.5 if subject.chances else (high - low) / 2
@@ -705,7 +739,9 @@ def largest_value(key: str, subject: Subject) -> float:
 def checked(
     audit: Audit, limits: Sequence[Limit], earlier: Audit | None = None
 ) -> tuple[LimitCheck, ...]:
-    """Return whether each attribute keeps each limit; shares are of the numbers of an earlier audit if there is one."""
+    """Return whether each attribute keeps each limit; shares are of the numbers of an earlier audit
+    if there is one.
+    """
     return tuple(
         _checked(audit, limit, name.name, earlier) for limit in limits for name in audit.attributes
     )
@@ -741,8 +777,9 @@ def _checked(audit: Audit, limit: Limit, attribute: str, earlier: Audit | None) 
     if not limit.base and limit.value >= most:
         low, high = audit.subject.span or (0.0, 1.0)
         raise ValueError(
-            f"the limit {name}={stated(limit.value)} limits nothing: {name} is at most {figure(most)} for scores from "
-            f"{figure(low)} to {figure(high)}. As a number, {stated(limit.value)} % is {stated(limit.value / 100)}."
+            f"the limit {name}={stated(limit.value)} limits nothing: {name} is at most"
+            f" {figure(most)} for scores from {figure(low)} to {figure(high)}. As a number,"
+            f" {stated(limit.value)} % is {stated(limit.value / 100)}."
         )
     value = limit.value if reference is None else limit.value * reference.value
     share = limit.value if limit.base else None
@@ -777,9 +814,9 @@ def holm(pvalues: Sequence[float]) -> list[float]:
 def drift(audit: Audit, earlier: Audit) -> tuple[Drift, ...]:
     r"""Compare two audits of independent rows, at one family-wise level.
 
-    For each attribute that both hold: its distribution, and the gap at one resolution for both. For both together: the
-    distribution of the score, the base rate, the performance (AUC, or the squared error) and the mean error of the
-    score. p-values are adjusted for their number (Holm).
+    For each attribute that both hold: its distribution, and the gap at one resolution for both. For
+    both together: the distribution of the score, the base rate, the performance (AUC, or the
+    squared error) and the mean error of the score. p-values are adjusted for their number (Holm).
 
     Parameters
     ----------
@@ -792,14 +829,16 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Drift, ...]:
 
     .. math:: b - a - \sqrt{(b - b_-)^2 + (a_+ - a)^2}
 
-    for numbers a and b with ends :math:`a_\pm` and :math:`b_\pm`, and its upper end likewise. A sum of squared
-    standard errors would not do for a gap: a small gap has a small one, and of two equal gaps the test would find too
-    many different. Distributions are compared by the largest difference of shares below a value (Kolmogorov and
-    Smirnov) that is certain from the values that the audits keep, so that the test is conservative.
+    for numbers a and b with ends :math:`a_\pm` and :math:`b_\pm`, and its upper end likewise. A sum
+    of squared standard errors would not do for a gap: a small gap has a small one, and of two equal
+    gaps the test would find too many different. Distributions are compared by the largest
+    difference of shares below a value (Kolmogorov and Smirnov) that is certain from the values that
+    the audits keep, so that the test is conservative.
 
     References
     ----------
-    Zou and Donner (2008), *Construction of confidence limits about effect measures: a general approach*.
+    Zou and Donner (2008), *Construction of confidence limits about effect measures: a general
+    approach*.
 
     Examples
     --------
@@ -820,7 +859,8 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Drift, ...]:
     files = [one.context.origin.get("data") for one in (audit, earlier)]
     if same or (files[0] is not None and files[0] == files[1]):
         raise ValueError(
-            "both audits are of the same rows; an earlier audit is of other rows, such as last month's."
+            "both audits are of the same rows; an earlier audit is of other rows, such as last"
+            " month's."
         )
     changes = list(_changes(audit, earlier, shared))
     adjusted = holm([change.pvalue for change in changes])
@@ -828,7 +868,9 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Drift, ...]:
 
 
 def since(audit: Audit, earlier: Audit, limit: Limits = ()) -> Audit:
-    """Return an audit with what changed since an earlier one, and with limits that are shares of its numbers."""
+    """Return an audit with what changed since an earlier one, and with limits that are shares of
+    its numbers.
+    """
     return replace(
         audit, drift=drift(audit, earlier), limits=checked(audit, limits_of(limit), earlier)
     )
@@ -867,7 +909,8 @@ def _difference(key: str, attribute: str, old: Number, new: Number, level: float
 
 
 def _reaches(number: Number) -> tuple[float, float]:
-    """Return how far the ends of an interval are from its number, as standard errors of a normal law.
+    """Return how far the ends of an interval are from its number, as standard errors of a normal
+    law.
 
     An end that was cut off at 0 counts as far away as the standard error says.
     """

@@ -1,4 +1,6 @@
-"""The function :func:`audit`: from arrays, which are checked, to an :class:`~frhsic.auditing.results.Audit`."""
+"""The function :func:`audit`: from arrays, which are checked, to an
+:class:`~frhsic.auditing.results.Audit`.
+"""
 
 from __future__ import annotations
 
@@ -69,58 +71,67 @@ def audit(
 ) -> Audit:
     r"""Audit scores or a representation against continuous sensitive attributes.
 
-    For each attribute it measures :math:`E|E[f \mid S] - E f|` (GDP) and the mean score in groups along S with a
-    simultaneous band; the same of decisions at the threshold, of wrong decisions and of the target less the score; the
-    rank gap, and the share of the variance of f that S explains; HSIC, its normalised size and its test, and distance
-    correlation; how much of the attribute a linear and a tree probe recover; the same on the rows with the favourable
-    outcome; contrasts at chosen values; and certificates. In the population all are zero when Z and S are independent,
-    except that errors may depend on S anyway; the value of each estimate on independent data is given beside it.
+    For each attribute it measures :math:`E|E[f \mid S] - E f|` (GDP) and the mean score in groups
+    along S with a simultaneous band; the same of decisions at the threshold, of wrong decisions and
+    of the target less the score; the rank gap, and the share of the variance of f that S explains;
+    HSIC, its normalised size and its test, and distance correlation; how much of the attribute a
+    linear and a tree probe recover; the same on the rows with the favourable outcome; contrasts at
+    chosen values; and certificates. In the population all are zero when Z and S are independent,
+    except that errors may depend on S anyway; the value of each estimate on independent data is
+    given beside it.
 
     Parameters
     ----------
     z
-        One column is a score; several are a representation. Two columns between 0 and 1 whose rows sum to 1 are the
-        output of ``predict_proba``: the second is the score.
+        One column is a score; several are a representation. Two columns between 0 and 1 whose rows
+        sum to 1 are the output of ``predict_proba``: the second is the score.
     s
-        The sensitive attribute, or a frame or matrix with several, one per column. In a Series or a frame, bands such
-        as "30-39" and ordered categories become numbers, and a remark says so. Rows without a value are left out and
-        counted. A column of a frame with up to 12 other texts, such as sex, holds groups: their mean scores are
-        compared, and the gap along each attribute is measured within each of them.
+        The sensitive attribute, or a frame or matrix with several, one per column. In a Series or a
+        frame, bands such as "30-39" and ordered categories become numbers, and a remark says so.
+        Rows without a value are left out and counted. A column of a frame with up to 12 other
+        texts, such as sex, holds groups: their mean scores are compared, and the gap along each
+        attribute is measured within each of them.
     y
-        Target: numbers, or with `positive` anything. If it has two values, Equal Opportunity is measured on the rows
-        with the favourable one. Of other targets, a test asks whether the scores depend on the attribute among rows
-        with an equal target (separation). With a representation and no `scores`, a linear head for the target is fitted
-        out of fold and audited.
+        Target: numbers, or with `positive` anything. If it has two values, Equal Opportunity is
+        measured on the rows with the favourable one. Of other targets, a test asks whether the
+        scores depend on the attribute among rows with an equal target (separation). With a
+        representation and no `scores`, a linear head for the target is fitted out of fold and
+        audited.
     scores
         Scores of a head on the representation; by default z itself if it has one column.
     positive
         Value of y that counts as 1; any other is 0.
     favourable
-        Value of y that is good for a person, such as "repaid" where the score is a probability of default. Equal
-        Opportunity is measured on its rows. By default the positive value.
+        Value of y that is good for a person, such as "repaid" where the score is a probability of
+        default. Equal Opportunity is measured on its rows. By default the positive value.
     sample_weight
-        Weights of the rows. Gaps and performance use them as weights; measures of dependence, probes and certificates
-        keep rows at random in proportion to them.
+        Weights of the rows. Gaps and performance use them as weights; measures of dependence,
+        probes and certificates keep rows at random in proportion to them.
     groups
-        Labels of rows that belong together, such as several rows of one person. Gaps and performance count groups;
-        measures of dependence, probes and certificates use one row of each, drawn at random.
+        Labels of rows that belong together, such as several rows of one person. Gaps and
+        performance count groups; measures of dependence, probes and certificates use one row of
+        each, drawn at random.
     limit
-        Limits on numbers that have an interval: ``"gdp=0.05"``, or ``"gdp=10% of base rate"`` (the mean of y or,
-        without y, of the scores); a list or a mapping for several. ``eo`` is GDP among the rows with the favourable
-        outcome (Equal Opportunity), ``eo.hsic`` HSIC among them. ``decision_ratio=0.8`` is a least value: the lowest
-        share of decisions along the attribute over the highest (four-fifths rule); ``error_gdp`` limits wrong
-        decisions. The interval decides whether a limit is kept.
+        Limits on numbers that have an interval: ``"gdp=0.05"``, or ``"gdp=10% of base rate"`` (the
+        mean of y or, without y, of the scores); a list or a mapping for several. ``eo`` is GDP
+        among the rows with the favourable outcome (Equal Opportunity), ``eo.hsic`` HSIC among them.
+        ``decision_ratio=0.8`` is a least value: the lowest share of decisions along the attribute
+        over the highest (four-fifths rule); ``error_gdp`` limits wrong decisions. The interval
+        decides whether a limit is kept.
     threshold
-        Score from which on the decision is yes. By default 0.5 for scores between 0 and 1; other scores have none.
+        Score from which on the decision is yes. By default 0.5 for scores between 0 and 1; other
+        scores have none.
     settings
-        How the audit is computed; see :class:`Settings`. Costly statistics use a subsample of `max_rows` rows.
+        How the audit is computed; see :class:`Settings`. Costly statistics use a subsample of
+        `max_rows` rows.
     context
         Names for the report, and who decides what about whom; see :class:`Context`.
 
     Returns
     -------
     Audit
-        Plain data; ``audit.to_json()`` writes it, :func:`frhsic.report.text` and :func:`frhsic.report.write` show it.
+        Plain data; ``audit.to_json()`` writes it, :func:`frhsic.report.text` and
+        :func:`frhsic.report.write` show it.
 
     Examples
     --------
@@ -136,7 +147,8 @@ def audit(
     settings, limits = settings or Settings(), limits_of(limit)
     if y is None and any(one.among == "favourable" for one in limits):
         raise ValueError(
-            "a limit of eo is about the rows with the favourable outcome; pass the target y as well."
+            "a limit of eo is about the rows with the favourable outcome; pass the target y as"
+            " well."
         )
     names = {"positive": positive, "favourable": favourable}
     inputs = Inputs.of(z, s, y, scores, **names, weights=sample_weight, groups=groups)
@@ -160,9 +172,11 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
         score_name=None if f is None else score_name,
         target=target,
         confidence=settings.confidence,
-        base_rate=None
-        if rated is None
-        else base_rate(rated, settings.confidence, rows.weights, rows.groups),
+        base_rate=(
+            None
+            if rated is None
+            else base_rate(rated, settings.confidence, rows.weights, rows.groups)
+        ),
         span=None if f is None else (float(f.min()), float(f.max())),
         law=None if f is None else rows.law(f),
     )
@@ -211,7 +225,9 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
 
 
 def finished(audit: Audit, limits: Sequence[Limit]) -> Audit:
-    """Return an audit with p-values adjusted for the number of attributes, and with its limits checked."""
+    """Return an audit with p-values adjusted for the number of attributes, and with its limits
+    checked.
+    """
     every = _adjusted([one.all_rows for one in audit.attributes])
     favoured = _adjusted([one.positives for one in audit.attributes])
     attributes = [
@@ -223,7 +239,9 @@ def finished(audit: Audit, limits: Sequence[Limit]) -> Audit:
 
 
 def _adjusted(populations: Sequence[Population | None]) -> list[Any]:
-    """Return populations with p-values adjusted for their number (Holm), those of each key by themselves."""
+    """Return populations with p-values adjusted for their number (Holm), those of each key by
+    themselves.
+    """
     tested: dict[str, dict[int, float]] = {}
     for i, one in enumerate(populations):
         for number in () if one is None else one.numbers:
@@ -241,14 +259,16 @@ def _adjusted(populations: Sequence[Population | None]) -> list[Any]:
 
 
 def with_threshold(subject: Subject, threshold: float | None) -> Subject:
-    """Return the subject with a threshold of decisions, by default 0.5 for scores between 0 and 1."""
+    """Return the subject with a threshold of decisions, by default 0.5 for scores between 0 and
+    1.
+    """
     if threshold is None:
         return replace(subject, threshold=0.5 if subject.chances else None)
     low, high = subject.span or (threshold, threshold)
     if not low <= threshold <= high:
         raise ValueError(
-            f"threshold={plain(threshold)} is outside the scores, which run from {plain(low)} to {plain(high)}: all "
-            "decisions would be the same."
+            f"threshold={plain(threshold)} is outside the scores, which run from {plain(low)} to"
+            f" {plain(high)}: all decisions would be the same."
         )
     return replace(subject, threshold=float(threshold), threshold_stated=True)
 
@@ -294,7 +314,9 @@ def _attribute(rows: Rows, name: str, settings: Settings) -> AttributeAudit:
 
 
 def favoured_rows(rows: Rows, settings: Settings) -> Population | None:
-    """Return the same measures on the rows with the favourable outcome, if these are known, enough, and vary."""
+    """Return the same measures on the rows with the favourable outcome, if these are known, enough,
+    and vary.
+    """
     kept = None if rows.favoured is None else replace(rows.keep(rows.favoured), y=None)
     if kept is None or kept.count < LEAST_POSITIVES or np.ptp(kept.s) == 0:
         return None
@@ -316,7 +338,9 @@ def _require_inside(at: Sequence[float], names: Sequence[str], attributes: np.nd
 
 
 def histogram_edges(low: float, high: float, whole: bool) -> np.ndarray:
-    """Return the edges of the histogram: whole numbers get bars of their own if they are few, else bars are equal."""
+    """Return the edges of the histogram: whole numbers get bars of their own if they are few, else
+    bars are equal.
+    """
     if whole:
         width = max(1, int(np.ceil((high - low + 1) / (2 * BINS))))
         return np.arange(low - 0.5, high + width + 0.5, width)
@@ -370,8 +394,8 @@ class Inputs:
         for column, argument in ((sensitive.values, "sensitive_features"), *rest):
             if column is not None and len(column) != n:
                 raise ValueError(
-                    f"lengths differ: {words} has {n} rows, {argument} has {len(column)}. Pass one row of each per "
-                    "observation, in the same order."
+                    f"lengths differ: {words} has {n} rows, {argument} has {len(column)}. Pass one"
+                    " row of each per observation, in the same order."
                 )
         codes, favoured, target = (
             (None, None, None) if y is None else outcome(y, positive, favourable)
@@ -408,7 +432,9 @@ class Inputs:
 def require_enough(
     rows: int, given: int, spans: Mapping[str, float], columns: Sequence[str]
 ) -> None:
-    """Raise if too few rows have a value in all columns, or if the range of an attribute has no width."""
+    """Raise if too few rows have a value in all columns, or if the range of an attribute has no
+    width.
+    """
     if rows < LEAST_ROWS:
         have = f"{rows} of {given} have a value in each of {', '.join(columns)}"
         raise ValueError(f"an audit needs at least {LEAST_ROWS} rows; {have}.")
@@ -430,7 +456,9 @@ def named_target(
 def outcome(
     y: Any, positive: object, favourable: object
 ) -> tuple[np.ndarray, np.ndarray | None, Target]:
-    """Return a target as numbers, its favoured rows, or None if it does not say which these are, and its names."""
+    """Return a target as numbers, its favoured rows, or None if it does not say which these are,
+    and its names.
+    """
     name, column = _arrays.array_name(y, "y"), _column(y, "y")
     if positive is not None:
         codes = _rows_with(column, positive, name, "positive").astype(np.float64)
@@ -453,7 +481,9 @@ def outcome(
 
 
 def _unordered(s: Any) -> dict[str, np.ndarray]:
-    """Return the columns of a frame that hold a few unordered groups, as text, if others are attributes."""
+    """Return the columns of a frame that hold a few unordered groups, as text, if others are
+    attributes.
+    """
     groups: dict[str, np.ndarray] = {}
     if not isinstance(s, pd.DataFrame) or not s.columns.is_unique:
         return groups
@@ -469,9 +499,11 @@ def _unordered(s: Any) -> dict[str, np.ndarray]:
 
 
 def _swapped(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
-    """Return a remark, and warn, if the attribute looks like a score, and the scores neither do nor could predict y.
+    """Return a remark, and warn, if the attribute looks like a score, and the scores neither do nor
+    could predict y.
 
-    A logit leaves the range from 0 to 1 too, but has both signs and is not far from 0; an attribute of 0 and 1 is one.
+    A logit leaves the range from 0 to 1 too, but has both signs and is not far from 0; an attribute
+    of 0 and 1 is one.
     """
     z, s, y = rows.z, rows.s, rows.y
     if z.shape[1] > 1 or s.shape[1] > 1 or not _shares(s) or np.array_equal(s, np.round(s)):
@@ -480,9 +512,9 @@ def _swapped(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
     if _shares(z) or logits or (y is not None and not _shares(y)):
         return []
     remark = (
-        f"The attribute {attributes[0]} lies between 0 and 1, and the scores do not: they may be swapped. The "
-        "scores come first: audit(scores, sensitive_features). If they do, and are predictions of a number, pass it "
-        "as y."
+        f"The attribute {attributes[0]} lies between 0 and 1, and the scores do not: they may be"
+        " swapped. The scores come first: audit(scores, sensitive_features). If they do, and are"
+        " predictions of a number, pass it as y."
     )
     warn(remark, UserWarning)
     return [remark]
@@ -493,15 +525,18 @@ def _shares(values: np.ndarray) -> bool:
 
 
 def _one_score(values: np.ndarray) -> np.ndarray:
-    """Return the second of two columns of probabilities, as `predict_proba` gives them; other values as they are."""
+    """Return the second of two columns of probabilities, as `predict_proba` gives them; other
+    values as they are.
+    """
     columns = values.shape[1]
     if columns < 2 or not _shares(values) or np.abs(values.sum(axis=1) - 1).max() >= 1e-5:
         return values
     if columns > 2:
         raise ValueError(
-            f"the representation has {columns} columns between 0 and 1 whose rows sum to 1, as predict_proba "
-            "gives them for as many classes. Pass the column of one class as scores. If it is a representation, leave "
-            "one column out, since it follows from the others."
+            f"the representation has {columns} columns between 0 and 1 whose rows sum to 1, as"
+            " predict_proba gives them for as many classes. Pass the column of one class as"
+            " scores. If it is a representation, leave one column out, since it follows from the"
+            " others."
         )
     return values[:, 1:]
 
@@ -511,7 +546,8 @@ def _groups(groups: Any) -> np.ndarray:
     codes, distinct = pd.factorize(_column(groups, "groups").to_numpy(), sort=True)
     if len(distinct) == 1:
         raise ValueError(
-            f"{_named(groups, 'groups')} has one value in all {len(codes):,} rows; at least two groups are needed."
+            f"{_named(groups, 'groups')} has one value in all {len(codes):,} rows; at least two"
+            " groups are needed."
         )
     return codes
 
@@ -535,7 +571,9 @@ def _numbers(values: Any, argument: str) -> np.ndarray:
 
 
 def _column(values: Any, argument: str) -> pd.Series[Any]:
-    """Return one value for each row, with the index of a Series; raise if rows lack one, and name the first of them."""
+    """Return one value for each row, with the index of a Series; raise if rows lack one, and name
+    the first of them.
+    """
     if hasattr(values, "to_pandas"):
         values = values.to_pandas()
     if isinstance(values, pd.Series):
@@ -551,14 +589,17 @@ def _column(values: Any, argument: str) -> pd.Series[Any]:
         first = ", ".join(str(row_number(column, int(place))) for place in places[:SHOWN_ROWS])
         more = ", ..." if len(places) > SHOWN_ROWS else ""
         raise ValueError(
-            f"{_named(values, argument)} lacks a value in {len(places):,} of {len(column):,} rows "
-            f"({'row' if len(places) == 1 else 'rows'} {first}{more}); fill it, or leave these rows out."
+            f"{_named(values, argument)} lacks a value in {len(places):,} of {len(column):,} rows"
+            f" ({'row' if len(places) == 1 else 'rows'} {first}{more}); fill it, or leave these"
+            " rows out."
         )
     return column
 
 
 def _named(values: Any, argument: str) -> str:
-    """Return what messages call a column: its name and the argument that it came as, or this alone."""
+    """Return what messages call a column: its name and the argument that it came as, or this
+    alone.
+    """
     name = _arrays.array_name(values, "")
     return f"{name!r} ({argument})" if name else argument
 

@@ -1,4 +1,6 @@
-"""The command `frhsic`. Each subcommand is a module that imports heavy packages only when it runs."""
+"""The command `frhsic`. Each subcommand is a module that imports heavy packages only when it
+runs.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,16 @@ from frhsic.cli import _terminal, audit, datasets, demo, predict, train
 __all__ = ["app", "main"]
 
 PLUGINS = "frhsic.commands"
-"""Entry point group of other packages' commands: the name of the command, and the function that it calls."""
+"""Entry point group of other packages' commands: the name of the command, and the function that it
+calls.
+"""
 
 app = typer.Typer(
     name="frhsic",
     cls=_terminal.Commands,
-    help="Models that barely depend on a continuous attribute such as age: train, measure, certify.",
+    help=(
+        "Models that barely depend on a continuous attribute such as age: train, measure, certify."
+    ),
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_show_locals=False,
@@ -30,7 +36,9 @@ app.command()(predict.predict)
 
 
 def add_plugins(app: typer.Typer) -> None:
-    """Add the commands of installed packages; without the paper's package, its command says how to install it."""
+    """Add the commands of installed packages; without the paper's package, its command says how to
+    install it.
+    """
     points = entry_points(group=PLUGINS)
     for point in points:
         app.command(point.name)(point.load())
@@ -42,8 +50,9 @@ def add_plugins(app: typer.Typer) -> None:
 def reproduce() -> None:
     """Reproduce the experiments of the paper. Needs the package frhsic-paper."""
     raise ValueError(
-        "reproduce is a command of the package frhsic-paper, which is not installed. Install it with "
-        "`pip install frhsic-paper`, or from a clone of the repository with `pip install -e paper`."
+        "reproduce is a command of the package frhsic-paper, which is not installed. Install it"
+        " with `pip install frhsic-paper`, or from a clone of the repository with `pip install -e"
+        " paper`."
     )
 
 

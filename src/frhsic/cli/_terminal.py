@@ -37,10 +37,14 @@ _received: list[int] = []
 
 
 class Commands(TyperGroup):
-    """The commands of the program. Errors of all of them, also of other packages' commands, become exit codes here."""
+    """The commands of the program. Errors of all of them, also of other packages' commands, become
+    exit codes here.
+    """
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command. An error is printed as one line and exits with 2, an interrupt with 130."""
+        """Run a command. An error is printed as one line and exits with 2, an interrupt with
+        130.
+        """
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
@@ -67,7 +71,8 @@ class Commands(TyperGroup):
 
 
 def on_signals() -> None:
-    """Let SIGTERM end the program as an error does, so that workers are stopped and unfinished files removed.
+    """Let SIGTERM end the program as an error does, so that workers are stopped and unfinished
+    files removed.
 
     The signals that came are remembered, since an error that follows one is no error of the input.
     """
@@ -87,7 +92,9 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return the console of standard output; a pipe or a file, which has no width, gets 160 columns."""
+    """Return the console of standard output; a pipe or a file, which has no width, gets 160
+    columns.
+    """
     from rich.console import Console
     from rich.segment import Segment
 
@@ -114,8 +121,8 @@ def show(
 ) -> None:
     """Print tables, notes and where files were written on a terminal.
 
-    Elsewhere the paths go to standard output, and findings and notes to standard error: they must not pass unseen in a
-    log.
+    Elsewhere the paths go to standard output, and findings and notes to standard error: they must
+    not pass unseen in a log.
     """
     from rich.text import Text
 
@@ -136,8 +143,8 @@ def show(
 
 @contextlib.contextmanager
 def progress() -> Iterator[Watch]:
-    """Show the current step on standard error: on a terminal, in a line that is removed at the end; in a log, as a line
-    for each step that lasts `LOGGED_AFTER` seconds.
+    """Show the current step on standard error: on a terminal, in a line that is removed at the end;
+    in a log, as a line for each step that lasts `LOGGED_AFTER` seconds.
     """
     import threading
 
@@ -166,7 +173,9 @@ def progress() -> Iterator[Watch]:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute on one thread: blocks are small, so that more threads gain little and cost much on busy cores."""
+    """Compute on one thread: blocks are small, so that more threads gain little and cost much on
+    busy cores.
+    """
     import torch
 
     before = torch.get_num_threads()
@@ -178,7 +187,9 @@ def one_thread() -> Iterator[None]:
 
 
 def exit_above(lines: Sequence[str]) -> None:
-    """Print what is above its limit to standard error and exit with code 1, if there is anything."""
+    """Print what is above its limit to standard error and exit with code 1, if there is
+    anything.
+    """
     for line in lines:
         echo(line, err=True)
     if lines:
@@ -196,8 +207,10 @@ Positive = Annotated[
 Favourable = Annotated[
     str | None,
     Option(
-        help="Value of the target that is good for a person, such as repaid; Equal Opportunity is measured on its "
-        "rows. The positive value if not given."
+        help=(
+            "Value of the target that is good for a person, such as repaid; Equal Opportunity is"
+            " measured on its rows. The positive value if not given."
+        )
     ),
 ]
 Title = Annotated[str | None, Option(help="Title of the report.")]
@@ -234,21 +247,30 @@ class Columns:
         Option(
             "--sensitive",
             "-s",
-            help="Numeric column that the prediction is not to depend on, or bands such as 30-39; may be repeated. It "
-            "is needed to train, and to predict only with --uses-sensitive.",
+            help=(
+                "Numeric column that the prediction is not to depend on, or bands such as 30-39;"
+                " may be repeated. It is needed to train, and to predict only with"
+                " --uses-sensitive."
+            ),
         ),
     ]
     positive: Positive = None
     features: Annotated[
         list[str] | None,
         Option(
-            help='Columns to predict from, as names or a pattern such as "x_*"; all others if not given.'
+            help=(
+                'Columns to predict from, as names or a pattern such as "x_*"; all others if not'
+                " given."
+            )
         ),
     ] = None
     drop: Annotated[
         list[str] | None,
         Option(
-            help="Columns to leave out; may be repeated. Identifiers are left out unless --features names them."
+            help=(
+                "Columns to leave out; may be repeated. Identifiers are left out unless --features"
+                " names them."
+            )
         ),
     ] = None
     favourable: Favourable = None
@@ -256,8 +278,10 @@ class Columns:
         str | None,
         Option(
             "--split-by",
-            help="Column of dates or numbers: train on the earlier rows, report on the later; with --groups, on later "
-            "rows of groups that were not trained on.",
+            help=(
+                "Column of dates or numbers: train on the earlier rows, report on the later; with"
+                " --groups, on later rows of groups that were not trained on."
+            ),
         ),
     ] = None
     groups: Annotated[
@@ -318,7 +342,9 @@ class Stated:
         return {"PDF": self.pdf}
 
     def context(self, data: Path | None, model: Path | None = None) -> Context:
-        """Return who decides what about whom, with the present time and the fingerprints of the files."""
+        """Return who decides what about whom, with the present time and the fingerprints of the
+        files.
+        """
         from frhsic.auditing import Context
 
         context = Context(
@@ -355,5 +381,6 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     options = [
         one for each in parameters for one in fields.get(each.name, {each.name: each}).values()
     ]
-    call.__signature__ = inspect.Signature([one.replace(kind=one.KEYWORD_ONLY) for one in options])  # type: ignore[attr-defined]  # typer reads it
+    keywords = [one.replace(kind=one.KEYWORD_ONLY) for one in options]
+    call.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]  # typer reads it
     return call

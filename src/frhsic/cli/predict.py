@@ -1,4 +1,6 @@
-"""`frhsic predict`: the scores of a saved model for the rows of a table, read by the schema of its training table."""
+"""`frhsic predict`: the scores of a saved model for the rows of a table, read by the schema of its
+training table.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,9 @@ def predict(
 ) -> None:
     """Write the score and the prediction of a saved model for each row of a table.
 
-    Columns are read as in training, and a row's score depends on this row alone. Values that no training row has are
-    counted. The sensitive attribute is needed only by a model that was trained with --uses-sensitive. Columns that the
-    model does not use are ignored.
+    Columns are read as in training, and a row's score depends on this row alone. Values that no
+    training row has are counted. The sensitive attribute is needed only by a model that was trained
+    with --uses-sensitive. Columns that the model does not use are ignored.
 
     [bold]Examples[/bold]
 
@@ -56,9 +58,10 @@ def predict(
 
     [bold]What is written[/bold]
 
-    Two classes: score, the probability of --positive or of the second class, and predicted, the label of the training
-    table by the threshold of the model: one half, or the --threshold of its training. More classes: predicted and one
-    score_CLASS for each. Numbers: predicted. A model without a target: its representation, z_0, z_1, ...
+    Two classes: score, the probability of --positive or of the second class, and predicted, the
+    label of the training table by the threshold of the model: one half, or the --threshold of its
+    training. More classes: predicted and one score_CLASS for each. Numbers: predicted. A model
+    without a target: its representation, z_0, z_1, ...
 
     [bold]Exit codes[/bold]
 
@@ -77,7 +80,8 @@ def predict(
                 outputs = served.outputs(frame, file)
                 if taken := [name for name in kept if name in outputs]:
                     raise ValueError(
-                        f"--keep {taken[0]}: a column of this name is written; rename it in {table.name}."
+                        f"--keep {taken[0]}: a column of this name is written; rename it in"
+                        f" {table.name}."
                     )
                 frame[kept].join(outputs).to_csv(stream, index=False, header=rows == 0)
                 rows += len(frame)
@@ -109,8 +113,8 @@ class Served:
         model = frhsic.load(path)
         if not hasattr(model, "schema_"):
             raise ValueError(
-                f"the model {path.name} was fitted on an array without column names, so its columns cannot be found in "
-                "a table. Fit it on a DataFrame."
+                f"the model {path.name} was fitted on an array without column names, so its columns"
+                " cannot be found in a table. Fit it on a DataFrame."
             )
         sensitive = model.sensitive_names_in_ if getattr(model, "uses_sensitive", False) else ()
         if hasattr(model, "device"):
@@ -123,7 +127,9 @@ class Served:
         return list(dict.fromkeys([*self.schema.names, *self.sensitive]))
 
     def open(self, table: Path, reading: _terminal.Reading) -> TableFile:
-        """Open a file that has these columns; what is not known of it is as in the training file."""
+        """Open a file that has these columns; what is not known of it is as in the training
+        file.
+        """
         from frhsic.tables.files import TableFile
 
         file = TableFile.open(table, **vars(reading))
@@ -137,12 +143,15 @@ class Served:
         if missing:
             shown = ", ".join(map(repr, missing[:10])) + ", ..." * (len(missing) > 10)
             raise ValueError(
-                f"{table.name} lacks {len(missing)} of the columns that {self.path.name} needs: {shown}."
+                f"{table.name} lacks {len(missing)} of the columns that {self.path.name} needs:"
+                f" {shown}."
             )
         return file
 
     def inputs(self, rows: pd.DataFrame, file: TableFile) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return features and attributes of rows of a file, and count levels that no training row has."""
+        """Return features and attributes of rows of a file, and count levels that no training row
+        has.
+        """
         import pandas as pd
 
         from frhsic.tables.columns import attribute
@@ -197,14 +206,17 @@ class Served:
         classes = getattr(self.model, "classes_", (0, 1))
         if len(classes) != 2:
             raise ValueError(
-                f"the model {self.path.name} predicts {len(classes)} classes; an audit takes one score. Write the "
-                "probability of the class in question into the table and pass it as --score."
+                f"the model {self.path.name} predicts {len(classes)} classes; an audit takes one"
+                " score. Write the probability of the class in question into the table and pass it"
+                " as --score."
             )
         X, s = self.inputs(rows, file)
         z = np.asarray(self.model.transform(X)) if hasattr(self.model, "transform") else None
-        return z, scores_of(self.model, X, s).astype(np.float64) if hasattr(
-            self.model, "predict"
-        ) else None
+        return z, (
+            scores_of(self.model, X, s).astype(np.float64)
+            if hasattr(self.model, "predict")
+            else None
+        )
 
     def unseen_notes(self) -> list[str]:
         """Return a sentence for each column with levels that no training row has."""

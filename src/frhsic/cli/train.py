@@ -36,20 +36,29 @@ class Recipe:
     limit: Annotated[
         list[str] | None,
         Option(
-            help="Largest gap: a number in the unit of --aim, a share of the gap without a limit such as 50%, 0 for "
-            "the least gap, or none; NAME=LIMIT for one of several attributes, may be repeated. 50% if not given."
+            help=(
+                "Largest gap: a number in the unit of --aim, a share of the gap without a limit"
+                " such as 50%, 0 for the least gap, or none; NAME=LIMIT for one of several"
+                " attributes, may be repeated. 50% if not given."
+            )
         ),
     ] = None
     aim: Annotated[
         str,
         Option(
-            help="What must not move with the attribute: score (its mean), rank (its order) or decision."
+            help=(
+                "What must not move with the attribute: score (its mean), rank (its order) or"
+                " decision."
+            )
         ),
     ] = "score"
     condition: Annotated[
         str | None,
         Option(
-            help="positive: compare rows of the positive class (Equal Opportunity); both: rows of each class."
+            help=(
+                "positive: compare rows of the positive class (Equal Opportunity); both: rows of"
+                " each class."
+            )
         ),
     ] = None
     uses_sensitive: Annotated[
@@ -59,7 +68,10 @@ class Recipe:
     confidence: Annotated[
         float | None,
         Option(
-            help="Such as 0.95: the upper end of the interval meets the limit. The estimate if not given."
+            help=(
+                "Such as 0.95: the upper end of the interval meets the limit. The estimate if not"
+                " given."
+            )
         ),
     ] = None
     seed: _terminal.Seed = 0
@@ -82,7 +94,11 @@ def limit_of(texts: Sequence[str], attributes: Sequence[str]) -> Limit:
 
     Examples
     --------
-    >>> limit_of(["50%"], ["age"]), limit_of(["0.02"], ["age"]), limit_of(["age=0", "hours=none"], ["age", "hours"])
+    >>> (
+    ...     limit_of(["50%"], ["age"]),
+    ...     limit_of(["0.02"], ["age"]),
+    ...     limit_of(["age=0", "hours=none"], ["age", "hours"]),
+    ... )
     ('50%', 0.02, {'age': 0.0, 'hours': None})
     """
     limits: dict[str, float | str | None] = {}
@@ -90,8 +106,8 @@ def limit_of(texts: Sequence[str], attributes: Sequence[str]) -> Limit:
         name, _, value = (part.strip() for part in text.rpartition("="))
         if name and name not in attributes:
             raise ValueError(
-                f"--limit names {name!r}, which is no --sensitive.{did_you_mean(name, attributes)} Write --limit 0.05 "
-                "for a limit on all attributes."
+                f"--limit names {name!r}, which is no --sensitive.{did_you_mean(name, attributes)}"
+                " Write --limit 0.05 for a limit on all attributes."
             )
         try:
             limits[name] = (
@@ -99,8 +115,8 @@ def limit_of(texts: Sequence[str], attributes: Sequence[str]) -> Limit:
             )
         except ValueError:
             raise ValueError(
-                f"--limit is {text!r}; pass a number such as 0.02, a share of the gap without a limit such as 50%, 0 "
-                "for the least gap, or none."
+                f"--limit is {text!r}; pass a number such as 0.02, a share of the gap without a"
+                " limit such as 50%, 0 for the least gap, or none."
             ) from None
     if "" in limits and len(texts) > 1:
         raise ValueError(
@@ -131,31 +147,38 @@ def train(
     require: Annotated[
         list[str] | None,
         Option(
-            help="Limit that the audit of the rows held out must show to be kept, as --limit of `frhsic audit`, such "
-            "as gdp=0.05; may be repeated."
+            help=(
+                "Limit that the audit of the rows held out must show to be kept, as --limit of"
+                " `frhsic audit`, such "
+                "as gdp=0.05; may be repeated."
+            )
         ),
     ] = None,
     stated: _terminal.Stated,
 ) -> None:
-    """Fit the best predictor whose gap along the attributes stays within a limit, and report every trade-off.
+    """Fit the best predictor whose gap along the attributes stays within a limit, and report every
+    trade-off.
 
-    The model is fitted once, for all limits. It is audited without the limit and with it, on rows that were held out.
+    The model is fitted once, for all limits. It is audited without the limit and with it, on rows
+    that were held out.
 
     [bold]Examples[/bold]
 
     [cyan]frhsic train people.csv --target approved --sensitive age --limit 50%[/cyan]
 
-    Half of the gap along age. The model lands in frhsic-model.frhsic, every trade-off and the audits in
-    frhsic-report.html.
+    Half of the gap along age. The model lands in frhsic-model.frhsic, every trade-off and the
+    audits in frhsic-report.html.
 
-    [cyan]frhsic train people.parquet -t income --positive ">50K" -s age -s hours --limit age=25% --limit hours=0.02
-    [/cyan]
+    [cyan]frhsic train people.parquet -t income --positive ">50K" -s age -s hours --limit age=25%
+    --limit hours=0.02 [/cyan]
 
     A limit for each of two attributes; income = ">50K" against the rest.
 
-    [cyan]frhsic train people.csv -t approved -s age --limit 0.02 --confidence 0.95 --aim decision --json[/cyan]
+    [cyan]frhsic train people.csv -t approved -s age --limit 0.02 --confidence 0.95 --aim decision
+    --json[/cyan]
 
-    The upper end of the interval of the gap between decisions keeps the limit. For a pipeline: JSON on standard output.
+    The upper end of the interval of the gap between decisions keeps the limit. For a pipeline: JSON
+    on standard output.
 
     [cyan]frhsic audit new.csv --model frhsic-model.frhsic -s age --limit gdp=0.05[/cyan]
 
@@ -163,8 +186,8 @@ def train(
 
     [bold]Exit codes[/bold]
 
-    0 done; 1 the --limit is not met in the fit, or a --require is not shown to be kept on the rows held out; 2 bad
-    input; 130 interrupted.
+    0 done; 1 the --limit is not met in the fit, or a --require is not shown to be kept on the rows
+    held out; 2 bad input; 130 interrupted.
     """
     with _terminal.one_thread():
         from frhsic.auditing import Settings
@@ -173,7 +196,8 @@ def train(
         limits_of(require or ())
         if stated.threshold is not None and recipe.aim == "decision":
             raise ValueError(
-                "--aim decision chooses the threshold of its decisions itself; leave --threshold out."
+                "--aim decision chooses the threshold of its decisions itself; leave --threshold"
+                " out."
             )
         page = {} if as_json and report is None else {"report": report or DEFAULT_REPORT}
         files = {"model": out} | page | stated.files
@@ -185,7 +209,8 @@ def train(
             and not 0 < stated.threshold < 1
         ):
             raise ValueError(
-                f"--threshold is {stated.threshold:g}, and the scores are probabilities; pass a number between 0 and 1."
+                f"--threshold is {stated.threshold:g}, and the scores are probabilities; pass a"
+                " number between 0 and 1."
             )
         settings = Settings(max_rows=max_rows, seed=recipe.seed)
         model, result = fitted(
@@ -225,7 +250,9 @@ def fitted(
     table: Path | None = None,
     require: Sequence[str] = (),
 ) -> tuple[Any, Report]:
-    """Fit on a part of the rows and report on the others; return the model, which knows its file, and the report."""
+    """Fit on a part of the rows and report on the others; return the model, which knows its file,
+    and the report.
+    """
     import pandas as pd
 
     from frhsic.estimators import UnmetLimitWarning
@@ -283,7 +310,9 @@ def fitted(
 
 
 def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking: int) -> str:
-    """Return how many rows train, measure, and are left out and why; they add up to the rows of the table."""
+    """Return how many rows train, measure, and are left out and why; they add up to the rows of the
+    table.
+    """
     split = (
         " or what rows are split by" if data.groups is not None or data.order is not None else ""
     )
@@ -291,10 +320,9 @@ def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking:
         f"lack {data.target_name}{split}": data.dropped,
         "were not drawn": given - data.dropped - len(data.y),
         f"were held out to measure and lack {' or '.join(map(str, data.s))}": lacking,
-        "are of a group on the other side of the split in time": len(data.y)
-        - train
-        - test
-        - lacking,
+        "are of a group on the other side of the split in time": (
+            len(data.y) - train - test - lacking
+        ),
     }
     left_out = "; ".join(f"{rows:,} {reason}" for reason, rows in reasons.items() if rows)
     text = f"Of {given:,} rows, {train:,} trained the model and {test:,} measured it"
@@ -304,7 +332,9 @@ def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking:
 
 
 def finish(model: Any, report: Report, files: dict[str, Path], *, as_json: bool) -> None:
-    """Write model and report, all of them or none; print what was found; exit with code 1 if a limit is not met."""
+    """Write model and report, all of them or none; print what was found; exit with code 1 if a
+    limit is not met.
+    """
     from frhsic.persistence import file_bytes
     from frhsic.report.first_page import needed_lines
     from frhsic.report.page import content

@@ -1,4 +1,6 @@
-"""Ten real tables with a target and a sensitive attribute, each in the variant of the paper's text and as published."""
+"""Ten real tables with a target and a sensitive attribute, each in the variant of the paper's text
+and as published.
+"""
 
 from frhsic.datasets.catalogue import load_dataset
 from frhsic.datasets.dataset import Dataset, Feature, Split

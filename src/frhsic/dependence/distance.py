@@ -1,20 +1,22 @@
 r"""Distance covariance and distance correlation.
 
-With :math:`A, B` the doubly centred matrices of Euclidean distances :math:`a_{ij} = \|z_i - z_j\|` and
-:math:`b_{ij} = \|s_i - s_j\|`,
+With :math:`A, B` the doubly centred matrices of Euclidean distances :math:`a_{ij} = \|z_i - z_j\|`
+and :math:`b_{ij} = \|s_i - s_j\|`,
 
 .. math:: \mathrm{dCov}^2 = \frac{1}{n^2} \sum_{ij} A_{ij} B_{ij}, \qquad
-    \mathrm{dCor}^2 = \frac{\mathrm{dCov}^2(z, s)}{\sqrt{\mathrm{dCov}^2(z, z)\, \mathrm{dCov}^2(s, s)}}.
+    \mathrm{dCor}^2 = \frac{\mathrm{dCov}^2(z, s)}{\sqrt{\mathrm{dCov}^2(z, z)\, \mathrm{dCov}^2(s,
+    s)}}.
 
-It is four times HSIC under the half-distance kernels :math:`(\|x\| + \|y\| - \|x - y\|)/2`, so it needs no bandwidth.
-The first line of each function says whether it returns the square.
+It is four times HSIC under the half-distance kernels :math:`(\|x\| + \|y\| - \|x - y\|)/2`, so it
+needs no bandwidth. The first line of each function says whether it returns the square.
 
 References
 ----------
 Székely, Rizzo and Bakirov (2007), *Measuring and testing dependence by correlation of distances*.
 Sejdinovic, Sriperumbudur, Gretton and Fukumizu (2013), for the identity with HSIC.
-Huo and Székely (2016), *Fast computing for distance covariance*. Chaudhuri and Hu (2019), *A fast algorithm for
-computing distance correlation*. Both count pairs while they sort; here one binary digit of the ranks at a time does.
+Huo and Székely (2016), *Fast computing for distance covariance*. Chaudhuri and Hu (2019), *A fast
+algorithm for computing distance correlation*. Both count pairs while they sort; here one binary
+digit of the ranks at a time does.
 """
 
 from __future__ import annotations
@@ -34,14 +36,16 @@ from frhsic.kernels import HalfDistance, squared_distances
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-# Part of a sum of squares below which a difference of sums would lose more digits than the six of this number.
+# Part of a sum of squares below which a difference of sums would lose more digits than the six of
+# this number.
 SMALL = 1e-6
 
 
 def euclidean_distances(x: Tensor) -> Tensor:
     r"""Distances between the rows of one matrix, :math:`\|x_i - x_j\|`, of shape (..., n, n).
 
-    The diagonal is exactly zero, and the gradient is zero where two rows coincide. Pure, and safe under ``vmap``.
+    The diagonal is exactly zero, and the gradient is zero where two rows coincide. Pure, and safe
+    under ``vmap``.
 
     Examples
     --------
@@ -54,9 +58,11 @@ def euclidean_distances(x: Tensor) -> Tensor:
 
 
 def ratio(zs: Tensor, zz: Tensor, ss: Tensor) -> Tensor:
-    r"""A correlation from three inner products, :math:`\langle z, s \rangle / \|z\| \|s\|`; 0 where either norm is.
+    r"""A correlation from three inner products, :math:`\langle z, s \rangle / \|z\| \|s\|`; 0 where
+    either norm is.
 
-    Pure, and safe under ``vmap``. Each root is taken by itself, since the product of the squares may be out of range.
+    Pure, and safe under ``vmap``. Each root is taken by itself, since the product of the squares
+    may be out of range.
 
     Examples
     --------
@@ -71,11 +77,12 @@ def ratio(zs: Tensor, zz: Tensor, ss: Tensor) -> Tensor:
 def distance_covariance(
     z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None
 ) -> Tensor:
-    r"""Distance covariance, :math:`\mathrm{dCov} = \bigl(n^{-2} \sum_{ij} A_{ij} B_{ij}\bigr)^{1/2}`: *not* squared.
+    r"""Distance covariance, :math:`\mathrm{dCov} = \bigl(n^{-2} \sum_{ij} A_{ij}
+    B_{ij}\bigr)^{1/2}`: *not* squared.
 
-    Zero in the population exactly when Z and S are independent. The sample value is positive even then, of order
-    :math:`n^{-1/2}`. Its square is four times HSIC under half-distance kernels. Use it where no bandwidth should be
-    chosen.
+    Zero in the population exactly when Z and S are independent. The sample value is positive even
+    then, of order :math:`n^{-1/2}`. Its square is four times HSIC under half-distance kernels. Use
+    it where no bandwidth should be chosen.
 
     Parameters
     ----------
@@ -89,8 +96,9 @@ def distance_covariance(
     Returns
     -------
     Tensor
-        0-d, in the dtype of the inputs, differentiable once in z and s. Computed in float64 and O(n) memory: by sorting
-        in O(n log n) time if z and s have one column each and need no gradient, otherwise by tiles in O(n²) time.
+        0-d, in the dtype of the inputs, differentiable once in z and s. Computed in float64 and
+        O(n) memory: by sorting in O(n log n) time if z and s have one column each and need no
+        gradient, otherwise by tiles in O(n²) time.
 
     Examples
     --------
@@ -103,13 +111,14 @@ def distance_covariance(
 def distance_correlation(
     z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None
 ) -> Tensor:
-    r"""Distance correlation, :math:`\mathrm{dCor}`, the root of :math:`\mathrm{dCor}^2`: *not* squared, in [0, 1].
+    r"""Distance correlation, :math:`\mathrm{dCor}`, the root of :math:`\mathrm{dCor}^2`: *not*
+    squared, in [0, 1].
 
-    Zero in the population exactly when Z and S are independent, one when s is a similarity transform of z. It does not
-    change when z or s is shifted, scaled or rotated. The sample value is positive even under independence and grows
-    with the dimension of z. To compare representations of different size, use
-    :func:`~frhsic.independence.normalized_hsic_interval` with :class:`~frhsic.kernels.HalfDistance` kernels, which is
-    its square without bias.
+    Zero in the population exactly when Z and S are independent, one when s is a similarity
+    transform of z. It does not change when z or s is shifted, scaled or rotated. The sample value
+    is positive even under independence and grows with the dimension of z. To compare
+    representations of different size, use :func:`~frhsic.independence.normalized_hsic_interval`
+    with :class:`~frhsic.kernels.HalfDistance` kernels, which is its square without bias.
 
     Parameters
     ----------
@@ -151,8 +160,9 @@ def _inner_products(
 def _sorted_sums(z: Tensor, s: Tensor) -> PairSums | None:
     """Return the sums over the distances of two single columns, by sorting, in O(n log n) time.
 
-    None if centring takes out all but a :data:`SMALL` part of a sum of squares, as it does where one row is a million
-    times as far out as all others: the half-distance kernel keeps more digits there.
+    None if centring takes out all but a :data:`SMALL` part of a sum of squares, as it does where
+    one row is a million times as far out as all others: the half-distance kernel keeps more digits
+    there.
     """
     both = [
         _arrays.to_numpy((x - x.median())[:, 0].detach().double()) for x in (z, s)
@@ -172,7 +182,8 @@ def _sorted_sums(z: Tensor, s: Tensor) -> PairSums | None:
 
 
 def distance_rows(x: Numbers, order: Places) -> Numbers:
-    r"""Return :math:`\sum_j |x_i - x_j|` of n numbers, given the order that sorts them; of shape (n,).
+    r"""Return :math:`\sum_j |x_i - x_j|` of n numbers, given the order that sorts them; of shape
+    (n,).
 
     Examples
     --------
@@ -187,11 +198,13 @@ def distance_rows(x: Numbers, order: Places) -> Numbers:
 
 
 def distance_products(x: Numbers, y: Numbers, x_order: Places, y_order: Places) -> float:
-    r"""Return :math:`\sum_{ij} |x_i - x_j| \, |y_i - y_j|` of n pairs, given the orders that sort them.
+    r"""Return :math:`\sum_{ij} |x_i - x_j| \, |y_i - y_j|` of n pairs, given the orders that sort
+    them.
 
-    :math:`(x_i - x_j)(y_i - y_j)` is the product of the distances, negative for pairs that x and y order differently.
-    The sum over all pairs has a closed form, and the sum over the discordant ones is taken out of it twice. Ties are
-    pairs at distance 0 and add nothing, in whichever order they stand. Numbers far from 0 cost digits.
+    :math:`(x_i - x_j)(y_i - y_j)` is the product of the distances, negative for pairs that x and y
+    order differently. The sum over all pairs has a closed form, and the sum over the discordant
+    ones is taken out of it twice. Ties are pairs at distance 0 and add nothing, in whichever order
+    they stand. Numbers far from 0 cost digits.
 
     Examples
     --------
@@ -207,11 +220,13 @@ def distance_products(x: Numbers, y: Numbers, x_order: Places, y_order: Places) 
 
 
 def _discordant(x: Numbers, y: Numbers, rank: Places) -> float:
-    r"""Return the sum of :math:`(x_j - x_i)(y_j - y_i)` over i < j where the rank of i exceeds that of j.
+    r"""Return the sum of :math:`(x_j - x_i)(y_j - y_i)` over i < j where the rank of i exceeds that
+    of j.
 
-    The rows come in the order of x and are sorted by the ranks of y, from the highest binary digit to the lowest. Rows
-    that agree in all higher digits form a group and stay in the order of x. In a group, a row with digit 1 before a row
-    with digit 0 is a discordant pair. Every such pair is met once, at the first digit in which its ranks differ.
+    The rows come in the order of x and are sorted by the ranks of y, from the highest binary digit
+    to the lowest. Rows that agree in all higher digits form a group and stay in the order of x. In
+    a group, a row with digit 1 before a row with digit 0 is a discordant pair. Every such pair is
+    met once, at the first digit in which its ranks differ.
     """
     n, total = len(x), 0.0
     place = np.arange(n)

@@ -5,22 +5,23 @@ The V-statistic is three sums over pairs of rows,
 .. math:: \sum_{ij} w_i w_j K_{ij} L_{ij} - 2 \sum_i w_i (Kw)_i (Lw)_i + (w^\top K w)(w^\top L w),
 
 with :math:`w_i = 1/n`, and is computed from tiles of K and L. Its gradient with respect to K is
-:math:`w_i w_j (L_{ij} - (Lw)_i - (Lw)_j + w^\top L w)`: one more pass over the tiles, with the row sums of the forward
-pass, gives the gradient with respect to the rows. No n × n matrix is held.
+:math:`w_i w_j (L_{ij} - (Lw)_i - (Lw)_j + w^\top L w)`: one more pass over the tiles, with the row
+sums of the forward pass, gives the gradient with respect to the rows. No n × n matrix is held.
 
-Tests of independence take more from one pass over the pairs: the joint sum, the row sums, the sums of squares and the
-diagonals of K and L, both up to a constant that centring removes. Trace and squares of :math:`\tilde K = HKH` follow
-without a second pass:
+Tests of independence take more from one pass over the pairs: the joint sum, the row sums, the sums
+of squares and the diagonals of K and L, both up to a constant that centring removes. Trace and
+squares of :math:`\tilde K = HKH` follow without a second pass:
 
 .. math::
     \operatorname{tr} \tilde K = \sum_i K_{ii} - \tfrac1n \sum_i a_i, \qquad
-    \operatorname{tr} \tilde K^2 = \sum_{ij} K_{ij}^2 - \tfrac2n \sum_i a_i^2 + \tfrac{1}{n^2} \Big(\sum_i a_i\Big)^2,
-    \qquad \tilde K_{ii} = K_{ii} - \tfrac2n a_i + \tfrac{1}{n^2} \sum_j a_j,
+    \operatorname{tr} \tilde K^2 = \sum_{ij} K_{ij}^2 - \tfrac2n \sum_i a_i^2 + \tfrac{1}{n^2}
+    \Big(\sum_i a_i\Big)^2, \qquad \tilde K_{ii} = K_{ii} - \tfrac2n a_i + \tfrac{1}{n^2} \sum_j
+    a_j,
 
 where :math:`a_i` are the row sums. All sums are in float64; counts are Python integers.
 
-:func:`usable` decides where sums are computed. GPU kernels are for rows in float32 on a GPU with Triton, and for
-Gaussian kernels; otherwise PyTorch computes them, in float64 for statistics.
+:func:`usable` decides where sums are computed. GPU kernels are for rows in float32 on a GPU with
+Triton, and for Gaussian kernels; otherwise PyTorch computes them, in float64 for statistics.
 """
 
 from __future__ import annotations
@@ -59,38 +60,42 @@ def hsic(
     weights: Any = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    r"""HSIC of two samples as a V-statistic, :math:`\operatorname{tr}(KHLH) / n^2`, exactly and in O(n) memory.
+    r"""HSIC of two samples as a V-statistic, :math:`\operatorname{tr}(KHLH) / n^2`, exactly and in
+    O(n) memory.
 
-    Zero in the population exactly when z and s are independent, if both kernels are characteristic. The value on a
-    sample is never negative and exceeds the population value by O(1/n) on average; use :func:`hsic_unbiased` to
-    compare samples of different size. A small HSIC alone does not show fairness: HSIC also falls when z shrinks under
-    a fixed bandwidth.
+    Zero in the population exactly when z and s are independent, if both kernels are characteristic.
+    The value on a sample is never negative and exceeds the population value by O(1/n) on average;
+    use :func:`hsic_unbiased` to compare samples of different size. A small HSIC alone does not show
+    fairness: HSIC also falls when z shrinks under a fixed bandwidth.
 
     Parameters
     ----------
     z, s
-        One row per observation: NumPy, pandas, polars, torch or lists. Several columns of s share one kernel
-        (:func:`frhsic.kernels.per_column_gaussians` gives each column its own bandwidth).
+        One row per observation: NumPy, pandas, polars, torch or lists. Several columns of s share
+        one kernel (:func:`frhsic.kernels.per_column_gaussians` gives each column its own
+        bandwidth).
     kernel_z, kernel_s
         Kernels; None is a Gaussian at the median distance of that variable.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     weights
-        Weights of the rows, not negative; they are scaled to sum to one. They enter both the joint law and the product
-        of its marginals, so the value still vanishes under independence.
+        Weights of the rows, not negative; they are scaled to sum to one. They enter both the joint
+        law and the product of its marginals, so the value still vanishes under independence.
     device
         Where to compute: "auto" is the GPU if there is one, None the device of the inputs.
 
     Returns
     -------
     Tensor
-        A 0-d tensor in the wider dtype of the inputs. Sums are in float64; those of float32 inputs and Gaussian kernels
-        on a GPU with Triton are computed by kernels of its own, with relative errors below 1e-5. Differentiable once,
-        with respect to z and s, but not to the weights or the kernels' bandwidths.
+        A 0-d tensor in the wider dtype of the inputs. Sums are in float64; those of float32 inputs
+        and Gaussian kernels on a GPU with Triton are computed by kernels of its own, with relative
+        errors below 1e-5. Differentiable once, with respect to z and s, but not to the weights or
+        the kernels' bandwidths.
 
     References
     ----------
-    The paper, Definition "Mean embeddings and HSIC" and the equation of the biased empirical statistic.
+    The paper, Definition "Mean embeddings and HSIC" and the equation of the biased empirical
+    statistic.
 
     Examples
     --------
@@ -115,17 +120,20 @@ def hsic_unbiased(
     where: Any = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    r"""HSIC of two samples as a U-statistic, the mean over distinct quadruples of rows, in O(n) memory.
+    r"""HSIC of two samples as a U-statistic, the mean over distinct quadruples of rows, in O(n)
+    memory.
 
     .. math:: \frac{1}{n(n-1)(n-2)(n-3)} \sum_{(i, j, q, r)} K_{ij} (L_{ij} + L_{qr} - 2 L_{iq}).
 
-    Its expectation is the population value, so under independence it is zero on average and often negative. Use it to
-    compare samples of different size. Parameters and differentiability are those of :func:`hsic`; at least four rows
-    are needed. Computed by :func:`frhsic.dependence.grams.unbiased_from_sums`.
+    Its expectation is the population value, so under independence it is zero on average and often
+    negative. Use it to compare samples of different size. Parameters and differentiability are
+    those of :func:`hsic`; at least four rows are needed. Computed by
+    :func:`frhsic.dependence.grams.unbiased_from_sums`.
 
     Examples
     --------
-    Two tight pairs, far apart: 8/4 - 2 * 16/8 + 64/24, as K - 1 is -1 across the pairs and 0 within.
+    Two tight pairs, far apart: 8/4 - 2 * 16/8 + 64/24, as K - 1 is -1 across the pairs and 0
+    within.
 
     >>> from frhsic.kernels import Gaussian
     >>> x = [0.0, 0.0, 100.0, 100.0]
@@ -148,7 +156,8 @@ def _hsic(
 ) -> Tensor:
     _arrays.require_varying(s, "s")
     kernels = kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
-    value: Tensor = _TiledHSIC.apply(z, s, kernels, w.to(z.device), unbiased)  # type: ignore[no-untyped-call]  # untyped
+    w = w.to(z.device)
+    value: Tensor = _TiledHSIC.apply(z, s, kernels, w, unbiased)  # type: ignore[no-untyped-call]
     return value
 
 
@@ -163,7 +172,9 @@ def _from_sums(sums: Tensor, n: int, unbiased: bool) -> Tensor:
 
 
 class _TiledHSIC(torch.autograd.Function):
-    """The sums by tiles forward; their gradient in closed form, by one more pass over the tiles, backward."""
+    """The sums by tiles forward; their gradient in closed form, by one more pass over the tiles,
+    backward.
+    """
 
     @staticmethod
     def forward(
@@ -228,7 +239,9 @@ def _gram(x: Tensor, kernel: Kernel) -> Gram:
 def _tile_sums(
     z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], w: Tensor, skip_diagonal: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return Σ w_i w_j K_ij L_ij, Kw and Lw, up to constants that are added to the kernels and that HSIC ignores."""
+    """Return Σ w_i w_j K_ij L_ij, Kw and Lw, up to constants that are added to the kernels and that
+    HSIC ignores.
+    """
     if bool((w != w[0]).any()):
         return weighted_sums(_gram(z, kernels[0]), _gram(s, kernels[1]), w)
     k, l = (Gram.of(working_copy(x, kernel), kernel) for x, kernel in zip((z, s), kernels))
@@ -248,7 +261,8 @@ def _cotangent(
 ) -> Callable[[slice, slice], Tensor]:
     """Return tiles of the gradient with respect to K, given the matrix L and its row sums b.
 
-    `slopes` are the derivatives of the statistic with respect to the joint sum, the cross sum and the total of K.
+    `slopes` are the derivatives of the statistic with respect to the joint sum, the cross sum and
+    the total of K.
     """
     joint, cross, total = slopes
     shift = cross / 2 * b + total / 2  # half for either row of a pair
@@ -276,14 +290,16 @@ def _weights(weights: Any, z: Any, where: Any) -> Tensor:
 # Rows above which the trace of a cube is estimated, and the number of random vectors for it.
 CUBE_ROWS, VECTORS = 2048, 16
 
-# Rows of a Gram matrix that are multiplied at once for a trace; of two panels' products one is needed.
+# Rows of a Gram matrix that are multiplied at once for a trace; of two panels' products one is
+# needed.
 PANEL = 256
 
 
 class GramSums(NamedTuple):
     """Sums over a Gram matrix: row sums (n,), diagonal (n,), and the sum of squares (0-d).
 
-    `signed` is the product with random signs, of shape (n, VECTORS), where :func:`pair_sums` was asked for it.
+    `signed` is the product with random signs, of shape (n, VECTORS), where :func:`pair_sums` was
+    asked for it.
     """
 
     rows: Tensor
@@ -334,7 +350,9 @@ class PairSums(NamedTuple):
 
     @property
     def centered_joint(self) -> Tensor:
-        r"""The trace :math:`\operatorname{tr}(\tilde K \tilde L)`, which is :math:`n^2` times the biased HSIC."""
+        r"""The trace :math:`\operatorname{tr}(\tilde K \tilde L)`, which is :math:`n^2` times the
+        biased HSIC.
+        """
         a, b, n = self.k.rows, self.l.rows, self.n
         return (self.joint - 2 * (a @ b) / n + (a.sum() / n) * (b.sum() / n)).clamp_min(0)
 
@@ -347,10 +365,11 @@ class PairSums(NamedTuple):
 
 
 def pair_sums(k: Gram, l: Gram, *, third: bool = False) -> PairSums:
-    """Return the sums of two Gram matrices on the same rows, both minus their offsets, in one pass over the pairs.
+    """Return the sums of two Gram matrices on the same rows, both minus their offsets, in one pass
+    over the pairs.
 
-    A matrix with a thin factor needs no pass. With `third` the pass prepares :func:`own_sums`, which then needs one
-    pass less.
+    A matrix with a thin factor needs no pass. With `third` the pass prepares :func:`own_sums`,
+    which then needs one pass less.
     """
     if k.factor is not None and l.factor is not None:
         joint = (k.factor.mT @ l.factor).square().sum()
@@ -397,7 +416,9 @@ def pair_sums(k: Gram, l: Gram, *, third: bool = False) -> PairSums:
 
 
 def _gram_sums(gram: Gram, products: Tensor, squares: Tensor) -> GramSums:
-    """Return the sums, given the products with ones (first column) and with random signs, if any."""
+    """Return the sums, given the products with ones (first column) and with random signs, if
+    any.
+    """
     signed = products[:, 1:] if products.shape[1] > 1 else None
     return GramSums(products[:, 0].clone(), gram.diagonal(), squares, signed)
 
@@ -407,7 +428,9 @@ def _sums_of_factor(gram: Gram, factor: Tensor) -> GramSums:
 
 
 def weighted_sums(k: Gram, l: Gram, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Return :math:`\sum_{ij} w_i w_j K_{ij} L_{ij}`, :math:`Kw` and :math:`Lw` in one pass over the pairs."""
+    r"""Return :math:`\sum_{ij} w_i w_j K_{ij} L_{ij}`, :math:`Kw` and :math:`Lw` in one pass over
+    the pairs.
+    """
 
     def start() -> tuple[Tensor, ...]:
         return w.new_zeros(()), torch.zeros_like(w), torch.zeros_like(w)
@@ -425,9 +448,10 @@ def weighted_sums(k: Gram, l: Gram, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def pull_back(k: Gram, cotangent: Callable[[slice, slice], Tensor]) -> Tensor:
     r"""Return the gradient with respect to the rows of a symmetric function of their Gram matrix.
 
-    `cotangent(rows, columns)` gives a tile of the function's gradient C with respect to K. Each tile of K is computed
-    again, so memory is O(n) plus one tile. The gradient of a Gaussian is :math:`\sum_j C_{ij} K_{ij} (x_j - x_i) /
-    \sigma^2`, twice. Other tiles are differentiated by themselves.
+    `cotangent(rows, columns)` gives a tile of the function's gradient C with respect to K. Each
+    tile of K is computed again, so memory is O(n) plus one tile. The gradient of a Gaussian is
+    :math:`\sum_j C_{ij} K_{ij} (x_j - x_i) / \sigma^2`, twice. Other tiles are differentiated by
+    themselves.
     """
     x, ones = k.x, k.x.new_ones(k.n)
 
@@ -457,8 +481,9 @@ def pull_back(k: Gram, cotangent: Callable[[slice, slice], Tensor]) -> Tensor:
 def product_rows(k: Gram, l: Gram, sums: PairSums) -> Tensor:
     r"""Return :math:`\sum_j \tilde K_{ij} \tilde L_{ij}`, of shape (n,).
 
-    With a thin factor G of one matrix this is the diagonal of :math:`\tilde K \tilde G \tilde G^\top`. Otherwise it
-    takes a second pass over the pairs, which centres both matrices tile by tile.
+    With a thin factor G of one matrix this is the diagonal of :math:`\tilde K \tilde G \tilde
+    G^\top`. Otherwise it takes a second pass over the pairs, which centres both matrices tile by
+    tile.
     """
     thin, other = (k, l) if l.factor is None else (l, k)
     if thin.factor is not None:
@@ -488,7 +513,8 @@ class CubicSums(NamedTuple):
 
 
 class OwnSums(NamedTuple):
-    r"""Sums over one centred matrix: its :class:`CubicSums`, and :math:`\sum_j \tilde K_{ij}^2` of shape (n,).
+    r"""Sums over one centred matrix: its :class:`CubicSums`, and :math:`\sum_j \tilde K_{ij}^2` of
+    shape (n,).
 
     The second is None where the GPU has summed, without the pass over the pairs that gives it.
     """
@@ -500,9 +526,9 @@ class OwnSums(NamedTuple):
 def own_sums(k: Gram, sums: GramSums) -> OwnSums:
     r"""Return sums over one centred matrix :math:`\tilde K`, in O(n) memory.
 
-    With a thin factor of r columns they take O(n r³) time. Otherwise the trace of the cube multiplies panels of rows up
-    to :data:`CUBE_ROWS` rows, O(n³); above, random signs of a fixed seed estimate it (:func:`_estimated_trace`), O(n²).
-    The other sums take one pass over the pairs.
+    With a thin factor of r columns they take O(n r³) time. Otherwise the trace of the cube
+    multiplies panels of rows up to :data:`CUBE_ROWS` rows, O(n³); above, random signs of a fixed
+    seed estimate it (:func:`_estimated_trace`), O(n²). The other sums take one pass over the pairs.
     """
     on_gpu = gpu_gram(k.x, k.kernel) if k.single else None
     if on_gpu is not None:
@@ -538,11 +564,13 @@ def own_sums(k: Gram, sums: GramSums) -> OwnSums:
 
 
 def _estimated_trace(signs: Tensor, once: Tensor, cubed: Tensor, centered: CenteredGram) -> Tensor:
-    r"""Estimate :math:`\operatorname{tr} A^3` from random signs g, their products Ag, and :math:`g^\top A^3 g`.
+    r"""Estimate :math:`\operatorname{tr} A^3` from random signs g, their products Ag, and
+    :math:`g^\top A^3 g`.
 
-    The mean of :math:`g^\top A^3 g` over the signs is corrected by regression on :math:`g^\top A g` and
-    :math:`g^\top A^2 g`, whose expectations :math:`\operatorname{tr} A` and :math:`\operatorname{tr} A^2` are known.
-    This removes most of the error of the mean (docs/evidence/tests_evidence.md).
+    The mean of :math:`g^\top A^3 g` over the signs is corrected by regression on :math:`g^\top A g`
+    and :math:`g^\top A^2 g`, whose expectations :math:`\operatorname{tr} A` and
+    :math:`\operatorname{tr} A^2` are known. This removes most of the error of the mean
+    (docs/evidence/tests_evidence.md).
     """
     known = torch.stack([centered.trace, centered.squares])
     scale = torch.where(known > 0, known, 1)
@@ -559,7 +587,9 @@ def _estimated_trace(signs: Tensor, once: Tensor, cubed: Tensor, centered: Cente
 
 
 def _own_sums_of_factor(f: Tensor, d: Tensor) -> OwnSums:
-    r"""Return the sums for :math:`A = FF^\top`; :math:`\sum A_{ij}^3 = \sum_{abc} (\sum_i f_{ia} f_{ib} f_{ic})^2`."""
+    r"""Return the sums for :math:`A = FF^\top`; :math:`\sum A_{ij}^3 = \sum_{abc} (\sum_i f_{ia}
+    f_{ib} f_{ic})^2`.
+    """
     small = f.mT @ f
     triples = f.new_zeros(f.shape[1] ** 2, f.shape[1])
     for part in torch.split(f, max(1, PANEL * THIN // max(1, f.shape[1]))):
@@ -613,7 +643,9 @@ def _signs(k: Gram) -> Tensor:
 
 
 def _add_product(product: Tensor, tile: Tensor, b: Tensor, rows: slice, columns: slice) -> int:
-    """Add to a product with b what a tile and its mirror image give; return how often the tile counts."""
+    """Add to a product with b what a tile and its mirror image give; return how often the tile
+    counts.
+    """
     product[rows] += tile @ b[columns]
     if rows == columns:
         return 1
@@ -652,7 +684,9 @@ INNER_COLUMNS = 128
 
 
 def usable(x: Tensor, *, rows: int = FEWEST_ROWS, columns: int = MOST_COLUMNS) -> bool:
-    """Return whether x (..., m, d) may go to GPU kernels that take this many rows or more, and columns or fewer."""
+    """Return whether x (..., m, d) may go to GPU kernels that take this many rows or more, and
+    columns or fewer.
+    """
     return (
         x.is_cuda
         and x.shape[-2] >= rows
@@ -680,7 +714,9 @@ def gpu_gram(x: Tensor, kernel: Kernel) -> One | None:
 
 
 def gaussian_inner(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor] | None:
-    """Return Σ G ∘ K of centred rows z (..., m, d) under a Gaussian of bandwidth 1, and half its gradient; or None."""
+    """Return Σ G ∘ K of centred rows z (..., m, d) under a Gaussian of bandwidth 1, and half its
+    gradient; or None.
+    """
     if not (z.dtype == g.dtype == torch.float32 and usable(z, rows=1, columns=INNER_COLUMNS)):
         return None
     from frhsic.dependence._gpu.pairs import gaussian_inner as on_gpu

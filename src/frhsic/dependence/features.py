@@ -1,14 +1,16 @@
-r"""HSIC from random features: O(n) time, with a standard error and with sums that add up over parts of the data.
+r"""HSIC from random features: O(n) time, with a standard error and with sums that add up over parts
+of the data.
 
-A shift-invariant kernel is the mean of :math:`\cos(\omega^\top (x - y))` over its spectral law. Drawing m
-frequencies gives features :math:`\varphi(x) = m^{-1/2} (\cos \omega_j^\top x, \sin \omega_j^\top x)_j` with
-:math:`\mathbb E \, \varphi(x)^\top \varphi(y) = k(x, y)`, and HSIC is the squared norm of a covariance matrix of
-features. It depends on the data through :math:`n`, two sums of features and one sum of their products.
+A shift-invariant kernel is the mean of :math:`\cos(\omega^\top (x - y))` over its spectral law.
+Drawing m frequencies gives features :math:`\varphi(x) = m^{-1/2} (\cos \omega_j^\top x, \sin
+\omega_j^\top x)_j` with :math:`\mathbb E \, \varphi(x)^\top \varphi(y) = k(x, y)`, and HSIC is the
+squared norm of a covariance matrix of features. It depends on the data through :math:`n`, two sums
+of features and one sum of their products.
 
 References
 ----------
-Rahimi and Recht (2007), *Random features for large-scale kernel machines*. Zhang, Filippi, Gretton and
-Sejdinovic (2018), *Large-scale kernel methods for independence testing*.
+Rahimi and Recht (2007), *Random features for large-scale kernel machines*. Zhang, Filippi, Gretton
+and Sejdinovic (2018), *Large-scale kernel methods for independence testing*.
 """
 
 from __future__ import annotations
@@ -47,9 +49,11 @@ Normal = Callable[[int], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class _Term:
-    """Features of one product of kernels: cosines and sines, times a coordinate for each linear factor.
+    """Features of one product of kernels: cosines and sines, times a coordinate for each linear
+    factor.
 
-    Frequencies have shape (blocks, d, m); without radial factors there are none, and one block is enough.
+    Frequencies have shape (blocks, d, m); without radial factors there are none, and one block is
+    enough.
     """
 
     frequencies: Tensor | None = None
@@ -115,13 +119,14 @@ def _frequencies(kernel: Kernel, columns: int, normal: Normal) -> Tensor:
     """Draw frequencies, of shape (blocks, columns, m), from the kernel's spectral law."""
     if not isinstance(kernel, (Gaussian, InverseMultiquadric, Laplacian)):
         raise TypeError(
-            f"random features are not known for {type(kernel).__name__}; use frhsic.dependence.hsic, which is "
-            "exact for any kernel."
+            f"random features are not known for {type(kernel).__name__}; use"
+            " frhsic.dependence.hsic, which is exact for any kernel."
         )
     bandwidth = float(torch.as_tensor(kernel.bandwidth, device="cpu").detach())
     frequencies = normal(columns) / bandwidth
     if isinstance(kernel, InverseMultiquadric):
-        # E exp(-g² r² / 2σ²) over a standard normal g is (1 + r²/σ²)^(-1/2): a Gaussian of random width
+        # E exp(-g² r² / 2σ²) over a standard normal g is (1 + r²/σ²)^(-1/2): a Gaussian of random
+        # width
         return normal(1).abs() * frequencies
     if isinstance(kernel, Laplacian):
         # each exp(-|t|/σ) is the characteristic function of a Cauchy law, the ratio of two normals
@@ -131,15 +136,16 @@ def _frequencies(kernel: Kernel, columns: int, normal: Normal) -> Tensor:
 
 @dataclass(frozen=True)
 class Estimate:
-    """An approximate statistic with the standard error of the approximation; ``float(...)`` gives the value.
+    """An approximate statistic with the standard error of the approximation; ``float(...)`` gives
+    the value.
 
     Attributes
     ----------
     value
         Estimate of the V-statistic :func:`frhsic.dependence.hsic` on the same rows.
     standard_error
-        Standard error of the random features with the rows fixed: how far `value` is from the exact statistic. The
-        sampling of the rows is not included.
+        Standard error of the random features with the rows fixed: how far `value` is from the exact
+        statistic. The sampling of the rows is not included.
     n
         Number of rows.
     features
@@ -164,7 +170,8 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSums:
-    """Sums of random features over some rows; ``+`` joins parts of the data, whose features are the same draw.
+    """Sums of random features over some rows; ``+`` joins parts of the data, whose features are the
+    same draw.
 
     Attributes
     ----------
@@ -173,8 +180,8 @@ class FeatureSums:
     z, s
         Sums of features, of shapes (blocks, features per block).
     cross
-        Sum of products of features of z and of s, each minus its mean over these rows: far from zero, sums of plain
-        products would lose their digits.
+        Sum of products of features of z and of s, each minus its mean over these rows: far from
+        zero, sums of plain products would lose their digits.
     """
 
     n: int
@@ -183,7 +190,8 @@ class FeatureSums:
     cross: Tensor
 
     def __add__(self, other: FeatureSums) -> FeatureSums:
-        # Chan, Golub and LeVeque (1979): products about the joint mean, from those about the mean of each part
+        # Chan, Golub and LeVeque (1979): products about the joint mean, from those about the mean
+        # of each part
         n = self.n + other.n
         between = (other.z / other.n - self.z / self.n)[:, :, None, None] * (
             other.s / other.n - self.s / self.n
@@ -204,20 +212,25 @@ class FeatureMaps:
     terms_s: list[_Term]
 
     def sums(self, z: Tensor, s: Tensor) -> FeatureSums:
-        """Return the sums of features over the rows of z, of shape (n, d), and s, of shape (n, q)."""
+        """Return the sums of features over the rows of z, of shape (n, d), and s, of shape (n,
+        q).
+        """
         return reduce(add, (products(f, g) for f, g in self.chunks(z, s)))
 
     def chunks(self, z: Tensor, s: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the features of :data:`CHUNK` rows at a time, of both variables: (rows, blocks, features per block)."""
+        """Yield the features of :data:`CHUNK` rows at a time, of both variables: (rows, blocks,
+        features per block).
+        """
         for x, y in zip(*(torch.split(rows.detach().to(torch.float64), CHUNK) for rows in (z, s))):
             yield _side_by_side(self.terms_z, x), _side_by_side(self.terms_s, y)
 
     def estimate(self, sums: FeatureSums) -> Estimate:
         r"""Return HSIC and its standard error from sums over all rows.
 
-        Each pair of a block of features of z and a block of s gives an unbiased estimate :math:`H_{bc}` of the exact
-        V-statistic; the value is their mean. The rows and columns of this table are independent draws, so its mean has
-        variance :math:`\sigma_z^2 / B_z + \sigma_s^2 / B_s + \sigma_{zs}^2 / B_z B_s`, estimated from the margins.
+        Each pair of a block of features of z and a block of s gives an unbiased estimate
+        :math:`H_{bc}` of the exact V-statistic; the value is their mean. The rows and columns of
+        this table are independent draws, so its mean has variance :math:`\sigma_z^2 / B_z +
+        \sigma_s^2 / B_s + \sigma_{zs}^2 / B_z B_s`, estimated from the margins.
         """
         _arrays.require_rows(sums.n, 2, "HSIC by features")
         table = (sums.cross / sums.n).square().sum(dim=(1, 3))  # (blocks of z, blocks of s)
@@ -243,7 +256,9 @@ def _side_by_side(terms: list[_Term], x: Tensor) -> Tensor:
 
 
 def products(f: Tensor, g: Tensor) -> FeatureSums:
-    """Return the sums of two features over the same rows, each of shape (rows, blocks, features per block)."""
+    """Return the sums of two features over the same rows, each of shape (rows, blocks, features per
+    block).
+    """
     (of_f, a), (of_g, b) = ((x.mT.shape[1:], x.mT.flatten(1)) for x in (f, g))
     total_f, total_g = a.sum(0), b.sum(0)
     cross = (
@@ -264,20 +279,22 @@ def hsic_features(
     random_state: _arrays.RandomState = None,
     device: torch.device | str | None = None,
 ) -> Estimate:
-    r"""HSIC by random features, :math:`\| n^{-1} \sum_i \tilde\varphi(z_i) \tilde\psi(s_i)^\top \|_F^2`, in O(n) time.
+    r"""HSIC by random features, :math:`\| n^{-1} \sum_i \tilde\varphi(z_i) \tilde\psi(s_i)^\top
+    \|_F^2`, in O(n) time.
 
-    Here :math:`\tilde\varphi, \tilde\psi` are features minus their means. The expectation over the draw is exactly
-    :func:`frhsic.dependence.hsic` of the same rows, so zero means the same. Use it above some 100,000 rows, or with
-    :mod:`frhsic.distributed` for data that come in parts.
+    Here :math:`\tilde\varphi, \tilde\psi` are features minus their means. The expectation over the
+    draw is exactly :func:`frhsic.dependence.hsic` of the same rows, so zero means the same. Use it
+    above some 100,000 rows, or with :mod:`frhsic.distributed` for data that come in parts.
 
     Parameters
     ----------
     z, s, kernel_z, kernel_s, where, device
-        As for :func:`frhsic.dependence.hsic`. Kernels may be Gaussian, Laplacian, inverse multiquadric, linear
-        (which needs no draw), their sums and products, and products over columns.
+        As for :func:`frhsic.dependence.hsic`. Kernels may be Gaussian, Laplacian, inverse
+        multiquadric, linear (which needs no draw), their sums and products, and products over
+        columns.
     features
-        Number of features of each variable, half of them cosines and half sines: a multiple of 2 * blocks. The error
-        falls with its square root, the time grows with its square.
+        Number of features of each variable, half of them cosines and half sines: a multiple of 2 *
+        blocks. The error falls with its square root, the time grows with its square.
     blocks
         Independent parts of the draw, for the standard error; at least 2.
     random_state

@@ -1,14 +1,18 @@
-r"""Gram matrices: HSIC of two that are held, products with and factors of those that are not, and their tiles.
+r"""Gram matrices: HSIC of two that are held, products with and factors of those that are not, and
+their tiles.
 
-The first functions are pure, batched over leading dimensions and safe under ``vmap``. Use them where Gram matrices
-:math:`K, L` of shape (..., n, n) fit in memory: mini-batches, permutation tests, eigenvalue bounds. For larger samples
-use :func:`frhsic.dependence.hsic`. Adding a constant to a kernel does not change HSIC, so `kernel.shifted` may be used
-in place of the kernel; it keeps more digits where the kernel is nearly constant.
+The first functions are pure, batched over leading dimensions and safe under ``vmap``. Use them
+where Gram matrices :math:`K, L` of shape (..., n, n) fit in memory: mini-batches, permutation
+tests, eigenvalue bounds. For larger samples use :func:`frhsic.dependence.hsic`. Adding a constant
+to a kernel does not change HSIC, so `kernel.shifted` may be used in place of the kernel; it keeps
+more digits where the kernel is nearly constant.
 
-Sums over all pairs of rows take each tile of a symmetric matrix once, in O(n) memory. All arithmetic is in float64: the
-terms of HSIC nearly cancel, and float32 sums of a million of them would keep fewer than five digits.
+Sums over all pairs of rows take each tile of a symmetric matrix once, in O(n) memory. All
+arithmetic is in float64: the terms of HSIC nearly cancel, and float32 sums of a million of them
+would keep fewer than five digits.
 
-At the end stands what all statistics of two samples do with their inputs: pair rows, keep a subset, choose kernels.
+At the end stands what all statistics of two samples do with their inputs: pair rows, keep a subset,
+choose kernels.
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ from frhsic.kernels import Gaussian, Kernel, gaussian_at_median
 def centered(k: Tensor) -> Tensor:
     r"""Doubly centred Gram matrix, :math:`HKH` with :math:`H = I - 11^\top / n`.
 
-    Rows and columns of the result sum to zero. The result is zero exactly when :math:`K_{ij} = a_i + a_j`.
+    Rows and columns of the result sum to zero. The result is zero exactly when :math:`K_{ij} = a_i
+    + a_j`.
 
     Parameters
     ----------
@@ -53,8 +58,8 @@ def hsic_biased(k: Tensor, l: Tensor) -> Tensor:
     r"""HSIC as a V-statistic, :math:`\operatorname{tr}(KHLH) / n^2`.
 
     Zero in the population exactly when the two variables are independent, if both kernels are
-    characteristic. Never negative, and biased upwards by O(1/n). As a penalty on mini-batches prefer it for its
-    stability; to compare values at different n use :func:`hsic_unbiased`.
+    characteristic. Never negative, and biased upwards by O(1/n). As a penalty on mini-batches
+    prefer it for its stability; to compare values at different n use :func:`hsic_unbiased`.
 
     Parameters
     ----------
@@ -78,14 +83,16 @@ def hsic_biased(k: Tensor, l: Tensor) -> Tensor:
 
 
 def hsic_unbiased(k: Tensor, l: Tensor) -> Tensor:
-    r"""HSIC as a U-statistic, the mean of its kernel of degree four over distinct quadruples of rows.
+    r"""HSIC as a U-statistic, the mean of its kernel of degree four over distinct quadruples of
+    rows.
 
     .. math:: \frac{1}{n(n-3)} \Big[ \operatorname{tr}(\tilde K \tilde L)
         + \frac{1^\top \tilde K 1 \; 1^\top \tilde L 1}{(n-1)(n-2)}
         - \frac{2}{n-2} 1^\top \tilde K \tilde L 1 \Big],
 
-    where :math:`\tilde K, \tilde L` are the Gram matrices with their diagonals set to zero. Its expectation is the
-    population value, so under independence it is zero on average and often negative.
+    where :math:`\tilde K, \tilde L` are the Gram matrices with their diagonals set to zero. Its
+    expectation is the population value, so under independence it is zero on average and often
+    negative.
 
     Parameters
     ----------
@@ -94,8 +101,8 @@ def hsic_unbiased(k: Tensor, l: Tensor) -> Tensor:
 
     References
     ----------
-    Song, Smola, Gretton, Bedo and Borgwardt (2012), *Feature selection via dependence maximization*,
-    Theorem 2.
+    Song, Smola, Gretton, Bedo and Borgwardt (2012), *Feature selection via dependence
+    maximization*, Theorem 2.
 
     Examples
     --------
@@ -119,11 +126,12 @@ def unbiased_from_sums(
 ) -> Tensor:
     r"""HSIC as a U-statistic, from sums over the off-diagonal entries of two Gram matrices.
 
-    .. math:: \frac{\sum_{ij} \tilde K_{ij} \tilde L_{ij}}{n(n-3)} - \frac{2 \sum_i a_i b_i}{n(n-2)(n-3)}
+    .. math:: \frac{\sum_{ij} \tilde K_{ij} \tilde L_{ij}}{n(n-3)} - \frac{2 \sum_i a_i
+        b_i}{n(n-2)(n-3)}
         + \frac{\sum_i a_i \sum_i b_i}{n(n-1)(n-2)(n-3)},
 
-    where :math:`a, b` are the row sums of :math:`\tilde K, \tilde L`, whose diagonals are zero. This is the formula of
-    :func:`hsic_unbiased`; use it where the sums come from tiles.
+    where :math:`a, b` are the row sums of :math:`\tilde K, \tilde L`, whose diagonals are zero.
+    This is the formula of :func:`hsic_unbiased`; use it where the sums come from tiles.
 
     Parameters
     ----------
@@ -136,7 +144,8 @@ def unbiased_from_sums(
 
     References
     ----------
-    Song, Smola, Gretton, Bedo and Borgwardt (2012), *Feature selection via dependence maximization*, Theorem 2.
+    Song, Smola, Gretton, Bedo and Borgwardt (2012), *Feature selection via dependence
+    maximization*, Theorem 2.
 
     Examples
     --------
@@ -145,7 +154,8 @@ def unbiased_from_sums(
     >>> unbiased_from_sums(*torch.tensor([8.0, 16.0, 8.0, 8.0]), n=4)
     tensor(0.6667)
     """
-    # Each total is divided by itself: their product stays in range, and Python's integers do not overflow.
+    # Each total is divided by itself: their product stays in range, and Python's integers do not
+    # overflow.
     product = (k_total / (n * (n - 1))) * (l_total / ((n - 2) * (n - 3)))
     return joint / (n * (n - 3)) - 2 * (cross / (n * (n - 2) * (n - 3))) + product
 
@@ -153,10 +163,12 @@ def unbiased_from_sums(
 def hsic_weighted(k: Tensor, l: Tensor, w: Tensor) -> Tensor:
     r"""HSIC of the weighted empirical law :math:`\sum_i w_i \delta_{(z_i, s_i)}`.
 
-    .. math:: \sum_{ij} w_i w_j K_{ij} L_{ij} - 2 \sum_i w_i (Kw)_i (Lw)_i + (w^\top K w)(w^\top L w).
+    .. math:: \sum_{ij} w_i w_j K_{ij} L_{ij} - 2 \sum_i w_i (Kw)_i (Lw)_i + (w^\top K w)(w^\top L
+        w).
 
-    The weights enter both the joint law and the product of its marginals, so the value is zero when the weighted law
-    is a product. With :math:`w_i = 1/n` it is :func:`hsic_biased`. Rows of weight zero are left out.
+    The weights enter both the joint law and the product of its marginals, so the value is zero when
+    the weighted law is a product. With :math:`w_i = 1/n` it is :func:`hsic_biased`. Rows of weight
+    zero are left out.
 
     Parameters
     ----------
@@ -181,7 +193,9 @@ def hsic_weighted(k: Tensor, l: Tensor, w: Tensor) -> Tensor:
 def paired_rows(
     z: Any, s: Any, *, where: Any, device: torch.device | str | None, least: int, what: str
 ) -> tuple[Tensor, Tensor]:
-    """Return z and s as matrices of equal length, restricted to `where`, with at least `least` rows left."""
+    """Return z and s as matrices of equal length, restricted to `where`, with at least `least` rows
+    left.
+    """
     z, s = _arrays.paired((z, "z"), (s, "s"), device=device)
     if where is not None:
         kept = _arrays.subset_mask(where, z.shape[0]).to(z.device)
@@ -197,24 +211,30 @@ def kernel_or_median(kernel: Kernel | None, x: Tensor, name: str) -> Kernel:
         return gaussian_at_median(x, name=name)
     if not isinstance(kernel, Kernel):
         raise TypeError(
-            f"kernel_{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or None."
+            f"kernel_{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or"
+            " None."
         )
     return kernel
 
 
 def recentered(x: Tensor, kernel: Kernel) -> Tensor:
-    """Return x at mean zero if HSIC and MMD under the kernel do not change by it: products then keep more digits."""
+    """Return x at mean zero if HSIC and MMD under the kernel do not change by it: products then
+    keep more digits.
+    """
     return x - x.detach().mean(dim=0) if kernel.centering_safe else x
 
 
 def working_copy(x: Tensor, kernel: Kernel) -> Tensor:
-    """Return x in float64 and detached; at median zero if HSIC under the kernel does not change by it."""
+    """Return x in float64 and detached; at median zero if HSIC under the kernel does not change by
+    it.
+    """
     x = x.detach().to(torch.float64)
     return x - x.median(dim=0).values if kernel.centering_safe else x
 
 
 def column_scales(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the standard deviation of each column, with far-off values drawn in; 1 for a constant column.
+    """Return the standard deviation of each column, with far-off values drawn in; 1 for a constant
+    column.
 
     Far off is more than ten interquartile ranges from the median, where that range is not 0.
     """
@@ -226,7 +246,9 @@ def column_scales(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def safe_sqrt(x: Tensor) -> Tensor:
-    """Square root of x; 0 with gradient 0 where x is 0 or slightly negative by rounding. NaN stays NaN."""
+    """Square root of x; 0 with gradient 0 where x is 0 or slightly negative by rounding. NaN stays
+    NaN.
+    """
     vanishes = x <= 0
     return torch.where(vanishes, 0, torch.where(vanishes, 1, x).sqrt())
 
@@ -242,10 +264,12 @@ def gram_times(
     *,
     y: Tensor | None = None,
 ) -> Tensor:
-    r"""Product of a Gram matrix with a thin one, :math:`(K b)_{ic} = \sum_j k(x_i, y_j)\, b_{jc}`, by tiles of rows.
+    r"""Product of a Gram matrix with a thin one, :math:`(K b)_{ic} = \sum_j k(x_i, y_j)\, b_{jc}`,
+    by tiles of rows.
 
-    If the columns of `b` sum to zero or the result is centred afterwards, pass `kernel.shifted` in place of the
-    kernel: the product differs by a constant per column, and nearly constant kernels keep more digits.
+    If the columns of `b` sum to zero or the result is centred afterwards, pass `kernel.shifted` in
+    place of the kernel: the product differs by a constant per column, and nearly constant kernels
+    keep more digits.
 
     Parameters
     ----------
@@ -277,17 +301,20 @@ def gram_times(
 def pivoted_cholesky(
     kernel: Kernel, x: Tensor, *, tolerance: float = 1e-12, max_rank: int | None = None
 ) -> tuple[Tensor, float]:
-    r"""Incomplete Cholesky factor with diagonal pivots, :math:`K = GG^\top + R` with :math:`R \succeq 0`.
+    r"""Incomplete Cholesky factor with diagonal pivots, :math:`K = GG^\top + R` with :math:`R
+    \succeq 0`.
 
     Each step adds the row with the largest remaining diagonal. The algorithm stops when
-    :math:`\operatorname{tr} R \le` `tolerance` :math:`\cdot \operatorname{tr} K`, at `max_rank` columns, or when the
-    largest remaining diagonal is rounding error. Every eigenvalue of :math:`GG^\top` lies below that of :math:`K` by at
-    most :math:`\operatorname{tr} R`. O(n r) memory, O(n r²) time.
+    :math:`\operatorname{tr} R \le` `tolerance` :math:`\cdot \operatorname{tr} K`, at `max_rank`
+    columns, or when the largest remaining diagonal is rounding error. Every eigenvalue of
+    :math:`GG^\top` lies below that of :math:`K` by at most :math:`\operatorname{tr} R`. O(n r)
+    memory, O(n r²) time.
 
     Returns
     -------
     tuple of Tensor and float
-        The factor :math:`G`, of shape (n, r), and :math:`\operatorname{tr} R / \operatorname{tr} K`.
+        The factor :math:`G`, of shape (n, r), and :math:`\operatorname{tr} R / \operatorname{tr}
+        K`.
 
     References
     ----------
@@ -330,7 +357,8 @@ def pivoted_cholesky(
     return factor[:, :rank], float(remaining.sum()) / total
 
 
-# Rows of a tile for one thread. A tile of 256 and its temporaries fit a core's cache; 512 was slower.
+# Rows of a tile for one thread. A tile of 256 and its temporaries fit a core's cache; 512 was
+# slower.
 CPU_TILE = 256
 CUDA_TILE = 4096
 
@@ -340,7 +368,8 @@ THIN = 64
 # Up to this many rows a pass over the pairs is quicker than a search for a factor.
 FEW_ROWS = 512
 
-# Up to this :math:`\|x\|^2 / 2\sigma^2` one matrix product gives the exponents of a Gaussian to 12 digits or more.
+# Up to this :math:`\|x\|^2 / 2\sigma^2` one matrix product gives the exponents of a Gaussian to 12
+# digits or more.
 FAR = 500.0
 
 
@@ -355,11 +384,13 @@ class Gram:
     kernel
         The kernel.
     shifted
-        Whether k − 1 is summed in place of k; centring removes the constant. This keeps digits where the kernel is
-        nearly constant, and only takes longer elsewhere (``expm1``, not ``exp``).
+        Whether k − 1 is summed in place of k; centring removes the constant. This keeps digits
+        where the kernel is nearly constant, and only takes longer elsewhere (``expm1``, not
+        ``exp``).
     factor
-        A matrix G of at most :data:`THIN` columns with :math:`K = GG^\top` up to rounding, or None. It exists in one
-        dimension, for linear kernels and for few distinct values; sums then take O(n) time.
+        A matrix G of at most :data:`THIN` columns with :math:`K = GG^\top` up to rounding, or None.
+        It exists in one dimension, for linear kernels and for few distinct values; sums then take
+        O(n) time.
     single
         Whether the rows were given in float32, so that a GPU may sum entries of that precision.
     """
@@ -397,7 +428,9 @@ class Gram:
 
     @cached_property
     def exponents(self) -> tuple[Tensor, Tensor] | None:
-        """The two factors of the exponents of a Gaussian of several columns (:func:`exponents_of`), or None."""
+        """The two factors of the exponents of a Gaussian of several columns (:func:`exponents_of`),
+        or None.
+        """
         if not isinstance(self.kernel, Gaussian) or self.x.shape[1] == 1:
             return None
         return exponents_of(self.x, self.kernel.bandwidth)
@@ -422,10 +455,11 @@ class Gram:
 
 
 def exponents_of(x: Tensor, scale: float | Tensor) -> tuple[Tensor, Tensor] | None:
-    r"""Return A and B with :math:`(AB^\top)_{ij} = -\|x_i - x_j\|^2 / 2\sigma^2` for the scale :math:`\sigma`.
+    r"""Return A and B with :math:`(AB^\top)_{ij} = -\|x_i - x_j\|^2 / 2\sigma^2` for the scale
+    :math:`\sigma`.
 
-    They save what every tile would prepare anew. None if a row is :data:`FAR` from the mean of the rows: a product
-    would then lose too many digits.
+    They save what every tile would prepare anew. None if a row is :data:`FAR` from the mean of the
+    rows: a product would then lose too many digits.
     """
     scaled = (x - x.mean(dim=0)) / scale
     halves, ones = scaled.square().sum(1, keepdim=True) / 2, torch.ones_like(scaled[:, :1])
@@ -435,7 +469,9 @@ def exponents_of(x: Tensor, scale: float | Tensor) -> tuple[Tensor, Tensor] | No
 
 
 def _thin_factor(x: Tensor, kernel: Kernel) -> Tensor | None:
-    """Return a factor of the Gram matrix of more than :data:`FEW_ROWS` rows, up to rounding, if it has few columns."""
+    """Return a factor of the Gram matrix of more than :data:`FEW_ROWS` rows, up to rounding, if it
+    has few columns.
+    """
     some = x[:: len(x) // FEW_ROWS]
     _, left = pivoted_cholesky(kernel, some, tolerance=1e-15, max_rank=16)
     if left > 1e-3:  # many columns are missing
@@ -447,17 +483,19 @@ def _thin_factor(x: Tensor, kernel: Kernel) -> Tensor | None:
 def nearly_constant(x: Tensor, kernel: Kernel) -> bool:
     """Return whether to sum the kernel minus its offset, by ``expm1``, on the rows x.
 
-    ``expm1`` costs more than ``exp``. It keeps more digits only where the values differ by less than a thousandth of
-    the offset.
+    ``expm1`` costs more than ``exp``. It keeps more digits only where the values differ by less
+    than a thousandth of the offset.
     """
     some = x[:: max(1, len(x) // 128)]
     return bool(kernel.shifted(some, some).std() < 1e-3 * kernel.offset)
 
 
 def tiles(n: int, device: torch.device, threads: int = 1) -> Iterator[tuple[slice, slice]]:
-    """Yield the tiles on and above the diagonal as (rows, columns), for some threads to work on one tile at a time.
+    """Yield the tiles on and above the diagonal as (rows, columns), for some threads to work on one
+    tile at a time.
 
-    Threads that share a tile wait for each other at every step, so each gets twice the entries of a thread alone.
+    Threads that share a tile wait for each other at every step, so each gets twice the entries of a
+    thread alone.
     """
     size = CPU_TILE if threads == 1 else int(CPU_TILE * (2 * threads) ** 0.5)
     size = CUDA_TILE if device.type == "cuda" else size
@@ -469,10 +507,11 @@ def tiles(n: int, device: torch.device, threads: int = 1) -> Iterator[tuple[slic
 def over_tiles(
     n: int, device: torch.device, start: Callable[[], tuple[Tensor, ...]], add: Callable[..., None]
 ) -> tuple[Tensor, ...]:
-    """Return the totals that `add(rows, columns, *totals)` adds to in place, over all tiles on and above the diagonal.
+    """Return the totals that `add(rows, columns, *totals)` adds to in place, over all tiles on and
+    above the diagonal.
 
-    On a CPU each thread takes a fixed share of the tiles and has its own totals, which are added up at the end, so
-    threads wait for each other once instead of at every step.
+    On a CPU each thread takes a fixed share of the tiles and has its own totals, which are added up
+    at the end, so threads wait for each other once instead of at every step.
     """
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     pairs = list(tiles(n, device))

@@ -5,8 +5,8 @@ With empirical covariance operators :math:`\hat\Sigma`,
 .. math:: \widehat{\mathrm{kHGR}} = \bigl\| (\hat\Sigma_{ZZ} + \eta_Z I)^{-1/2}\, \hat\Sigma_{ZS}\,
     (\hat\Sigma_{SS} + \eta_S I)^{-1/2} \bigr\|_{\mathrm{op}}.
 
-On Gram matrices: with :math:`A = HKH/n`, :math:`B = HLH/n` and :math:`R(A) = A (A + \eta I)^{-1}` it is the root of
-the largest eigenvalue of :math:`R(A) R(B)`.
+On Gram matrices: with :math:`A = HKH/n`, :math:`B = HLH/n` and :math:`R(A) = A (A + \eta I)^{-1}`
+it is the root of the largest eigenvalue of :math:`R(A) R(B)`.
 """
 
 from __future__ import annotations
@@ -49,18 +49,20 @@ def kernel_hgr(
     where: Any = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    r"""Regularised kernel maximal correlation: the largest correlation of a smooth f(Z) with a smooth g(S).
+    r"""Regularised kernel maximal correlation: the largest correlation of a smooth f(Z) with a
+    smooth g(S).
 
     .. math:: \bigl\| (\hat\Sigma_{ZZ} + \eta_Z I)^{-1/2}\, \hat\Sigma_{ZS}\,
         (\hat\Sigma_{SS} + \eta_S I)^{-1/2} \bigr\|_{\mathrm{op}}
-        = \max_{f, g} \frac{\widehat{\mathrm{cov}}(f(Z), g(S))}{\sqrt{(\widehat{\mathrm{var}} f(Z) + \eta_Z \|f\|^2)
-        (\widehat{\mathrm{var}} g(S) + \eta_S \|g\|^2)}}.
+        = \max_{f, g} \frac{\widehat{\mathrm{cov}}(f(Z), g(S))}{\sqrt{(\widehat{\mathrm{var}} f(Z) +
+        \eta_Z \|f\|^2) (\widehat{\mathrm{var}} g(S) + \eta_S \|g\|^2)}}.
 
-    Between 0 and 1; zero in the population exactly when Z and S are independent, if both kernels are characteristic.
-    On a sample it is positive even then. The ridges limit how rough f and g may be, and pull every correlation towards
-    zero: along a direction of variance :math:`\lambda` it is multiplied by :math:`\lambda / (\lambda + \eta)`. So the
-    value stays below the maximal correlation, also for z = s, where it is about .96 at the defaults. Its square is at
-    most HSIC divided by :math:`\eta_Z \eta_S`. Use it to ask how well the best pair of functions correlates;
+    Between 0 and 1; zero in the population exactly when Z and S are independent, if both kernels
+    are characteristic. On a sample it is positive even then. The ridges limit how rough f and g may
+    be, and pull every correlation towards zero: along a direction of variance :math:`\lambda` it is
+    multiplied by :math:`\lambda / (\lambda + \eta)`. So the value stays below the maximal
+    correlation, also for z = s, where it is about .96 at the defaults. Its square is at most HSIC
+    divided by :math:`\eta_Z \eta_S`. Use it to ask how well the best pair of functions correlates;
     :func:`frhsic.dependence.hsic` averages over all pairs.
 
     Parameters
@@ -70,12 +72,13 @@ def kernel_hgr(
     kernel_z, kernel_s
         Kernels; None is the Gaussian at the median distance.
     ridge_z, ridge_s
-        The ridges η, in units of the kernel's variance: for a kernel bounded by one, at most about one.
+        The ridges η, in units of the kernel's variance: for a kernel bounded by one, at most about
+        one.
     tolerance
         Largest error of the *square* of the returned value, see Notes.
     max_rank
-        Largest number of columns of the factor of the Gram matrix of s. Raises if a factor of this rank does not reach
-        the tolerance because the kernel on s is too rough.
+        Largest number of columns of the factor of the Gram matrix of s. Raises if a factor of this
+        rank does not reach the tolerance because the kernel on s is too rough.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     device
@@ -88,16 +91,17 @@ def kernel_hgr(
 
     Notes
     -----
-    The Gram matrix of s is factored by pivoted Cholesky, :math:`L = GG^\top + E` with :math:`E \succeq 0`. Since R is
-    operator monotone and Lipschitz with constant 1/η, the square is underestimated by at most
-    :math:`\operatorname{tr} E / (n \eta_S)`, which is kept below half the tolerance. On z the equations
-    :math:`(A + \eta_Z I) x = b` are solved by Cholesky up to 2,048 rows. Above, conjugate gradients on tiles run in
-    O(n) memory until the residuals change the square by less than the other half.
+    The Gram matrix of s is factored by pivoted Cholesky, :math:`L = GG^\top + E` with :math:`E
+    \succeq 0`. Since R is operator monotone and Lipschitz with constant 1/η, the square is
+    underestimated by at most :math:`\operatorname{tr} E / (n \eta_S)`, which is kept below half the
+    tolerance. On z the equations :math:`(A + \eta_Z I) x = b` are solved by Cholesky up to 2,048
+    rows. Above, conjugate gradients on tiles run in O(n) memory until the residuals change the
+    square by less than the other half.
 
     References
     ----------
-    The paper, appendix "Regularized empirical kHGR", with its bound by HSIC; Fukumizu, Bach and Gretton (2007),
-    *Statistical consistency of kernel canonical correlation analysis*.
+    The paper, appendix "Regularized empirical kHGR", with its bound by HSIC; Fukumizu, Bach and
+    Gretton (2007), *Statistical consistency of kernel canonical correlation analysis*.
 
     Examples
     --------
@@ -131,13 +135,18 @@ def kernel_hgr(
 
 
 def _cholesky(a: Tensor, ridge: float) -> Tensor:
-    """Return the Cholesky factor of a + ridge · I; raise if the ridge is lost in the rounding of a."""
+    """Return the Cholesky factor of a + ridge · I; raise if the ridge is lost in the rounding of
+    a.
+    """
     try:
         factor: Tensor = torch.linalg.cholesky(
             a + ridge * torch.eye(a.shape[0], dtype=a.dtype, device=a.device)
         )
-    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # public, but not exported in its types
-        message = f"kernel values are too large for a ridge of {ridge:g}; pass larger ridge_z and ridge_s."
+    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # public, untyped
+        message = (
+            f"kernel values are too large for a ridge of {ridge:g}; pass larger ridge_z and"
+            " ridge_s."
+        )
         raise ValueError(message) from error
     return factor
 
@@ -153,14 +162,17 @@ def _factor(kernel: Kernel, x: Tensor, error: float, max_rank: int) -> Tensor:
     rounding = 8 * torch.finfo(x.dtype).eps
     if left > max(share, rounding):
         raise ValueError(
-            f"max_rank={max_rank} misses the tolerance by a factor of {left / share:.2g}: the kernel on s is rough. "
-            "Pass a smoother kernel_s, or a larger ridge_s, tolerance or max_rank."
+            f"max_rank={max_rank} misses the tolerance by a factor of {left / share:.2g}: the"
+            " kernel on s is rough. Pass a smoother kernel_s, or a larger ridge_s, tolerance or"
+            " max_rank."
         )
     return _column_centered(factor)
 
 
 def _inverse_form(kernel: Kernel, z: Tensor, ridge: float, b: Tensor, error: float) -> Tensor:
-    r"""Return :math:`b^\top (HKH/n + \eta I)^{-1} b` for columns b that sum to zero, to `error` / η."""
+    r"""Return :math:`b^\top (HKH/n + \eta I)^{-1} b` for columns b that sum to zero, to `error` /
+    η.
+    """
     n = z.shape[0]
     if n <= DENSE_ROWS:
         inner = _cholesky(centered(kernel.shifted(z, z)) / n, ridge)
@@ -180,7 +192,8 @@ def _inverse_form(kernel: Kernel, z: Tensor, ridge: float, b: Tensor, error: flo
         return v - g @ torch.cholesky_solve(g.mT @ v, inner)
 
     x, residual = _conjugate_gradients(times, precondition, b, error)
-    # With M = A + ηI and residual r = b - Mx, xᵀb + xᵀr falls short of bᵀM⁻¹b by rᵀM⁻¹r, at most rᵀr / η
+    # With M = A + ηI and residual r = b - Mx, xᵀb + xᵀr falls short of bᵀM⁻¹b by rᵀM⁻¹r, at most
+    # rᵀr / η
     form = x.mT @ (b + residual)
     return (form + form.mT) / 2
 
@@ -191,7 +204,9 @@ def _conjugate_gradients(
     b: Tensor,
     error: float,
 ) -> tuple[Tensor, Tensor]:
-    """Solve for all columns of b until the squared residuals sum to at most `error`; return solution and residual."""
+    """Solve for all columns of b until the squared residuals sum to at most `error`; return
+    solution and residual.
+    """
     tiny = torch.finfo(b.dtype).tiny
     x, residual = torch.zeros_like(b), b
     direction = precondition(residual)

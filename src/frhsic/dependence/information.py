@@ -1,13 +1,16 @@
 r"""Mutual information by nearest neighbours.
 
-Let :math:`\varepsilon_i` be the distance of row i to its k-th neighbour in the joint space, in the maximum norm, and
-:math:`n_z(i), n_s(i)` the numbers of other rows within that distance in z and in s alone. Then
+Let :math:`\varepsilon_i` be the distance of row i to its k-th neighbour in the joint space, in the
+maximum norm, and :math:`n_z(i), n_s(i)` the numbers of other rows within that distance in z and in
+s alone. Then
 
-.. math:: \hat I = \psi(k) + \psi(n) - \frac1n \sum_i \bigl[ \psi(n_z(i) + 1) + \psi(n_s(i) + 1) \bigr].
+.. math:: \hat I = \psi(k) + \psi(n) - \frac1n \sum_i \bigl[ \psi(n_z(i) + 1) + \psi(n_s(i) + 1)
+    \bigr].
 
 References
 ----------
-Kraskov, Stögbauer and Grassberger (2004), *Estimating mutual information*, estimator 1 (equation 8).
+Kraskov, Stögbauer and Grassberger (2004), *Estimating mutual information*, estimator 1 (equation
+8).
 """
 
 from __future__ import annotations
@@ -43,27 +46,31 @@ def mutual_information(
 ) -> Tensor:
     r"""Mutual information in nats by nearest neighbours, with strict marginal counts.
 
-    .. math:: \hat I = \psi(k) + \psi(n) - \frac1n \sum_i \bigl[ \psi(n_z(i) + 1) + \psi(n_s(i) + 1) \bigr],
+    .. math:: \hat I = \psi(k) + \psi(n) - \frac1n \sum_i \bigl[ \psi(n_z(i) + 1) + \psi(n_s(i) + 1)
+        \bigr],
 
-    where :math:`n_z(i)` counts the other rows at distance *less* than :math:`\varepsilon_i`. The population value is
-    zero exactly when Z and S are independent. The estimate is not clipped, so under independence it is negative about
-    half the time. It is not differentiable: use it to measure, and HSIC to train.
+    where :math:`n_z(i)` counts the other rows at distance *less* than :math:`\varepsilon_i`. The
+    population value is zero exactly when Z and S are independent. The estimate is not clipped, so
+    under independence it is negative about half the time. It is not differentiable: use it to
+    measure, and HSIC to train.
 
-    With several columns the estimate is too low, since the nearest rows are far apart: where one of d independent
-    normal columns tells 0.69 nats, it finds 0.69 of d = 1, 0.51 of 5 and 0.35 of 8 with 1,000 rows, and 0.70, 0.62 and
-    0.49 with 10,000. The default keeps five components of eight, which loses more (0.30 and 0.40).
+    With several columns the estimate is too low, since the nearest rows are far apart: where one of
+    d independent normal columns tells 0.69 nats, it finds 0.69 of d = 1, 0.51 of 5 and 0.35 of 8
+    with 1,000 rows, and 0.70, 0.62 and 0.49 with 10,000. The default keeps five components of
+    eight, which loses more (0.30 and 0.40).
 
     Parameters
     ----------
     z, s
-        One row per observation. Every column is scaled to unit variance, far-off rows aside, which changes the maximum
-        norm but not the mutual information; constant columns are dropped.
+        One row per observation. Every column is scaled to unit variance, far-off rows aside, which
+        changes the maximum norm but not the mutual information; constant columns are dropped.
     n_neighbors
         The k of the formula: a smaller one has less bias, a larger one less variance.
     components
-        Number of principal components of z to keep. None keeps up to five columns as they are; of more columns it keeps
-        the fewest components with 95 % of the variance of the scaled columns, at most five, since nearest neighbours
-        are uninformative in many dimensions. The mutual information of a projection is a lower bound of that of z.
+        Number of principal components of z to keep. None keeps up to five columns as they are; of
+        more columns it keeps the fewest components with 95 % of the variance of the scaled columns,
+        at most five, since nearest neighbours are uninformative in many dimensions. The mutual
+        information of a projection is a lower bound of that of z.
     random_state
         Seed of the jitter, of relative size 1e-10, that breaks ties.
     where
@@ -72,12 +79,14 @@ def mutual_information(
     Returns
     -------
     Tensor
-        0-d, on the CPU, in the dtype of the inputs; not differentiable. O(n log n) time by trees, O(n) memory.
+        0-d, on the CPU, in the dtype of the inputs; not differentiable. O(n log n) time by trees,
+        O(n) memory.
 
     Examples
     --------
-    A copy. The nearest neighbour sets the radius in one of z and s, where no row is strictly nearer, and lies just
-    inside it in the other, by the jitter: ψ(1) + ψ(8) - ψ(1) - ψ(2) = 1/2 + 1/3 + ... + 1/7.
+    A copy. The nearest neighbour sets the radius in one of z and s, where no row is strictly
+    nearer, and lies just inside it in the other, by the jitter: ψ(1) + ψ(8) - ψ(1) - ψ(2) = 1/2 +
+    1/3 + ... + 1/7.
 
     >>> x = [0.0, 1.0, 3.0, 6.0, 10.0, 15.0, 21.0, 28.0]
     >>> mutual_information(x, x, n_neighbors=1)
@@ -132,7 +141,9 @@ def principal_components(x: Matrix, components: int | None, *, least: int) -> Ma
 
 
 def ksg(z: Matrix, s: Matrix, n_neighbors: int, *, strict: bool) -> float:
-    """Return the estimate of the rows as they are; `strict` counts rows nearer than the k-th, not those as near."""
+    """Return the estimate of the rows as they are; `strict` counts rows nearer than the k-th, not
+    those as near.
+    """
     joint = np.hstack([z, s])
     distances, _ = cKDTree(joint).query(
         joint, k=[n_neighbors + 1], p=np.inf

@@ -1,4 +1,6 @@
-"""Dask data frames: a cluster, tables in several files, rows of partitions, and sums over them on the workers."""
+"""Dask data frames: a cluster, tables in several files, rows of partitions, and sums over them on
+the workers.
+"""
 
 from __future__ import annotations
 
@@ -54,14 +56,14 @@ def dask_module() -> Any:
 def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
     """Connect to a Dask cluster for the time of a ``with`` block, and yield the client.
 
-    Within the block, :func:`frhsic.distributed.audit`, :func:`frhsic.select_weight` and everything else that uses
-    Dask or joblib run on the cluster.
+    Within the block, :func:`frhsic.distributed.audit`, :func:`frhsic.select_weight` and everything
+    else that uses Dask or joblib run on the cluster.
 
     Parameters
     ----------
     address
-        Address of a scheduler, such as ``"tcp://10.0.0.1:8786"``; or ``"local"`` for one process for each core of this
-        machine, ``"local:4"`` for four.
+        Address of a scheduler, such as ``"tcp://10.0.0.1:8786"``; or ``"local"`` for one process
+        for each core of this machine, ``"local:4"`` for four.
     timeout
         Seconds to wait for the scheduler.
 
@@ -70,12 +72,13 @@ def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
     >>> with cluster("local:x"):
     ...     pass
     Traceback (most recent call last):
-    ValueError: the scheduler is 'local:x'; pass an address such as tcp://10.0.0.1:8786, local, or local:4.
+    ValueError: the scheduler is 'local:x'; pass an address such as tcp://10.0.0.1:8786, ...
     """
     local = re.fullmatch(r"local(?::([1-9]\d*))?", address)
     if local is None and (address.startswith("local:") or not re.fullmatch(r"\S+:\d+", address)):
         raise ValueError(
-            f"the scheduler is {address!r}; pass an address such as tcp://10.0.0.1:8786, local, or local:4."
+            f"the scheduler is {address!r}; pass an address such as tcp://10.0.0.1:8786, local, or"
+            " local:4."
         )
     dask_module()
     import distributed
@@ -95,15 +98,16 @@ def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
             client = stack.enter_context(distributed.Client(place, timeout=timeout))
         except OSError as error:
             raise ConnectionError(
-                f"no scheduler answers at {address} within {timeout:g} s; start one with dask scheduler, check address "
-                "and firewall, or pass local to use this machine."
+                f"no scheduler answers at {address} within {timeout:g} s; start one with dask"
+                " scheduler, check address and firewall, or pass local to use this machine."
             ) from error
         stack.enter_context(joblib.parallel_config(backend="dask"))
         yield client
 
 
 def table_files(pattern: str) -> list[str]:
-    """Return the files of a path, of a folder, or of a pattern such as ``"scores-*.parquet"``, sorted by name.
+    """Return the files of a path, of a folder, or of a pattern such as ``"scores-*.parquet"``,
+    sorted by name.
 
     Examples
     --------
@@ -119,7 +123,8 @@ def table_files(pattern: str) -> list[str]:
     endings = {Path(path).suffix.lower() for path in paths}
     if not (endings <= set(PARQUET) or endings <= set(TEXT)):
         raise ValueError(
-            f"{pattern!r} matches files that end in {', '.join(sorted(endings))}; pass Parquet or CSV alone."
+            f"{pattern!r} matches files that end in {', '.join(sorted(endings))}; pass Parquet or"
+            " CSV alone."
         )
     return paths
 
@@ -153,7 +158,9 @@ def read_files(paths: Sequence[str], columns: Sequence[str]) -> Any:
 
 @dataclass(frozen=True)
 class Roles:
-    """Columns of a frame by what they are for: Z (or the score alone), attributes, score and target."""
+    """Columns of a frame by what they are for: Z (or the score alone), attributes, score and
+    target.
+    """
 
     z: tuple[str, ...]
     s: tuple[str, ...]
@@ -205,7 +212,8 @@ class Block(Rows):
 
 
 def hashed(numbers: Keys, seed: int) -> Keys:
-    """Return pseudo-random numbers of 64 bits for whole numbers: the finalizer of SplitMix64 (Steele et al., 2014).
+    """Return pseudo-random numbers of 64 bits for whole numbers: the finalizer of SplitMix64
+    (Steele et al., 2014).
 
     Examples
     --------
@@ -224,7 +232,8 @@ def hashed(numbers: Keys, seed: int) -> Keys:
 def block_of(part: pd.DataFrame, roles: Roles, number: int, first_row: int) -> tuple[int, Block]:
     """Return how many rows a partition has, and those without missing values.
 
-    `number` is that of the partition, for messages; `first_row` is the number of its first row in the frame.
+    `number` is that of the partition, for messages; `first_row` is the number of its first row in
+    the frame.
     """
     part = part.reset_index(drop=True)
 
@@ -266,7 +275,8 @@ def require_columns(frame: Any, names: Sequence[str]) -> None:
     """Raise unless `frame` is a Dask data frame with these columns."""
     if not hasattr(frame, "to_delayed"):
         raise TypeError(
-            f"frame is {type(frame).__name__}; pass a Dask data frame, such as dask.dataframe.read_parquet."
+            f"frame is {type(frame).__name__}; pass a Dask data frame, such as"
+            " dask.dataframe.read_parquet."
         )
     missing = [name for name in names if name not in frame.columns]
     if missing:
@@ -278,7 +288,8 @@ def require_columns(frame: Any, names: Sequence[str]) -> None:
 def first_rows(parts: Sequence[Any]) -> list[int]:
     """Return the number of the first row of each delayed partition, and the number of rows.
 
-    Dask joins files of Parquet by the columns that are read, so other columns may have other partitions.
+    Dask joins files of Parquet by the columns that are read, so other columns may have other
+    partitions.
     """
     dask = dask_module()
     lengths = dask.compute(*(dask.delayed(len)(part) for part in parts))

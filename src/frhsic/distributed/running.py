@@ -1,6 +1,8 @@
-"""The function :func:`audit` for a Dask data frame: two passes over the rows, then the audit of a sample.
+"""The function :func:`audit` for a Dask data frame: two passes over the rows, then the audit of a
+sample.
 
-The first pass finds samples and ranges, the second the sums that the numbers of all rows are made from.
+The first pass finds samples and ranges, the second the sums that the numbers of all rows are made
+from.
 """
 
 from __future__ import annotations
@@ -67,10 +69,12 @@ from frhsic.tables.columns import common_name
 
 FEATURES = 128
 SAMPLE_ROWS = 20_000
-# Distinct values of an attribute that are counted; if there are more, their ranks come from the sample.
+# Distinct values of an attribute that are counted; if there are more, their ranks come from the
+# sample.
 MOST_VALUES = 4096
 LOOK = 20_000
-# Rows that partitions send for each row of the sample: those whose hash is small. Others need not be sent.
+# Rows that partitions send for each row of the sample: those whose hash is small. Others need not
+# be sent.
 CANDIDATES = 16
 SLICE = 4096  # rows of Z that are float64 at once
 
@@ -94,12 +98,14 @@ def audit(
     sample_rows: int = SAMPLE_ROWS,
     context: Context | None = None,
 ) -> Audit:
-    r"""Audit columns of a Dask data frame against continuous sensitive attributes, in two passes over its rows.
+    r"""Audit columns of a Dask data frame against continuous sensitive attributes, in two passes
+    over its rows.
 
-    What is a sum over rows is computed on all rows: the gaps with their intervals, tests and curves, HSIC by random
-    features with its test, the linear probe, and the histogram of each attribute. The first pass finds the ranks. All
-    other numbers are computed on a random sample of the rows. The result does not depend on how the rows are divided
-    into partitions, up to rounding. The memory of a worker holds one partition for each of its threads.
+    What is a sum over rows is computed on all rows: the gaps with their intervals, tests and
+    curves, HSIC by random features with its test, the linear probe, and the histogram of each
+    attribute. The first pass finds the ranks. All other numbers are computed on a random sample of
+    the rows. The result does not depend on how the rows are divided into partitions, up to
+    rounding. The memory of a worker holds one partition for each of its threads.
 
     Parameters
     ----------
@@ -121,14 +127,16 @@ def audit(
     Returns
     -------
     Audit
-        As of :func:`frhsic.audit`. The number of rows that it was computed from stands beside each number.
+        As of :func:`frhsic.audit`. The number of rows that it was computed from stands beside each
+        number.
 
     Notes
     -----
-    Rows are numbered in the order of the frame, and a hash of this number decides on sample and folds. An attribute
-    with more than 4,096 different values gets the borders of its groups from the sample; the rows in them are counted
-    exactly. The interval of HSIC adds the standard error of the features to that of the rows, which is taken from the
-    sample and divided by the root of the ratio of the numbers of rows.
+    Rows are numbered in the order of the frame, and a hash of this number decides on sample and
+    folds. An attribute with more than 4,096 different values gets the borders of its groups from
+    the sample; the rows in them are counted exactly. The interval of HSIC adds the standard error
+    of the features to that of the rows, which is taken from the sample and divided by the root of
+    the ratio of the numbers of rows.
     """
     settings, limits = settings or Settings(), limits_of(limit)
     attributes = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
@@ -180,7 +188,8 @@ def audit(
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """Range of a column, sums of its numbers and of their squares, and whether all are whole, and all 0 or 1.
+    """Range of a column, sums of its numbers and of their squares, and whether all are whole, and
+    all 0 or 1.
 
     `counts` says how often each value occurs; None if they are many, or not counted.
     """
@@ -234,7 +243,9 @@ def _few(counts: pd.Series[int] | None) -> pd.Series[int] | None:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Number of rows of one population, the values of each attribute, and a random sample of its rows."""
+    """Number of rows of one population, the values of each attribute, and a random sample of its
+    rows.
+    """
 
     rows: int
     values: tuple[Column, ...]
@@ -243,7 +254,9 @@ class Sample:
 
     @classmethod
     def of(cls, block: Block, most: int, total: int) -> Sample | None:
-        """Return at most so many of some rows of a frame with `total` rows; None if there are none."""
+        """Return at most so many of some rows of a frame with `total` rows; None if there are
+        none.
+        """
         if not block.count:
             return None
         share, candidates = CANDIDATES * most / max(total, 1), block
@@ -264,7 +277,9 @@ class Sample:
         )
 
     def counted(self, attribute: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return distinct values of an attribute and their numbers: of all rows, or of the sample if there are many."""
+        """Return distinct values of an attribute and their numbers: of all rows, or of the sample
+        if there are many.
+        """
         counts = self.values[attribute].counts
         if counts is None:
             counts = pd.Series(self.block.s[:, attribute]).value_counts(sort=False)
@@ -283,7 +298,9 @@ class Sample:
 
 
 class First(NamedTuple):
-    """What the first pass learns: rows given, complete rows, favoured rows, scores and target; None without rows."""
+    """What the first pass learns: rows given, complete rows, favoured rows, scores and target; None
+    without rows.
+    """
 
     given: int
     everyone: Sample | None
@@ -302,7 +319,9 @@ def first_pass(given: int, block: Block, size: tuple[int, int]) -> First:
 
 @dataclass(frozen=True, eq=False)
 class GapPlan:
-    """What the sums of one population need: cells along each attribute; center and extremes of each gap's column."""
+    """What the sums of one population need: cells along each attribute; center and extremes of each
+    gap's column.
+    """
 
     cells: tuple[Cells | None, ...]
     columns: dict[str, tuple[float, tuple[float, float]]]
@@ -317,9 +336,11 @@ class GapPlan:
             for key, known in self.columns.items()
         ]
         return tuple(
-            None
-            if cells is None
-            else tuple(cells.sums(column, s, center, ends) for column, center, ends in each)
+            (
+                None
+                if cells is None
+                else tuple(cells.sums(column, s, center, ends) for column, center, ends in each)
+            )
             for cells, s in zip(self.cells, block.s.T)
         )
 
@@ -328,8 +349,8 @@ class GapPlan:
 class Plan:
     """What the second pass needs to know; None for what is not summed.
 
-    `dependence` has for each attribute the random features of HSIC and the scales of Z under its kernel; `z` and `s`
-    have the means and standard deviations of the sample.
+    `dependence` has for each attribute the random features of HSIC and the scales of Z under its
+    kernel; `z` and `s` have the means and standard deviations of the sample.
     """
 
     everyone: GapPlan | None
@@ -342,7 +363,9 @@ class Plan:
 
 
 class Sums(NamedTuple):
-    """Sums over rows: gaps of all and of the favoured rows, and dependence, by attribute; probe; histograms."""
+    """Sums over rows: gaps of all and of the favoured rows, and dependence, by attribute; probe;
+    histograms.
+    """
 
     everyone: GapSums
     favoured: GapSums
@@ -378,7 +401,9 @@ def second_pass(_: int, block: Block, plan: Plan) -> Sums:
 
 
 def _checked(first: First, roles: Roles) -> Sample:
-    """Return the sample of all complete rows; raise if there are too few, or an attribute is constant."""
+    """Return the sample of all complete rows; raise if there are too few, or an attribute is
+    constant.
+    """
     everyone, favoured = first.everyone, first.favoured
     spans = (
         {}
@@ -390,8 +415,9 @@ def _checked(first: First, roles: Roles) -> Sample:
     named = roles.positive if roles.favourable is None else roles.favourable
     if named is not None and (everyone.block.favoured is None or not everyone.block.favoured.any()):
         raise ValueError(
-            f"{named!r} is the {roles.target} of {0 if favoured is None else favoured.rows} of {everyone.rows:,} rows "
-            "and of none in the sample; check its spelling, or raise sample_rows."
+            f"{named!r} is the {roles.target} of {0 if favoured is None else favoured.rows} of"
+            f" {everyone.rows:,} rows and of none in the sample; check its spelling, or raise"
+            " sample_rows."
         )
     return everyone
 
@@ -450,7 +476,9 @@ def _center_and_scale(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _features(block: Block, i: int, settings: Settings) -> tuple[FeatureMaps, np.ndarray] | None:
-    """Return the features of HSIC, with the kernels that the audit of the sample uses; None where it has none."""
+    """Return the features of HSIC, with the kernels that the audit of the sample uses; None where
+    it has none.
+    """
     chosen = subsample(block.count, settings.max_rows, settings.generator(1))
     z, s = unit_columns(block.z[chosen]), block.s[chosen, i : i + 1]
     try:
@@ -466,7 +494,9 @@ def _features(block: Block, i: int, settings: Settings) -> tuple[FeatureMaps, np
 def _on_all_rows(
     attribute: AttributeAudit, i: int, plan: Plan, sums: Sums, first: First, settings: Settings
 ) -> AttributeAudit:
-    """Return the audit of an attribute with the numbers of all rows in place of those of the sample."""
+    """Return the audit of an attribute with the numbers of all rows in place of those of the
+    sample.
+    """
     everyone, favoured, positives = first.everyone, first.favoured, attribute.positives
     assert everyone is not None
     assert sums.probe is not None  # there are rows
@@ -558,9 +588,9 @@ def hsic_of_parts(
 ) -> Estimate:
     r"""HSIC by random features of data in parts, from sums of features over the parts.
 
-    It equals :func:`frhsic.dependence.hsic_features` on all rows together, for the same kernels and random state, up to
-    rounding. Use it for data that do not fit into memory. Pass kernels with fixed bandwidths, since a median distance
-    cannot be added up over parts.
+    It equals :func:`frhsic.dependence.hsic_features` on all rows together, for the same kernels and
+    random state, up to rounding. Use it for data that do not fit into memory. Pass kernels with
+    fixed bandwidths, since a median distance cannot be added up over parts.
 
     Parameters
     ----------

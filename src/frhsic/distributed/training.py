@@ -28,11 +28,12 @@ def fit(
     random_state: _arrays.RandomState = 0,
     watch: Callable[[str], None] | None = None,
 ) -> Any:
-    """Fit an estimator on a Dask data frame by ``partial_fit``, with one partition in memory at a time.
+    """Fit an estimator on a Dask data frame by ``partial_fit``, with one partition in memory at a
+    time.
 
-    A first pass draws a random sample of the rows. The first call of ``partial_fit`` is on this sample: it fixes
-    scales, levels and what the penalty fits in advance. Then each epoch takes all partitions in a
-    random order, loaded by Dask and trained on here.
+    A first pass draws a random sample of the rows. The first call of ``partial_fit`` is on this
+    sample: it fixes scales, levels and what the penalty fits in advance. Then each epoch takes all
+    partitions in a random order, loaded by Dask and trained on here.
 
     Parameters
     ----------
@@ -59,7 +60,8 @@ def fit(
     """
     if not isinstance(estimator, NetworkEstimator):
         raise TypeError(
-            f"estimator is {type(estimator).__name__}; pass an FRHSICClassifier, FRHSICRegressor or ParityEncoder."
+            f"estimator is {type(estimator).__name__}; pass an FRHSICClassifier, FRHSICRegressor or"
+            " ParityEncoder."
         )
     _arrays.require_integer(epochs, "epochs", 1)
     attributes = [sensitive] if isinstance(sensitive, str) else list(sensitive)
@@ -97,7 +99,8 @@ def fit(
             (part,) = dask.compute(parts[number])
             part = part[part[target].notna()].reset_index(drop=True)
             tell(
-                f"epoch {epoch + 1} of {epochs}: partition {step + 1} of {len(parts)}, {len(part):,} rows"
+                f"epoch {epoch + 1} of {epochs}: partition {step + 1} of {len(parts)},"
+                f" {len(part):,} rows"
             )
             if len(part):
                 model.partial_fit(part[features], part[target], sensitive_features=part[attributes])
@@ -107,7 +110,9 @@ def fit(
 def _drawn(
     part: pd.DataFrame, target: str, first_row: int, seed: int, share: float
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return the rows of one partition that are in the sample, and the different values of its target."""
+    """Return the rows of one partition that are in the sample, and the different values of its
+    target.
+    """
     keys = hashed(np.arange(first_row, first_row + len(part), dtype=np.uint64), seed)
     known = part[target].notna().to_numpy()
     chosen = known if share >= 1 else known & (keys < np.uint64(int(share * 2**64)))

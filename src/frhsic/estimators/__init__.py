@@ -1,4 +1,6 @@
-"""scikit-learn estimators: predictors under parity in closed form, tables and representations without S, networks."""
+"""scikit-learn estimators: predictors under parity in closed form, tables and representations
+without S, networks.
+"""
 
 from frhsic.estimators.coupling import ParityCoupling
 from frhsic.estimators.distilling import Distilled, distilled

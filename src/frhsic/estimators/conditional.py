@@ -1,4 +1,5 @@
-r"""What parity needs to know of x: functions of S, their conditional means given x, and the folds that fit them.
+r"""What parity needs to know of x: functions of S, their conditional means given x, and the folds
+that fit them.
 
 .. math:: m_k(x) = \mathbb E[\varphi_k(S) \mid x], \qquad \mathbb E\,\varphi_k(S) = 0, \quad
     \mathbb E\,\varphi_j(S) \varphi_k(S) = \delta_{jk}.
@@ -30,7 +31,8 @@ from frhsic.tables.columns import days, is_frame, kind_of, numbers, to_pandas
 # Cosines of the rank of a continuous attribute.
 FUNCTIONS = 8
 
-# An attribute with at most so many levels gets as many functions as it takes to tell all levels apart.
+# An attribute with at most so many levels gets as many functions as it takes to tell all levels
+# apart.
 MOST_LEVELS = 16
 
 # A value that has at least this share of the rows, such as zero income, gets a function of its own.
@@ -42,7 +44,8 @@ STOPPED_ROWS, LINEAR_ROWS = 20_000, 10_000
 # Shares of a linear model beside the default trees that are tried.
 SHARES = np.linspace(0, 1, 11)
 
-# Points of a law of scores given S; width of its smoothing, in ranks of S; rows that the neighbours count for.
+# Points of a law of scores given S; width of its smoothing, in ranks of S; rows that the neighbours
+# count for.
 LAW_POINTS, LAW_WIDTH, LAW_ROWS = 201, 0.02, 100.0
 
 # Groups of equal size that replace the values of a continuous attribute.
@@ -51,11 +54,13 @@ NODES = 256
 
 @dataclass(frozen=True, eq=False)
 class SensitiveBasis:
-    r"""Orthonormal functions :math:`\varphi_k` of one attribute under the law of the rows that it was fitted on.
+    r"""Orthonormal functions :math:`\varphi_k` of one attribute under the law of the rows that it
+    was fitted on.
 
-    The functions are constant on nodes: the levels of S, or groups of equal size of a continuous S in which frequent
-    values stay apart. With at most 16 levels they span all functions of S with mean zero. Otherwise they span eight
-    cosines of the rank and an indicator for each frequent value. No increasing map of S changes them.
+    The functions are constant on nodes: the levels of S, or groups of equal size of a continuous S
+    in which frequent values stay apart. With at most 16 levels they span all functions of S with
+    mean zero. Otherwise they span eight cosines of the rank and an indicator for each frequent
+    value. No increasing map of S changes them.
 
     Attributes
     ----------
@@ -104,7 +109,9 @@ class SensitiveBasis:
         return cls(starts, mass, orthonormal[:, 1:][:, kept] * sign / root)
 
     def node(self, s: np.ndarray) -> np.ndarray:
-        """Return the node of each value; values beyond the fitted range belong to the first or the last."""
+        """Return the node of each value; values beyond the fitted range belong to the first or the
+        last.
+        """
         return np.asarray(np.clip(np.searchsorted(self.starts, s, side="right") - 1, 0, None))
 
     def __call__(self, s: np.ndarray) -> np.ndarray:
@@ -113,7 +120,8 @@ class SensitiveBasis:
 
 
 def ranges(mass: np.ndarray, count: int, frequent: float = ATOM) -> np.ndarray:
-    """Return the range of each of some increasing values: about `count` of equal mass, with frequent values apart.
+    """Return the range of each of some increasing values: about `count` of equal mass, with
+    frequent values apart.
 
     At most 16 values have a range each.
 
@@ -130,9 +138,11 @@ def ranges(mass: np.ndarray, count: int, frequent: float = ATOM) -> np.ndarray:
 
 
 class TreeTable(TransformerMixin, BaseEstimator):
-    """A table as LightGBM takes it: text as categories with the levels of the fitted rows, dates as days.
+    """A table as LightGBM takes it: text as categories with the levels of the fitted rows, dates as
+    days.
 
-    Levels that the fitted rows do not have become missing values. An array of numbers stays as it is.
+    Levels that the fitted rows do not have become missing values. An array of numbers stays as it
+    is.
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -140,15 +150,19 @@ class TreeTable(TransformerMixin, BaseEstimator):
         if is_frame(X):
             columns = (column for _, column in to_pandas(X).items())
             self.levels_ = [
-                np.array(pd.unique(c.dropna().astype(str)), dtype=str)
-                if kind_of(c) == "category"
-                else None
+                (
+                    np.array(pd.unique(c.dropna().astype(str)), dtype=str)
+                    if kind_of(c) == "category"
+                    else None
+                )
                 for c in columns
             ]
         return self
 
     def codes(self, X: Any) -> np.ndarray:
-        """Return the table as numbers: categories by their codes, which a booster does not write to its file."""
+        """Return the table as numbers: categories by their codes, which a booster does not write to
+        its file.
+        """
         check_is_fitted(self)
         if self.levels_ is None:
             return np.asarray(X, dtype=np.float64)
@@ -199,12 +213,14 @@ class Hinges(TransformerMixin, BaseEstimator):
 
 
 class BoostedTrees(BaseEstimator):
-    """The default model of y: LightGBM on the table as it comes, and on few rows a linear model beside it.
+    """The default model of y: LightGBM on the table as it comes, and on few rows a linear model
+    beside it.
 
-    There are 100 trees of 15 leaves, with half of the columns each, but at least four. Below 20,000 rows they have
-    eight leaves and half of the learning rate, and a sixth of the rows chooses their number by early stopping, times
-    1.3, since the mean of several such models is served. Below 10,000 rows their log-probabilities or numbers are
-    averaged with those of a linear model with hinges, whose share the same sixth chooses.
+    There are 100 trees of 15 leaves, with half of the columns each, but at least four. Below 20,000
+    rows they have eight leaves and half of the learning rate, and a sixth of the rows chooses their
+    number by early stopping, times 1.3, since the mean of several such models is served. Below
+    10,000 rows their log-probabilities or numbers are averaged with those of a linear model with
+    hinges, whose share the same sixth chooses.
     """
 
     def __init__(
@@ -286,7 +302,9 @@ class BoostedTrees(BaseEstimator):
         )
 
     def _of_line(self, model: Any, x: np.ndarray) -> np.ndarray:
-        """Return log-probabilities or numbers; a product of dense matrices would round by the number of rows."""
+        """Return log-probabilities or numbers; a product of dense matrices would round by the
+        number of rows.
+        """
         margin = csr_array(model[:-1].transform(x)) @ model[-1].coef_.T + model[-1].intercept_
         if not self.classifier:
             return np.asarray(margin)
@@ -327,7 +345,8 @@ class BoostedTrees(BaseEstimator):
 
 
 class BoostedMeans(RegressorMixin, BaseEstimator):
-    """The default model of all :math:`m_k` at once: a LightGBM for each k, which share the binned table.
+    """The default model of all :math:`m_k` at once: a LightGBM for each k, which share the binned
+    table.
 
     The trees are smaller and fewer than the defaults of LightGBM: most of what tells S is simple.
     """
@@ -368,9 +387,10 @@ class ConditionalLaw(BaseEstimator):
 
     .. math:: T(f, s) = Q\bigl(F(f \mid s)\bigr)
 
-    with the distribution function F of the score given S = s and the quantiles Q of all rows. With the true F, the law
-    of :math:`T(f, S)` given S = s is the same for every s. F is that of the rows at a node of S, shrunk towards that of
-    the nodes near it, which count as much as 100 rows at the node.
+    with the distribution function F of the score given S = s and the quantiles Q of all rows. With
+    the true F, the law of :math:`T(f, S)` given S = s is the same for every s. F is that of the
+    rows at a node of S, shrunk towards that of the nodes near it, which count as much as 100 rows
+    at the node.
     """
 
     def fit(
@@ -404,7 +424,9 @@ class ConditionalLaw(BaseEstimator):
         return self
 
     def predict(self, score: np.ndarray, s: np.ndarray) -> np.ndarray:
-        """Return T of scores at values of the attribute: beyond the fitted range its ends count, without a value f."""
+        """Return T of scores at values of the attribute: beyond the fitted range its ends count,
+        without a value f.
+        """
         if len(self.grid_) < 2:
             return score
         node = np.clip(np.searchsorted(self.starts_, s, side="right") - 1, 0, None)
@@ -418,11 +440,15 @@ class ConditionalLaw(BaseEstimator):
 def fold_of_rows(
     n: int, cv: int, labels: np.ndarray | None, groups: np.ndarray | None, seed: int
 ) -> np.ndarray:
-    """Return the fold of each row: stratified by labels where there are some, with each group in one fold.
+    """Return the fold of each row: stratified by labels where there are some, with each group in
+    one fold.
 
     Examples
     --------
-    >>> fold_of_rows(4, 2, None, np.array(["a", "a", "b", "b"]), 0).tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
+    >>> fold_of_rows(4, 2, None, np.array(["a", "a", "b", "b"]), 0).tolist() in (
+    ...     [0, 0, 1, 1],
+    ...     [1, 1, 0, 0],
+    ... )
     True
     """
     kinds: Any = ((StratifiedGroupKFold, GroupKFold), (StratifiedKFold, KFold))

@@ -1,4 +1,6 @@
-"""Tables from which heads can hardly read S: a maximal coupling of each row's law given S with the pooled law."""
+"""Tables from which heads can hardly read S: a maximal coupling of each row's law given S with the
+pooled law.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,11 @@ from frhsic.estimators.inputs import (
 )
 from frhsic.tables.columns import is_frame, to_pandas
 
-# Products of functions of several attributes, those of the lowest total order; and their joint nodes.
+# Products of functions of several attributes, those of the lowest total order; and their joint
+# nodes.
 MOST_FUNCTIONS, JOINT_NODES = 24, 256
-# Rounds of boosting: a ratio that is too smooth leaves dependence, one that is too rough removes more rows.
+# Rounds of boosting: a ratio that is too smooth leaves dependence, one that is too rough removes
+# more rows.
 ROUNDS = 120
 # Smallest ratio before it is scaled to mean one.
 FLOOR = 0.02
@@ -40,7 +44,8 @@ FLOOR = 0.02
 SWEEPS = 100
 # Cost of a move along S. It grows with the rows, since tests on more rows find smaller remainders.
 MOVE = 0.5
-# Share of the distance that is between predictions of y, and levels of a category that are told apart.
+# Share of the distance that is between predictions of y, and levels of a category that are told
+# apart.
 NAMED, LEVELS = 0.9, 60
 # Rows that are assigned to places at once.
 LARGEST = 700
@@ -54,8 +59,8 @@ CHUNK = 65_536
 class JointBasis:
     r"""Orthonormal functions of one or several attributes under their joint law.
 
-    They span products :math:`\prod_j \varphi_{k_j}(s_j)` of the functions of each attribute and are constant on nodes,
-    the combinations of groups of values that occur.
+    They span products :math:`\prod_j \varphi_{k_j}(s_j)` of the functions of each attribute and are
+    constant on nodes, the combinations of groups of values that occur.
 
     Attributes
     ----------
@@ -64,7 +69,8 @@ class JointBasis:
     groups
         For each attribute, the group of each of its nodes.
     places
-        Joint node of each combination of groups, (G₁, …, G_q); the nearest one, where a combination does not occur.
+        Joint node of each combination of groups, (G₁, …, G_q); the nearest one, where a combination
+        does not occur.
     mass, values
         Share of the rows in each joint node, (M,), and the functions there, (M, K).
     """
@@ -77,7 +83,9 @@ class JointBasis:
 
     @classmethod
     def fit(cls, s: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """Learn nodes and functions from attributes without NaN, (n, q), and the weights of the rows."""
+        """Learn nodes and functions from attributes without NaN, (n, q), and the weights of the
+        rows.
+        """
         parts = tuple(SensitiveBasis.fit(column, weights) for column in s.T)
         groups = tuple(ranges(part.mass, int(JOINT_NODES ** (1 / len(parts)))) for part in parts)
         codes = np.column_stack(
@@ -119,11 +127,15 @@ class JointBasis:
         return np.asarray(self.places[tuple(codes)])
 
     def ranks(self, s: np.ndarray) -> np.ndarray:
-        """Return the rank of each attribute, (n, q), from 0 to 1; levels of an attribute that has few are far apart."""
+        """Return the rank of each attribute, (n, q), from 0 to 1; levels of an attribute that has
+        few are far apart.
+        """
         places = (
-            np.arange(len(p.mass)) * 1e3
-            if len(p.mass) <= MOST_LEVELS
-            else np.cumsum(p.mass) - p.mass / 2
+            (
+                np.arange(len(p.mass)) * 1e3
+                if len(p.mass) <= MOST_LEVELS
+                else np.cumsum(p.mass) - p.mass / 2
+            )
             for p in self.parts
         )
         return np.column_stack(
@@ -142,10 +154,11 @@ def _group_means(part: SensitiveBasis, group: np.ndarray) -> np.ndarray:
 class DensityRatio:
     r"""Estimate of :math:`r(x, s) = p(s \mid x) / p(s)` from conditional means.
 
-    .. math:: r(x, s) = a(x)\, b(s) \max\bigl(\epsilon, 1 + \textstyle\sum_{jk} m_j(x) C_{jk} \varphi_k(s)\bigr)
+    .. math:: r(x, s) = a(x)\, b(s) \max\bigl(\epsilon, 1 + \textstyle\sum_{jk} m_j(x) C_{jk}
+        \varphi_k(s)\bigr)
 
-    C is the regression of :math:`\varphi(S)` on the out-of-fold m(X), which shrinks what does not generalise. The
-    factors a and b give r mean one along s for each x, and along x for each s.
+    C is the regression of :math:`\varphi(S)` on the out-of-fold m(X), which shrinks what does not
+    generalise. The factors a and b give r mean one along s for each x, and along x for each s.
     """
 
     basis: JointBasis
@@ -154,7 +167,9 @@ class DensityRatio:
 
     @classmethod
     def fit(cls, basis: JointBasis, m: np.ndarray, node: np.ndarray, weights: np.ndarray) -> Self:
-        """Fit to out-of-fold means (n, K), the nodes of S (n,), and weights (n,) that add up to one."""
+        """Fit to out-of-fold means (n, K), the nodes of S (n,), and weights (n,) that add up to
+        one.
+        """
         weighted = weights[:, None] * m
         ridge = 1e-4 * np.eye(m.shape[1])
         calibration = np.linalg.solve(weighted.T @ m + ridge, weighted.T @ basis.values[node])
@@ -182,7 +197,8 @@ def _chunks(n: int) -> Iterator[slice]:
 
 
 def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    r"""Draw a permutation with :math:`P(\pi) \propto \prod_i w(\pi_i, \text{node}_i)`, by exchanges of random pairs.
+    r"""Draw a permutation with :math:`P(\pi) \propto \prod_i w(\pi_i, \text{node}_i)`, by exchanges
+    of random pairs.
 
     Parameters
     ----------
@@ -212,9 +228,9 @@ def released(
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Return which row each place gets, a permutation (n,), and which places were emptied, (n,).
 
-    A row is removed with probability :math:`\text{amount} \cdot (1 - 1/r)_+`, by systematic sampling along S: so many
-    rows are removed in each range of S as are expected there. They are permuted among the removed places with weight
-    :math:`(1 - r)_+`.
+    A row is removed with probability :math:`\text{amount} \cdot (1 - 1/r)_+`, by systematic
+    sampling along S: so many rows are removed in each range of S as are expected there. They are
+    permuted among the removed places with weight :math:`(1 - r)_+`.
     """
     chance = amount * (1 - 1 / np.maximum(ratio.at(m, node), 1))
     order, removed, rows = (
@@ -235,9 +251,11 @@ def released(
 
 
 def embedded(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
-    """Return columns (n, p) whose squared distances compare rows: ranks of numbers, and indicators of levels.
+    """Return columns (n, p) whose squared distances compare rows: ranks of numbers, and indicators
+    of levels.
 
-    Two rows at random are 2 apart on average, and each column of the table has the same share in it.
+    Two rows at random are 2 apart on average, and each column of the table has the same share in
+    it.
     """
     blocks = []
     for j, column in enumerate(encoded.T):
@@ -271,8 +289,8 @@ def exchanged(
 
     .. math:: \min_\pi \sum_i \|\text{places}_i - \text{offers}_{\pi_i}\|^2
 
-    Both have the columns of :func:`embedded` and the ranks of S: a place its own, a row those of the place that the
-    permutation gave it. Places with similar nodes are assigned at once.
+    Both have the columns of :func:`embedded` and the ranks of S: a place its own, a row those of
+    the place that the permutation gave it. Places with similar nodes are assigned at once.
     """
     rows, order = rows.copy(), np.argsort(node, kind="stable")
     for some in np.array_split(order, -(-len(order) // LARGEST)):
@@ -287,28 +305,33 @@ def _standardized(values: np.ndarray) -> np.ndarray:
 
 
 class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Transformer: a table Z with the columns of X whose law does not depend on sensitive attributes S.
+    r"""Transformer: a table Z with the columns of X whose law does not depend on sensitive
+    attributes S.
 
     .. math:: P(Z = x \mid X = x, s) = \min\bigl(1, 1/r(x, s)\bigr), \qquad
-        \text{else } Z \sim p(x') \bigl(1 - r(x', s)\bigr)_+, \qquad r(x, s) = \frac{p(x \mid s)}{p(x)}.
+        \text{else } Z \sim p(x') \bigl(1 - r(x', s)\bigr)_+, \qquad r(x, s) = \frac{p(x \mid
+        s)}{p(x)}.
 
-    Z given S = s then has the pooled law p(x) for every s, and no other way to this law leaves more rows untouched.
-    The ratio is estimated by boosted trees. S is needed to transform, too. Removed rows of a table change places among
-    themselves; fewer than 200 new rows are replaced from a pool of fitted rows.
+    Z given S = s then has the pooled law p(x) for every s, and no other way to this law leaves more
+    rows untouched. The ratio is estimated by boosted trees. S is needed to transform, too. Removed
+    rows of a table change places among themselves; fewer than 200 new rows are replaced from a pool
+    of fitted rows.
 
-    Use Z to hand on tables or embeddings and to train on them. A replaced row is another person's row, so do not decide
-    about a person by it. Z is not anonymous. Hand on one release only, and neither the pool nor the list of changed
-    rows: together they tell more of S than X does.
+    Use Z to hand on tables or embeddings and to train on them. A replaced row is another person's
+    row, so do not decide about a person by it. Z is not anonymous. Hand on one release only, and
+    neither the pool nor the list of changed rows: together they tell more of S than X does.
 
     Parameters
     ----------
     estimator : regressor, optional
-        Model of the conditional means E[φ(S) | x], which predicts several targets at once. None is LightGBM.
+        Model of the conditional means E[φ(S) | x], which predicts several targets at once. None is
+        LightGBM.
     amount : float
-        From 0 to 1: a row is left as it is with probability 1 - amount. The dependence on S falls in proportion.
+        From 0 to 1: a row is left as it is with probability 1 - amount. The dependence on S falls
+        in proportion.
     pool : float
-        Share of the fitted rows, drawn at random and marked in `pool_`, that are never handed on: small batches are
-        drawn from them, each row once. Transform the others only.
+        Share of the fitted rows, drawn at random and marked in `pool_`, that are never handed on:
+        small batches are drawn from them, each row once. Transform the others only.
     cv, n_jobs, random_state
         Number of folds; threads of LightGBM; seed of folds, removals and exchanges.
 
@@ -325,7 +348,10 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> age = rng.uniform(20, 60, size=2000)
     >>> X = (age + rng.normal(scale=10, size=2000))[:, None]
     >>> Z = ParityCoupling(random_state=0).fit_transform(X, sensitive_features=age)
-    >>> bool(np.corrcoef(X[:, 0], age)[0, 1] > 0.7), bool(abs(np.corrcoef(Z[:, 0], age)[0, 1]) < 0.1)
+    >>> (
+    ...     bool(np.corrcoef(X[:, 0], age)[0, 1] > 0.7),
+    ...     bool(abs(np.corrcoef(Z[:, 0], age)[0, 1]) < 0.1),
+    ... )
     (True, True)
     """
 
@@ -367,20 +393,22 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X : DataFrame or array of shape (n, d)
             Columns of any kind; without the sensitive attributes.
         y : array or DataFrame of shape (n,) or (n, t), optional
-            Columns that will be predicted from Z, such as targets: numbers or categories. Rows are then exchanged for
-            those with similar predictions of y, which keeps more of what X tells of it. Z depends on y no other way.
+            Columns that will be predicted from Z, such as targets: numbers or categories. Rows are
+            then exchanged for those with similar predictions of y, which keeps more of what X tells
+            of it. Z depends on y no other way.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
-            Attributes that Z must be independent of, jointly. A missing value counts as a level below all others.
-            Without them nothing is coupled, with a warning.
+            Attributes that Z must be independent of, jointly. A missing value counts as a level
+            below all others. Without them nothing is coupled, with a warning.
         sample_weight : array of shape (n,), optional
-            Weights of the rows when the ratio is fitted. If Z is to be used with weights, make them a column of X: then
-            Z and weights are independent of S together.
+            Weights of the rows when the ratio is fitted. If Z is to be used with weights, make them
+            a column of X: then Z and weights are independent of S together.
         groups : array of shape (n,), optional
             Rows of one group, such as those of one person, are in one fold.
         """
         if not (0 <= self.amount <= 1 and 0 <= self.pool < 1):
             raise ValueError(
-                f"amount={self.amount!r}, pool={self.pool!r}; pass 0 <= amount <= 1 and 0 <= pool < 1."
+                f"amount={self.amount!r}, pool={self.pool!r}; pass 0 <= amount <= 1 and 0 <= pool"
+                " < 1."
             )
         others = {
             "sensitive_features": sensitive_features,
@@ -449,13 +477,14 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.transform(X, sensitive_features=sensitive_features)
 
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
-        """Return Z, with the columns of X and their types; a DataFrame if X is a table, else an array.
+        """Return Z, with the columns of X and their types; a DataFrame if X is a table, else an
+        array.
 
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Fitted rows, all or some, which get the Z that the fit gave them; or new rows: a table of at least 200, or
-            fewer for which there is a pool.
+            Fitted rows, all or some, which get the Z that the fit gave them; or new rows: a table
+            of at least 200, or fewer for which there is a pool.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
             The attributes that the estimator was fitted with.
         """
@@ -488,11 +517,15 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _new(self, frame: pd.DataFrame, s: np.ndarray, identity: np.ndarray) -> pd.DataFrame:
         n, pool = len(frame), np.flatnonzero(self.pool_)
         if n < FEWEST and not len(pool):
-            remedy = "Pass more rows at once, or fit with pool=0.2 to draw from rows that are never handed on."
+            remedy = (
+                "Pass more rows at once, or fit with pool=0.2 to draw from rows that are never"
+                " handed on."
+            )
             raise ValueError(
                 f"X has {n} new rows, too few to change places; {FEWEST} are enough. {remedy}"
             )
-        # one model for each row, as for the fitted rows: the ratio is calibrated to that, and not to their mean
+        # one model for each row, as for the fitted rows: the ratio is calibrated to that, and not
+        # to their mean
         m = self._means(frame, (identity % np.uint64(self.cv)).astype(np.int64))
         if n >= FEWEST:
             return frame.iloc[self._coupled(frame, s, m, identity)[0]]
@@ -507,7 +540,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 )
                 if not weights.any():
                     raise ValueError(
-                        f"all {len(pool)} rows of the pool have been handed out; fit with a larger pool."
+                        f"all {len(pool)} rows of the pool have been handed out; fit with a larger"
+                        " pool."
                     )
                 share = np.cumsum(weights / weights.sum())[:-1]
                 self._handed[key] = int(
@@ -519,7 +553,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _coupled(
         self, frame: pd.DataFrame, s: np.ndarray, m: np.ndarray, identity: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return which row each place gets and which places were emptied; the order of the rows does not matter."""
+        """Return which row each place gets and which places were emptied; the order of the rows
+        does not matter.
+        """
         order = np.argsort(identity, kind="stable")
         back = np.argsort(order, kind="stable")
         rng = np.random.default_rng([self.random_seed_, int(identity[order[0]])])
@@ -572,7 +608,9 @@ def _filled(s: np.ndarray) -> np.ndarray:
 
 
 def _targets(phi: np.ndarray, y: Any) -> np.ndarray:
-    """Return the functions of S, (n, K), and the columns of y as standardized numbers, less their means given S."""
+    """Return the functions of S, (n, K), and the columns of y as standardized numbers, less their
+    means given S.
+    """
     if y is None:
         return phi
     columns = pd.get_dummies(pd.DataFrame(y).reset_index(drop=True), dtype=np.float64).astype(

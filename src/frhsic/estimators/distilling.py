@@ -1,4 +1,6 @@
-"""One plain model in place of the parts of a predictor under parity, so that serving is one call."""
+"""One plain model in place of the parts of a predictor under parity, so that serving is one
+call.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ MOST_EXCESS = 1.25
 
 @dataclass(frozen=True, eq=False)
 class Distilled:
-    """A plain model that imitates a predictor under parity, both measured on rows that neither has seen.
+    """A plain model that imitates a predictor under parity, both measured on rows that neither has
+    seen.
 
     Attributes
     ----------
@@ -59,16 +62,18 @@ def distilled(
 ) -> Distilled:
     """Imitate a predictor under parity by one plain model.
 
-    Four fifths of the rows fit the predictor anew, and then the plain model on its out-of-fold scores. A tenth corrects
-    the limit for what the imitation adds to the gap, and the last tenth measures both.
+    Four fifths of the rows fit the predictor anew, and then the plain model on its out-of-fold
+    scores. A tenth corrects the limit for what the imitation adds to the gap, and the last tenth
+    measures both.
 
     Parameters
     ----------
     predictor : ParityClassifier or ParityRegressor
-        Its parameters are used, fitted or not. It must not use S to predict, and have at most two classes.
+        Its parameters are used, fitted or not. It must not use S to predict, and have at most two
+        classes.
     estimator : classifier or regressor
-        A plain model such as ``LGBMClassifier()``. A regressor learns the scores; a classifier learns both labels of
-        each row, weighted by the score.
+        A plain model such as ``LGBMClassifier()``. A regressor learns the scores; a classifier
+        learns both labels of each row, weighted by the score.
     X, y, sensitive_features, sample_weight, groups
         Rows, as in the predictor's `fit`; the same rows may be passed.
 
@@ -135,7 +140,8 @@ def _imitation(
     eta: np.ndarray,
     means: np.ndarray,
 ) -> tuple[Any, float]:
-    """Return the plain model, fitted on scores of predictors that have not seen their rows, and its threshold.
+    """Return the plain model, fitted on scores of predictors that have not seen their rows, and its
+    threshold.
 
     For decisions this is the one that takes as many of some other rows as the teacher does.
     """
@@ -173,7 +179,9 @@ def _scores(model: Any, X: Any) -> np.ndarray:
 def _measured(
     teacher: ParityEstimator, model: Any, threshold: float, rows: tuple[Any, ...]
 ) -> tuple[dict[str, float], dict[str, ParityResult]]:
-    """Return performance, and the gap along each attribute that the teacher limits, the largest over its conditions."""
+    """Return performance, and the gap along each attribute that the teacher limits, the largest
+    over its conditions.
+    """
     X, y, sensitive_features, weights, groups = rows
     scores, attributes = _scores(model, X), read_sensitive(sensitive_features, allow_missing=True)
     if is_classifier(teacher):

@@ -1,4 +1,6 @@
-"""Transformer that learns a representation independent of sensitive attributes, for heads fitted later."""
+"""Transformer that learns a representation independent of sensitive attributes, for heads fitted
+later.
+"""
 
 from __future__ import annotations
 
@@ -18,35 +20,42 @@ from frhsic.tables.encoding import Scaling, Unknown
 from frhsic.training import MLP, Training
 from frhsic.training.recipe import Task
 
-# Number of knots of each attribute, and least number of rows for each; fewer rows have fewer knots, down to two.
+# Number of knots of each attribute, and least number of rows for each; fewer rows have fewer knots,
+# down to two.
 KNOTS, ROWS_PER_KNOT = 13, 10
 
 
 class ParityEncoder(NetworkEstimator):
-    r"""Transformer: a representation Z = h(X) trained to be independent of continuous sensitive attributes.
+    r"""Transformer: a representation Z = h(X) trained to be independent of continuous sensitive
+    attributes.
 
-    .. math:: \min_{h, f} \; \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot \text{penalty}(h(x), s)
+    .. math:: \min_{h, f} \; \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot
+        \text{penalty}(h(x), s)
         + \tfrac w2 \|W\|^2.
 
-    With y the head f predicts y: labels by cross-entropy, continuous numbers by the squared error of the standardized y
-    (scikit-learn's ``type_of_target`` decides which). Without y it reconstructs what the attributes do not tell of the
-    scaled columns, :math:`\ell = \frac1d \|f(z) - (x - \hat E[x \mid s]) / \sigma\|^2` with :math:`\sigma^2` their mean
-    variance, so that Z gains nothing from carrying S. The attributes are needed to fit, not to transform.
+    With y the head f predicts y: labels by cross-entropy, continuous numbers by the squared error
+    of the standardized y (scikit-learn's ``type_of_target`` decides which). Without y it
+    reconstructs what the attributes do not tell of the scaled columns, :math:`\ell = \frac1d \|f(z)
+    - (x - \hat E[x \mid s]) / \sigma\|^2` with :math:`\sigma^2` their mean variance, so that Z
+    gains nothing from carrying S. The attributes are needed to fit, not to transform.
 
-    Pass y if the tasks to come resemble it: Z then keeps little else. Leave it out if they are unknown: Z keeps more of
-    X, and more of S with it. :func:`frhsic.transfer` measures what heads on Z still recover of S.
+    Pass y if the tasks to come resemble it: Z then keeps little else. Leave it out if they are
+    unknown: Z keeps more of X, and more of S with it. :func:`frhsic.transfer` measures what heads
+    on Z still recover of S.
 
     Parameters
     ----------
     penalty, penalty_weight, encoder, training, scaling, handle_unknown, device, random_state
-        As in :class:`FRHSICClassifier`, with other defaults. `encoder` is ``MLP((128, 128), 16, "gelu")``, whose Z has
-        50 columns without y. `training` is ``Training(epochs="auto", schedule="cosine", early_stopping="auto")``.
-        Without y, "hsic" drops the term of the head, and the default weight decay is 0.
+        As in :class:`FRHSICClassifier`, with other defaults. `encoder` is ``MLP((128, 128), 16,
+        "gelu")``, whose Z has 50 columns without y. `training` is ``Training(epochs="auto",
+        schedule="cosine", early_stopping="auto")``. Without y, "hsic" drops the term of the head,
+        and the default weight decay is 0.
 
     Attributes
     ----------
     task_ : str
-        "binary", "multiclass", "regression" or "reconstruction". The others are those of :class:`FRHSICClassifier`.
+        "binary", "multiclass", "regression" or "reconstruction". The others are those of
+        :class:`FRHSICClassifier`.
 
     Examples
     --------
@@ -111,7 +120,9 @@ class ParityEncoder(NetworkEstimator):
 def _reconstruction(
     x: np.ndarray, sensitive_features: Any, weights: np.ndarray | None
 ) -> np.ndarray:
-    r"""Return :math:`(x - \hat E[x \mid s]) / \sigma`; where no attribute is known the mean is taken."""
+    r"""Return :math:`(x - \hat E[x \mid s]) / \sigma`; where no attribute is known the mean is
+    taken.
+    """
     values = x - np.average(x, axis=0, weights=weights)
     variance = float(np.average(values**2, axis=0, weights=weights).mean())
     if sensitive_features is not None:
@@ -122,7 +133,8 @@ def _reconstruction(
 
 
 def rank_hats(s: np.ndarray) -> np.ndarray:
-    """Return the hat functions of rows (n, q), one block for each attribute: linear splines in the ranks of the rows.
+    """Return the hat functions of rows (n, q), one block for each attribute: linear splines in the
+    ranks of the rows.
 
     Examples
     --------
@@ -145,15 +157,17 @@ def rank_hats(s: np.ndarray) -> np.ndarray:
 def residuals(x: np.ndarray, s: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
     r"""Return x (n, d) without its conditional mean given s (n, q), :math:`x - \hat E[x \mid s]`.
 
-    The conditional mean is a least-squares fit to the same rows of a linear spline in each attribute,
+    The conditional mean is a least-squares fit to the same rows of a linear spline in each
+    attribute,
 
     .. math:: \hat E[x \mid s] = \sum_a \sum_k b_{ak}\, \Lambda_{ak}(g_a(s_a)),
 
-    where :math:`g_a(s)` is the normal score of the rank of s among the training rows, and :math:`\Lambda_{ak}` the hat
-    function of knot k: one at this knot, zero at all others, linear between. Ranks make the fit the same for every
-    increasing map of an attribute, and normal scores leave few rows of a tail to one line. A value that many rows share
-    moves the ranks by one knot at most, and up to 13 different values have a knot each. Several attributes add up;
-    their interactions stay in the residuals.
+    where :math:`g_a(s)` is the normal score of the rank of s among the training rows, and
+    :math:`\Lambda_{ak}` the hat function of knot k: one at this knot, zero at all others, linear
+    between. Ranks make the fit the same for every increasing map of an attribute, and normal scores
+    leave few rows of a tail to one line. A value that many rows share moves the ranks by one knot
+    at most, and up to 13 different values have a knot each. Several attributes add up; their
+    interactions stay in the residuals.
 
     Examples
     --------

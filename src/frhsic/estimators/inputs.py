@@ -1,4 +1,6 @@
-"""Checks of X, y, sensitive features and seeds that the estimators share, and the rows that passed them."""
+"""Checks of X, y, sensitive features and seeds that the estimators share, and the rows that passed
+them.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,16 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def named_arguments(fit: Fit) -> Fit:
-    """Let ``fit(X, y, age)`` say how the attribute is passed; Python's own message only counts arguments."""
+    """Let ``fit(X, y, age)`` say how the attribute is passed; Python's own message only counts
+    arguments.
+    """
 
     @wraps(fit)
     def checked(self: Any, *given: Any, **named: Any) -> Any:
         if len(given) > 2:
             raise TypeError(
-                "fit takes X and y by position, the others by name: fit(X, y, sensitive_features=...)."
+                "fit takes X and y by position, the others by name: fit(X, y,"
+                " sensitive_features=...)."
             )
         return fit(self, *given, **named)
 
@@ -48,10 +53,11 @@ def named_arguments(fit: Fit) -> Fit:
 
 
 def typed_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
-    """Return a checked table whose columns have the types of the schema, which the first call learns.
+    """Return a checked table whose columns have the types of the schema, which the first call
+    learns.
 
-    Text that holds dates becomes dates, also in a later table where one of them is missing. A model that was given to
-    the estimator sees the table as it is.
+    Text that holds dates becomes dates, also in a later table where one of them is missing. A model
+    that was given to the estimator sees the table as it is.
     """
     X = checked_table(estimator, X, first=first, **others)
     if first:
@@ -69,7 +75,8 @@ def typed_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
 
 
 def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
-    """Return a frame as it is and anything else as an array of numbers, after scikit-learn's checks of the columns.
+    """Return a frame as it is and anything else as an array of numbers, after scikit-learn's checks
+    of the columns.
 
     The other arguments by name must have the index of X, as far as they have one.
     """
@@ -102,7 +109,8 @@ def target_column(estimator: Any, y: Any) -> np.ndarray:
 
 
 def sensitive_values(values: Any, rows: int, known: Any = None) -> tuple[np.ndarray, list[str]]:
-    """Return attributes as numbers, (n, q), and their names, which must be those of the first call, `known`.
+    """Return attributes as numbers, (n, q), and their names, which must be those of the first call,
+    `known`.
 
     Names may differ where one of the two calls had none.
     """
@@ -121,7 +129,8 @@ def sensitive_values(values: Any, rows: int, known: Any = None) -> tuple[np.ndar
     if len(names) != len(known) or (names != known and nameless not in (names, known)):
         asked = ", ".join(known)
         raise ValueError(
-            f"sensitive_features are {', '.join(names)}; this model was fitted with {asked}, in this order."
+            f"sensitive_features are {', '.join(names)}; this model was fitted with {asked}, in"
+            " this order."
         )
     return attributes.values, names
 
@@ -143,14 +152,19 @@ def require_variation(s: np.ndarray, names: list[str]) -> None:
 
 def warn_without_attributes(estimator: Any, remedy: str) -> None:
     """Warn that nothing is constrained."""
-    text = f"{type(estimator).__name__} was given no sensitive_features, so nothing is constrained: pass them, or "
+    text = (
+        f"{type(estimator).__name__} was given no sensitive_features, so nothing is constrained:"
+        " pass them, or "
+    )
     warn(f"{text}{remedy}.", MissingSensitiveFeaturesWarning)
 
 
 def warn_of_suspicions(
     estimator: Any, X: Any, y: np.ndarray | None, s: np.ndarray | None, names: list[str]
 ) -> None:
-    """Warn of columns of a frame that identify rows, repeat an attribute, or give the target away."""
+    """Warn of columns of a frame that identify rows, repeat an attribute, or give the target
+    away.
+    """
     if is_frame(X):
         attributes = pd.DataFrame(
             {name: s[:, j] for j, name in enumerate(names)} if s is not None else {}

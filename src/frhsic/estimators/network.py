@@ -1,4 +1,6 @@
-"""Networks with a penalty on their representation: training as a fleet of one, classifier and regressor."""
+"""Networks with a penalty on their representation: training as a fleet of one, classifier and
+regressor.
+"""
 
 from __future__ import annotations
 
@@ -47,15 +49,17 @@ from frhsic.training.data import Purpose, seeded, stream_seed
 from frhsic.training.recipe import Task, output_width
 from frhsic.training.result import Bottleneck, enough_rows
 
-# Rows of a block of predictions. All blocks have this size, so that the score of a row depends on no other row.
+# Rows of a block of predictions. All blocks have this size, so that the score of a row depends on
+# no other row.
 BLOCK = 256
 
 # Bytes of encoded rows that are held at once when predicting.
 CHUNK_BYTES = 64 * 2**20
 
-# Share of the rows held out to stop early, and numbers of rows, from and below, for which "auto" holds some out. Small
-# tables overfit in few steps without penalty and need more with it. Large tables do not overfit in the steps of
-# ``epochs="auto"``, and very small ones have no rows to spare.
+# Share of the rows held out to stop early, and numbers of rows, from and below, for which "auto"
+# holds some out. Small tables overfit in few steps without penalty and need more with it. Large
+# tables do not overfit in the steps of ``epochs="auto"``, and very small ones have no rows to
+# spare.
 HELD_OUT, AUTO_ROWS = 0.1, (500, 10_000)
 
 
@@ -66,8 +70,8 @@ class UnlabelledRowsWarning(UserWarning):
 class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Constructor and training of the estimators, which document the parameters.
 
-    Fitted attributes are learned by the call that finds them missing: `fit` removes them all first, while `partial_fit`
-    keeps them.
+    Fitted attributes are learned by the call that finds them missing: `fit` removes them all first,
+    while `partial_fit` keeps them.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -127,21 +131,23 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Features: numbers, booleans, and in a DataFrame also text, categories, dates and durations. Missing values
-            are taken.
+            Features: numbers, booleans, and in a DataFrame also text, categories, dates and
+            durations. Missing values are taken.
         y : array of shape (n,)
-            Target: labels of two or more classes for a classifier, numbers for a regressor, either or None for an
-            encoder.
+            Target: labels of two or more classes for a classifier, numbers for a regressor, either
+            or None for an encoder.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
-            Numeric attributes; in a Series or DataFrame also bands such as "30-39" and ordered categories, which are
-            turned into numbers with a warning. Without them the model is trained without penalty, with a warning unless
-            `penalty_weight` is 0. Rows with NaN in one of them train the task and skip the penalty, with a
-            warning: batches hold such rows and others in even shares, and scales are those of the others. If many rows
-            lack them, raise the batch size: on few rows of a batch the same weight does not do the same.
+            Numeric attributes; in a Series or DataFrame also bands such as "30-39" and ordered
+            categories, which are turned into numbers with a warning. Without them the model is
+            trained without penalty, with a warning unless `penalty_weight` is 0. Rows with NaN in
+            one of them train the task and skip the penalty, with a warning: batches hold such rows
+            and others in even shares, and scales are those of the others. If many rows lack them,
+            raise the batch size: on few rows of a batch the same weight does not do the same.
         sample_weight : array of shape (n,), optional
             Weights of the rows in the task loss; the penalty does not use them.
         groups : array of shape (n,), optional
-            Rows of one group, such as those of one person, are held out together for early stopping, or not at all.
+            Rows of one group, such as those of one person, are held out together for early
+            stopping, or not at all.
         """
         return self._fit((X, y, sensitive_features, sample_weight, groups), whole=True)
 
@@ -150,9 +156,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
 
-        The first call fixes scales, levels, classes and what the penalty fits in advance. Adam's moments start anew in
-        each call, so pass parts of many batches. It does not stop early and holds out no rows. The parameters are those
-        of :meth:`fit`.
+        The first call fixes scales, levels, classes and what the penalty fits in advance. Adam's
+        moments start anew in each call, so pass parts of many batches. It does not stop early and
+        holds out no rows. The parameters are those of :meth:`fit`.
         """
         return self._fit((X, y, sensitive_features, sample_weight, None))
 
@@ -197,7 +203,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _target(
         self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any
     ) -> tuple[np.ndarray, Task]:
-        """Check y and turn it into what training takes; the first call learns its scale or its classes."""
+        """Check y and turn it into what training takes; the first call learns its scale or its
+        classes.
+        """
 
     # Training
 
@@ -213,11 +221,13 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         whole: bool = True,
         path: Sequence[float] = (),
     ) -> tuple[Fleet, bool]:
-        """Check all arguments and train one model for each weight of a path, by default for the penalty's own.
+        """Check all arguments and train one model for each weight of a path, by default for the
+        penalty's own.
 
-        A first call starts from new initial weights. A later one goes on from the last, on its scales and classes, and
-        its penalty keeps its state unless another one is asked for. Also return whether the encoder ends in the
-        bottleneck of the last call, because there are too few rows for a new one.
+        A first call starts from new initial weights. A later one goes on from the last, on its
+        scales and classes, and its penalty keeps its state unless another one is asked for. Also
+        return whether the encoder ends in the bottleneck of the last call, because there are too
+        few rows for a new one.
         """
         first = not self.__sklearn_is_fitted__()
         if first:
@@ -241,7 +251,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
         if penalized and penalty.condition == "positive" and task != "binary":
             raise ValueError(
-                f"the penalty has condition='positive', which needs two classes; the task is {task}."
+                "the penalty has condition='positive', which needs two classes; the task is"
+                f" {task}."
             )
         asked = penalty.unprepared() if penalized else NoPenalty()
         recipe = Recipe(task, asked, **vars(training))
@@ -282,7 +293,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _rows(
         self, rows: tuple[Any, ...], classes: Any, whole: bool
     ) -> tuple[TrainingData, Task, bool]:
-        """Check parameters and rows; return the rows encoded, the task, and whether there is a penalty."""
+        """Check parameters and rows; return the rows encoded, the task, and whether there is a
+        penalty.
+        """
         X, y, s, sample_weight, groups = rows
         self._validate_params()
         first = not hasattr(self, "feature_encoding_")
@@ -315,10 +328,12 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return data, task, attributes is not None
 
     def _attributes(self, values: Any, rows: int) -> np.ndarray | None:
-        """Return the sensitive attributes scaled, (n, q), or None if there is no penalty to train with.
+        """Return the sensitive attributes scaled, (n, q), or None if there is no penalty to train
+        with.
 
-        Rows in which an attribute is not known are NaN throughout. The first call learns names and scales from the
-        others: the range as in the paper, else ranks, which no increasing map changes.
+        Rows in which an attribute is not known are NaN throughout. The first call learns names and
+        scales from the others: the range as in the paper, else ranks, which no increasing map
+        changes.
         """
         # without a penalty the attributes are checked, but not used
         off = (
@@ -345,8 +360,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             return None
         if not known.all():
             warn(
-                f"{int((~known).sum()):,} of {len(s):,} rows lack sensitive_features: they train the task and skip the "
-                "penalty. Choose its weight on held-out rows, or raise the batch size.",
+                f"{int((~known).sum()):,} of {len(s):,} rows lack sensitive_features: they train"
+                " the task and skip the penalty. Choose its weight on held-out rows, or raise the"
+                " batch size.",
                 UnlabelledRowsWarning,
             )
         return scaled
@@ -356,8 +372,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ) -> np.ndarray | None:
         """Return which rows are held out, (n,) booleans, or None if training does not stop early.
 
-        They are a tenth of the rows of each class, and of the rows with and without S, or of the `groups`, which are
-        not cut. The draw depends on the random state alone.
+        They are a tenth of the rows of each class, and of the rows with and without S, or of the
+        `groups`, which are not cut. The draw depends on the random state alone.
         """
         n, wanted = len(y), (self.training or self._default_training).early_stopping
         if wanted == "auto":
@@ -391,7 +407,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return held_out
 
     def _labels(self, y: Any, classes: Any = None) -> tuple[np.ndarray, Task]:
-        """Return labels as codes of `classes_`, which the first call learns from y or takes from `classes`."""
+        """Return labels as codes of `classes_`, which the first call learns from y or takes from
+        `classes`.
+        """
         column = target_column(self, y)
         check_classification_targets(column)
         labels = unique_labels(column)
@@ -410,9 +428,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
         if len(known) < 2:
             raise ValueError(f"y has one class only, {known.tolist()[0]!r}; two are needed.")
-        return np.searchsorted(known, column).astype(np.float64), "binary" if len(
-            known
-        ) == 2 else "multiclass"
+        return np.searchsorted(known, column).astype(np.float64), (
+            "binary" if len(known) == 2 else "multiclass"
+        )
 
     def _numbers(self, y: Any) -> tuple[np.ndarray, Task]:
         """Return numbers standardized by the mean and the standard deviation of the first call."""
@@ -422,7 +440,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return (values - self.target_mean_) / self.target_scale_, "regression"
 
     def _adopt(self, fleet: Fleet, through_bottleneck: bool, index: int) -> None:
-        """Take over one model, which was trained through a bottleneck or may have got one afterwards.
+        """Take over one model, which was trained through a bottleneck or may have got one
+        afterwards.
 
         The library's own encoder is kept in float64, in which it predicts.
         """
@@ -449,7 +468,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.n_fits_ += 1
 
     def _evaluated(self, X: Any, *, with_head: bool) -> np.ndarray:
-        """Return Z, or the head's raw output, of rows, float64: on the CPU, in blocks of one size."""
+        """Return Z, or the head's raw output, of rows, float64: on the CPU, in blocks of one
+        size.
+        """
         check_is_fitted(self)
         X = typed_table(self, X, first=False)
         rows = BLOCK * max(1, CHUNK_BYTES // (8 * BLOCK * self.feature_encoding_.width))
@@ -467,51 +488,60 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
 
 class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
-    r"""Classifier whose representation is trained to be independent of continuous sensitive attributes.
+    r"""Classifier whose representation is trained to be independent of continuous sensitive
+    attributes.
 
-    .. math:: \min_{h, f} \; \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot \text{penalty}(h(x), s)
+    .. math:: \min_{h, f} \; \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot
+        \text{penalty}(h(x), s)
         + \tfrac w2 \|W\|^2,
 
-    with an encoder h, an affine head f, the cross-entropy :math:`\ell`, λ the `penalty_weight` and w the weight decay
-    of the encoder's matrices W. The defaults are the method of the paper. Use it for representations, and
-    :class:`ParityClassifier` where only the score matters; :func:`frhsic.select_weight` finds λ. The attributes are
-    needed to fit, not to predict.
+    with an encoder h, an affine head f, the cross-entropy :math:`\ell`, λ the `penalty_weight` and
+    w the weight decay of the encoder's matrices W. The defaults are the method of the paper. Use it
+    for representations, and :class:`ParityClassifier` where only the score matters;
+    :func:`frhsic.select_weight` finds λ. The attributes are needed to fit, not to predict.
 
     Parameters
     ----------
     penalty : str or Penalty
-        "frhsic", the method of the paper; its rivals "frem", "reg-gdp", "adv", "mmd", "laftr" and "dcor"; "hsic", with
-        the head in the kernel; "none"; or an object of :mod:`frhsic.penalties`.
+        "frhsic", the method of the paper; its rivals "frem", "reg-gdp", "adv", "mmd", "laftr" and
+        "dcor"; "hsic", with the head in the kernel; "none"; or an object of
+        :mod:`frhsic.penalties`.
     penalty_weight : float
         λ, zero or more.
     encoder : module, callable or None
-        A module, which is copied, or a function of the number of encoded columns that makes one, such as
-        ``frhsic.training.MLP(hidden=(64,))``. None is ``MLP()``, as in the paper.
+        A module, which is copied, or a function of the number of encoded columns that makes one,
+        such as ``frhsic.training.MLP(hidden=(64,))``. None is ``MLP()``, as in the paper.
     training : Training, optional
-        Epochs, batches, optimizer, early stopping: :class:`frhsic.training.Training`. None is the paper's.
+        Epochs, batches, optimizer, early stopping: :class:`frhsic.training.Training`. None is the
+        paper's.
     scaling : {"quantile", "robust", "range"}
-        Numbers are scaled by ranks, by median and quartiles, or by minimum and maximum as in the paper. Attributes are
-        scaled by ranks, and with "range" by their range.
+        Numbers are scaled by ranks, by median and quartiles, or by minimum and maximum as in the
+        paper. Attributes are scaled by ranks, and with "range" by their range.
     handle_unknown : {"ignore", "error"}
         Unseen category at predict: encode as zeros (or with the rare levels), or raise.
     device, random_state
-        Where to train ("auto" uses a GPU if there is one); seed of initial weights, batches and held-out rows.
+        Where to train ("auto" uses a GPU if there is one); seed of initial weights, batches and
+        held-out rows.
 
     Attributes
     ----------
     classes_, encoder_, head_, penalty_, feature_encoding_, sensitive_encoding_
-        The labels, the trained modules, the penalty with its state, and the scales of features and attributes.
+        The labels, the trained modules, the penalty with its state, and the scales of features and
+        attributes.
     has_bottleneck_, representation_rank_ : bool and int
         Whether `encoder_` drops directions of Z below the variance floor, and how many are left.
     loss_curve_, penalty_curve_, validation_curve_, best_epoch_
-        Task loss and penalty of each epoch; with early stopping the loss on held-out rows, and the epoch that is kept.
+        Task loss and penalty of each epoch; with early stopping the loss on held-out rows, and the
+        epoch that is kept.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> s = rng.uniform(size=200)
     >>> X = np.column_stack([s + 0.1 * rng.normal(size=200), rng.normal(size=200)])
-    >>> model = FRHSICClassifier(penalty_weight=1.0, random_state=0).fit(X, X[:, 1] > 0, sensitive_features=s)
+    >>> model = FRHSICClassifier(penalty_weight=1.0, random_state=0).fit(
+    ...     X, X[:, 1] > 0, sensitive_features=s
+    ... )
     >>> model.score(X, X[:, 1] > 0) > 0.9
     True
     """
@@ -527,8 +557,9 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
     ) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
 
-        The first call fixes scales, levels, classes and what the penalty fits in advance. Adam's moments start anew in
-        each call, so pass parts of many batches. The other parameters are those of :meth:`fit`.
+        The first call fixes scales, levels, classes and what the penalty fits in advance. Adam's
+        moments start anew in each call, so pass parts of many batches. The other parameters are
+        those of :meth:`fit`.
 
         Parameters
         ----------
@@ -538,7 +569,9 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         return self._fit((X, y, sensitive_features, sample_weight, None), classes)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the head's raw output: log-odds (n,) of the second class, or one column per class."""
+        """Return the head's raw output: log-odds (n,) of the second class, or one column per
+        class.
+        """
         scores = self._evaluated(X, with_head=True)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
@@ -562,13 +595,16 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
 
 
 class FRHSICRegressor(RegressorMixin, NetworkEstimator):
-    r"""Regressor whose representation is trained to be independent of continuous sensitive attributes.
+    r"""Regressor whose representation is trained to be independent of continuous sensitive
+    attributes.
 
-    .. math:: \min_{h, f} \; \frac1n \sum_i (f(h(x_i)) - \tilde y_i)^2 + \lambda \cdot \text{penalty}(h(x), s)
+    .. math:: \min_{h, f} \; \frac1n \sum_i (f(h(x_i)) - \tilde y_i)^2 + \lambda \cdot
+        \text{penalty}(h(x), s)
         + \tfrac w2 \|W\|^2, \qquad \tilde y = (y - \bar y) / \mathrm{sd}(y).
 
-    The target is standardized by the training rows, so that λ means the same in every unit of y, which is the unit of
-    predictions. Use it for representations, and :class:`ParityRegressor` where only the prediction matters.
+    The target is standardized by the training rows, so that λ means the same in every unit of y,
+    which is the unit of predictions. Use it for representations, and :class:`ParityRegressor` where
+    only the prediction matters.
 
     Parameters
     ----------
@@ -624,8 +660,8 @@ def fit_path(
 ) -> list[Any]:
     """Fit one copy of an estimator for each weight of the penalty, all at once, as one fleet.
 
-    All copies start from the same weights and see the same batches. Each agrees with the estimator fitted alone, up to
-    rounding.
+    All copies start from the same weights and see the same batches. Each agrees with the estimator
+    fitted alone, up to rounding.
 
     Parameters
     ----------
@@ -644,17 +680,22 @@ def fit_path(
     --------
     >>> s = np.linspace(0, 1, 40)
     >>> model = FRHSICRegressor(training=Training(epochs=1), random_state=0)
-    >>> [one.penalty_weight for one in fit_path(model, s[:, None], s, weights=[0, 1], sensitive_features=s)]
+    >>> [
+    ...     one.penalty_weight
+    ...     for one in fit_path(model, s[:, None], s, weights=[0, 1], sensitive_features=s)
+    ... ]
     [0.0, 1.0]
     """
     if not isinstance(estimator, NetworkEstimator):
         raise TypeError(
-            f"estimator is {type(estimator).__name__}; pass an FRHSIC* estimator or a ParityEncoder."
+            f"estimator is {type(estimator).__name__}; pass an FRHSIC* estimator or a"
+            " ParityEncoder."
         )
     path = [float(weight) for weight in weights]
     if not path or sensitive_features is None:
         raise ValueError(
-            "pass at least one weight, and sensitive_features: without them every weight is the same."
+            "pass at least one weight, and sensitive_features: without them every weight is the"
+            " same."
         )
     lead = clone(estimator).set_params(penalty_weight=max(path))
     fleet, _ = lead._train((X, y, sensitive_features, sample_weight, groups), path=path)

@@ -70,15 +70,16 @@ Condition = Literal["positive", "both"]
 # Rows among which a gap is limited, by the parameter `condition`.
 CONDITIONS = {None: ("all",), "positive": ("positive",), "both": ("positive", "negative")}
 
-# Standard errors by which a frozen model may be better on these rows than its clone on rows that it has not seen.
+# Standard errors by which a frozen model may be better on these rows than its clone on rows that it
+# has not seen.
 LEAK_ERRORS = 4.0
 
 
 class LeakingEstimatorWarning(UserWarning):
     """A frozen model seems to have been trained on the rows that are passed to fit.
 
-    Its scores then know y, so that loss and gaps are understated. Fit on rows that it has not seen, or pass the model
-    without ``FrozenEstimator``, so that it is fitted out of fold here.
+    Its scores then know y, so that loss and gaps are understated. Fit on rows that it has not seen,
+    or pass the model without ``FrozenEstimator``, so that it is fitted out of fold here.
     """
 
 
@@ -87,7 +88,9 @@ def cross_fitted(
     fit: Callable[[np.ndarray], Any],
     predict: Callable[[Any, np.ndarray], np.ndarray],
 ) -> tuple[list[Any], np.ndarray]:
-    """Return what `fit` makes of the rows outside of each fold, and what `predict` makes of that in the fold."""
+    """Return what `fit` makes of the rows outside of each fold, and what `predict` makes of that in
+    the fold.
+    """
     held_out = [np.flatnonzero(fold == j) for j in range(fold.max() + 1)]
     models = [fit(np.flatnonzero(fold != j)) for j in range(len(held_out))]
     parts = [predict(model, rows) for model, rows in zip(models, held_out)]
@@ -119,7 +122,9 @@ def with_seed(model: Any, seed: int) -> Any:
 
 
 def is_given(estimator: Any) -> bool:
-    """Return whether a model is used as it is: frozen, a function, or an object that only predicts."""
+    """Return whether a model is used as it is: frozen, a function, or an object that only
+    predicts.
+    """
     fits = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
     return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
 
@@ -180,16 +185,18 @@ class ParityEstimator(BaseEstimator, ABC):
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Features. The default models take text, categories, dates and missing values as they come.
+            Features. The default models take text, categories, dates and missing values as they
+            come.
         y : array of shape (n,)
             Labels, or numbers.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
-            Attributes. Rows with NaN fit the model of y and skip what needs the attribute. Without them there is no
-            constraint, with a warning.
+            Attributes. Rows with NaN fit the model of y and skip what needs the attribute. Without
+            them there is no constraint, with a warning.
         sample_weight : array of shape (n,), optional
             Weights of the rows, in all regressions and sums.
         groups : array of shape (n,), optional
-            Rows that belong together, such as those of one person, are in one fold and count as one in intervals.
+            Rows that belong together, such as those of one person, are in one fold and count as one
+            in intervals.
         """
         self._fit(X, y, sensitive_features, sample_weight, groups)
         return self
@@ -197,7 +204,9 @@ class ParityEstimator(BaseEstimator, ABC):
     def _fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> tuple[Sample, np.ndarray, np.ndarray] | None:
-        """Fit; return the rows with η and m of models that have not seen them, or None without attributes."""
+        """Fit; return the rows with η and m of models that have not seen them, or None without
+        attributes.
+        """
         self._check()
         others = {
             "y": y,
@@ -308,7 +317,9 @@ class ParityEstimator(BaseEstimator, ABC):
             )
 
     def _family(self) -> Family:
-        """Return the form of the predictor; if ranks or decisions may use S, the law of η given S tells the optimum."""
+        """Return the form of the predictor; if ranks or decisions may use S, the law of η given S
+        tells the optimum.
+        """
         one = len(self.sensitive_names_in_) == 1 and self.condition is None
         if self.uses_sensitive and self.aim != "score" and one:
             return "clipped" if self.aim == "rank" else "clipped decision"
@@ -319,7 +330,9 @@ class ParityEstimator(BaseEstimator, ABC):
         return "classes" if len(self.classes_) > 2 else "binary"
 
     def _folds(self, codes: np.ndarray, groups: np.ndarray | None) -> int:
-        """Return the number of folds, at most as many as the rarest class has rows or as there are groups."""
+        """Return the number of folds, at most as many as the rarest class has rows or as there are
+        groups.
+        """
         most = [self.cv, len(codes) // 2]
         if is_classifier(self):
             most.append(int(np.bincount(codes.astype(np.int64)).min()))
@@ -327,7 +340,8 @@ class ParityEstimator(BaseEstimator, ABC):
             most.append(int(groups.max()) + 1)
         if min(most) < 2:
             raise ValueError(
-                "the rows cannot be cut into two folds: pass two rows of each class, and two groups."
+                "the rows cannot be cut into two folds: pass two rows of each class, and two"
+                " groups."
             )
         return min(most)
 
@@ -343,7 +357,9 @@ class ParityEstimator(BaseEstimator, ABC):
         return fit_with_weights(with_seed(model, self.random_seed_), X, y, weights)
 
     def _models_of_y(self, sample: Sample) -> tuple[list[Any], np.ndarray]:
-        """Return the model of y of each fold, or the given one, and η of each row by a model that has not seen it."""
+        """Return the model of y of each fold, or the given one, and η of each row by a model that
+        has not seen it.
+        """
 
         def fit(rows: np.ndarray) -> Any:
             return self._model_of_y(
@@ -360,14 +376,17 @@ class ParityEstimator(BaseEstimator, ABC):
             str(name) for name in names if name not in sample.X.columns
         ]:  # LightGBM would only count them
             raise ValueError(
-                f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass them, too."
+                f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass"
+                " them, too."
             )
         eta = self._eta(self.estimator, sample.X)
         self._warn_if_leaking(sample, eta)
         return [self.estimator], eta
 
     def _warn_if_leaking(self, sample: Sample, eta: np.ndarray) -> None:
-        """Warn if a frozen model is better on a fold than its clone that was fitted on the others, beyond chance."""
+        """Warn if a frozen model is better on a fold than its clone that was fitted on the others,
+        beyond chance.
+        """
         model = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else None
         if model is None or is_given(model):
             return
@@ -384,15 +403,18 @@ class ParityEstimator(BaseEstimator, ABC):
         gain = np.subtract(*(self._losses(each, sample.y[held_out]) for each in pair))
         if gain.mean() > LEAK_ERRORS * gain.std() / np.sqrt(len(gain)):
             warn(
-                f"the frozen {type(model).__name__} predicts these rows better than its clone that was fitted without "
-                "them: it seems to have been trained on them. Fit on other rows, or pass it without FrozenEstimator.",
+                f"the frozen {type(model).__name__} predicts these rows better than its clone that"
+                " was fitted without them: it seems to have been trained on them. Fit on other"
+                " rows, or pass it without FrozenEstimator.",
                 LeakingEstimatorWarning,
             )
 
     def _models_of_s(
         self, sample: Sample, blocks: tuple[Block, ...], eta: np.ndarray
     ) -> tuple[list[list[Any]], np.ndarray]:
-        """Return the models of m of each fold, one for each attribute, and m of each row by those without it."""
+        """Return the models of m of each fold, one for each attribute, and m of each row by those
+        without it.
+        """
 
         def fit_one(attribute: int, train: np.ndarray) -> Any:
             rows = train[~np.isnan(sample.s[train, attribute])]
@@ -439,7 +461,9 @@ class ParityEstimator(BaseEstimator, ABC):
     # Predicting
 
     def _with_sensitive(self, X: Any, s: np.ndarray | None) -> Any:
-        """Return the columns that the model of y sees: with the attributes, if it may use them and is fitted here."""
+        """Return the columns that the model of y sees: with the attributes, if it may use them and
+        is fitted here.
+        """
         if not self.uses_sensitive or s is None or is_given(self.estimator):
             return X
         if not is_frame(X):
@@ -456,7 +480,9 @@ class ParityEstimator(BaseEstimator, ABC):
         s: np.ndarray | None,
         eta: np.ndarray,
     ) -> np.ndarray:
-        """Return m of rows, (n, K); where ranks or decisions use S, where their scores would be moved."""
+        """Return m of rows, (n, K); where ranks or decisions use S, where their scores would be
+        moved.
+        """
         if not self.uses_sensitive:
             return np.column_stack(
                 [np.reshape(model.predict(X), (len(eta), -1)) for model in models]
@@ -470,7 +496,9 @@ class ParityEstimator(BaseEstimator, ABC):
     def regressions(
         self, X: Any, s: np.ndarray | None = None
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return η and m of rows by the models of each fold; s is needed where predictions use it."""
+        """Return η and m of rows by the models of each fold; s is needed where predictions use
+        it.
+        """
         assert self.solution_ is not None
         table, blocks = self._with_sensitive(X, s), self.solution_.blocks
         etas = [self._eta(model, table) for model in self.models_]
@@ -492,7 +520,8 @@ class ParityEstimator(BaseEstimator, ABC):
         if self.uses_sensitive:
             if sensitive_features is None:
                 raise ValueError(
-                    "this model uses the sensitive attributes to predict: pass sensitive_features=..."
+                    "this model uses the sensitive attributes to predict: pass"
+                    " sensitive_features=..."
                 )
             s, _ = sensitive_values(sensitive_features, _num_samples(X), self.sensitive_names_in_)
             if np.isnan(s).any():
@@ -506,32 +535,37 @@ class ParityEstimator(BaseEstimator, ABC):
 
 
 class ParityClassifier(ClassifierMixin, ParityEstimator):
-    r"""Classifier with the least log loss among those whose gap along a continuous attribute stays within a limit.
+    r"""Classifier with the least log loss among those whose gap along a continuous attribute stays
+    within a limit.
 
     .. math:: \min_f \; E\,\ell(f(X), Y) \quad \text{subject to} \quad
         E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}
 
-    over all functions of x. The solution moves :math:`\eta(x) = P(Y = 1 | x)` along conditional means
-    :math:`m_k(x) = E[\varphi_k(S) | x]`. Both are ordinary regressions, fitted out of fold; every trade-off is then
-    solved at once. Use it where the gap of scores, ranks or decisions must fall. The attributes are
-    needed to fit, and to predict only with `uses_sensitive`.
+    over all functions of x. The solution moves :math:`\eta(x) = P(Y = 1 | x)` along conditional
+    means :math:`m_k(x) = E[\varphi_k(S) | x]`. Both are ordinary regressions, fitted out of fold;
+    every trade-off is then solved at once. Use it where the gap of scores, ranks or decisions must
+    fall. The attributes are needed to fit, and to predict only with `uses_sensitive`.
 
     Parameters
     ----------
     estimator : classifier, FrozenEstimator, function or None
-        Model of y, fitted out of fold; ``FrozenEstimator(model)`` or a function of X for a model in production, which
-        was trained on other rows and stays as it is. None is LightGBM.
+        Model of y, fitted out of fold; ``FrozenEstimator(model)`` or a function of X for a model in
+        production, which was trained on other rows and stays as it is. None is LightGBM.
     limit : number, str, dict or None
-        Largest gap: a number in the unit of `aim`, a share of the unconstrained gap such as "50%", 0 for the least gap,
-        None for no constraint, or a dictionary of these by attribute.
+        Largest gap: a number in the unit of `aim`, a share of the unconstrained gap such as "50%",
+        0 for the least gap, None for no constraint, or a dictionary of these by attribute.
     aim : {"score", "rank", "decision"}
-        Whether the mean score, its rank (:func:`~frhsic.parity.rank_gap`) or the decision of `predict` is limited.
+        Whether the mean score, its rank (:func:`~frhsic.parity.rank_gap`) or the decision of
+        `predict` is limited.
     condition : {None, "positive", "both"}
-        Compare all rows, those of ``classes_[1]`` (Equal Opportunity), or each class (equalized odds).
+        Compare all rows, those of ``classes_[1]`` (Equal Opportunity), or each class (equalized
+        odds).
     uses_sensitive : bool
-        Whether predictions may use the attributes. They then cost less, and `predict` needs `sensitive_features`.
+        Whether predictions may use the attributes. They then cost less, and `predict` needs
+        `sensitive_features`.
     confidence : float, optional
-        None: the estimated gap meets the limit. A number such as .95: the upper end of its interval does.
+        None: the estimated gap meets the limit. A number such as .95: the upper end of its interval
+        does.
     attribute_estimator : regressor, optional
         Model of the :math:`m_k`. None is a LightGBM for each k.
     cv, n_jobs, random_state
@@ -540,7 +574,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     Attributes
     ----------
     frontier_, choice_ : TradeOffs and Choice, or None
-        Every trade-off, measured on rows that neither fitted nor chose it; the one that is served, with its gaps.
+        Every trade-off, measured on rows that neither fitted nor chose it; the one that is served,
+        with its gaps.
     classes_, models_, attribute_models_, solution_
         The labels, the fitted regressions of each fold, and the coefficients.
 
@@ -551,7 +586,10 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     >>> X = np.column_stack([s + 0.3 * rng.normal(size=400), rng.normal(size=400)])
     >>> y = X.sum(axis=1) + 0.5 * rng.normal(size=400) > 0.5
     >>> model = ParityClassifier(limit="50%", random_state=0).fit(X, y, sensitive_features=s)
-    >>> bool(model.choice_.gaps["sensitive"].value <= 0.51 * model.choice_.unconstrained["sensitive"].value)
+    >>> bool(
+    ...     model.choice_.gaps["sensitive"].value
+    ...     <= 0.51 * model.choice_.unconstrained["sensitive"].value
+    ... )
     True
     >>> tighter = model.at(0.02)
     """
@@ -566,7 +604,9 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         return np.column_stack([1 - scores, scores])
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return labels, by the stored threshold for two classes and the largest probability for more."""
+        """Return labels, by the stored threshold for two classes and the largest probability for
+        more.
+        """
         scores = self._scores(X, sensitive_features)
         if scores.ndim == 2:
             return np.asarray(self.classes_[scores.argmax(axis=1)])
@@ -611,7 +651,10 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
             p = p[:, -1]
         wanted = 1 if len(self.classes_) == 2 else 2
         if p.ndim != wanted or not np.isfinite(p).all() or p.min() < 0 or p.max() > 1:
-            text = f"the estimator gives scores of shape {p.shape} between {np.min(p):g} and {np.max(p):g}"
+            text = (
+                f"the estimator gives scores of shape {p.shape} between {np.min(p):g} and"
+                f" {np.max(p):g}"
+            )
             raise ValueError(f"{text}; probabilities of {len(self.classes_)} classes are needed.")
         return p
 
@@ -641,7 +684,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
 
 
 class ParityRegressor(RegressorMixin, ParityEstimator):
-    r"""Regressor with the least squared error among those whose gap along a continuous attribute stays within a limit.
+    r"""Regressor with the least squared error among those whose gap along a continuous attribute
+    stays within a limit.
 
     .. math:: \min_f \; E\,(f(X) - Y)^2 \quad \text{subject to} \quad
         E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}, \qquad f = \eta - \sum_k c_k m_k
@@ -651,7 +695,8 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
     Parameters
     ----------
     estimator, limit, uses_sensitive, confidence, attribute_estimator, cv, n_jobs, random_state
-        As in :class:`ParityClassifier`, with a regressor. A limit that is a number is in the unit of y.
+        As in :class:`ParityClassifier`, with a regressor. A limit that is a number is in the unit
+        of y.
     aim : {"score", "rank"}
         Whether the mean prediction or its rank is limited.
     condition : None

@@ -4,15 +4,17 @@ Over all functions f of x, the least loss at a given gap is reached by
 
 .. math:: \partial \ell(f(x), \eta(x)) = -m_c(x), \qquad m_c(x) = \sum_k c_k m_k(x),
 
-with :math:`\eta(x) = E[Y | x]` and :math:`m_k(x) = E[\varphi_k(S) | x]` (docs/theory.md). Here the few numbers c
-are found on rows whose :math:`\eta` and :math:`m` come from models that have not seen them:
+with :math:`\eta(x) = E[Y | x]` and :math:`m_k(x) = E[\varphi_k(S) | x]` (docs/theory.md). Here the
+few numbers c are found on rows whose :math:`\eta` and :math:`m` come from models that have not seen
+them:
 
-.. math:: \min_{a, b, c} \; \frac1n \sum_i \ell(f(x_i), y_i) + \mu \, \Bigl\| \bigl( N_j(f) / t_j \bigr)_j \Bigr\|,
+.. math:: \min_{a, b, c} \; \frac1n \sum_i \ell(f(x_i), y_i) + \mu \, \Bigl\| \bigl( N_j(f) / t_j
+    \bigr)_j \Bigr\|,
     \qquad N_j = \sum_v p_v \bigl( \sqrt{g_j(v)^2 + \varepsilon^2} - \varepsilon \bigr),
 
 for a grid of :math:`\mu`; what is minimised has the square of the norm. The curve
-:math:`g_j(v) = \sum_k \hat E[f \varphi_k(S)] \varphi_k(v)` on the nodes v of an attribute is the gap, projected on its
-functions, and a and b recalibrate :math:`\eta`.
+:math:`g_j(v) = \sum_k \hat E[f \varphi_k(S)] \varphi_k(v)` on the nodes v of an attribute is the
+gap, projected on its functions, and a and b recalibrate :math:`\eta`.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ RARE = 0.2
 # Shares of the unconstrained gap that the trade-offs aim at.
 SHARES = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.02, 0.005])
 
-# μ of a first solution with almost no gap, in units of the loss; what it costs sets the scale of the others.
+# μ of a first solution with almost no gap, in units of the loss; what it costs sets the scale of
+# the others.
 STRICTEST = 100.0
 
 # Rows, drawn at random, that the coefficients are solved on; a few dozen numbers need no more.
@@ -62,7 +65,8 @@ DECILES = np.arange(1, 10) / 10
 # Places, on the ranks of η, between which the coefficients of the rank family change linearly.
 KNOTS = np.linspace(0.0, 1.0, 4)
 
-# Width over which a decision is softened while solving, in standard deviations of the score or of its log-odds.
+# Width over which a decision is softened while solving, in standard deviations of the score or of
+# its log-odds.
 WIDTH = 0.1
 
 CLIP = 1e-6
@@ -79,13 +83,16 @@ def share(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)%", text)
     if match is None or float(match[1]) > 100:
         raise ValueError(
-            f"limit is {text!r}; pass a number, a share of the unconstrained gap such as '50%', or None."
+            f"limit is {text!r}; pass a number, a share of the unconstrained gap such as '50%', or"
+            " None."
         )
     return float(match[1]) / 100
 
 
 def by_attribute(limit: Limit, names: Iterable[str]) -> dict[str, float | str | None]:
-    """Return the limit of each attribute; a dictionary leaves attributes that it does not name unconstrained."""
+    """Return the limit of each attribute; a dictionary leaves attributes that it does not name
+    unconstrained.
+    """
     if not isinstance(limit, Mapping):
         return dict.fromkeys(names, limit)
     unknown = [name for name in limit if name not in names]
@@ -103,17 +110,21 @@ def check_limit(limit: Limit, most: float) -> None:
             isinstance(one, bool) or not isinstance(one, (int, float, np.number))
         ):
             raise TypeError(
-                f"limit is {one!r}; pass a number, a share such as '50%', None, or a dictionary of these."
+                f"limit is {one!r}; pass a number, a share such as '50%', None, or a dictionary of"
+                " these."
             )
         elif one is not None and not 0 <= one <= most:
             raise ValueError(
-                f"limit is {one:g}, but a gap lies between 0 and {most:g}; a share is written '50%'."
+                f"limit is {one:g}, but a gap lies between 0 and {most:g}; a share is written"
+                " '50%'."
             )
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Checked rows of a call of fit. `y` holds numbers, or codes of the classes; `labels` is y as it was given."""
+    """Checked rows of a call of fit. `y` holds numbers, or codes of the classes; `labels` is y as
+    it was given.
+    """
 
     X: Any
     y: np.ndarray
@@ -141,9 +152,11 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The gap along one attribute among the rows of one condition, from a function of x or of S for each row, (n, K).
+    """The gap along one attribute among the rows of one condition, from a function of x or of S for
+    each row, (n, K).
 
-    `functions` are weighted, centred rows: the curve of scores f is ``basis.values @ (functions.T @ f)``.
+    `functions` are weighted, centred rows: the curve of scores f is ``basis.values @ (functions.T @
+    f)``.
     """
 
     basis: SensitiveBasis
@@ -170,7 +183,9 @@ class Curve:
 
 
 class Evaluation(NamedTuple):
-    """Loss of some parameters, the outputs that curves see, and the gradient of loss + ⟨weights, outputs⟩."""
+    """Loss of some parameters, the outputs that curves see, and the gradient of loss + ⟨weights,
+    outputs⟩.
+    """
 
     loss: float
     outputs: np.ndarray
@@ -179,7 +194,8 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows to solve on: η as `base`, (n,) or (n, C); m as `means`, (n, K); y (n,) or (n, C); weights that sum to 1.
+    """Rows to solve on: η as `base`, (n,) or (n, C); m as `means`, (n, K); y (n,) or (n, C);
+    weights that sum to 1.
 
     `width` is that over which decisions are softened, for each row.
     """
@@ -197,7 +213,8 @@ class Rows:
         return _FAMILIES[self.family](self, parameters)
 
     def parameters(self) -> tuple[np.ndarray, np.ndarray, int]:
-        """Return those of η itself, a scale for each, and how many of them recalibrate η before those along m follow.
+        """Return those of η itself, a scale for each, and how many of them recalibrate η before
+        those along m follow.
 
         The scales give all steps similar effects.
         """
@@ -229,7 +246,9 @@ class Block:
 
     @classmethod
     def fit(cls, sample: Sample, attribute: int, condition: str) -> Self:
-        """Learn the functions of the attribute, and the share of the rows that the condition keeps."""
+        """Learn the functions of the attribute, and the share of the rows that the condition
+        keeps.
+        """
         among, s = kept_by(condition, sample.y), sample.s[:, attribute]
         rows = np.flatnonzero(among & ~np.isnan(s))
         if len(np.unique(s[rows])) < 2:
@@ -253,7 +272,9 @@ class Block:
         return np.where(np.isnan(column)[:, None], 0.0, self.basis(np.nan_to_num(column)))
 
     def targets(self, s: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return what m is the conditional mean of: φ(s) among the rows of the condition, over their share."""
+        """Return what m is the conditional mean of: φ(s) among the rows of the condition, over
+        their share.
+        """
         return np.asarray(self.functions(s) * (kept_by(self.condition, y) / self.rate)[:, None])
 
     def known(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
@@ -276,8 +297,8 @@ def kept_by(condition: str, y: np.ndarray) -> np.ndarray:
 class Solution:
     """What a fitted predictor consists of beside its models.
 
-    `parameters` has the coefficients of each trade-off and fold, (G, J, P); `ranks` the quantiles of η between which a
-    rank is interpolated; numbers are centred and scaled.
+    `parameters` has the coefficients of each trade-off and fold, (G, J, P); `ranks` the quantiles
+    of η between which a rank is interpolated; numbers are centred and scaled.
     """
 
     family: Family
@@ -349,7 +370,9 @@ class Solution:
         return replace(solution, parameters=np.stack(parameters, axis=1))
 
     def _gap_units(self, sample: Sample, eta: np.ndarray, limit: Limit) -> list[float]:
-        """Return what the gap along each attribute is divided by while solving: its limit, or its size."""
+        """Return what the gap along each attribute is divided by while solving: its limit, or its
+        size.
+        """
         scores = np.reshape((eta - self.center) / self.scale, (len(eta), -1))
         if self.decides:
             scores = (scores > self.threshold).astype(np.float64)
@@ -404,7 +427,9 @@ class Solution:
 
 
 def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
-    """Return the parameters for each trade-off, (G, P): η recalibrated, then each started from the one before."""
+    """Return the parameters for each trade-off, (G, P): η recalibrated, then each started from the
+    one before.
+    """
     if rows.family.startswith("clipped"):
         return _clipped(rows)
     start, units, own = rows.parameters()
@@ -438,14 +463,16 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
             minimize(objective, current, method="L-BFGS-B", options=options, **problem).x
         )
 
-    # without constraint c is 0: where η is wrong, moving along m lowers the loss and can raise the gap of the model
+    # without constraint c is 0: where η is wrong, moving along m lowers the loss and can raise the
+    # gap of the model
     calibrated = solved(
         start / units,
         0.0,
         [(-np.inf, np.inf) if i < own else (0.0, 0.0) for i in range(len(start))],
     )
     free = solved(calibrated, 0.0)
-    # a model of y without error has no loss to measure by, so a tenth of the variance of y counts at least
+    # a model of y without error has no loss to measure by, so a tenth of the variance of y counts
+    # at least
     mean = np.average(rows.y, axis=0, weights=rows.weights)
     unit = max(
         loss, 0.1 * float(np.average((rows.y - mean) ** 2, axis=0, weights=rows.weights).sum())
@@ -461,7 +488,9 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
 
 
 def _clipped(rows: Rows) -> np.ndarray:
-    """Return the largest move of each trade-off, (G, 1), so that their gaps are spread as `SHARES` are."""
+    """Return the largest move of each trade-off, (G, 1), so that their gaps are spread as `SHARES`
+    are.
+    """
     moves = np.quantile(np.abs(rows.means[:, 0] - rows.base), np.linspace(0, 1, 48))
     gaps = []
     for move in moves:
@@ -478,13 +507,17 @@ def _clipped(rows: Rows) -> np.ndarray:
 
 
 def decision_width(eta: np.ndarray) -> np.ndarray:
-    """Return the width of each row: the same in log-odds, so that thresholds near 0 and 1 are told apart, too."""
+    """Return the width of each row: the same in log-odds, so that thresholds near 0 and 1 are told
+    apart, too.
+    """
     spread = float(logit(np.clip(eta, CLIP, 1 - CLIP)).std())
     return np.asarray(np.maximum(WIDTH * spread * eta * (1 - eta), 1e-4))
 
 
 def link(family: Family, eta: np.ndarray, threshold: float = 0.5) -> np.ndarray:
-    """Return η on the scale of a family: log-odds, log-probabilities, numbers, or the distance to a threshold."""
+    """Return η on the scale of a family: log-odds, log-probabilities, numbers, or the distance to a
+    threshold.
+    """
     if family in ("binary", "rank"):
         return np.asarray(logit(np.clip(eta, CLIP, 1 - CLIP)))
     if family == "classes":
@@ -493,7 +526,9 @@ def link(family: Family, eta: np.ndarray, threshold: float = 0.5) -> np.ndarray:
 
 
 def expanded(family: Family, means: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Return the columns that coefficients multiply: m, and for ranks m times a hat function of the rank of η."""
+    """Return the columns that coefficients multiply: m, and for ranks m times a hat function of the
+    rank of η.
+    """
     if not family.startswith("rank"):
         return means
     hats = np.stack([np.interp(rank, KNOTS, unit) for unit in np.eye(len(KNOTS))], axis=1)
@@ -503,7 +538,9 @@ def expanded(family: Family, means: np.ndarray, rank: np.ndarray) -> np.ndarray:
 def outputs(
     family: Family, parameters: np.ndarray, base: np.ndarray, means: np.ndarray
 ) -> np.ndarray:
-    """Return the scores of rows: probabilities (n,) or (n, C), numbers, or for decisions the distance to zero."""
+    """Return the scores of rows: probabilities (n,) or (n, C), numbers, or for decisions the
+    distance to zero.
+    """
     if family == "classes":
         return np.asarray(softmax(_class_margins(parameters, base, means), axis=1))
     if family == "decision":
@@ -525,7 +562,8 @@ def _combined(means: np.ndarray, c: np.ndarray) -> np.ndarray:
 def _root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the f in [0, 1] with f = η - m f(1 - f), and the root of the discriminant.
 
-    The convex problem min ℓ(f, η) + m f has this one stationary point, the smaller root of a quadratic.
+    The convex problem min ℓ(f, η) + m f has this one stationary point, the smaller root of a
+    quadratic.
 
     Examples
     --------

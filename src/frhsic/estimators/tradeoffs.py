@@ -1,4 +1,6 @@
-"""The trade-offs of one fit, measured on rows that chose nothing, and the choice among them by a limit."""
+"""The trade-offs of one fit, measured on rows that chose nothing, and the choice among them by a
+limit.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 
 Aim = Literal["score", "rank", "decision"]
 
-# Resamples for the interval of each gap of a fold, and for the p-value of the gap without constraint.
+# Resamples for the interval of each gap of a fold, and for the p-value of the gap without
+# constraint.
 RESAMPLES, TEST_RESAMPLES = 49, 499
 
 # Level at which a gap without constraint counts as one.
@@ -32,7 +35,9 @@ class UnmetLimitWarning(UserWarning):
 
 
 class IndistinctGapWarning(UserWarning):
-    """The gap without constraint is not significant, so a limit that is a share of it is not applied."""
+    """The gap without constraint is not significant, so a limit that is a share of it is not
+    applied.
+    """
 
 
 def aimed_gap(
@@ -75,11 +80,13 @@ class Gap:
 
     @classmethod
     def mean(cls, folds: Sequence[ParityResult], pooled: ParityResult, confidence: float) -> Gap:
-        """Return the mean gap of the fold predictors, each measured on the rows of its own fold, or of all rows pooled.
+        """Return the mean gap of the fold predictors, each measured on the rows of its own fold, or
+        of all rows pooled.
 
-        The mean is at least the gap of the mean of the fold predictors, which is what is served, since a gap is convex.
-        Its estimate is too low where a fold has too few rows to tell the signs of its curve. Pooled rows tell them,
-        but what the coefficients of one fold overfit is balanced there by the others. The larger of the two is stated.
+        The mean is at least the gap of the mean of the fold predictors, which is what is served,
+        since a gap is convex. Its estimate is too low where a fold has too few rows to tell the
+        signs of its curve. Pooled rows tell them, but what the coefficients of one fold overfit is
+        balanced there by the others. The larger of the two is stated.
         """
         tail = (1 - confidence) / 2
         errors = np.array([fold.standard_error for fold in folds])
@@ -111,16 +118,16 @@ class Gap:
 class TradeOffs:
     """Every trade-off of one fit, from no constraint to almost no gap.
 
-    Loss, performance and gaps are of the out-of-fold rows: none of them fitted η or m of the predictor that they
-    measure, nor chose its coefficients.
+    Loss, performance and gaps are of the out-of-fold rows: none of them fitted η or m of the
+    predictor that they measure, nor chose its coefficients.
 
     Attributes
     ----------
     aim : str
         "score", "rank" or "decision": the gap that is constrained.
     performance : dict of str to ndarray
-        For each measure one value per trade-off: "log_loss" or "squared_error" with its standard error, and for two
-        classes "auc" and "accuracy".
+        For each measure one value per trade-off: "log_loss" or "squared_error" with its standard
+        error, and for two classes "auc" and "accuracy".
     gaps : dict of str to tuple of Gap
         For each attribute the gap at each trade-off.
     pvalues : dict of str to float
@@ -148,7 +155,9 @@ class TradeOffs:
         return pd.DataFrame({**self.performance, **gaps})
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw performance against the largest gap: AUC for the aim "rank", accuracy for "decision", else the loss."""
+        """Draw performance against the largest gap: AUC for the aim "rank", accuracy for
+        "decision", else the loss.
+        """
         import matplotlib.pyplot as plt
 
         ax = plt.gca() if ax is None else ax
@@ -166,7 +175,9 @@ class TradeOffs:
         return ax
 
     def choose(self, limit: Limit, by_upper_end: bool) -> Choice:
-        """Return the first place on the way to no gap that meets a limit, between two trade-offs too."""
+        """Return the first place on the way to no gap that meets a limit, between two trade-offs
+        too.
+        """
         limits = by_attribute(limit, self.gaps)
         indistinct = tuple(
             n for n, one in limits.items() if isinstance(one, str) and self.pvalues[n] > DISTINCT
@@ -207,11 +218,13 @@ class Choice:
     position : float
         Row of ``frontier_.to_frame()``; a fraction lies between two rows. Row 0 has no constraint.
     met : bool
-        Whether the limit is met by the estimated gap, or by the upper end of its interval if that was asked for.
+        Whether the limit is met by the estimated gap, or by the upper end of its interval if that
+        was asked for.
     gaps, unconstrained : dict of str to Gap
         The gap along each attribute there, and without constraint.
     indistinct : tuple of str
-        Attributes whose gap without constraint is not significant, so that a share of it is not applied as a limit.
+        Attributes whose gap without constraint is not significant, so that a share of it is not
+        applied as a limit.
     """
 
     limit: Any
@@ -228,7 +241,10 @@ class Choice:
         ]
         text = "; ".join(parts)
         if self.indistinct:
-            text += f". Without constraint, the gap along {', '.join(self.indistinct)} is not significant"
+            text += (
+                f". Without constraint, the gap along {', '.join(self.indistinct)} is not"
+                " significant"
+            )
         if not self.met:
             text += f". The limit {self.limit!r} is not met: this is the closest trade-off"
         return f"{text[0].upper()}{text[1:]}."
@@ -237,10 +253,11 @@ class Choice:
 def measured(
     aim: Aim, path: np.ndarray, sample: Sample, blocks: Sequence[Block], confidence: float
 ) -> tuple[dict[str, tuple[Gap, ...]], dict[str, float]]:
-    """Return the gaps of every trade-off by attribute, the largest over its conditions, and the p-values of the first.
+    """Return the gaps of every trade-off by attribute, the largest over its conditions, and the
+    p-values of the first.
 
-    `path` has the scores of rows at each trade-off, (n, G), or (n, G, C) for classes, by predictors of the folds of the
-    rows.
+    `path` has the scores of rows at each trade-off, (n, G), or (n, G, C) for classes, by predictors
+    of the folds of the rows.
     """
 
     def gaps_of(rows: np.ndarray, s: np.ndarray, resamples: int) -> list[ParityResult]:

@@ -1,4 +1,6 @@
-r"""A kernel test of conditional independence given a continuous variable: separation for regression."""
+r"""A kernel test of conditional independence given a continuous variable: separation for
+regression.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from frhsic.independence.permutation import critical_value, permutation_pvalue
 from frhsic.kernels import Gaussian, Kernel
 
 RANK_WIDTHS, WIDTHS = (0.05, 0.1, 0.2, 0.4), (0.2, 0.4, 0.8)
-"""Bandwidths on the ranks of y, and in units of its spread, among which leave-one-out errors choose."""
+"""Bandwidths on the ranks of y, and in units of its spread, among which leave-one-out errors
+choose.
+"""
 
 RIDGES = tuple(10.0**k for k in range(-6, 2))
 """Ridges, as shares of the largest eigenvalue of the Gram matrix of y."""
@@ -33,8 +37,8 @@ LEFT_OUT = 1e-3
 
 LEFT_ALONG = 0.05
 UNRESOLVED = (
-    "The regressions on y do not find the conditional means: residuals of rows with nearly equal y still agree, "
-    "for z and for s. The p-value may be too small."
+    "The regressions on y do not find the conditional means: residuals of rows with nearly equal y"
+    " still agree, for z and for s. The p-value may be too small."
 )
 
 TILE_ENTRIES = 1 << 22
@@ -52,19 +56,21 @@ def conditional_test(
     level: float = 0.05,
     where: Any = None,
 ) -> IndependenceResult:
-    r"""Test of :math:`H_0`: Z and S independent given Y, where Y is continuous (separation, Equal Opportunity).
+    r"""Test of :math:`H_0`: Z and S independent given Y, where Y is continuous (separation, Equal
+    Opportunity).
 
-    .. math:: T = \frac{1}{n^2} \sum_{ij} \langle \hat r_i, \hat r_j \rangle \langle \hat q_i, \hat q_j \rangle
+    .. math:: T = \frac{1}{n^2} \sum_{ij} \langle \hat r_i, \hat r_j \rangle \langle \hat q_i, \hat
+        q_j \rangle
         k_Y(y_i, y_j) - B, \qquad \hat r_i = \phi(z_i) - \hat E[\phi(Z) | y_i], \quad
         \hat q_i = \psi(s_i) - \hat E[\psi(S) | y_i],
 
-    where :math:`\phi, \psi` are the embeddings of the kernels. Its population value is zero exactly under
-    :math:`H_0` if the kernels are characteristic. The null distribution multiplies each row by a random sign (wild
-    bootstrap). Residuals of one regression are correlated with each other; B is the part of the sum over distinct rows
-    that this explains.
+    where :math:`\phi, \psi` are the embeddings of the kernels. Its population value is zero exactly
+    under :math:`H_0` if the kernels are characteristic. The null distribution multiplies each row
+    by a random sign (wild bootstrap). Residuals of one regression are correlated with each other; B
+    is the part of the sum over distinct rows that this explains.
 
-    Use it for a regression whose score may depend on S through the outcome alone. For a 0/1 target, test the rows with
-    y = 1 (`where=y` of the other tests).
+    Use it for a regression whose score may depend on S through the outcome alone. For a 0/1 target,
+    test the rows with y = 1 (`where=y` of the other tests).
 
     Parameters
     ----------
@@ -84,27 +90,30 @@ def conditional_test(
     Returns
     -------
     IndependenceResult
-        `statistic` is T. Its effect size divides T by its largest value for these residuals, and lies in [0, 1].
+        `statistic` is T. Its effect size divides T by its largest value for these residuals, and
+        lies in [0, 1].
 
     Notes
     -----
-    Conditional means are kernel ridge regressions on y or on its ranks, with and without jumps, which a regression tree
-    on y proposes. Bandwidth, ridge and jumps have the least leave-one-out error, raised by a share of
-    :math:`2 \log n / n` for each jump, since their places are estimated. With :math:`M = I - H`, H the matrix of a
-    regression, and the variance :math:`v_l` of the noise at each row, :math:`E \langle \hat r_i, \hat r_j \rangle =
-    \sum_l M_{il} M_{jl} v_l`; B is the sum of the products of these for Z and S.
+    Conditional means are kernel ridge regressions on y or on its ranks, with and without jumps,
+    which a regression tree on y proposes. Bandwidth, ridge and jumps have the least leave-one-out
+    error, raised by a share of :math:`2 \log n / n` for each jump, since their places are
+    estimated. With :math:`M = I - H`, H the matrix of a regression, and the variance :math:`v_l` of
+    the noise at each row, :math:`E \langle \hat r_i, \hat r_j \rangle = \sum_l M_{il} M_{jl} v_l`;
+    B is the sum of the products of these for Z and S.
 
-    The level is approximate: no test of conditional independence has a level for every law (Shah and Peters, 2020).
-    It needs regressions that find both conditional means. The result says where they do not (`caution`): where
-    residuals of rows next to each other in y still agree, for Z and for S, each by a test at .05. A mean that changes
-    between neighbouring values of y cannot be found by any of this. Ties in y are allowed. Factors of the Gram matrices
-    have at most 100 columns. O(n² · resamples) time, O(n · resamples) memory. Measured levels are in
+    The level is approximate: no test of conditional independence has a level for every law (Shah
+    and Peters, 2020). It needs regressions that find both conditional means. The result says where
+    they do not (`caution`): where residuals of rows next to each other in y still agree, for Z and
+    for S, each by a test at .05. A mean that changes between neighbouring values of y cannot be
+    found by any of this. Ties in y are allowed. Factors of the Gram matrices have at most 100
+    columns. O(n² · resamples) time, O(n · resamples) memory. Measured levels are in
     `docs/evidence/coverage.md`.
 
     References
     ----------
-    Zhang et al. (2011), *Kernel-based conditional independence test*. Shah and Peters (2020), *The hardness of
-    conditional independence testing and the generalised covariance measure*.
+    Zhang et al. (2011), *Kernel-based conditional independence test*. Shah and Peters (2020), *The
+    hardness of conditional independence testing and the generalised covariance measure*.
 
     Examples
     --------
@@ -182,8 +191,8 @@ def _basis(y: Tensor, width: float) -> _Basis:
 class _Regressed:
     """What a regression on y leaves of features.
 
-    The expected inner product of two residuals i and j, which the regression makes, is that of row i of `left` and
-    row j of `right`.
+    The expected inner product of two residuals i and j, which the regression makes, is that of row
+    i of `left` and row j of `right`.
     """
 
     residual: Tensor
@@ -194,7 +203,9 @@ class _Regressed:
 def _regressed(
     x: Tensor, kernel: Kernel | None, name: str, bases: list[_Basis], ranks: Tensor
 ) -> tuple[_Regressed, Kernel, str]:
-    """Return the regression of the features of x on y, the kernel of x, and the rule of its width."""
+    """Return the regression of the features of x on y, the kernel of x, and the rule of its
+    width.
+    """
     kernel, rule = kernel_and_rule(x, kernel, name)
     features, _ = pivoted_cholesky(
         kernel, working_copy(x, kernel), tolerance=LEFT_OUT, max_rank=MAX_RANK
@@ -219,10 +230,11 @@ def _regressed(
 
 
 def _steps(features: Tensor, ranks: Tensor) -> Tensor:
-    """Return the indicators of parts of y between which the mean of the features jumps, of shape (rows, parts).
+    """Return the indicators of parts of y between which the mean of the features jumps, of shape
+    (rows, parts).
 
-    A split must lower the squared error by three times the variance of a row and log n; differences between neighbours
-    estimate that variance.
+    A split must lower the squared error by three times the variance of a row and log n; differences
+    between neighbours estimate that variance.
     """
     n = len(features)
     noise = float(features.diff(dim=0).square().mean()) / 2
@@ -236,7 +248,9 @@ def _steps(features: Tensor, ranks: Tensor) -> Tensor:
 
 
 def _with_steps(basis: _Basis, steps: Tensor) -> _Basis:
-    """Return the basis of the sum of a Gram matrix of y, with half the rows as its largest eigenvalue, and of steps."""
+    """Return the basis of the sum of a Gram matrix of y, with half the rows as its largest
+    eigenvalue, and of steps.
+    """
     smooth = basis.vectors * (basis.values * len(steps) / 2).sqrt()
     vectors, singular, _ = torch.linalg.svd(torch.cat([steps, smooth], dim=1), full_matrices=False)
     kept = singular > 1e-6 * singular[0]
@@ -244,7 +258,9 @@ def _with_steps(basis: _Basis, steps: Tensor) -> _Basis:
 
 
 def _fit(features: Tensor, basis: _Basis, ridge: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the residuals of ridge regression, its shrinkage along the basis, and one less each row's leverage."""
+    """Return the residuals of ridge regression, its shrinkage along the basis, and one less each
+    row's leverage.
+    """
     shrink = basis.values / (basis.values + ridge)
     kept = (1 - (basis.vectors.square() * shrink).sum(dim=1)).clamp_min(1e-3)
     return (
@@ -261,7 +277,9 @@ def _left_out_error(features: Tensor, basis: _Basis, ridge: float) -> float:
 
 
 def _statistics(r: _Regressed, q: _Regressed, ranks: Tensor, signs: Tensor) -> tuple[Tensor, float]:
-    """Return T for each column of signs, B taken from the first, and the bound by the norms of the Gram matrices."""
+    """Return T for each column of signs, B taken from the first, and the bound by the norms of the
+    Gram matrices.
+    """
     n, kernel = len(ranks), Gaussian(0.2)
     totals, squares, explained = signs.new_zeros(signs.shape[1]), signs.new_zeros(2), 0.0
     step = max(1, TILE_ENTRIES // n)
@@ -278,7 +296,9 @@ def _statistics(r: _Regressed, q: _Regressed, ranks: Tensor, signs: Tensor) -> t
 
 
 def _left_along(x: _Regressed) -> float:
-    """Return the p-value of the hypothesis that residuals of rows next to each other in y do not agree."""
+    """Return the p-value of the hypothesis that residuals of rows next to each other in y do not
+    agree.
+    """
     products = (x.residual[:-1] * x.residual[1:]).sum(dim=1)
     expected = (x.left[:-1] * x.right[1:]).sum(dim=1)
     spread = float(products.square().sum().sqrt())

@@ -1,16 +1,18 @@
 r"""Intervals for HSIC, and the test that dependence is small.
 
-The unbiased HSIC of a sample, :math:`\hat\theta`, estimates the population value :math:`\theta`. For weak dependence it
-is close to a weighted sum of noncentral chi-squares, whose cumulants are linear in :math:`\theta` along one direction:
+The unbiased HSIC of a sample, :math:`\hat\theta`, estimates the population value :math:`\theta`.
+For weak dependence it is close to a weighted sum of noncentral chi-squares, whose cumulants are
+linear in :math:`\theta` along one direction:
 
 .. math:: \kappa_1 = \theta, \qquad \kappa_2 = \kappa_2^0 + k\,\theta, \qquad
     \kappa_3 = \kappa_3^0 + \tfrac32 k^2\,\theta.
 
 At :math:`\theta = 0` they are the exact moments over permutations. For weak dependence the slope is
-:math:`k = 4 \lambda_Z \lambda_S / n`, where :math:`\lambda_Z` is :math:`\operatorname{tr} \tilde K^3` divided by
-:math:`n \operatorname{tr} \tilde K^2`, a typical eigenvalue; for strong dependence it comes from the influence of each
-row. A shifted gamma has these cumulants, and an interval holds each :math:`\theta` under which the observed value lies
-in neither tail. docs/evidence/coverage.md has the measured coverage.
+:math:`k = 4 \lambda_Z \lambda_S / n`, where :math:`\lambda_Z` is :math:`\operatorname{tr} \tilde
+K^3` divided by :math:`n \operatorname{tr} \tilde K^2`, a typical eigenvalue; for strong dependence
+it comes from the influence of each row. A shifted gamma has these cumulants, and an interval holds
+each :math:`\theta` under which the observed value lies in neither tail. docs/evidence/coverage.md
+has the measured coverage.
 """
 
 from __future__ import annotations
@@ -126,8 +128,9 @@ def hsic_interval(
     r"""Unbiased HSIC with an interval, from its approximate law at each population value.
 
     The interval holds each :math:`\theta \ge 0` with :math:`P_\theta(\hat\theta \ge v)` and
-    :math:`P_\theta(\hat\theta \le v)` at least :math:`\alpha/2`, where v is the observed value. It is widened to hold
-    v, which is negative about half the time under independence; the upper end is never below that of v = 0.
+    :math:`P_\theta(\hat\theta \le v)` at least :math:`\alpha/2`, where v is the observed value. It
+    is widened to hold v, which is negative about half the time under independence; the upper end is
+    never below that of v = 0.
 
     Parameters
     ----------
@@ -164,11 +167,12 @@ def normalized_hsic_interval(
     .. math:: \hat r = \widehat{\mathrm{HSIC}}(z, s) \Big/
         \sqrt{\widehat{\mathrm{HSIC}}(z, z)\, \widehat{\mathrm{HSIC}}(s, s)}
 
-    with the unbiased estimates. Zero in the population exactly when Z and S are independent, if the kernels are
-    characteristic, and at most one. It is one when the two kernels see the same distances; a bijection of s that
-    changes distances gives less. Under :class:`~frhsic.kernels.HalfDistance` kernels it is
-    the squared distance correlation without bias. If z or s differs in too few rows to estimate its variance
-    under its kernel, such as one positive decision, the value is 0 and the interval 0 to 1.
+    with the unbiased estimates. Zero in the population exactly when Z and S are independent, if the
+    kernels are characteristic, and at most one. It is one when the two kernels see the same
+    distances; a bijection of s that changes distances gives less. Under
+    :class:`~frhsic.kernels.HalfDistance` kernels it is the squared distance correlation without
+    bias. If z or s differs in too few rows to estimate its variance under its kernel, such as one
+    positive decision, the value is 0 and the interval 0 to 1.
 
     Parameters
     ----------
@@ -202,17 +206,20 @@ def equivalence_test(
     where: Any = None,
     device: torch.device | str | None = None,
 ) -> EquivalenceResult:
-    r"""Test of :math:`H_0`: HSIC :math:`\ge \epsilon`, for those who must show that dependence is small.
+    r"""Test of :math:`H_0`: HSIC :math:`\ge \epsilon`, for those who must show that dependence is
+    small.
 
     .. math:: p = P_\epsilon(\hat\theta \le v), \qquad v \text{ the unbiased HSIC of the rows.}
 
-    A test of independence that does not reject shows nothing: it may lack power. Here a small p-value shows that HSIC
-    is below `epsilon`. Look at `power` first: if it is low, these rows are too few for this `epsilon`.
+    A test of independence that does not reject shows nothing: it may lack power. Here a small
+    p-value shows that HSIC is below `epsilon`. Look at `power` first: if it is low, these rows are
+    too few for this `epsilon`.
 
     Parameters
     ----------
     z, s, kernel_z, kernel_s, where, device
-        As for :func:`~frhsic.independence.gamma_test`. `epsilon` depends on the kernels: fix them beforehand.
+        As for :func:`~frhsic.independence.gamma_test`. `epsilon` depends on the kernels: fix them
+        beforehand.
     epsilon
         HSIC from which dependence counts as relevant.
     level
@@ -246,7 +253,9 @@ def equivalence_test(
 
 @dataclass(frozen=True)
 class _Law:
-    """Law of the estimate at each population value: its variance and third cumulant at zero, and their slope."""
+    """Law of the estimate at each population value: its variance and third cumulant at zero, and
+    their slope.
+    """
 
     variance: float
     third: float
@@ -265,12 +274,16 @@ class _Law:
         return float(gammainc(shape, max(value - start, 0.0) / scale))
 
     def above(self, value: float, at: float) -> float:
-        """Return the probability of an estimate of `value` or more if the population value is `at`."""
+        """Return the probability of an estimate of `value` or more if the population value is
+        `at`.
+        """
         shape, scale, start = self.parameters(at)
         return float(gammaincc(shape, max(value - start, 0.0) / scale))
 
     def smallest(self, value: float, level: float) -> float:
-        """Return the population value from 0 to `value` above which `value` is not in the upper tail."""
+        """Return the population value from 0 to `value` above which `value` is not in the upper
+        tail.
+        """
         if value <= 0 or self.above(value, 0.0) >= level:
             return 0.0
         if self.above(value, value) <= level:
@@ -280,7 +293,9 @@ class _Law:
         )
 
     def largest(self, value: float, level: float) -> float:
-        """Return the population value below which `value`, or 0 if that is larger, is not in the lower tail."""
+        """Return the population value below which `value`, or 0 if that is larger, is not in the
+        lower tail.
+        """
         value = max(value, 0.0)
         if self.below(value, 0.0) <= level:
             return 0.0
@@ -310,7 +325,9 @@ def _hsic_law(pair: GramPair) -> tuple[float, _Law]:
 
 
 def _normalized_law(pair: GramPair) -> tuple[float, _Law] | None:
-    """Return the ratio of unbiased estimates and its law; None if a variance under a kernel is estimated as zero."""
+    """Return the ratio of unbiased estimates and its law; None if a variance under a kernel is
+    estimated as zero.
+    """
     zz, influence_z = _with_itself(pair.k, pair.sums.k, pair.own[0])
     ss, influence_s = _with_itself(pair.l, pair.sums.l, pair.own[1])
     # the estimate of one positive decision is zero up to rounding
@@ -348,7 +365,8 @@ def _law(pair: GramPair, value: float, influence: Tensor, scale: float) -> _Law:
     both = zip(pair.own, (pair.sums.k, pair.sums.l))
     typical = [float(own.cubes.trace / sums.centered.squares) / n for own, sums in both]
     weak = 4 * typical[0] * typical[1] / n / scale
-    # the variance by influence contains twice the null variance; the slope of weak dependence holds up to 2 deviations
+    # the variance by influence contains twice the null variance; the slope of weak dependence holds
+    # up to 2 deviations
     excess = max(float(influence.var()) / n - 2 * variance, 0.0)
     near = 2 * math.sqrt(variance)
     return _Law(variance, third, max(weak, (weak * near + excess) / (near + max(value, 0.0))))

@@ -2,21 +2,23 @@ r"""The test with a gamma distribution of known moments as the null, and what al
 
 That is the result, the Gram matrices with their sums, and the exact moments of
 :math:`T_\pi = \sum_{ij} A_{ij} B_{\pi(i)\pi(j)}` over all permutations.
-Here :math:`A, B` are symmetric with rows that sum to zero, such as :math:`\tilde K = HKH`. The moments are sums
-over the ways in which indices coincide. Since the rows sum to zero, they depend on few invariants of each matrix.
-They hold for every kernel and every n, and are conditional on the marginals, as a permutation test is.
+Here :math:`A, B` are symmetric with rows that sum to zero, such as :math:`\tilde K = HKH`. The
+moments are sums over the ways in which indices coincide. Since the rows sum to zero, they depend on
+few invariants of each matrix. They hold for every kernel and every n, and are conditional on the
+marginals, as a permutation test is.
 
 The last functions test from sums of random features over rows, for data that come in parts.
-Random features are a kernel of finite rank, and HSIC under it is a squared covariance. Under independence
-:math:`n\,\mathrm{HSIC}` has the limit :math:`\sum_{ab} \lambda_a \mu_b \chi^2_{ab}`, with the eigenvalues of the two
-covariance matrices of features, whose sums of powers are traces. Since the features do not depend on the rows, the
-level is right whatever their number; only the power depends on it.
+Random features are a kernel of finite rank, and HSIC under it is a squared covariance. Under
+independence :math:`n\,\mathrm{HSIC}` has the limit :math:`\sum_{ab} \lambda_a \mu_b \chi^2_{ab}`,
+with the eigenvalues of the two covariance matrices of features, whose sums of powers are traces.
+Since the features do not depend on the rows, the level is right whatever their number; only the
+power depends on it.
 
 References
 ----------
 Kazi-Aoual, Hitier, Sabatier and Lebreton (1995), *Refined approximations to permutation tests for
-multivariate inference*. Zhang, Filippi, Gretton and Sejdinovic (2018), *Large-scale kernel methods for independence
-testing*.
+multivariate inference*. Zhang, Filippi, Gretton and Sejdinovic (2018), *Large-scale kernel methods
+for independence testing*.
 """
 
 from __future__ import annotations
@@ -55,12 +57,13 @@ def gamma_test(
 
     .. math:: p = \Pr\big(\Gamma \ge \widehat{\mathrm{HSIC}}\big),
 
-    where :math:`\Gamma` is a shifted gamma (Pearson type III) with the exact mean, variance and third moment of the
-    biased HSIC over all n! permutations of s. Under :math:`H_0` the limit of :math:`n\,\mathrm{HSIC}` is a weighted sum
-    of chi-squares, which the gamma approximates well from n = 50 on (measured levels:
-    docs/evidence/tests_evidence.md). Use it by default: it is fast, takes any kernel and O(n) memory. Time is O(n²)
-    above 2,048 rows, where one trace of the third moment is estimated to 1 or 2 % from 16 random vectors of a fixed
-    seed, and O(n³) below. Where the level must be exact use :func:`~frhsic.independence.permutation_test`.
+    where :math:`\Gamma` is a shifted gamma (Pearson type III) with the exact mean, variance and
+    third moment of the biased HSIC over all n! permutations of s. Under :math:`H_0` the limit of
+    :math:`n\,\mathrm{HSIC}` is a weighted sum of chi-squares, which the gamma approximates well
+    from n = 50 on (measured levels: docs/evidence/tests_evidence.md). Use it by default: it is
+    fast, takes any kernel and O(n) memory. Time is O(n²) above 2,048 rows, where one trace of the
+    third moment is estimated to 1 or 2 % from 16 random vectors of a fixed seed, and O(n³) below.
+    Where the level must be exact use :func:`~frhsic.independence.permutation_test`.
 
     Parameters
     ----------
@@ -72,7 +75,8 @@ def gamma_test(
     level
         Level of the test, for the threshold and for :attr:`IndependenceResult.rejected`.
     where
-        Boolean mask or 0/1 target: only those rows are tested (Equal Opportunity tests Z and S given Y = 1).
+        Boolean mask or 0/1 target: only those rows are tested (Equal Opportunity tests Z and S
+        given Y = 1).
     epsilon
         HSIC below which dependence counts as negligible; see :attr:`IndependenceResult.decision`.
     device
@@ -80,13 +84,14 @@ def gamma_test(
 
     References
     ----------
-    Gretton et al. (2007), *A kernel statistical test of independence*. Kazi-Aoual et al. (1995), *Refined
-    approximations to permutation tests for multivariate inference*.
+    Gretton et al. (2007), *A kernel statistical test of independence*. Kazi-Aoual et al. (1995),
+    *Refined approximations to permutation tests for multivariate inference*.
 
     Examples
     --------
     HSIC under linear kernels is the squared covariance, 2.9167 ** 2; over permutations its mean is
-    variance² / (n - 1) = 2.9167 ** 2 / 5, and the p-value that of a perfect correlation of six points.
+    variance² / (n - 1) = 2.9167 ** 2 / 5, and the p-value that of a perfect correlation of six
+    points.
 
     >>> from frhsic.kernels import Linear
     >>> x = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
@@ -113,7 +118,9 @@ def gamma_test_of(pair: GramPair, level: float, epsilon: float | None = None) ->
 
 
 def _degenerate(mean: float, variance: float) -> bool:
-    """Whether every permutation gives the same value, up to rounding: a constant, or all rows equally far apart."""
+    """Whether every permutation gives the same value, up to rounding: a constant, or all rows
+    equally far apart.
+    """
     return mean <= 0 or variance <= (1e-12 * mean) ** 2
 
 
@@ -125,7 +132,9 @@ def gamma_result(
     level: float,
     epsilon: float | None,
 ) -> IndependenceResult:
-    """Return the test against a gamma with this mean, variance and skewness; None is the gamma that starts at 0."""
+    """Return the test against a gamma with this mean, variance and skewness; None is the gamma that
+    starts at 0.
+    """
     mean, variance = null
     if _degenerate(mean, variance):
         pvalue, threshold = 1.0, mean
@@ -140,7 +149,9 @@ def gamma_result(
 def pearson_tail(
     value: float, mean: float, deviation: float, skewness: float, level: float
 ) -> tuple[float, float]:
-    """Return the upper tail probability of `value` and the upper `level` quantile of a gamma with these moments."""
+    """Return the upper tail probability of `value` and the upper `level` quantile of a gamma with
+    these moments.
+    """
     shape, scale, start = pearson_parameters(mean, deviation, skewness)
     pvalue = float(gammaincc(shape, max(value - start, 0.0) / scale))
     return pvalue, start + scale * float(gammainccinv(shape, level))
@@ -160,8 +171,8 @@ class IndependenceResult:
     pvalue
         Probability, under independence, of a statistic at least as large.
     threshold
-        Independence is rejected at `level` if the statistic exceeds this value. Infinite if a permutation test has
-        too few resamples to reject at all.
+        Independence is rejected at `level` if the statistic exceeds this value. Infinite if a
+        permutation test has too few resamples to reject at all.
     level
         Level of the test, for `threshold` and :attr:`rejected`.
     method
@@ -171,11 +182,12 @@ class IndependenceResult:
     kernels
         The kernels on Z and on S as text, with their bandwidths.
     bandwidth_rules
-        For Z and S: ``"given"``, or for kernels left out ``"median distance"``, or ``"median of the non-zero
-        distances"`` where half or more of the pairs coincide.
+        For Z and S: ``"given"``, or for kernels left out ``"median distance"``, or ``"median of the
+        non-zero distances"`` where half or more of the pairs coincide.
     effect_size
-        Normalized HSIC, :math:`\mathrm{HSIC}(z, s) / \sqrt{\mathrm{HSIC}(z, z)\,\mathrm{HSIC}(s, s)}`, in [0, 1].
-        It does not grow with n. Under independence it is positive; compare it with `effect_size_null`.
+        Normalized HSIC, :math:`\mathrm{HSIC}(z, s) / \sqrt{\mathrm{HSIC}(z, z)\,\mathrm{HSIC}(s,
+        s)}`, in [0, 1]. It does not grow with n. Under independence it is positive; compare it with
+        `effect_size_null`.
     effect_size_null
         Mean effect size of independent data with the same marginals (over permutations).
     null_mean, null_standard_deviation
@@ -185,8 +197,9 @@ class IndependenceResult:
     epsilon
         HSIC below which dependence counts as negligible, or None.
     pvalue_epsilon
-        p-value of :math:`H_0'`: population HSIC :math:`\le \epsilon`; None without `epsilon`. It is the larger of
-        `pvalue` and the p-value of a one-sided normal test on the unbiased HSIC with this `standard_error`.
+        p-value of :math:`H_0'`: population HSIC :math:`\le \epsilon`; None without `epsilon`. It is
+        the larger of `pvalue` and the p-value of a one-sided normal test on the unbiased HSIC with
+        this `standard_error`.
     standard_error
         Standard error of HSIC under dependence; None without `epsilon`.
     caution
@@ -220,10 +233,10 @@ class IndependenceResult:
     def decision(self) -> Literal["not rejected", "negligible", "dependent"]:
         r"""The paper's practical-significance rule (its section on the choice of :math:`\lambda`).
 
-        "not rejected" if the test does not reject, "negligible" if it rejects but the statistic is below `epsilon`,
-        otherwise "dependent". The paper accepts the first two. The comparison with `epsilon` is not a test: where the
-        population value equals `epsilon`, either result is about equally likely. To *claim* that dependence exceeds
-        `epsilon`, use `pvalue_epsilon`.
+        "not rejected" if the test does not reject, "negligible" if it rejects but the statistic is
+        below `epsilon`, otherwise "dependent". The paper accepts the first two. The comparison with
+        `epsilon` is not a test: where the population value equals `epsilon`, either result is about
+        equally likely. To *claim* that dependence exceeds `epsilon`, use `pvalue_epsilon`.
         """
         if not self.rejected:
             return "not rejected"
@@ -246,7 +259,9 @@ def require_level(level: float, epsilon: float | None) -> None:
 
 @dataclass(frozen=True)
 class GramPair:
-    """The Gram matrices of z and s on the same rows, the sums of one pass over the pairs, the rules of bandwidths."""
+    """The Gram matrices of z and s on the same rows, the sums of one pass over the pairs, the rules
+    of bandwidths.
+    """
 
     k: Gram
     l: Gram
@@ -265,14 +280,18 @@ class GramPair:
 
     @property
     def magnitude(self) -> float:
-        r"""The bound :math:`\|\tilde K\| \|\tilde L\|` of :math:`|\operatorname{tr}(\tilde K P \tilde L P^\top)|`."""
+        r"""The bound :math:`\|\tilde K\| \|\tilde L\|` of :math:`|\operatorname{tr}(\tilde K P
+        \tilde L P^\top)|`.
+        """
         return math.prod(
             math.sqrt(float(sums.centered.squares)) for sums in (self.sums.k, self.sums.l)
         )
 
     @property
     def invariants(self) -> list[tuple[float, float, float]]:
-        """Trace, sum of squares and sum of squared diagonal entries of either centred Gram matrix."""
+        """Trace, sum of squares and sum of squared diagonal entries of either centred Gram
+        matrix.
+        """
         both = (self.sums.k.centered, self.sums.l.centered)
         return [(float(g.trace), float(g.squares), float(g.diagonal.square().sum())) for g in both]
 
@@ -289,7 +308,9 @@ class GramPair:
 
     @cached_property
     def influence(self) -> Tensor:
-        r"""Influence of each row on HSIC up to a constant, :math:`\frac2n \sum_j \tilde K_{ij} \tilde L_{ij}`."""
+        r"""Influence of each row on HSIC up to a constant, :math:`\frac2n \sum_j \tilde K_{ij}
+        \tilde L_{ij}`.
+        """
         return 2 * product_rows(self.k, self.l, self.sums) / self.n
 
     def permutation_third_cumulant(self) -> float:
@@ -303,7 +324,9 @@ class GramPair:
         return permutation_third_moment(a, b, self.n) / self.n**6 - 3 * mean * variance - mean**3
 
     def effect(self, value: float) -> float:
-        """Return a value of HSIC divided by the geometric mean of the HSIC of each variable with itself."""
+        """Return a value of HSIC divided by the geometric mean of the HSIC of each variable with
+        itself.
+        """
         return min(value * self.n**2 / self.magnitude, 1.0) if self.magnitude > 0 else 0.0
 
     @property
@@ -323,7 +346,9 @@ class GramPair:
         epsilon: float | None = None,
         seed: int | None = None,
     ) -> IndependenceResult:
-        """Return the result of a test; `null` is the mean and variance of HSIC, by default over all permutations."""
+        """Return the result of a test; `null` is the mean and variance of HSIC, by default over all
+        permutations.
+        """
         permuted = self.permutation_mean_variance()
         mean, variance = permuted if null is None else null
         pvalue_epsilon, error = self._epsilon_test(epsilon, pvalue)
@@ -347,10 +372,12 @@ class GramPair:
     def _epsilon_test(
         self, epsilon: float | None, pvalue: float
     ) -> tuple[float | None, float | None]:
-        r"""Return the p-value of HSIC :math:`\le \epsilon` and the standard error of HSIC; None without epsilon.
+        r"""Return the p-value of HSIC :math:`\le \epsilon` and the standard error of HSIC; None
+        without epsilon.
 
-        The standard error is the standard deviation of the influence divided by :math:`\sqrt n`. HSIC is asymptotically
-        normal if it is positive and degenerate if it is zero, so the test of independence must reject as well.
+        The standard error is the standard deviation of the influence divided by :math:`\sqrt n`.
+        HSIC is asymptotically normal if it is positive and degenerate if it is zero, so the test of
+        independence must reject as well.
         """
         if epsilon is None:
             return None, None
@@ -372,7 +399,9 @@ def gram_pair(
     least: int = 6,
     third: bool = False,
 ) -> GramPair:
-    """Check the inputs of a test and return their Gram matrices; `third` if it will need :attr:`GramPair.own`."""
+    """Check the inputs of a test and return their Gram matrices; `third` if it will need
+    :attr:`GramPair.own`.
+    """
     z, s = paired_rows(z, s, where=where, device=device, least=least, what="a test of independence")
     (kernel_z, rule_z), (kernel_s, rule_s) = (
         kernel_and_rule(z, kernel_z, "z"),
@@ -386,7 +415,9 @@ def gram_pair(
 
 
 def kernel_and_rule(x: Tensor, kernel: Kernel | None, name: str) -> tuple[Kernel, str]:
-    """Return the kernel of a variable and the rule of its bandwidth; None is a Gaussian at the median distance."""
+    """Return the kernel of a variable and the rule of its bandwidth; None is a Gaussian at the
+    median distance.
+    """
     return (
         default_gaussian(x, name=name)
         if kernel is None
@@ -401,21 +432,25 @@ def permutation_mean_variance(
 
     .. math::
         \mathbb E\,T_\pi = \frac{t\,t'}{n-1}, \qquad
-        \operatorname{Var} T_\pi = \frac{2\,v\,v'}{(n-1)^2 (n+1)(n-2)} + \frac{w\,w'}{(n+1)\,n(n-1)(n-2)(n-3)},
+        \operatorname{Var} T_\pi = \frac{2\,v\,v'}{(n-1)^2 (n+1)(n-2)} +
+        \frac{w\,w'}{(n+1)\,n(n-1)(n-2)(n-3)},
 
     with :math:`t = \operatorname{tr} A`, :math:`v = (n-1) \operatorname{tr} A^2 - t^2`,
-    :math:`w = n(n+1) \sum_i A_{ii}^2 - (n-1)(t^2 + 2 \operatorname{tr} A^2)`, and the same of B with primes.
+    :math:`w = n(n+1) \sum_i A_{ii}^2 - (n-1)(t^2 + 2 \operatorname{tr} A^2)`, and the same of B
+    with primes.
 
     Parameters
     ----------
     a, b
-        :math:`\operatorname{tr} A`, :math:`\operatorname{tr} A^2` and :math:`\sum_i A_{ii}^2`, and those of B.
+        :math:`\operatorname{tr} A`, :math:`\operatorname{tr} A^2` and :math:`\sum_i A_{ii}^2`, and
+        those of B.
     n
         Rows, at least 4.
 
     Examples
     --------
-    Matrices proportional to H are the same under every permutation: mean :math:`\operatorname{tr} H = 3`.
+    Matrices proportional to H are the same under every permutation: mean :math:`\operatorname{tr} H
+    = 3`.
 
     >>> permutation_mean_variance((3.0, 3.0, 2.25), (3.0, 3.0, 2.25), 4)
     (3.0, 0.0)
@@ -430,17 +465,20 @@ def permutation_mean_variance(
 def permutation_third_moment(a: Sequence[float], b: Sequence[float], n: int) -> float:
     r"""Third raw moment of :math:`T_\pi` over all n! permutations.
 
-    .. math:: \mathbb E\,T_\pi^3 = \sum_\sigma \frac{S_\sigma(A)\, S_\sigma(B)}{n (n-1) \cdots (n - |\sigma| + 1)},
+    .. math:: \mathbb E\,T_\pi^3 = \sum_\sigma \frac{S_\sigma(A)\, S_\sigma(B)}{n (n-1) \cdots (n -
+        |\sigma| + 1)},
 
-    over the 203 partitions :math:`\sigma` of the six indices of three factors, where :math:`S_\sigma(A)` is the sum
-    of :math:`A_{ij} A_{kl} A_{mn}` over indices that coincide exactly as :math:`\sigma` says.
+    over the 203 partitions :math:`\sigma` of the six indices of three factors, where
+    :math:`S_\sigma(A)` is the sum of :math:`A_{ij} A_{kl} A_{mn}` over indices that coincide
+    exactly as :math:`\sigma` says.
 
     Parameters
     ----------
     a, b
-        Eight invariants of A in this order, and those of B: :math:`t^3`, :math:`t \operatorname{tr} A^2`,
-        :math:`t \sum_i d_i^2`, :math:`\operatorname{tr} A^3`, :math:`\sum_{ij} A_{ij}^3`, :math:`\sum_i d_i^3`,
-        :math:`\sum_i d_i (A^2)_{ii}`, :math:`d^\top A d`, with d the diagonal and t the trace.
+        Eight invariants of A in this order, and those of B: :math:`t^3`, :math:`t \operatorname{tr}
+        A^2`, :math:`t \sum_i d_i^2`, :math:`\operatorname{tr} A^3`, :math:`\sum_{ij} A_{ij}^3`,
+        :math:`\sum_i d_i^3`, :math:`\sum_i d_i (A^2)_{ii}`, :math:`d^\top A d`, with d the diagonal
+        and t the trace.
 
     Examples
     --------
@@ -463,8 +501,9 @@ def pearson_parameters(
 ) -> tuple[float, float, float]:
     """Return shape, scale and start of the shifted gamma (Pearson type III) with these moments.
 
-    With skewness g the shape is 4/g², the scale is deviation·g/2 and the start mean − 2·deviation/g. A skewness that
-    is not positive, which occurs for a handful of rows, is replaced by the normal limit.
+    With skewness g the shape is 4/g², the scale is deviation·g/2 and the start mean −
+    2·deviation/g. A skewness that is not positive, which occurs for a handful of rows, is replaced
+    by the normal limit.
 
     Examples
     --------
@@ -477,7 +516,8 @@ def pearson_parameters(
     return 4 / skewness**2, deviation * skewness / 2, mean - 2 * deviation / skewness
 
 
-# By loops and vertices: t³, t tr A², t Σd², a triangle tr A³, three parallel edges ΣA³, Σd³, Σd(A²)ᵢᵢ and dᵀAd.
+# By loops and vertices: t³, t tr A², t Σd², a triangle tr A³, three parallel edges ΣA³, Σd³,
+# Σd(A²)ᵢᵢ and dᵀAd.
 _INVARIANTS = {
     (3, 3): 0,
     (1, 3): 1,
@@ -492,12 +532,14 @@ _INVARIANTS = {
 
 @cache
 def _index_patterns() -> tuple[tuple[int, tuple[int, ...], int], ...]:
-    """Return block counts, coefficients of the eight invariants, and the number of partitions with both.
+    """Return block counts, coefficients of the eight invariants, and the number of partitions with
+    both.
 
-    By Möbius inversion on the lattice of partitions, a sum over indices that coincide exactly as a partition says is a
-    signed sum of unrestricted sums over all coarser partitions. Each of those is zero if an index occurs once (the rows
-    sum to zero), or else one of the eight invariants: indices are the vertices of a graph whose edges are the three
-    entries, a diagonal entry is a loop, and no two invariants have as many loops and vertices.
+    By Möbius inversion on the lattice of partitions, a sum over indices that coincide exactly as a
+    partition says is a signed sum of unrestricted sums over all coarser partitions. Each of those
+    is zero if an index occurs once (the rows sum to zero), or else one of the eight invariants:
+    indices are the vertices of a graph whose edges are the three entries, a diagonal entry is a
+    loop, and no two invariants have as many loops and vertices.
     """
     partitions = list(_partitions(6))
     patterns: Counter[tuple[int, tuple[int, ...]]] = Counter()
@@ -523,7 +565,9 @@ def _partitions(length: int, begun: tuple[int, ...] = ()) -> Iterator[tuple[int,
 
 
 def _moebius(fine: tuple[int, ...], coarse: tuple[int, ...]) -> int:
-    """Return the Möbius function of two partitions, zero where the second does not merge blocks of the first."""
+    """Return the Möbius function of two partitions, zero where the second does not merge blocks of
+    the first.
+    """
     merged: dict[int, int] = {}
     for block, into in zip(fine, coarse):
         if merged.setdefault(block, into) != into:
@@ -535,7 +579,9 @@ def _moebius(fine: tuple[int, ...], coarse: tuple[int, ...]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class FeatureMoments:
-    """Products of features of z and of s with each other, and with themselves; ``+`` joins parts of the data."""
+    """Products of features of z and of s with each other, and with themselves; ``+`` joins parts of
+    the data.
+    """
 
     cross: FeatureSums
     z: FeatureSums
@@ -547,7 +593,9 @@ class FeatureMoments:
 
 @dataclass(frozen=True)
 class FeatureTest:
-    """HSIC of random features of n rows, its p-value, and its mean and standard deviation under independence."""
+    """HSIC of random features of n rows, its p-value, and its mean and standard deviation under
+    independence.
+    """
 
     statistic: float
     pvalue: float
@@ -557,7 +605,9 @@ class FeatureTest:
 
 
 def feature_moments(maps: FeatureMaps, z: Tensor, s: Tensor) -> FeatureMoments:
-    """Return the products of features over the rows of z, of shape (n, d), and s, of shape (n, q)."""
+    """Return the products of features over the rows of z, of shape (n, d), and s, of shape (n,
+    q).
+    """
     parts = (
         FeatureMoments(products(f, g), products(f, f), products(g, g)) for f, g in maps.chunks(z, s)
     )
@@ -565,11 +615,12 @@ def feature_moments(maps: FeatureMaps, z: Tensor, s: Tensor) -> FeatureMoments:
 
 
 def feature_test(maps: FeatureMaps, moments: FeatureMoments) -> FeatureTest:
-    r"""Test of :math:`H_0`: Z and S independent, by HSIC of random features against a shifted gamma.
+    r"""Test of :math:`H_0`: Z and S independent, by HSIC of random features against a shifted
+    gamma.
 
-    Mean and variance are those over permutations, without the part of the variance that is smaller by a factor n. The
-    third cumulant is that of the limit, :math:`8 \operatorname{tr} C_z^3 \operatorname{tr} C_s^3 / n^3`. For some
-    thousand rows or more.
+    Mean and variance are those over permutations, without the part of the variance that is smaller
+    by a factor n. The third cumulant is that of the limit, :math:`8 \operatorname{tr} C_z^3
+    \operatorname{tr} C_s^3 / n^3`. For some thousand rows or more.
 
     Examples
     --------
@@ -587,7 +638,8 @@ def feature_test(maps: FeatureMaps, moments: FeatureMoments) -> FeatureTest:
     (trace_z, square_z, cube_z), (trace_s, square_s, cube_s) = (
         _traces(part) for part in (moments.z, moments.s)
     )
-    # A = n C and B = n C' have these traces; the squares of their diagonals sum to at least the last entry
+    # A = n C and B = n C' have these traces; the squares of their diagonals sum to at least the
+    # last entry
     a, b = ((n * t, n**2 * q, n * t * t) for t, q in ((trace_z, square_z), (trace_s, square_s)))
     mean, variance = (
         value / n ** (2 * k) for k, value in enumerate(permutation_mean_variance(a, b, n), start=1)

@@ -1,14 +1,16 @@
-r"""Permutation tests of independence, whose level is exact for every n: by one pair of kernels, or by several.
+r"""Permutation tests of independence, whose level is exact for every n: by one pair of kernels, or
+by several.
 
 A permutation :math:`\pi` of the rows of s gives
-:math:`T_\pi = \sum_{ij} \tilde K_{ij} \tilde L_{\pi(i) \pi(j)}`. The cheapest of three algorithms computes it, in O(n)
-memory above :data:`DENSE_ROWS` rows:
+:math:`T_\pi = \sum_{ij} \tilde K_{ij} \tilde L_{\pi(i) \pi(j)}`. The cheapest of three algorithms
+computes it, in O(n) memory above :data:`DENSE_ROWS` rows:
 
-* if both Gram matrices have thin factors, :math:`\tilde K = AA^\top` and :math:`\tilde L = BB^\top`:
-  :math:`T_\pi = \|A^\top P_\pi B\|_F^2`, O(n r r') for each permutation;
+* if both Gram matrices have thin factors, :math:`\tilde K = AA^\top` and :math:`\tilde L =
+  BB^\top`: :math:`T_\pi = \|A^\top P_\pi B\|_F^2`, O(n r r') for each permutation;
 * if one has: :math:`T_\pi = \sum_c (P_\pi b_c)^\top K P_\pi b_c`, O(n² r);
   K need not be centred because the columns of B are;
-* if neither has: the entries of L are looked up (n up to :data:`DENSE_ROWS`) or evaluated again, O(n²).
+* if neither has: the entries of L are looked up (n up to :data:`DENSE_ROWS`) or evaluated again,
+  O(n²).
 """
 
 from __future__ import annotations
@@ -33,16 +35,21 @@ DENSE_ROWS = 2048
 """Up to this many rows a Gram matrix may be held whole (32 MiB); above it memory is O(n)."""
 
 TOLERANCE = 1e-11
-"""A factor replaces its Gram matrix if it leaves out at most twice this share of the centred trace."""
+"""A factor replaces its Gram matrix if it leaves out at most twice this share of the centred trace.
+"""
 
 BLOCK_ENTRIES = 1 << 22
 """Numbers held for one block of permutations (32 MiB)."""
 
 LOOKUP_COST, EVALUATION_COST = 60, 300
-"""Number of multiplications that cost as much as one lookup, or one evaluation, of a kernel value (on a CPU)."""
+"""Number of multiplications that cost as much as one lookup, or one evaluation, of a kernel value
+(on a CPU).
+"""
 
 MULTIPLES, UNEQUAL = (0.5, 1.0, 2.0), 0.7
-"""Default bandwidths on either side, as multiples of the median distance, and the weight of a pair of unequal ones."""
+"""Default bandwidths on either side, as multiples of the median distance, and the weight of a pair
+of unequal ones.
+"""
 
 
 def permutation_test(
@@ -63,13 +70,14 @@ def permutation_test(
 
     .. math:: p = \frac{1 + \#\{b : T_{\pi_b} \ge T\}}{1 + B},
 
-    where :math:`T` is HSIC and :math:`T_{\pi_b}` HSIC with the rows of s permuted. For exchangeable rows
-    :math:`\Pr(p \le \alpha) \le \alpha` at every n and for every kernel. Values that differ from T only by rounding
-    count as ties. A seed draws the same permutations on every device.
+    where :math:`T` is HSIC and :math:`T_{\pi_b}` HSIC with the rows of s permuted. For exchangeable
+    rows :math:`\Pr(p \le \alpha) \le \alpha` at every n and for every kernel. Values that differ
+    from T only by rounding count as ties. A seed draws the same permutations on every device.
 
-    Use it where the level must be exact. Time is O(n) for each permutation if both Gram matrices have thin factors (one
-    dimension, linear kernels, few distinct values), and O(n²) otherwise; for many rows in many dimensions
-    :func:`~frhsic.independence.gamma_test` is faster. Memory is O(n) above 2,048 rows.
+    Use it where the level must be exact. Time is O(n) for each permutation if both Gram matrices
+    have thin factors (one dimension, linear kernels, few distinct values), and O(n²) otherwise; for
+    many rows in many dimensions :func:`~frhsic.independence.gamma_test` is faster. Memory is O(n)
+    above 2,048 rows.
 
     Parameters
     ----------
@@ -86,10 +94,10 @@ def permutation_test(
     where
         Boolean mask or 0/1 target: only those rows are tested and permuted.
     groups
-        Labels of rows that belong together, such as several rows of one person. Clusters of equal size exchange their
-        rows of s as a whole, in the order in which they come; the level is exact if clusters are independent. A
-        cluster whose size no other has keeps its rows. Not with `epsilon`, whose standard error takes rows as
-        independent.
+        Labels of rows that belong together, such as several rows of one person. Clusters of equal
+        size exchange their rows of s as a whole, in the order in which they come; the level is
+        exact if clusters are independent. A cluster whose size no other has keeps its rows. Not
+        with `epsilon`, whose standard error takes rows as independent.
     epsilon
         HSIC below which dependence counts as negligible; see :attr:`IndependenceResult.decision`.
     device
@@ -97,8 +105,8 @@ def permutation_test(
 
     Examples
     --------
-    For eight ordered points every permutation except the identity and the reversal gives less than the observed value,
-    the squared variance.
+    For eight ordered points every permutation except the identity and the reversal gives less than
+    the observed value, the squared variance.
 
     >>> from frhsic.kernels import Linear
     >>> x = torch.arange(8.0)
@@ -146,12 +154,16 @@ def _cluster_labels(clusters: Any, where: Any, n: int, epsilon: float | None) ->
 
 
 def permutation_pvalue(observed: float, null: Tensor, slack: float) -> float:
-    """Return the share of statistics at least as large as the observed one, ties up to `slack` and itself included."""
+    """Return the share of statistics at least as large as the observed one, ties up to `slack` and
+    itself included.
+    """
     return (1 + int((null >= observed - slack).sum())) / (1 + len(null))
 
 
 def critical_value(null: Tensor, level: float) -> float:
-    """Return the value to exceed for p <= level: the m-th largest of B values, with m = ⌊level (1 + B)⌋."""
+    """Return the value to exceed for p <= level: the m-th largest of B values, with m = ⌊level (1 +
+    B)⌋.
+    """
     m = math.floor(
         level * (1 + len(null)) * (1 + 1e-12)
     )  # .05 · 200 must give 10 in floating point
@@ -172,43 +184,50 @@ def aggregated_test(
 ) -> IndependenceResult:
     r"""Test of :math:`H_0`: Z and S independent, by the largest of several standardized HSICs.
 
-    .. math:: M = \max_k w_k \frac{T^{(k)} - \mu_k}{\sigma_k}, \qquad p = \frac{1 + \#\{b : M_{\pi_b} \ge M\}}{1 + B},
+    .. math:: M = \max_k w_k \frac{T^{(k)} - \mu_k}{\sigma_k}, \qquad p = \frac{1 + \#\{b :
+        M_{\pi_b} \ge M\}}{1 + B},
 
-    where :math:`T^{(k)}` is HSIC under the k-th pair of kernels and :math:`\mu_k, \sigma_k` are its exact mean and
-    standard deviation over all permutations, which put all pairs on one scale. The weight :math:`w_k` is 1, and 0.7 for
-    the default pairs of unequal multiples, which would otherwise cost power where equal ones are right. All pairs use
-    the same permutations, and the level is exact as in :func:`~frhsic.independence.permutation_test`.
+    where :math:`T^{(k)}` is HSIC under the k-th pair of kernels and :math:`\mu_k, \sigma_k` are its
+    exact mean and standard deviation over all permutations, which put all pairs on one scale. The
+    weight :math:`w_k` is 1, and 0.7 for the default pairs of unequal multiples, which would
+    otherwise cost power where equal ones are right. All pairs use the same permutations, and the
+    level is exact as in :func:`~frhsic.independence.permutation_test`.
 
-    Use it when the scale of the dependence is unknown: wide kernels detect trends, narrow ones rings and waves. The
-    test is less powerful than the best single pair of kernels and more powerful than a wrong one.
+    Use it when the scale of the dependence is unknown: wide kernels detect trends, narrow ones
+    rings and waves. The test is less powerful than the best single pair of kernels and more
+    powerful than a wrong one.
 
     Parameters
     ----------
     z, s
         One row per observation.
     kernels
-        Pairs of kernels on z and on s. By default each of three Gaussians on z, at one half, one and two median
-        distances, with each of three on s, and a pair of linear ones.
+        Pairs of kernels on z and on s. By default each of three Gaussians on z, at one half, one
+        and two median distances, with each of three on s, and a pair of linear ones.
     max_rows
-        Largest number of rows. Of more, this many are drawn at random, which the result says in `method` and `n`: the
-        time grows with the square of the rows times `resamples` times the number of pairs.
+        Largest number of rows. Of more, this many are drawn at random, which the result says in
+        `method` and `n`: the time grows with the square of the rows times `resamples` times the
+        number of pairs.
     resamples, random_state, level, where, device
         As for :func:`~frhsic.independence.permutation_test`.
 
     Returns
     -------
     IndependenceResult
-        Kernels and HSIC are those of the pair with the largest standardized HSIC, and the threshold is the value that
-        this HSIC has to exceed. The p-value and :attr:`~IndependenceResult.rejected` are those of the whole test.
+        Kernels and HSIC are those of the pair with the largest standardized HSIC, and the threshold
+        is the value that this HSIC has to exceed. The p-value and
+        :attr:`~IndependenceResult.rejected` are those of the whole test.
 
     References
     ----------
-    Albert, Laurent, Marrel and Meynaoui (2022), *Adaptive test of independence based on HSIC measures*. Schrab, Kim,
-    Guedj and Gretton (2022), *Efficient aggregated kernel tests using incomplete U-statistics*.
+    Albert, Laurent, Marrel and Meynaoui (2022), *Adaptive test of independence based on HSIC
+    measures*. Schrab, Kim, Guedj and Gretton (2022), *Efficient aggregated kernel tests using
+    incomplete U-statistics*.
 
     Examples
     --------
-    Linear kernels detect a straight line best: only the identity and the reversal reach the observed value.
+    Linear kernels detect a straight line best: only the identity and the reversal reach the
+    observed value.
 
     >>> x = torch.arange(9.0)
     >>> result = aggregated_test(x, x, random_state=0)
@@ -262,7 +281,9 @@ def _default_kernels(z: Tensor, s: Tensor) -> list[tuple[Kernel, Kernel, float]]
 def _standardized(
     pair: GramPair, weight: float, resamples: int, generator: torch.Generator
 ) -> tuple[float, Tensor, float]:
-    """Return :func:`permuted_statistics` in standard deviations from their mean, times the weight."""
+    """Return :func:`permuted_statistics` in standard deviations from their mean, times the
+    weight.
+    """
     observed, null, slack = permuted_statistics(pair, resamples, generator)
     mean, variance = (
         moment * pair.n**power for moment, power in zip(pair.permutation_mean_variance(), (2, 4))
@@ -277,7 +298,9 @@ def _standardized(
 
 @dataclass(frozen=True)
 class Algorithm:
-    r"""A way to compute :math:`T_\pi`: the function of permutations (q, n), how many at once, and its largest error."""
+    r"""A way to compute :math:`T_\pi`: the function of permutations (q, n), how many at once, and
+    its largest error.
+    """
 
     statistics: Callable[[Tensor], Tensor]
     block: int
@@ -287,10 +310,11 @@ class Algorithm:
 def permuted_statistics(
     pair: GramPair, resamples: int, generator: torch.Generator, clusters: Tensor | None = None
 ) -> tuple[float, Tensor, float]:
-    r"""Return :math:`T`, :math:`T_\pi` for `resamples` permutations, and the difference up to which two are tied.
+    r"""Return :math:`T`, :math:`T_\pi` for `resamples` permutations, and the difference up to which
+    two are tied.
 
-    A seed draws the same permutations on every device. With `clusters`, the label of each row, clusters of equal size
-    are permuted as a whole.
+    A seed draws the same permutations on every device. With `clusters`, the label of each row,
+    clusters of equal size are permuted as a whole.
     """
     algorithm, n, device = cheapest_algorithm(pair), pair.n, pair.k.x.device
     clusters = torch.arange(n, device="cpu") if clusters is None else clusters
@@ -304,7 +328,9 @@ def permuted_statistics(
 
 @dataclass(frozen=True)
 class _Side:
-    """One variable: its Gram matrix, centres, norm of the centred matrix, and its thin factor, if it has one."""
+    """One variable: its Gram matrix, centres, norm of the centred matrix, and its thin factor, if
+    it has one.
+    """
 
     gram: Gram
     centers: Tensor
@@ -337,7 +363,8 @@ def cheapest_algorithm(pair: GramPair) -> Algorithm:
 def permutations(
     clusters: Tensor, count: int, block: int, generator: torch.Generator
 ) -> Iterator[Tensor]:
-    """Yield `count` permutations that exchange clusters (numbered from 0) of equal size, in blocks (q, n).
+    """Yield `count` permutations that exchange clusters (numbered from 0) of equal size, in blocks
+    (q, n).
 
     They do not depend on the size of the blocks.
     """
@@ -373,7 +400,8 @@ def _side(gram: Gram, sums: GramSums) -> _Side:
         if left_out > 2 * TOLERANCE * trace:
             return _Side(gram, sums.centers, norm, None, 0.0)
     factor = factor - factor.mean(dim=0)
-    # the same matrix in fewer columns: rotate to principal axes, and drop the last ones up to the tolerance
+    # the same matrix in fewer columns: rotate to principal axes, and drop the last ones up to the
+    # tolerance
     values, axes = torch.linalg.eigh(factor.mT @ factor)
     dropped = values.clamp_min(0).cumsum(0)
     kept = dropped > TOLERANCE * trace
@@ -434,7 +462,9 @@ def _by_entries(z: _Side, s: _Side) -> Algorithm:
 def _tiles(
     side: _Side, *, centered: bool = False
 ) -> Callable[[], Iterable[tuple[slice, slice, Tensor]]]:
-    """Return the tiles of a Gram matrix from its diagonal on, kept up to :data:`DENSE_ROWS` rows."""
+    """Return the tiles of a Gram matrix from its diagonal on, kept up to :data:`DENSE_ROWS`
+    rows.
+    """
     gram = side.gram
 
     def computed() -> Iterator[tuple[slice, slice, Tensor]]:

@@ -18,26 +18,32 @@ WAVES = 6
 """Cosines of the ranks of each column; the k-th has the weight 1/k²."""
 
 BETS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
-"""Strengths of the bets, in standard deviations of the statistic; the e-value is the mean over them."""
+"""Strengths of the bets, in standard deviations of the statistic; the e-value is the mean over
+them.
+"""
 
 BLOCK_ENTRIES = 1 << 22
 """Numbers held for one block of permutations."""
 
 
 class SequentialTest:
-    r"""Test of :math:`H_0`: scores and S are independent within each batch of a stream, at all times at once.
+    r"""Test of :math:`H_0`: scores and S are independent within each batch of a stream, at all
+    times at once.
 
-    The e-value is the wealth of a gambler who bets against independence and starts with 1. A batch multiplies it by
+    The e-value is the wealth of a gambler who bets against independence and starts with 1. A batch
+    multiplies it by
 
     .. math:: E = \frac{e^{\kappa T}}{\frac{1}{1 + B} \sum_{b=0}^{B} e^{\kappa T_b}},
 
-    where :math:`T_0 = T` is the association of scores and S in this batch along the direction that earlier batches
-    showed, and :math:`T_b` is the same with the rows of S permuted. If the rows of a batch are exchangeable under
-    :math:`H_0`, the mean of E is one whatever happened before. So the probability that the e-value *ever* reaches
-    :math:`1 / \alpha` is at most :math:`\alpha` (Ville), however often one looks and whenever one stops.
+    where :math:`T_0 = T` is the association of scores and S in this batch along the direction that
+    earlier batches showed, and :math:`T_b` is the same with the rows of S permuted. If the rows of
+    a batch are exchangeable under :math:`H_0`, the mean of E is one whatever happened before. So
+    the probability that the e-value *ever* reaches :math:`1 / \alpha` is at most :math:`\alpha`
+    (Ville), however often one looks and whenever one stops.
 
-    Use it to monitor a model in use. The law of scores and of S may change from batch to batch. A test with a p-value
-    of its own for each batch would sooner or later reject without any dependence.
+    Use it to monitor a model in use. The law of scores and of S may change from batch to batch. A
+    test with a p-value of its own for each batch would sooner or later reject without any
+    dependence.
 
     Parameters
     ----------
@@ -57,18 +63,19 @@ class SequentialTest:
 
     Notes
     -----
-    Scores and S enter by their mid-ranks u within the batch, so increasing maps do not matter. The association is
-    :math:`\sum_{jk} \theta_{jk} \frac1m \sum_i \cos(\pi j u_i) \cos(\pi k v_i)` with j, k up to six, divided by its
-    standard deviation over the permutations; :math:`\theta_{jk}` is the sum of the same means over earlier batches,
-    times :math:`1/(jk)^2`. The e-value is the mean of those with :math:`\kappa` = 1/4, 1/2, 1, 2 and 4. The first batch
-    only sets the direction. With several columns of scores the associations of all columns are added; a dependence
-    that only several columns together show is not seen. Dependence on S that is not of interest, such as a spread that
-    follows S, counts too.
+    Scores and S enter by their mid-ranks u within the batch, so increasing maps do not matter. The
+    association is :math:`\sum_{jk} \theta_{jk} \frac1m \sum_i \cos(\pi j u_i) \cos(\pi k v_i)` with
+    j, k up to six, divided by its standard deviation over the permutations; :math:`\theta_{jk}` is
+    the sum of the same means over earlier batches, times :math:`1/(jk)^2`. The e-value is the mean
+    of those with :math:`\kappa` = 1/4, 1/2, 1, 2 and 4. The first batch only sets the direction.
+    With several columns of scores the associations of all columns are added; a dependence that only
+    several columns together show is not seen. Dependence on S that is not of interest, such as a
+    spread that follows S, counts too.
 
     References
     ----------
-    Shafer (2021), *Testing by betting*. Ramdas et al. (2023), *Game-theoretic statistics and safe anytime-valid
-    inference*. Podkopaev et al. (2023), *Sequential kernelized independence testing*.
+    Shafer (2021), *Testing by betting*. Ramdas et al. (2023), *Game-theoretic statistics and safe
+    anytime-valid inference*. Podkopaev et al. (2023), *Sequential kernelized independence testing*.
 
     Examples
     --------
@@ -117,14 +124,16 @@ class SequentialTest:
         return self.pvalue <= self.level
 
     def update(self, scores: Any, s: Any) -> SequentialTest:
-        """Take in a batch of new rows, none of which was in an earlier one, and return the test itself.
+        """Take in a batch of new rows, none of which was in an earlier one, and return the test
+        itself.
 
         A batch of one row, or one whose scores or S are constant, leaves the e-value as it is.
 
         Parameters
         ----------
         scores
-            One row per observation; several columns are classes or coordinates, as many in every batch.
+            One row per observation; several columns are classes or coordinates, as many in every
+            batch.
         s
             One sensitive attribute.
         """
@@ -192,7 +201,9 @@ class SequentialTest:
 
 
 def _waves(x: Array) -> Array:
-    """Return cosines of the mid-ranks of each column within the batch, centred: of shape (rows, columns · waves)."""
+    """Return cosines of the mid-ranks of each column within the batch, centred: of shape (rows,
+    columns · waves).
+    """
     u = (rankdata(x, axis=0) - 0.5) / len(x)
     waves = np.cos(math.pi * u[:, :, None] * np.arange(1, WAVES + 1)).reshape(len(x), -1)
     return np.asarray(waves - waves.mean(axis=0))

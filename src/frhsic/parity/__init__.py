@@ -1,4 +1,6 @@
-"""Generalized demographic parity: how far the mean score moves with a continuous sensitive attribute."""
+"""Generalized demographic parity: how far the mean score moves with a continuous sensitive
+attribute.
+"""
 
 from frhsic.parity.curve import (
     CorrelationRatio,

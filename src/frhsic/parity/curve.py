@@ -1,4 +1,6 @@
-"""The mean score along s: in groups of rows with a simultaneous band, near one value, and changes that GDP misses."""
+"""The mean score along s: in groups of rows with a simultaneous band, near one value, and changes
+that GDP misses.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ class ParityCurve:
     mean
         Mean score of each group.
     lower, upper
-        *Simultaneous* band: with the stated confidence it holds the means :math:`E[f | start \le S \le end]` of all
-        groups at once.
+        *Simultaneous* band: with the stated confidence it holds the means :math:`E[f | start \le S
+        \le end]` of all groups at once.
     rows
         Number of rows of each group.
     overall
@@ -75,25 +77,26 @@ def gdp_curve(
 ) -> ParityCurve:
     r"""Mean score of groups of rows along s, with a band that holds all of them at once.
 
-    The means are equal, up to noise, when the mean score does not depend on s. Use them to see at which values of s
-    scores are too high or too low; :func:`gdp` summarizes them in one number.
+    The means are equal, up to noise, when the mean score does not depend on s. Use them to see at
+    which values of s scores are too high or too low; :func:`gdp` summarizes them in one number.
 
     Parameters
     ----------
     scores
         One column. Call it once for each class if there are several.
     bins
-        Largest number of groups, of about equal counts. None is one for each hundred rows, from 5 to 40. If s has no
-        more values than that, each value with five or more rows is a group.
+        Largest number of groups, of about equal counts. None is one for each hundred rows, from 5
+        to 40. If s has no more values than that, each value with five or more rows is a group.
     s, where, sample_weight, groups, confidence
         As in :func:`gdp`.
 
     Notes
     -----
-    The ends are those of Student's t with a correction for the skewness of the scores in all groups together (Johnson,
-    1978; Hall, 1992), or those of Clopper and Pearson (1934) for 0/1 decisions, at the confidence
-    :math:`(1 - \alpha)^{1/G}` for G groups (Šidák). Where scores have heavy tails, a group borrows from the variance of
-    all groups. Means of groups have no bias of smoothing.
+    The ends are those of Student's t with a correction for the skewness of the scores in all groups
+    together (Johnson, 1978; Hall, 1992), or those of Clopper and Pearson (1934) for 0/1 decisions,
+    at the confidence :math:`(1 - \alpha)^{1/G}` for G groups (Šidák). Where scores have heavy
+    tails, a group borrows from the variance of all groups. Means of groups have no bias of
+    smoothing.
 
     Examples
     --------
@@ -131,10 +134,11 @@ def curve_of_sums(sums: ScoreSums, cells: Cells, confidence: float) -> ParityCur
 def group_ends(sums: Sums, confidence: float) -> tuple[Array, Array, Array]:
     """Return the mean of each group, and the ends of its interval at a confidence for each.
 
-    0/1 decisions get the ends of Clopper and Pearson (1934), where rows of a cluster count as one. Other scores get
-    those of Student's t, corrected for the skewness of all groups together (Johnson, 1978; Hall, 1992). Where scores
-    have heavy tails, the variance of a group is no less than its mean with that of all groups, each weighted by its
-    degrees of freedom; those of the latter are fewer, the more the variances differ between groups.
+    0/1 decisions get the ends of Clopper and Pearson (1934), where rows of a cluster count as one.
+    Other scores get those of Student's t, corrected for the skewness of all groups together
+    (Johnson, 1978; Hall, 1992). Where scores have heavy tails, the variance of a group is no less
+    than its mean with that of all groups, each weighted by its degrees of freedom; those of the
+    latter are fewer, the more the variances differ between groups.
     """
     tail, weight = (1 - confidence) / 2, sums.counts
     mean = sums.powers[0, 1] / weight
@@ -178,7 +182,8 @@ def group_ends(sums: Sums, confidence: float) -> tuple[Array, Array, Array]:
         variance = np.maximum(variance, variance + borrowed * (pooled - variance))
     error = np.sqrt(variance / count)
     below, above = skewed_reach(error, skewness, quantile)
-    # a variance that is not the group's own does not grow with its mean, whose skewness then counts itself
+    # a variance that is not the group's own does not grow with its mean, whose skewness then counts
+    # itself
     more = error * borrowed * skewness * (quantile**2 - 1) / 6
     below, above = below + np.maximum(more, 0), above + np.maximum(-more, 0)
     return mean, np.where(several, mean - below, -np.inf), np.where(several, mean + above, np.inf)
@@ -228,8 +233,9 @@ def local_mean(
 ) -> LocalMean:
     """Mean score of the rows nearest to a value of s, less the overall mean score.
 
-    Zero in the population when the mean score does not depend on s. As many rows count as near as a group of
-    :func:`gdp_curve` has, half of them on either side; rows with equal s are not separated.
+    Zero in the population when the mean score does not depend on s. As many rows count as near as a
+    group of :func:`gdp_curve` has, half of them on either side; rows with equal s are not
+    separated.
 
     Parameters
     ----------
@@ -240,7 +246,9 @@ def local_mean(
 
     Examples
     --------
-    >>> near = local_mean([0.0, 0.1, 0.2, 0.8, 0.9, 1.0] * 10, [1.0, 1.0, 1.0, 9.0, 9.0, 9.0] * 10, 9.0)
+    >>> near = local_mean(
+    ...     [0.0, 0.1, 0.2, 0.8, 0.9, 1.0] * 10, [1.0, 1.0, 1.0, 9.0, 9.0, 9.0] * 10, 9.0
+    ... )
     >>> round(near.value, 6), near.rows
     (0.4, 30)
     """
@@ -300,8 +308,8 @@ class CorrelationRatio:
     standard_error
         Standard error of the value.
     trusted
-        False where most values of s occur once and there are fewer than 250 rows: a mean that oscillates between
-        neighbouring rows would not show, and the interval would miss it.
+        False where most values of s occur once and there are fewer than 250 rows: a mean that
+        oscillates between neighbouring rows would not show, and the interval would miss it.
     n, confidence
         Number of rows, and the confidence of the interval.
     """
@@ -320,11 +328,13 @@ class CorrelationRatio:
 def correlation_ratio(
     scores: Any, s: Any, *, where: Any = None, sample_weight: Any = None, confidence: float = 0.95
 ) -> CorrelationRatio:
-    r"""Share of the variance of the scores that s explains, :math:`\mathrm{Var}(E[f | S]) / \mathrm{Var} f`.
+    r"""Share of the variance of the scores that s explains, :math:`\mathrm{Var}(E[f | S]) /
+    \mathrm{Var} f`.
 
-    Zero exactly when the mean score does not depend on s, one when the score is a function of s. It is the square of
-    the largest correlation of the score with any function of s. It needs no bandwidth and sees a mean that oscillates
-    with s, which :func:`gdp` at its resolution does not; its standard error is larger, about :math:`1 / \sqrt n`.
+    Zero exactly when the mean score does not depend on s, one when the score is a function of s. It
+    is the square of the largest correlation of the score with any function of s. It needs no
+    bandwidth and sees a mean that oscillates with s, which :func:`gdp` at its resolution does not;
+    its standard error is larger, about :math:`1 / \sqrt n`.
 
     Parameters
     ----------
@@ -335,17 +345,18 @@ def correlation_ratio(
 
     Notes
     -----
-    The variance within a value of s is that of its rows. Where a value has one row, it is estimated by differences
-    from the rows next to it, :math:`(f_{(i)} - f_{(i+1)})^2 / 2` (von Neumann). The interval is that of the normal
-    distribution; neighbouring differences are correlated, and its standard error allows for it. A mean that moves
-    between neighbours lowers the estimate; the upper end is raised by half of what rows two apart differ more than
-    neighbours. An oscillation with fewer than about ten rows is not covered. If most values of s
-    are repeated, the variance of the estimate falls with the share, and the interval is solved for it.
+    The variance within a value of s is that of its rows. Where a value has one row, it is estimated
+    by differences from the rows next to it, :math:`(f_{(i)} - f_{(i+1)})^2 / 2` (von Neumann). The
+    interval is that of the normal distribution; neighbouring differences are correlated, and its
+    standard error allows for it. A mean that moves between neighbours lowers the estimate; the
+    upper end is raised by half of what rows two apart differ more than neighbours. An oscillation
+    with fewer than about ten rows is not covered. If most values of s are repeated, the variance of
+    the estimate falls with the share, and the interval is solved for it.
 
     References
     ----------
-    von Neumann (1941), *Distribution of the ratio of the mean square successive difference to the variance*. Rice
-    (1984), *Bandwidth choice for nonparametric regression*.
+    von Neumann (1941), *Distribution of the ratio of the mean square successive difference to the
+    variance*. Rice (1984), *Bandwidth choice for nonparametric regression*.
 
     Examples
     --------
@@ -370,7 +381,8 @@ def correlation_ratio(
     value = max(1 - rest / variance, 0.0)  # an estimate below zero says no more than one of zero
     terms = weights * (within - (rest / variance) * square) / variance
     squared = terms**2
-    # the degrees of freedom of the variance of these terms (Satterthwaite), few where few rows carry it
+    # the degrees of freedom of the variance of these terms (Satterthwaite), few where few rows
+    # carry it
     carried = float(squared @ squared) / max(float(squared.sum()) ** 2, TINY) - 1 / n
     freedom = min(rows.effective / 4, 2 / max(carried, TINY))
     z = float(stats.t.ppf((1 + confidence) / 2, max(freedom, 1)))
@@ -382,11 +394,13 @@ def correlation_ratio(
             n * variance**2
         )  # of the noise of neighbours
         error = max(error, math.sqrt(products / rows.effective))
-        # a mean that moves between neighbours moves three times as much, squared, between rows two apart
+        # a mean that moves between neighbours moves three times as much, squared, between rows two
+        # apart
         moved = float(np.mean((f[2:] - f[:-2]) ** 2) / 2 - squares.mean()) / 2
         low, high = value - z * error, value + z * error + max(moved, 0.0) / variance
     else:
-        # the variance is about a·share + b: 4/n times the share, and what is left when s has no effect
+        # the variance is about a·share + b: 4/n times the share, and what is left when s has no
+        # effect
         b = _variance_without_effect(weights, within, starts) / variance**2
         a = (float(terms @ terms) / n**2 + (4 / n) ** 2) / (value + 4 / n)
         error = math.sqrt(a * value + b)
@@ -397,11 +411,12 @@ def correlation_ratio(
 
 
 def _variance_without_effect(weights: Array, within: Array, starts: Integers) -> float:
-    r"""Return the variance of the estimated variance of means that are all equal, for normal scores.
+    r"""Return the variance of the estimated variance of means that are all equal, for normal
+    scores.
 
-    It is :math:`\frac{2}{n^2} \sum_l \frac{w_l^2}{n_l (n_l - 1)} \sigma_l^4` over values of s of weight :math:`w_l`
-    with :math:`n_l \ge 2` (effective) rows. A value with one row adds at most :math:`w_l^2 \sigma^4 / n^2`, the share
-    of a difference between neighbours.
+    It is :math:`\frac{2}{n^2} \sum_l \frac{w_l^2}{n_l (n_l - 1)} \sigma_l^4` over values of s of
+    weight :math:`w_l` with :math:`n_l \ge 2` (effective) rows. A value with one row adds at most
+    :math:`w_l^2 \sigma^4 / n^2`, the share of a difference between neighbours.
     """
     total = np.add.reduceat(weights, starts)
     sizes = total**2 / np.add.reduceat(weights**2, starts)
@@ -416,7 +431,8 @@ def _variance_without_effect(weights: Array, within: Array, starts: Integers) ->
 
 
 def _error_of_differences(terms: Array) -> float:
-    """Return the standard error of a mean of terms sorted by s, which share rows with their neighbours (lags 1, 2).
+    """Return the standard error of a mean of terms sorted by s, which share rows with their
+    neighbours (lags 1, 2).
 
     What lag 3 has too is a change of the mean of the terms along s, not noise that is shared.
     """
@@ -426,7 +442,9 @@ def _error_of_differences(terms: Array) -> float:
 
 
 def _within(rows: Rows, f: Array) -> tuple[Array, Integers]:
-    """Return an unbiased estimate of the variance of f given s for each row, and the first row of each value of s."""
+    """Return an unbiased estimate of the variance of f given s for each row, and the first row of
+    each value of s.
+    """
     weights, starts = rows.weights, levels(rows.s)
     sizes = np.diff(np.append(starts, len(f)))
     total = np.add.reduceat(weights, starts)

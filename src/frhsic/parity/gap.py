@@ -1,4 +1,6 @@
-"""Generalized demographic parity (GDP) and the gap of ranks, with an interval and a test that s does not matter."""
+"""Generalized demographic parity (GDP) and the gap of ranks, with an interval and a test that s
+does not matter.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +40,14 @@ ENOUGH = 199
 """Resamples that the variance of a gap needs; more serve its p-value."""
 
 ROWS_OF_LEVELS = 4
-"""Rows of a value of s, on average, from which the means of the values say what the local means miss of them."""
+"""Rows of a value of s, on average, from which the means of the values say what the local means
+miss of them.
+"""
 
 FEW = 8
-"""Rows of the rarer decision, or clusters, below which the upper end of a gap is the largest that their rate allows."""
+"""Rows of the rarer decision, or clusters, below which the upper end of a gap is the largest that
+their rate allows.
+"""
 
 DECILES = np.arange(1, 10) / 10
 NEAR_DECILE = 0.05
@@ -61,10 +67,11 @@ class ParityResult:
     standard_error
         Standard error of the value; NaN without resamples.
     expected_under_independence
-        Mean of the value in samples like this one whose mean score does not depend on s; NaN without resamples.
+        Mean of the value in samples like this one whose mean score does not depend on s; NaN
+        without resamples.
     pvalue
-        p-value of the hypothesis that the mean score does not depend on s; NaN without resamples. The spread of the
-        scores may depend on s.
+        p-value of the hypothesis that the mean score does not depend on s; NaN without resamples.
+        The spread of the scores may depend on s.
     per_column
         The gap of each column of scores.
     n
@@ -72,15 +79,18 @@ class ParityResult:
     resolution
         Largest bandwidth on the ranks of s, as a share of the population.
     bound
-        Upper bound of the gap beside the interval, :math:`\sqrt{\mathrm{Var}\,E[f | G]}` at its upper end; NaN without
-        resamples. It assumes nothing of the shape of the conditional mean, but is wider than the interval.
+        Upper bound of the gap beside the interval, :math:`\sqrt{\mathrm{Var}\,E[f | G]}` at its
+        upper end; NaN without resamples. It assumes nothing of the shape of the conditional mean,
+        but is wider than the interval.
     bound_resolution
-        What the bound assumes: 0 if G is s, so that it holds for every shape; otherwise the share of the rows in a
-        group G of neighbouring values of s, and the bound is for the gap between such groups.
+        What the bound assumes: 0 if G is s, so that it holds for every shape; otherwise the share
+        of the rows in a group G of neighbouring values of s, and the bound is for the gap between
+        such groups.
     trusted
-        Whether the interval can be used. False where scores vary between the groups G by more than the local means show
-        and the interval allows for, or where fewer than 250 rows could not show it: the mean then oscillates, or may
-        oscillate, too fast for the interval, and the bound counts.
+        Whether the interval can be used. False where scores vary between the groups G by more than
+        the local means show and the interval allows for, or where fewer than 250 rows could not
+        show it: the mean then oscillates, or may oscillate, too fast for the interval, and the
+        bound counts.
     confidence, seed
         Settings of the computation; the seed reproduces it.
     """
@@ -115,20 +125,23 @@ def gdp(
     resamples: int = RESAMPLES,
     random_state: _arrays.RandomState = 0,
 ) -> ParityResult:
-    r"""Generalized demographic parity: the mean distance of the conditional mean score from the mean score.
+    r"""Generalized demographic parity: the mean distance of the conditional mean score from the
+    mean score.
 
     .. math:: \Delta = \mathbb E_S \bigl| \mathbb E[f | S] - \mathbb E f \bigr|
-        = \mathbb E \bigl[ \operatorname{sign}(\mathbb E[f | S] - \mathbb E f) \, (f - \mathbb E f) \bigr]
+        = \mathbb E \bigl[ \operatorname{sign}(\mathbb E[f | S] - \mathbb E f) \, (f - \mathbb E f)
+        \bigr]
 
-    Zero in the population when the mean score does not depend on s, even if other properties of the scores do. Like its
-    definition, the estimate does not change under increasing maps of s, such as the logarithm. It scales with the
-    scores; use :func:`standardized_gdp` to compare models whose scores differ in scale.
+    Zero in the population when the mean score does not depend on s, even if other properties of the
+    scores do. Like its definition, the estimate does not change under increasing maps of s, such as
+    the logarithm. It scales with the scores; use :func:`standardized_gdp` to compare models whose
+    scores differ in scale.
 
     Parameters
     ----------
     scores
-        Output of the predictor, one row per observation: probabilities, logits, decisions or predictions. With several
-        columns (classes) the value is the largest gap.
+        Output of the predictor, one row per observation: probabilities, logits, decisions or
+        predictions. With several columns (classes) the value is the largest gap.
     s
         One sensitive attribute.
     where
@@ -136,11 +149,12 @@ def gdp(
     sample_weight
         Weights of the rows, such as those of a survey.
     groups
-        Labels of rows that belong together, such as several rows of one person. Clusters are left out and resampled
-        as a whole.
+        Labels of rows that belong together, such as several rows of one person. Clusters are left
+        out and resampled as a whole.
     resolution
-        One fixed bandwidth on the ranks of s, a share between 0 and 1. None begins with :math:`n^{-1/4} / 2` for n
-        (effective) rows or clusters, 0.13 for 200 rows and 0.05 for 10,000, and refines it where the scores show more.
+        One fixed bandwidth on the ranks of s, a share between 0 and 1. None begins with
+        :math:`n^{-1/4} / 2` for n (effective) rows or clusters, 0.13 for 200 rows and 0.05 for
+        10,000, and refines it where the scores show more.
     confidence
         Confidence of the interval.
     resamples
@@ -150,32 +164,37 @@ def gdp(
 
     Notes
     -----
-    The sign is estimated from the other rows, by a local mean on mid-ranks of s, and replaced by the soft sign
-    :math:`2\Phi(2x) - 1`, where x is the estimated gap at the row in standard errors. The local mean begins with a
-    Nadaraya–Watson mean at the stated resolution. It moves to means at an eighth of that bandwidth, and so on down to
-    the means of single values of s with five rows or more, as far as these differ from it by more than their noise,
-    nearby or over all of s (James and Stein). So levels of a discrete s are not smoothed together where their means
-    differ, and jumps are found; a smooth mean is smoothed. More than 256 distinct values of s are replaced by as many
-    groups of equal size, and the upper end is raised by what a mean that bends within them loses.
+    The sign is estimated from the other rows, by a local mean on mid-ranks of s, and replaced by
+    the soft sign :math:`2\Phi(2x) - 1`, where x is the estimated gap at the row in standard errors.
+    The local mean begins with a Nadaraya–Watson mean at the stated resolution. It moves to means at
+    an eighth of that bandwidth, and so on down to the means of single values of s with five rows or
+    more, as far as these differ from it by more than their noise, nearby or over all of s (James
+    and Stein). So levels of a discrete s are not smoothed together where their means differ, and
+    jumps are found; a smooth mean is smoothed. More than 256 distinct values of s are replaced by
+    as many groups of equal size, and the upper end is raised by what a mean that bends within them
+    loses.
 
-    The standard error adds to that of a mean of :math:`g (f - \bar f)` what resamples find where signs are uncertain.
-    In expectation a wrong sign can only lower the estimate, so the upper end of the interval is raised by a bound on
-    that loss, by what finer means show beyond 1.5 standard deviations of their noise, and where values of s have
-    four rows or more on average, by what their means show beyond the local means. The interval is conservative
-    near independence. Ends on the side of the longer tail of skewed scores are moved out (Hall, 1992). If fewer than
-    eight 0/1 decisions, or clusters, are of one kind, the upper end is the largest gap that their rate allows,
-    :math:`2\mu(1 - \mu)` at the upper end of Clopper and Pearson (1934). A mean that oscillates faster than the local
-    means resolve is not covered: `trusted` of the result is then False wherever it shows, and `bound` is the number to
-    use. With several columns the error probability is divided among them (Bonferroni).
+    The standard error adds to that of a mean of :math:`g (f - \bar f)` what resamples find where
+    signs are uncertain. In expectation a wrong sign can only lower the estimate, so the upper end
+    of the interval is raised by a bound on that loss, by what finer means show beyond 1.5 standard
+    deviations of their noise, and where values of s have four rows or more on average, by what
+    their means show beyond the local means. The interval is conservative near independence. Ends on
+    the side of the longer tail of skewed scores are moved out (Hall, 1992). If fewer than eight 0/1
+    decisions, or clusters, are of one kind, the upper end is the largest gap that their rate
+    allows, :math:`2\mu(1 - \mu)` at the upper end of Clopper and Pearson (1934). A mean that
+    oscillates faster than the local means resolve is not covered: `trusted` of the result is then
+    False wherever it shows, and `bound` is the number to use. With several columns the error
+    probability is divided among them (Bonferroni).
 
-    The p-value compares with resamples whose mean does not move with s and whose sums over each value of s have the
-    spread and skewness of the scores there (with clusters, random multiples of their sums). Beyond the resamples an
-    exponential tail is fitted, so that every level can be reached.
+    The p-value compares with resamples whose mean does not move with s and whose sums over each
+    value of s have the spread and skewness of the scores there (with clusters, random multiples of
+    their sums). Beyond the resamples an exponential tail is fitted, so that every level can be
+    reached.
 
     References
     ----------
-    Jiang et al. (2022), *Generalized demographic parity for group fairness*; the paper, its equation of GDP. Hall
-    (1992), *On the removal of skewness by transformation*.
+    Jiang et al. (2022), *Generalized demographic parity for group fairness*; the paper, its
+    equation of GDP. Hall (1992), *On the removal of skewness by transformation*.
 
     Examples
     --------
@@ -201,11 +220,12 @@ def standardized_gdp(
     resamples: int = RESAMPLES,
     random_state: _arrays.RandomState = 0,
 ) -> ParityResult:
-    r"""Generalized demographic parity in standard deviations of the scores, :math:`\Delta / \mathrm{sd}(f)`.
+    r"""Generalized demographic parity in standard deviations of the scores, :math:`\Delta /
+    \mathrm{sd}(f)`.
 
-    It does not change when the scores are shifted or scaled, whereas :func:`gdp` falls when the scores shrink. It is at
-    most one. The standard deviation divides by n and uses the rows that `where` keeps; the standard error allows for it
-    (delta method).
+    It does not change when the scores are shifted or scaled, whereas :func:`gdp` falls when the
+    scores shrink. It is at most one. The standard deviation divides by n and uses the rows that
+    `where` keeps; the standard error allows for it (delta method).
 
     Parameters
     ----------
@@ -229,7 +249,8 @@ def standardized_gdp(
 
 
 def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> float:
-    r"""Mean distance of the conditional mean prediction from the mean, :math:`E_S |E[f | S] - E f|`; worst attribute.
+    r"""Mean distance of the conditional mean prediction from the mean, :math:`E_S |E[f | S] - E
+    f|`; worst attribute.
 
     Zero in the population when the mean prediction does not depend on s. Use it in scorers and
     searches; :func:`frhsic.parity.gdp` adds an interval and the value under independence.
@@ -245,20 +266,28 @@ def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> floa
 
     Examples
     --------
-    >>> round(gdp_difference(None, [0.1, 0.2, 0.3, 0.6] * 50, sensitive_features=[0.0, 0.0, 0.0, 1.0] * 50), 4)
+    >>> round(
+    ...     gdp_difference(
+    ...         None, [0.1, 0.2, 0.3, 0.6] * 50, sensitive_features=[0.0, 0.0, 0.0, 1.0] * 50
+    ...     ),
+    ...     4,
+    ... )
     0.15
 
     A scorer for a search, better when smaller:
 
     >>> from sklearn.metrics import make_scorer
-    >>> scorer = make_scorer(gdp_difference, greater_is_better=False, response_method="predict_proba")
+    >>> scorer = make_scorer(
+    ...     gdp_difference, greater_is_better=False, response_method="predict_proba"
+    ... )
     """
     s = _arrays.matrix(sensitive_features, "sensitive_features")
     return max(float(gdp(y_pred, column, resamples=0)) for column in s.mT)
 
 
 def equal_opportunity_gdp(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> float:
-    r"""As :func:`gdp_difference`, among the rows with y = 1: :math:`E |E[f | S, Y=1] - E[f | Y=1]|`.
+    r"""As :func:`gdp_difference`, among the rows with y = 1: :math:`E |E[f | S, Y=1] - E[f |
+    Y=1]|`.
 
     Examples
     --------
@@ -299,7 +328,9 @@ class GapOptions:
 
 
 class Ends(NamedTuple):
-    """The interval of one column, its standard error, the bound beside it, and whether the two agree."""
+    """The interval of one column, its standard error, the bound beside it, and whether the two
+    agree.
+    """
 
     low: float = math.nan
     high: float = math.nan
@@ -339,8 +370,9 @@ def largest_gap(columns: Sequence[ColumnGap | RankGap], options: GapOptions) -> 
 def tail_share(null: Array, value: float) -> float:
     r"""Return the p-value of a value: the share of resamples that reach it, the sample included.
 
-    If fewer than ten reach it, the largest tenth of the resamples gives an exponential tail, whose mean excess is
-    estimated: :math:`\frac{k + 1}{B + 1} (1 + x / k \bar x)^{-k}`. The null has lighter tails than that.
+    If fewer than ten reach it, the largest tenth of the resamples gives an exponential tail, whose
+    mean excess is estimated: :math:`\frac{k + 1}{B + 1} (1 + x / k \bar x)^{-k}`. The null has
+    lighter tails than that.
     """
     count, resamples = int((null >= value).sum()), len(null)
     k = resamples // 10
@@ -355,7 +387,9 @@ def tail_share(null: Array, value: float) -> float:
 
 
 class ColumnGap:
-    """The gap of one column of centred scores, in units of the score or of its standard deviation."""
+    """The gap of one column of centred scores, in units of the score or of its standard
+    deviation.
+    """
 
     def __init__(self, sums: Sums, smoother: Smoother, number: int = 0) -> None:
         self.sums, self.number, self.n = sums, number, round(sums.n)
@@ -377,7 +411,9 @@ class ColumnGap:
         self.drawn: dict[str, Array] = {}
 
     def standardized(self) -> ColumnGap:
-        """Return the gap in standard deviations of the scores; resamples that were drawn are used again."""
+        """Return the gap in standard deviations of the scores; resamples that were drawn are used
+        again.
+        """
         scaled = copy(self)
         scaled.standardize, scaled.scale = True, math.sqrt(self.sums.variance)
         scaled.value, scaled.magnitude = self.gap / scaled.scale, self.magnitude / scaled.scale
@@ -389,8 +425,9 @@ class ColumnGap:
             center = self.precise_mean()
             drawn = self._noise(center, options.resamples, options.seed)
             values = self.smoother.resampled(self.sums, np.zeros(len(center)), center, drawn)
-            # the spread is an estimate, which a few large scores may decide: tails are those of Student's t, with the
-            # n degrees of freedom of normal scores, and fewer for heavier tails
+            # the spread is an estimate, which a few large scores may decide: tails are those of
+            # Student's t, with the n degrees of freedom of normal scores, and fewer for heavier
+            # tails
             squares, _, fourths = self.sums.residuals(center)
             degrees = max(3 * squares.sum() ** 2 / max(fourths.sum(), TINY), 1.0)
             chance = np.random.default_rng((options.seed, self.number, 1)).chisquare(
@@ -408,7 +445,9 @@ class ColumnGap:
         )
 
     def precise_mean(self) -> Array:
-        """Return, at every node, the mean that weights rows by the inverse of the spread near them."""
+        """Return, at every node, the mean that weights rows by the inverse of the spread near
+        them.
+        """
         sums = self.sums
         spread = self.smoother.kernels[0] @ sums.powers[0, 2] / self.smoother.totals[0]
         weights = (
@@ -430,7 +469,8 @@ class ColumnGap:
         value = max(self.gap, 0.0)  # the gap itself is never negative
         low = max(self.gap - below, 0.0)
         if self.standardize:
-            # the standard deviation is estimated too, but where the gap may be zero, its ratio may be zero as well
+            # the standard deviation is estimated too, but where the gap may be zero, its ratio may
+            # be zero as well
             variance, third = sums.influence(
                 np.full(len(counts), -self.gap / 2), slope, -self.gap / (2 * sums.variance)
             )
@@ -450,13 +490,15 @@ class ColumnGap:
         return Ends(float(low), float(high), error, bound, doubtful <= (high - value) / 2)
 
     def beside(self, tail: float) -> tuple[float, float, float]:
-        r"""Return an upper bound of the gap for every shape, and two numbers for what the local means miss of it.
+        r"""Return an upper bound of the gap for every shape, and two numbers for what the local
+        means miss of it.
 
-        The bound is :math:`\sqrt{\mathrm{Var}\,E[f | G]} \ge E|E[f | G] - E f|` for values of s, or for groups G
-        of two rows or more where values are rarer. Means that oscillate about the local means with a variance v add
-        about :math:`E(\sqrt v - |m|)_+` to the gap. The second number, which raises the upper end, is that where values
-        of s have several rows each, and else 0: the estimate of v less 1.5 standard errors, or with few rows, which do
-        not show an oscillation, plus half of one. The third, which decides on trust, has three of them there.
+        The bound is :math:`\sqrt{\mathrm{Var}\,E[f | G]} \ge E|E[f | G] - E f|` for values of s, or
+        for groups G of two rows or more where values are rarer. Means that oscillate about the
+        local means with a variance v add about :math:`E(\sqrt v - |m|)_+` to the gap. The second
+        number, which raises the upper end, is that where values of s have several rows each, and
+        else 0: the estimate of v less 1.5 standard errors, or with few rows, which do not show an
+        oscillation, plus half of one. The third, which decides on trust, has three of them there.
         """
         starts = self.groups
         sums = self.sums.joined(starts)
@@ -469,7 +511,8 @@ class ColumnGap:
         between = float(weights @ ((sums.powers[0, 1] ** 2 - own) / pairs))
         noise = np.maximum(own - mean**2 * ones, 0) * counts**2 / pairs  # of the sum over a group
         chance = 2 * float((weights**2 * (noise / counts**2) ** 2).sum())
-        # the variance of the estimate grows with what it estimates, so the upper end is solved for it
+        # the variance of the estimate grows with what it estimates, so the upper end is solved for
+        # it
         z, value, unit = (
             float(stats.norm.ppf(1 - tail)),
             max(between, 0.0),
@@ -499,11 +542,15 @@ class ColumnGap:
         return bound, levels, unseen(missed + (3 if few else -3) * error)
 
     def within_nodes(self) -> float:
-        """Return what a curve loses where it bends within nodes of several values: its second differences / 24."""
+        """Return what a curve loses where it bends within nodes of several values: its second
+        differences / 24.
+        """
         return float(np.abs(np.diff(self.mean, 2)).mean()) / 24 if len(self.mean) >= NODES else 0.0
 
     def uncertain_signs(self, options: GapOptions) -> tuple[float, float]:
-        """Return what uncertain signs add to the variance of the gap, and a bound on what they take away from it."""
+        """Return what uncertain signs add to the variance of the gap, and a bound on what they take
+        away from it.
+        """
         sums, counts = self.sums, self.sums.counts
         if "extra" not in self.drawn:
             near = np.abs(self.mean) <= NEAR * self.error
@@ -525,7 +572,8 @@ def student(tail: float, effective: float) -> float:
 
 
 def rarity(sums: Sums, tail: float) -> tuple[float, bool]:
-    """Return the largest gap 2μ(1 - μ) of 0/1 decisions, μ at its upper end, and whether decisions of a kind are few.
+    """Return the largest gap 2μ(1 - μ) of 0/1 decisions, μ at its upper end, and whether decisions
+    of a kind are few.
 
     The end is that of Clopper and Pearson (1934); rows of a cluster count as one.
     """
@@ -551,11 +599,11 @@ def rank_gap(
 
     .. math:: \frac19 \sum_{k=1}^9 \mathbb E_S \bigl| P(f > q_k | S) - P(f > q_k) \bigr|
 
-    where :math:`q_k` is the k-th decile of the scores, the smallest score that at least a share k/10 of the rows does
-    not exceed. Deciles that coincide count as often as they occur; a decile that no score exceeds counts zero. Zero in
-    the population when the score is independent of s. It depends on the order of the scores alone, so no strictly
-    increasing map of them, such as a logit or a contraction towards one half, changes it. Compare models by it at equal
-    AUC.
+    where :math:`q_k` is the k-th decile of the scores, the smallest score that at least a share
+    k/10 of the rows does not exceed. Deciles that coincide count as often as they occur; a decile
+    that no score exceeds counts zero. Zero in the population when the score is independent of s. It
+    depends on the order of the scores alone, so no strictly increasing map of them, such as a logit
+    or a contraction towards one half, changes it. Compare models by it at equal AUC.
 
     Parameters
     ----------
@@ -568,13 +616,14 @@ def rank_gap(
 
     Notes
     -----
-    Each of the nine gaps is estimated as in :func:`gdp`; `per_column` of the result holds them. The standard error
-    counts that the deciles are estimated: moving a decile moves the gap by the mean sign of the rows near it.
+    Each of the nine gaps is estimated as in :func:`gdp`; `per_column` of the result holds them. The
+    standard error counts that the deciles are estimated: moving a decile moves the gap by the mean
+    sign of the rows near it.
 
     Examples
     --------
-    A score with one value in each of two equally large groups. Five deciles are the lower value, with a gap of 0.5
-    each; no score exceeds the other four.
+    A score with one value in each of two equally large groups. Five deciles are the lower value,
+    with a gap of 0.5 each; no score exceeds the other four.
 
     >>> result = rank_gap([0.2] * 50 + [0.7] * 50, [0.0] * 50 + [1.0] * 50)
     >>> round(float(result), 4)
@@ -596,10 +645,11 @@ def gap_of_each(
     resamples: int = RESAMPLES,
     random_state: _arrays.RandomState = 0,
 ) -> list[ParityResult]:
-    """Return :func:`gdp` (or :func:`rank_gap`) of each column of scores alone, without the test of no gap.
+    """Return :func:`gdp` (or :func:`rank_gap`) of each column of scores alone, without the test of
+    no gap.
 
-    The columns share their smoother and their random numbers, so that many scores of the same rows cost little more
-    than one; `expected_under_independence` and `pvalue` are NaN.
+    The columns share their smoother and their random numbers, so that many scores of the same rows
+    cost little more than one; `expected_under_independence` and `pvalue` are NaN.
     """
     rows = rows_of(scores, s, None, sample_weight, groups)
     cells = Cells.of_rows(rows)
@@ -652,7 +702,8 @@ class RankGap:
     def _normal_noise(self, options: GapOptions) -> Array:
         """Draw sums over nodes for all decisions together, of shape (decisions, nodes, resamples).
 
-        Rows above the higher of two thresholds are above the lower one too: the product of both decisions is the first.
+        Rows above the higher of two thresholds are above the lower one too: the product of both
+        decisions is the first.
         """
         mean = np.array([-column.sums.ends[0] for column in self.columns])
         above = np.stack(

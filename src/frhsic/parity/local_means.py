@@ -1,22 +1,25 @@
 r"""Local means of scores along s, from sums over cells, and the statistic of GDP that they give.
 
-The cells are fine enough for the nodes of GDP (a value of s, or a group of neighbouring values where there are many)
-and for the groups of its curve. The sums are those of :math:`w^p (f - c)^j` over the rows of each cell, which add up
-over parts of the data; with clusters, also the sums over the rows that a cluster has in a cell. Parts give the same
-numbers as all rows together, except that if s has many values, the borders of their cells come from a sample.
+The cells are fine enough for the nodes of GDP (a value of s, or a group of neighbouring values
+where there are many) and for the groups of its curve. The sums are those of :math:`w^p (f - c)^j`
+over the rows of each cell, which add up over parts of the data; with clusters, also the sums over
+the rows that a cluster has in a cell. Parts give the same numbers as all rows together, except that
+if s has many values, the borders of their cells come from a sample.
 
 The statistic averages scores with the soft sign of the conditional mean, taken from the other rows:
 
 .. math:: T = \frac1n \sum_i g_i (f_i - \bar f), \qquad
     g_i = 2\Phi\Bigl(\frac{\hat m_{-i}(u_i) - \bar f_{-i}}{c\,\hat\tau(u_i)}\Bigr) - 1
 
-where u are the mid-ranks of s, :math:`\hat m` a local mean on them and :math:`\hat\tau` its standard error. A row's own
-share in the mean is taken out to first order, which is exact in expectation for normal noise (Stein's identity). So T
-is centred at zero when the mean does not depend on s, and its expectation is never above the gap.
+where u are the mid-ranks of s, :math:`\hat m` a local mean on them and :math:`\hat\tau` its
+standard error. A row's own share in the mean is taken out to first order, which is exact in
+expectation for normal noise (Stein's identity). So T is centred at zero when the mean does not
+depend on s, and its expectation is never above the gap.
 
-The local mean has one idea of resolution. It starts with the Nadaraya–Watson mean at a bandwidth h, and moves to the
-means at h/8, h/64, ... and last to those of single values of s, as far as these differ from it by more than their
-noise. The share of a move is that of James and Stein, from the squared differences nearby or over all of s.
+The local mean has one idea of resolution. It starts with the Nadaraya–Watson mean at a bandwidth h,
+and moves to the means at h/8, h/64, ... and last to those of single values of s, as far as these
+differ from it by more than their noise. The share of a move is that of James and Stein, from the
+squared differences nearby or over all of s.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows sorted by s, then by their scores and weights, so that no result depends on the order they came in.
+    """Rows sorted by s, then by their scores and weights, so that no result depends on the order
+    they came in.
 
     Attributes
     ----------
@@ -61,7 +65,9 @@ class Rows:
 
     @property
     def effective(self) -> float:
-        """Effective number of rows, or of clusters: the square of the sum of weights over the sum of squares."""
+        """Effective number of rows, or of clusters: the square of the sum of weights over the sum
+        of squares.
+        """
         sums = self.weights if self.clusters is None else np.bincount(self.clusters, self.weights)
         return float(sums.sum() ** 2 / (sums**2).sum())
 
@@ -124,7 +130,9 @@ FEW_ROWS = 250
 """Rows below which an oscillation of the mean that would matter need not show."""
 
 LEAST_ROWS = 5
-"""Fewest rows of a value of s whose mean can stand alone, and of the narrowest window where values are rarer."""
+"""Fewest rows of a value of s whose mean can stand alone, and of the narrowest window where values
+are rarer.
+"""
 
 ROWS_PER_GROUP = 100
 FEWEST_GROUPS, MOST_GROUPS = 5, 40
@@ -136,7 +144,9 @@ def groups_for(n: int) -> int:
 
 
 def node_levels(weights: Array, most: int) -> Integers:
-    """Return which of the distinct values of s, given their weights, begin a node: all, or `most` of equal weight."""
+    """Return which of the distinct values of s, given their weights, begin a node: all, or `most`
+    of equal weight.
+    """
     if len(weights) <= most:
         return np.arange(len(weights))
     middle = np.cumsum(weights) - weights / 2
@@ -147,8 +157,8 @@ def node_levels(weights: Array, most: int) -> Integers:
 def group_levels(counts: Integers, most: int, least: int = LEAST_ROWS) -> Integers:
     """Return which distinct values of s, given their numbers of rows, begin a group.
 
-    There are at most `most` groups, of about equal counts. If s has no more than `most` distinct values, each is a
-    group, unless it has fewer than `least` rows.
+    There are at most `most` groups, of about equal counts. If s has no more than `most` distinct
+    values, each is a group, unless it has fewer than `least` rows.
     """
     n = int(counts.sum())
     smallest = min(least, n // 2) if len(counts) <= most else n / most
@@ -190,7 +200,8 @@ class Cells:
         weights: Array | None = None,
         groups: int | None = None,
     ) -> Cells:
-        """Return the cells for distinct values of s in increasing order, how often each occurs, and its weight.
+        """Return the cells for distinct values of s in increasing order, how often each occurs, and
+        its weight.
 
         `values` are those of all rows, of which there are `rows`, or of a sample of them.
         """
@@ -246,7 +257,9 @@ class Cells:
         ends: tuple[float, float],
         weights: Array | None = None,
     ) -> ScoreSums:
-        """Return the sums over some rows; `center` is near the mean of all scores, `ends` are their extremes."""
+        """Return the sums over some rows; `center` is near the mean of all scores, `ends` are their
+        extremes.
+        """
         cell, size = self.place(s), len(self.starts)
         weights = np.ones(len(f)) if weights is None else weights
         powers, power = [], weights
@@ -292,7 +305,8 @@ class ScoreSums:
     effective
         Effective number of rows, or of clusters.
     clusters
-        Sums of w (f - center)^j, j from 0 to 2, of shape (cells, clusters); None if rows are independent.
+        Sums of w (f - center)^j, j from 0 to 2, of shape (cells, clusters); None if rows are
+        independent.
     """
 
     powers: Array
@@ -391,12 +405,15 @@ class Sums:
         return self.clusters[1] - sparse.diags(at) @ self.clusters[0]
 
     def residuals(self, at: Array) -> tuple[Array, Array, Array]:
-        """Return the sums over each group of the powers 2 to 4 of w (f - at), summed over a cluster before."""
+        """Return the sums over each group of the powers 2 to 4 of w (f - at), summed over a cluster
+        before.
+        """
         if self.clusters is not None:
             parts = self.cluster_residuals(at)
             squares = parts.multiply(parts)
             each = squares, squares.multiply(parts), squares.multiply(squares)
-            return tuple(np.asarray(part.sum(axis=1)).ravel() for part in each)  # type: ignore[return-value]  # three
+            sums = (np.asarray(part.sum(axis=1)).ravel() for part in each)
+            return tuple(sums)  # type: ignore[return-value]  # three
         _, two, three = self.powers  # fourth powers only say how heavy the tails are: w³ is enough
         squares = two[2] - 2 * at * two[1] + at**2 * two[0]
         cubes = three[3] - 3 * at * three[2] + 3 * at**2 * three[1] - at**3 * three[0]
@@ -410,7 +427,9 @@ class Sums:
         return np.maximum(squares, 0), cubes, np.maximum(fourths, 0)
 
     def own_squares(self, j: int) -> Array:
-        """Return the sums over each group of squares of w f^j, summed over a cluster before they are squared."""
+        """Return the sums over each group of squares of w f^j, summed over a cluster before they
+        are squared.
+        """
         if self.clusters is None:
             return np.asarray(self.powers[1, 2 * j])
         return np.asarray(self.clusters[j].multiply(self.clusters[j]).sum(axis=1)).ravel()
@@ -425,7 +444,9 @@ class Sums:
         return replace(self, powers=np.add.reduceat(self.powers, starts, axis=2), clusters=clusters)
 
     def influence(self, constant: Array, slope: Array, bend: float = 0.0) -> tuple[float, float]:
-        """Return the variance and the third central moment of the mean of w (constant + slope f + bend f²)."""
+        """Return the variance and the third central moment of the mean of w (constant + slope f +
+        bend f²).
+        """
         bessel, n = self.bessel, self.n
         if self.clusters is not None:
             terms = zip(self.clusters, (constant, slope, np.full(len(slope), bend)))
@@ -445,7 +466,9 @@ class Sums:
 
 
 SOFTNESS = 0.5
-"""The c of the soft sign: a mean that is c standard errors away from the overall mean has the sign 0.68."""
+"""The c of the soft sign: a mean that is c standard errors away from the overall mean has the sign
+0.68.
+"""
 
 NEAR = 2.0
 """Within this many standard errors of the overall mean, the sign of a gap counts as uncertain."""
@@ -454,10 +477,14 @@ STEP = 8
 """Ratio of one bandwidth to the next."""
 
 NEARBY, OVERALL = 3.0, 2.0
-"""Standard deviations by which squared differences nearby, and over all of s, must exceed their noise."""
+"""Standard deviations by which squared differences nearby, and over all of s, must exceed their
+noise.
+"""
 
 MISSED = 1.5
-"""Standard deviations beyond which squared differences may be more than noise, and widen the interval."""
+"""Standard deviations beyond which squared differences may be more than noise, and widen the
+interval.
+"""
 
 TINY = 1e-300
 WORST = 0.7518
@@ -467,9 +494,9 @@ WORST = 0.7518
 class Curve(NamedTuple):
     """Local means of shape (nodes, resamples), with their standard errors.
 
-    `own` is the share of a row in the mean at its node. `cross` is what rows of the same clusters at other nodes add to
-    the product of the rows of a node with their share. `hidden` is the variance of finer means that may be more than
-    noise but to which the mean did not move.
+    `own` is the share of a row in the mean at its node. `cross` is what rows of the same clusters
+    at other nodes add to the product of the rows of a node with their share. `hidden` is the
+    variance of finer means that may be more than noise but to which the mean did not move.
     """
 
     mean: Array
@@ -526,7 +553,9 @@ class Smoother:
         self.cross = [np.zeros((len(counts), 1))] * len(widths)
 
     def with_clusters(self, sums: Sums) -> Smoother:
-        """Return a copy whose errors and left-out rows count rows that a cluster has at several nodes as dependent."""
+        """Return a copy whose errors and left-out rows count rows that a cluster has at several
+        nodes as dependent.
+        """
         if sums.clusters is None:
             return self
         clustered = copy(self)
@@ -604,7 +633,8 @@ class Smoother:
     def resampled(
         self, sums: Sums, curve: Array, at: Array, drawn: Array, alone: Array | float = 0.0
     ) -> Array:
-        """Return the statistic of `curve`, by nodes, plus noise `drawn` with the spread of scores about `at`.
+        """Return the statistic of `curve`, by nodes, plus noise `drawn` with the spread of scores
+        about `at`.
 
         `alone` is the share of the squares of a node that its own sum fixes.
         """
@@ -613,7 +643,8 @@ class Smoother:
         squares = (curve**2 * self.weight_squares)[:, None] + 2 * curve[
             :, None
         ] * self.share * drawn
-        # given the sum of a node, its squares lie about this line if rows are many, and are its square for one row
+        # given the sum of a node, its squares lie about this line if rows are many, and are its
+        # square for one row
         alone = np.reshape(alone, (-1, 1))
         line = np.maximum(spread + cubes / np.maximum(spread, TINY) * drawn, 0.1 * spread)
         squares = squares + (1 - alone) * line + alone * drawn**2
@@ -621,11 +652,12 @@ class Smoother:
 
 
 def noise_like(sums: Sums, at: Array, normals: Array) -> Array:
-    r"""Return sums over nodes, of shape (nodes, resamples), with the variance v and third moment c of w (f - at).
+    r"""Return sums over nodes, of shape (nodes, resamples), with the variance v and third moment c
+    of w (f - at).
 
-    They are :math:`\sqrt v \bigl(\sqrt{1 - 2b^2}\,x + b (x^2 - 1)\bigr)` of normal numbers x, where b solves
-    :math:`6b - 4b^3 = c / v^{3/2}`; no sum of independent terms has more skewness than one. With clusters, such numbers
-    of skewness one multiply their sums.
+    They are :math:`\sqrt v \bigl(\sqrt{1 - 2b^2}\,x + b (x^2 - 1)\bigr)` of normal numbers x, where
+    b solves :math:`6b - 4b^3 = c / v^{3/2}`; no sum of independent terms has more skewness than
+    one. With clusters, such numbers of skewness one multiply their sums.
     """
     if sums.clusters is not None:
         return np.asarray(
@@ -638,7 +670,9 @@ def noise_like(sums: Sums, at: Array, normals: Array) -> Array:
 
 
 def skewed(normals: Array, skewness: Array) -> Array:
-    """Return numbers with mean 0, variance 1 and a skewness for each row; the opposite skewness gives the negative."""
+    """Return numbers with mean 0, variance 1 and a skewness for each row; the opposite skewness
+    gives the negative.
+    """
     bend = (
         math.sqrt(2)
         * np.sin(np.arcsin(np.minimum(np.abs(skewness), 1) / math.sqrt(8)) / 3)[:, None]
@@ -648,7 +682,9 @@ def skewed(normals: Array, skewness: Array) -> Array:
 
 
 def lost_to_wrong_signs(counts: Array, mean: Array, error: Array) -> float:
-    """Return a bound on what the statistic loses in expectation where the sign of the gap is uncertain."""
+    """Return a bound on what the statistic loses in expectation where the sign of the gap is
+    uncertain.
+    """
     spread = math.sqrt(1 + SOFTNESS**2)
     size = np.abs(mean) / np.maximum(error, TINY)
     worst = np.clip(WORST * spread, np.maximum(size - NEAR, 0), size + NEAR)
@@ -658,8 +694,8 @@ def lost_to_wrong_signs(counts: Array, mean: Array, error: Array) -> float:
 def skewed_reach(error: Any, skewness: Any, quantile: Any) -> tuple[Any, Any]:
     """Return how far the ends of an interval lie below and above a mean of known skewness.
 
-    The end on the side of the longer tail is moved out by the first term of Edgeworth's expansion of Student's t (Hall,
-    1992); the other is not moved in.
+    The end on the side of the longer tail is moved out by the first term of Edgeworth's expansion
+    of Student's t (Hall, 1992); the other is not moved in.
     """
     shift = np.clip(skewness * (2 * quantile**2 + 1) / 6, -1.5 * quantile, 1.5 * quantile)
     return error * (quantile + np.maximum(-shift, 0)), error * (quantile + np.maximum(shift, 0))

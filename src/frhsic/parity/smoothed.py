@@ -1,9 +1,11 @@
-r"""The gap of the kernel-smoothed mean score at a given bandwidth, with an interval and its value under independence.
+r"""The gap of the kernel-smoothed mean score at a given bandwidth, with an interval and its value
+under independence.
 
-A sample of s is reduced to nodes: up to 1,024 distinct values are kept as they are. More are replaced by equispaced
-nodes, and each row is divided between the two nodes around it (linear binning), which interpolates the Gaussian weight
-:math:`\exp(-u^2/2h^2)` linearly. With nodes :math:`\delta` apart the weight changes by at most
-:math:`(\delta/h)^2/8`: :math:`3 \cdot 10^{-5}` at 64 nodes to the bandwidth, and 0.8 % at four, the fewest allowed.
+A sample of s is reduced to nodes: up to 1,024 distinct values are kept as they are. More are
+replaced by equispaced nodes, and each row is divided between the two nodes around it (linear
+binning), which interpolates the Gaussian weight :math:`\exp(-u^2/2h^2)` linearly. With nodes
+:math:`\delta` apart the weight changes by at most :math:`(\delta/h)^2/8`: :math:`3 \cdot 10^{-5}`
+at 64 nodes to the bandwidth, and 0.8 % at four, the fewest allowed.
 """
 
 from __future__ import annotations
@@ -35,9 +37,11 @@ MAX_NODES = 4096
 
 
 def nadaraya_watson_weights(at: Tensor, s: Tensor, bandwidth: float | Tensor) -> Tensor:
-    r"""Weights of the rows at some values of s, :math:`w_{gj} \propto \exp(-(s_g - s_j)^2 / 2h^2)`, summing to one.
+    r"""Weights of the rows at some values of s, :math:`w_{gj} \propto \exp(-(s_g - s_j)^2 / 2h^2)`,
+    summing to one.
 
-    At a value far from all rows the weights concentrate on the nearest ones. Pure, and safe under ``vmap``.
+    At a value far from all rows the weights concentrate on the nearest ones. Pure, and safe under
+    ``vmap``.
 
     Parameters
     ----------
@@ -73,9 +77,9 @@ def gdp_value(
     .. math:: \sum_g v_g \Bigl| \sum_j w_{gj} f_j - \bar f \Bigr|, \qquad
         w_{gj} \propto \exp\bigl(-(s_g - s_j)^2 / 2h^2\bigr).
 
-    Zero when the smoothed mean of the scores is constant on the grid. Pure, differentiable, and safe under ``vmap``;
-    memory is O(grid · n). With the grid and weights of :func:`evaluation_points` it is the value of
-    :func:`smoothed_gdp`.
+    Zero when the smoothed mean of the scores is constant on the grid. Pure, differentiable, and
+    safe under ``vmap``; memory is O(grid · n). With the grid and weights of
+    :func:`evaluation_points` it is the value of :func:`smoothed_gdp`.
 
     Parameters
     ----------
@@ -92,8 +96,8 @@ def gdp_value(
 
     Examples
     --------
-    With a narrow smoother the smoothed means are the scores themselves: 0 and 2 about a mean of 1, and for a second
-    model 0 and 4 about a mean of 2.
+    With a narrow smoother the smoothed means are the scores themselves: 0 and 2 about a mean of 1,
+    and for a second model 0 and 4 about a mean of 2.
 
     >>> s = torch.tensor([0.0, 1.0])
     >>> gdp_value(torch.tensor([[0.0, 2.0], [0.0, 4.0]]), s, 0.01, grid=s)
@@ -107,10 +111,12 @@ def gdp_value(
 def evaluation_points(
     s: Any, bandwidth: float, weighting: Weighting = "population"
 ) -> tuple[Tensor, Tensor]:
-    r"""Points at which :func:`smoothed_gdp` takes the gap, and their weights: two tensors of shape (g,).
+    r"""Points at which :func:`smoothed_gdp` takes the gap, and their weights: two tensors of shape
+    (g,).
 
-    ``"population"``: the distinct values of s and their frequencies. More than 1,024 distinct values are replaced by
-    points a 64th of the bandwidth apart. ``"uniform"``: 50 equispaced points on the range of s, equally weighted.
+    ``"population"``: the distinct values of s and their frequencies. More than 1,024 distinct
+    values are replaced by points a 64th of the bandwidth apart. ``"uniform"``: 50 equispaced points
+    on the range of s, equally weighted.
 
     Examples
     --------
@@ -139,19 +145,23 @@ def equispaced(values: Tensor, points: int) -> Tensor:
 
 @dataclass(frozen=True)
 class SmoothedGap:
-    """A gap in smoothed mean scores, with its uncertainty and settings. ``float(result)`` is its value.
+    """A gap in smoothed mean scores, with its uncertainty and settings. ``float(result)`` is its
+    value.
 
     Attributes
     ----------
     value
         The gap; for several columns of scores, the largest.
     interval
-        Confidence interval for the gap in the population *at this bandwidth*; NaN without bootstrap.
+        Confidence interval for the gap in the population *at this bandwidth*; NaN without
+        bootstrap.
     expected_under_independence
-        Mean of the value over permutations of s; NaN without them. Compare the value with this number, not with zero:
-        it is a mean of absolute values, so it is positive even if scores and s are independent.
+        Mean of the value over permutations of s; NaN without them. Compare the value with this
+        number, not with zero: it is a mean of absolute values, so it is positive even if scores and
+        s are independent.
     pvalue
-        Share of permutations with a value at least as large, the sample itself included; NaN without permutations.
+        Share of permutations with a value at least as large, the sample itself included; NaN
+        without permutations.
     per_column
         The gap of each column of scores.
     n, bandwidth, weighting, confidence, seed
@@ -190,23 +200,26 @@ def smoothed_gdp(
     .. math:: \widehat\Delta = \sum_g v_g \bigl| \hat m(s_g) - \bar f \bigr|, \qquad
         \hat m(s) = \frac{\sum_j f_j \exp(-(s - s_j)^2 / 2h^2)}{\sum_j \exp(-(s - s_j)^2 / 2h^2)},
 
-    Zero in the population when the mean score does not depend on s. It differs from :func:`gdp` by the bias of
-    smoothing, which is large where s is skewed or has outliers and the bandwidth is a share of its range. The penalty
-    Reg-GDP minimizes it, and the published numbers report it with uniform weighting. On a sample it is positive:
-    compare it with `expected_under_independence` of the result.
+    Zero in the population when the mean score does not depend on s. It differs from :func:`gdp` by
+    the bias of smoothing, which is large where s is skewed or has outliers and the bandwidth is a
+    share of its range. The penalty Reg-GDP minimizes it, and the published numbers report it with
+    uniform weighting. On a sample it is positive: compare it with `expected_under_independence` of
+    the result.
 
     Parameters
     ----------
     scores
-        Output of the predictor, one row per observation: probabilities, logits, decisions or predictions. With several
-        columns (classes) the value is the largest gap.
+        Output of the predictor, one row per observation: probabilities, logits, decisions or
+        predictions. With several columns (classes) the value is the largest gap.
     s
         One sensitive attribute.
     bandwidth
-        The h of the smoother, in units of s. The published numbers use a tenth of the range of the training rows.
+        The h of the smoother, in units of s. The published numbers use a tenth of the range of the
+        training rows.
     weighting
-        ``"population"``: average over the values of s in the sample. ``"uniform"``, as in the published
-        numbers: average over 50 equispaced points of its range, so that sparse regions count as much as dense ones.
+        ``"population"``: average over the values of s in the sample. ``"uniform"``, as in the
+        published numbers: average over 50 equispaced points of its range, so that sparse regions
+        count as much as dense ones.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     confidence
@@ -214,28 +227,31 @@ def smoothed_gdp(
     bootstrap
         Number of random weightings of the rows for the interval; 0 for none.
     permutations
-        Number of permutations of s for the value expected under independence and the p-value; 0 for none.
+        Number of permutations of s for the value expected under independence and the p-value; 0 for
+        none.
     random_state
         Seed of the resamples.
 
     Notes
     -----
-    More than 1,024 distinct values of s are binned linearly onto nodes a 64th of the bandwidth apart, which changes
-    each kernel weight by at most 3e-5; memory, and the time of each resample, are O(n). If that needs more than 4,096
-    nodes, because the bandwidth is below a 64th of the range, the nodes lie farther apart, up to a quarter of the
-    bandwidth (0.8 % of a weight); a still smaller bandwidth raises an error.
+    More than 1,024 distinct values of s are binned linearly onto nodes a 64th of the bandwidth
+    apart, which changes each kernel weight by at most 3e-5; memory, and the time of each resample,
+    are O(n). If that needs more than 4,096 nodes, because the bandwidth is below a 64th of the
+    range, the nodes lie farther apart, up to a quarter of the bandwidth (0.8 % of a weight); a
+    still smaller bandwidth raises an error.
 
-    The gap is not differentiable where the conditional mean equals the mean, so percentiles of the bootstrap do not
-    cover. The interval uses the directional derivative: where the gap at a point is within :math:`\sqrt{\log n}`
-    standard errors of zero, the absolute value of its noise enters on both sides (Fang and Santos, 2019). It is
-    conservative near independence. The noise is that of rows with random normal weights. With several columns the error
-    probability is divided among them (Bonferroni). The interval is for the smoothed gap and does not include the bias
-    of smoothing, :math:`O(h^2)`.
+    The gap is not differentiable where the conditional mean equals the mean, so percentiles of the
+    bootstrap do not cover. The interval uses the directional derivative: where the gap at a point
+    is within :math:`\sqrt{\log n}` standard errors of zero, the absolute value of its noise enters
+    on both sides (Fang and Santos, 2019). It is conservative near independence. The noise is that
+    of rows with random normal weights. With several columns the error probability is divided among
+    them (Bonferroni). The interval is for the smoothed gap and does not include the bias of
+    smoothing, :math:`O(h^2)`.
 
     References
     ----------
-    Jiang et al. (2022), *Generalized demographic parity for group fairness*; the paper, its equation of GDP. Fang and
-    Santos (2019), *Inference on directionally differentiable functions*.
+    Jiang et al. (2022), *Generalized demographic parity for group fairness*; the paper, its
+    equation of GDP. Fang and Santos (2019), *Inference on directionally differentiable functions*.
 
     Examples
     --------
@@ -268,7 +284,9 @@ def smoothed_gdp(
 
 
 class _Gaps:
-    """Signed gaps of centred scores at the evaluation points, and their law under random weights and permutations."""
+    """Signed gaps of centred scores at the evaluation points, and their law under random weights
+    and permutations.
+    """
 
     def __init__(self, f: Array, s: Array, bandwidth: float, weighting: Weighting) -> None:
         self.f, self.nodes, self.population = f, nodes_of(s, bandwidth), weighting == "population"
@@ -358,8 +376,9 @@ def nodes_of(s: Array, bandwidth: float) -> Nodes:
             break
     else:
         raise ValueError(
-            f"bandwidth={bandwidth:.3g} is too small for {len(values)} distinct values of s between {values[0]:.3g} "
-            f"and {values[-1]:.3g}: {MAX_NODES} nodes do not resolve it. Pass a larger bandwidth."
+            f"bandwidth={bandwidth:.3g} is too small for {len(values)} distinct values of s between"
+            f" {values[0]:.3g} and {values[-1]:.3g}: {MAX_NODES} nodes do not resolve it. Pass a"
+            " larger bandwidth."
         )
     right_share = (s - values[0]) / spacing - left
     entries = np.concatenate([1 - right_share, right_share])

@@ -44,7 +44,8 @@ PENALTY_NAMES = tuple(MAKERS)
 def penalty_named(
     name: str, z_dim: int = 50, *, head: bool = True, condition: Condition = "all"
 ) -> Penalty:
-    """Return the penalty of a name in :data:`PENALTY_NAMES`. For a variant, make an object of :mod:`frhsic.penalties`.
+    """Return the penalty of a name in :data:`PENALTY_NAMES`. For a variant, make an object of
+    :mod:`frhsic.penalties`.
 
     Parameters
     ----------
@@ -53,10 +54,12 @@ def penalty_named(
     z_dim
         Columns of Z, which an adversary needs.
     head
-        Whether there is a head to be deployed. If not (an encoder trained on reconstruction), "hsic" leaves out the
-        term of the head; the linear part of its kernel on Z covers every affine head. A penalty of scores is refused.
+        Whether there is a head to be deployed. If not (an encoder trained on reconstruction),
+        "hsic" leaves out the term of the head; the linear part of its kernel on Z covers every
+        affine head. A penalty of scores is refused.
     condition
-        ``"positive"`` for Equal Opportunity, see :class:`~frhsic.penalties.Penalty`; not for adversaries.
+        ``"positive"`` for Equal Opportunity, see :class:`~frhsic.penalties.Penalty`; not for
+        adversaries.
 
     Examples
     --------
@@ -67,15 +70,18 @@ def penalty_named(
     """
     if name not in MAKERS:
         raise ValueError(
-            f"penalty={name!r} is not known; pass one of {', '.join(map(repr, MAKERS))}, or an object."
+            f"penalty={name!r} is not known; pass one of {', '.join(map(repr, MAKERS))}, or an"
+            " object."
         )
     penalty = MAKERS[name](z_dim, head, condition)
     if penalty.needs_scores and not head:
         raise ValueError(
-            f"penalty={name!r} penalizes scores, and an encoder without a head has none; choose 'hsic'."
+            f"penalty={name!r} penalizes scores, and an encoder without a head has none; choose"
+            " 'hsic'."
         )
     if penalty.condition != condition and name != "none":
         raise ValueError(
-            f"penalty={name!r} has no form for Equal Opportunity; choose another, or condition='all'."
+            f"penalty={name!r} has no form for Equal Opportunity; choose another, or"
+            " condition='all'."
         )
     return penalty

@@ -1,4 +1,6 @@
-"""Adversaries: a small network that predicts S from Z, while the encoder is trained to make it fail."""
+"""Adversaries: a small network that predicts S from Z, while the encoder is trained to make it
+fail.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,11 @@ NAMES = tuple(name for layer in LAYERS for name in layer)
 
 
 class _Adversarial(Penalty):
-    """A network z_dim → hidden (SELU) → outputs, its Adam moments, and one step on its own loss per batch.
+    """A network z_dim → hidden (SELU) → outputs, its Adam moments, and one step on its own loss per
+    batch.
 
-    Weights and moments are buffers, so that the optimizer of the model does not change them, and no gradient reaches
-    them through the penalty.
+    Weights and moments are buffers, so that the optimizer of the model does not change them, and no
+    gradient reaches them through the penalty.
     """
 
     steps: Tensor
@@ -41,7 +44,9 @@ class _Adversarial(Penalty):
 
     @abstractmethod
     def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
-        """Return the loss that the adversary minimizes, of its outputs (m, outputs) and s (m, q)."""
+        """Return the loss that the adversary minimizes, of its outputs (m, outputs) and s (m,
+        q).
+        """
 
     def adapts(self, epoch: int) -> bool:
         """Return True: the adversary takes a step before every step of the model."""
@@ -87,12 +92,13 @@ class _Adversarial(Penalty):
 
 
 class Adversary(_Adversarial):
-    r"""Minus the error of an adversary a that predicts S from Z, :math:`-\frac{1}{mq} \sum_{ik} (a(z_i)_k - s_{ik})^2`.
+    r"""Minus the error of an adversary a that predicts S from Z, :math:`-\frac{1}{mq} \sum_{ik}
+    (a(z_i)_k - s_{ik})^2`.
 
-    Never positive. The adversary, one hidden layer with SELU, takes one Adam step on its mean squared error in each
-    :meth:`adapt`; the encoder then moves against it. The objective has no lower bound: a very negative value means that
-    this adversary was misled, not that Z and S are independent. An adversary that predicts the mean of S gives minus
-    the variance of S.
+    Never positive. The adversary, one hidden layer with SELU, takes one Adam step on its mean
+    squared error in each :meth:`adapt`; the encoder then moves against it. The objective has no
+    lower bound: a very negative value means that this adversary was misled, not that Z and S are
+    independent. An adversary that predicts the mean of S gives minus the variance of S.
 
     Parameters
     ----------
@@ -130,11 +136,12 @@ class Adversary(_Adversarial):
 
 
 class BinnedAdversary(_Adversarial):
-    r"""Log-likelihood of an adversary for the bin of S, :math:`\frac{1}{mq} \sum_{ik} \log p_{b(s_{ik})}(z_i)`.
+    r"""Log-likelihood of an adversary for the bin of S, :math:`\frac{1}{mq} \sum_{ik} \log
+    p_{b(s_{ik})}(z_i)`.
 
-    Minus the cross-entropy, never positive. Bins are cut at quantiles of the training rows, so that each holds an equal
-    share; p is the softmax of the adversary's outputs, one group of them per attribute. A uniform p gives
-    :math:`-\log(\text{bins})`.
+    Minus the cross-entropy, never positive. Bins are cut at quantiles of the training rows, so that
+    each holds an equal share; p is the softmax of the adversary's outputs, one group of them per
+    attribute. A uniform p gives :math:`-\log(\text{bins})`.
 
     Parameters
     ----------
@@ -194,10 +201,11 @@ def adam_step(
 ) -> None:
     r"""Take one step of Adam in place, with moments (0.9, 0.999) and ε = 1e-8.
 
-    .. math:: p \leftarrow p - \eta \frac{v_1 / (1 - 0.9^t)}{\sqrt{v_2 / (1 - 0.999^t)} + \varepsilon},
+    .. math:: p \leftarrow p - \eta \frac{v_1 / (1 - 0.9^t)}{\sqrt{v_2 / (1 - 0.999^t)} +
+        \varepsilon},
 
-    where the moments `first` and `second` are updated by the new gradient first, and t, in `steps`, counts this step.
-    All arguments but the learning rate may be batched by ``vmap``.
+    where the moments `first` and `second` are updated by the new gradient first, and t, in `steps`,
+    counts this step. All arguments but the learning rate may be batched by ``vmap``.
 
     Examples
     --------

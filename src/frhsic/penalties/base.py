@@ -1,20 +1,24 @@
-r"""The interface of penalties: a scalar of one batch, with a place for what is fitted once and for what is refitted.
+r"""The interface of penalties: a scalar of one batch, with a place for what is fitted once and for
+what is refitted.
 
 A training loop calls three methods; only the last is differentiated:
 
 .. code-block:: python
 
-    penalty.prepare(s_train, generator)           # once: bins, the scale of S, an adversary's initial weights
+    penalty.prepare(s_train, generator)           # once: bins, the scale of S, an adversary's
+                                                  initial weights
     for epoch in range(epochs):
         for x, y, s in batches:
             z = encoder(x)
-            penalty.adapt(z.detach(), s, epoch)   # an adversary takes a step, a bandwidth is refreshed
+            penalty.adapt(z.detach(), s, epoch)   # an adversary takes a step, a bandwidth is
+                                                  refreshed
             scores = head(z)
             loss = task(scores, y) + weight * penalty(z, s, scores=scores, y=y)
 
-All state is tensors, held in buffers and changed in place. ``torch.func.functional_call`` under ``torch.func.vmap`` can
-then run a penalty for many models at once, on state stacked along a leading axis. Hence a call reads no tensor's value
-into Python, draws no random numbers, and has shapes that depend on the shapes of its arguments only.
+All state is tensors, held in buffers and changed in place. ``torch.func.functional_call`` under
+``torch.func.vmap`` can then run a penalty for many models at once, on state stacked along a leading
+axis. Hence a call reads no tensor's value into Python, draws no random numbers, and has shapes that
+depend on the shapes of its arguments only.
 """
 
 from __future__ import annotations
@@ -34,7 +38,8 @@ from frhsic.dependence.grams import hsic_biased, hsic_weighted
 from frhsic.kernels import Gaussian, Kernel, squared_distances
 from frhsic.penalties.closed_forms import whitened
 
-# Rows that must be independent of S: all (Demographic Parity), or those with y = 1 (Equal Opportunity).
+# Rows that must be independent of S: all (Demographic Parity), or those with y = 1 (Equal
+# Opportunity).
 Condition = Literal["all", "positive"]
 
 # Units of z, see :class:`ScaledPenalty`.
@@ -55,7 +60,9 @@ MIN_ROWS = 11
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch after its shapes were checked: matrices of m rows, in the dtype and on the device of `z`."""
+    """One batch after its shapes were checked: matrices of m rows, in the dtype and on the device
+    of `z`.
+    """
 
     z: Tensor  # (m, d)
     s: Tensor  # (m, q)
@@ -79,7 +86,8 @@ class Batch:
         )
 
     def hsic(self, l: Tensor, k: Tensor) -> Tensor:
-        """Return the biased HSIC of two Gram matrices, or of two matrices of distances, over the rows of the batch.
+        """Return the biased HSIC of two Gram matrices, or of two matrices of distances, over the
+        rows of the batch.
 
         The first is centered, which is cheaper if it has no gradient: pass that of s there.
         """
@@ -87,24 +95,26 @@ class Batch:
 
 
 class Penalty(nn.Module, ABC):
-    """A differentiable measure of how much a batch of representations depends on the sensitive attribute.
+    """A differentiable measure of how much a batch of representations depends on the sensitive
+    attribute.
 
-    Call it as ``penalty(z, s, *, scores=None, y=None)`` with z (m, d), s (m,) or (m, q), scores (m,), (m, 1) or (m, c)
-    and y (m,) or (m, 1). It returns a 0-d tensor.
+    Call it as ``penalty(z, s, *, scores=None, y=None)`` with z (m, d), s (m,) or (m, q), scores
+    (m,), (m, 1) or (m, c) and y (m,) or (m, 1). It returns a 0-d tensor.
 
-    To write a penalty of your own, implement ``_value(batch)``, which returns a scalar. `batch` has the matrices
-    ``batch.z`` (m, d), ``batch.s`` (m, q) and, with ``needs_scores = True``, ``batch.scores`` (m, c). Average over rows
-    with ``batch.shares`` (m,), which sums to one: rows that do not count (Equal Opportunity) have share 0. If needed,
-    implement ``_prepare(s, generator)`` (fit to the training rows of S) and ``adapts(epoch)`` with ``_adapt(z, s)``
-    (refit to a batch). Declare state in ``__init__`` with ``self.register_buffer(name, None)`` and assign it in
-    ``_prepare``, so that fleets can stack it and saved models can hold it. List every argument in ``__init__``,
-    `condition` too, and keep it under its own name.
+    To write a penalty of your own, implement ``_value(batch)``, which returns a scalar. `batch` has
+    the matrices ``batch.z`` (m, d), ``batch.s`` (m, q) and, with ``needs_scores = True``,
+    ``batch.scores`` (m, c). Average over rows with ``batch.shares`` (m,), which sums to one: rows
+    that do not count (Equal Opportunity) have share 0. If needed, implement ``_prepare(s,
+    generator)`` (fit to the training rows of S) and ``adapts(epoch)`` with ``_adapt(z, s)`` (refit
+    to a batch). Declare state in ``__init__`` with ``self.register_buffer(name, None)`` and assign
+    it in ``_prepare``, so that fleets can stack it and saved models can hold it. List every
+    argument in ``__init__``, `condition` too, and keep it under its own name.
 
     Parameters
     ----------
     condition
-        ``"all"`` for Demographic Parity. ``"positive"`` for Equal Opportunity: the penalty of the rows with y = 1. A
-        batch with 10 such rows or fewer gives 0, as in the published runs.
+        ``"all"`` for Demographic Parity. ``"positive"`` for Equal Opportunity: the penalty of the
+        rows with y = 1. A batch with 10 such rows or fewer gives 0, as in the published runs.
 
     Attributes
     ----------
@@ -113,8 +123,8 @@ class Penalty(nn.Module, ABC):
     n_attributes
         Number of sensitive attributes, once prepared; None before.
     default_weight_decay, default_variance_floor
-        Weight decay of the encoder and variance floor of Z that an estimator uses with this penalty unless told
-        otherwise; see :class:`frhsic.FRHSICClassifier`. 0 unless a penalty says more.
+        Weight decay of the encoder and variance floor of Z that an estimator uses with this penalty
+        unless told otherwise; see :class:`frhsic.FRHSICClassifier`. 0 unless a penalty says more.
 
     Examples
     --------
@@ -133,8 +143,10 @@ class Penalty(nn.Module, ABC):
     ...     def __init__(self, *, condition="all"):
     ...         super().__init__(condition=condition)
     ...         self.register_buffer("scale", None)
+    ...
     ...     def _prepare(self, s, generator):
     ...         self.scale = s.std(0)
+    ...
     ...     def _value(self, batch):
     ...         return super()._value(batch) / self.scale.square().sum()
     >>> penalty = ScaledCovariance()
@@ -157,7 +169,9 @@ class Penalty(nn.Module, ABC):
 
     @property
     def prepared(self) -> bool:
-        """Whether :meth:`prepare` was called. Training continues with the state of a prepared penalty."""
+        """Whether :meth:`prepare` was called. Training continues with the state of a prepared
+        penalty.
+        """
         return self.n_attributes is not None
 
     def unprepared(self) -> Self:
@@ -167,7 +181,8 @@ class Penalty(nn.Module, ABC):
         return penalty
 
     def arguments(self) -> dict[str, Any]:
-        """Return the constructor's arguments, without learned state: those that are attributes of the same name.
+        """Return the constructor's arguments, without learned state: those that are attributes of
+        the same name.
 
         Examples
         --------
@@ -184,8 +199,9 @@ class Penalty(nn.Module, ABC):
     def prepare(self, s_train: Tensor, generator: torch.Generator) -> None:
         """Fit to the training rows of S, once, before the first step.
 
-        The state gets the device and the dtype of `s_train` (the default dtype, if that holds integers); batches should
-        have the same. `generator` is used by penalties with random initial weights or a random subsample.
+        The state gets the device and the dtype of `s_train` (the default dtype, if that holds
+        integers); batches should have the same. `generator` is used by penalties with random
+        initial weights or a random subsample.
         """
         s = columns(s_train, "s_train")
         s = (
@@ -203,10 +219,11 @@ class Penalty(nn.Module, ABC):
         return False
 
     def adapt(self, z: Tensor, s: Tensor, epoch: int) -> None:
-        """Refit what follows the representation, before each step, in the epochs in which the penalty :meth:`adapts`.
+        """Refit what follows the representation, before each step, in the epochs in which the
+        penalty :meth:`adapts`.
 
-        No gradient flows through it, and the state is changed in place. Call it under ``vmap`` or plainly, but not
-        inside ``torch.func.grad``, which does not allow changes in place.
+        No gradient flows through it, and the state is changed in place. Call it under ``vmap`` or
+        plainly, but not inside ``torch.func.grad``, which does not allow changes in place.
         """
         if not self.adapts(epoch):
             return
@@ -245,17 +262,21 @@ class Penalty(nn.Module, ABC):
         """Return the penalty of a batch whose shapes were checked."""
 
     def _checked(self, z: Tensor, s: Tensor, scores: Tensor | None, y: Tensor | None) -> Batch:
-        """Check shapes, but no values: those may be batched by vmap, or on a GPU that must not be waited for."""
+        """Check shapes, but no values: those may be batched by vmap, or on a GPU that must not be
+        waited for.
+        """
         _require_tensor(z, "z")
         if z.ndim != 2 or not z.is_floating_point():
             raise ValueError(
-                f"z is {z.dtype} of shape {tuple(z.shape)}; pass the output of an encoder, floats (m, d)."
+                f"z is {z.dtype} of shape {tuple(z.shape)}; pass the output of an encoder, floats"
+                " (m, d)."
             )
         m = z.shape[0]
         s = columns(s, "s", m).to(z)
         if self.n_attributes is not None and s.shape[1] != self.n_attributes:
             raise ValueError(
-                f"s has {s.shape[1]} columns, prepare saw {self.n_attributes}; pass the same attributes."
+                f"s has {s.shape[1]} columns, prepare saw {self.n_attributes}; pass the same"
+                " attributes."
             )
         f = None if scores is None else columns(scores, "scores", m).to(z)
         return Batch(z, s, f, None if y is None else (columns(y, "y", m, width=1)[:, 0] == 1).to(z))
@@ -283,7 +304,9 @@ class NoPenalty(Penalty):
 
 
 def zero(z: Tensor) -> Tensor:
-    """Return 0 with a gradient of 0 in z: the penalty of a batch that is too small for its statistic."""
+    """Return 0 with a gradient of 0 in z: the penalty of a batch that is too small for its
+    statistic.
+    """
     return z.sum() * 0
 
 
@@ -292,7 +315,8 @@ def columns(x: Tensor, name: str, rows: int | None = None, width: int | None = N
     _require_tensor(x, name)
     if x.ndim not in (1, 2) or x.numel() == 0:
         raise ValueError(
-            f"{name} has shape {tuple(x.shape)}; pass one row per observation: (m,) or (m, columns)."
+            f"{name} has shape {tuple(x.shape)}; pass one row per observation: (m,) or (m,"
+            " columns)."
         )
     if rows is not None and x.shape[0] != rows:
         raise ValueError(
@@ -307,7 +331,8 @@ def columns(x: Tensor, name: str, rows: int | None = None, width: int | None = N
 def _require_tensor(x: object, name: str) -> None:
     if not isinstance(x, Tensor):
         raise TypeError(
-            f"{name} is {type(x).__name__}; a penalty works on tensors. Pass torch.as_tensor({name})."
+            f"{name} is {type(x).__name__}; a penalty works on tensors. Pass"
+            f" torch.as_tensor({name})."
         )
 
 
@@ -320,39 +345,45 @@ def one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 class ScaledPenalty(Penalty):
-    r"""A penalty with a kernel on z in units of a scale, :math:`\kappa(z_i / \sigma_Z, z_j / \sigma_Z)`.
+    r"""A penalty with a kernel on z in units of a scale, :math:`\kappa(z_i / \sigma_Z, z_j /
+    \sigma_Z)`.
 
-    A kernel of bandwidth :math:`\sigma` on z is the kernel of bandwidth 1 on :math:`z / \sigma`, for every family here.
-    So one choice of unit, `scale_z`, works with every kernel, including sums and products.
+    A kernel of bandwidth :math:`\sigma` on z is the kernel of bandwidth 1 on :math:`z / \sigma`,
+    for every family here. So one choice of unit, `scale_z`, works with every kernel, including sums
+    and products.
 
     Parameters
     ----------
     kernel_z
-        :math:`\kappa`, any kernel, with its bandwidth in units of the scale. If the scale is the median distance,
-        ``Gaussian(1.0)`` is a Gaussian at the median bandwidth and ``Gaussian(0.5)`` one at half of it;
-        ``Gaussian(0.5) + Gaussian(2.0)`` has two bandwidths. None is ``Gaussian(1.0)``.
+        :math:`\kappa`, any kernel, with its bandwidth in units of the scale. If the scale is the
+        median distance, ``Gaussian(1.0)`` is a Gaussian at the median bandwidth and
+        ``Gaussian(0.5)`` one at half of it; ``Gaussian(0.5) + Gaussian(2.0)`` has two bandwidths.
+        None is ``Gaussian(1.0)``.
     scale_z
-        The unit :math:`\sigma_Z`. Take ``"whitened"`` if Z is handed on or probed, ``"standardized"`` if Z is too wide
-        for a d × d Cholesky factor in every step, ``"published"`` to reproduce the paper, and a number if Z has a
-        unit of its own. The first three cannot be lowered by shrinking Z.
+        The unit :math:`\sigma_Z`. Take ``"whitened"`` if Z is handed on or probed,
+        ``"standardized"`` if Z is too wide for a d × d Cholesky factor in every step,
+        ``"published"`` to reproduce the paper, and a number if Z has a unit of its own. The first
+        three cannot be lowered by shrinking Z.
 
-        - ``"whitened"``: standardize the coordinates, map them by the inverse root of their correlation matrix plus a
-          tenth of the identity, and divide by :math:`\sqrt{2d}`, with gradient. A direction of variance v counts by
-          v / (v + 0.1): large ones all alike, small ones less, so that their noise does not drive training. If Z varies
-          in few of its d directions, its root mean square distance is well below one, and a Gaussian of bandwidth 1 is
-          wide.
-        - ``"standardized"``: divide each coordinate by its own standard deviation times :math:`\sqrt{2d}`, with
-          gradient. The root mean square distance is one, and no coordinate can hide by being small.
+        - ``"whitened"``: standardize the coordinates, map them by the inverse root of their
+          correlation matrix plus a tenth of the identity, and divide by :math:`\sqrt{2d}`, with
+          gradient. A direction of variance v counts by v / (v + 0.1): large ones all alike, small
+          ones less, so that their noise does not drive training. If Z varies in few of its d
+          directions, its root mean square distance is well below one, and a Gaussian of bandwidth 1
+          is wide.
+        - ``"standardized"``: divide each coordinate by its own standard deviation times
+          :math:`\sqrt{2d}`, with gradient. The root mean square distance is one, and no coordinate
+          can hide by being small.
         - ``"normalized"``: divide by the batch's root mean square distance,
-          :math:`\sigma_Z^2 = m^{-2} \sum_{ij} \|z_i - z_j\|^2`, with gradient. Multiplying z by a constant changes
-          nothing, but a single coordinate can hide by being small.
-        - ``"published"``: the batch's median distance + 1e-5, without gradient, refreshed in epochs 0, 20, 40, ...
-          The value of the last batch of such an epoch is kept until the next. Before the first
-          :meth:`adapt` it is NaN.
+          :math:`\sigma_Z^2 = m^{-2} \sum_{ij} \|z_i - z_j\|^2`, with gradient. Multiplying z by a
+          constant changes nothing, but a single coordinate can hide by being small.
+        - ``"published"``: the batch's median distance + 1e-5, without gradient, refreshed in epochs
+          0, 20, 40, ... The value of the last batch of such an epoch is kept until the next. Before
+          the first :meth:`adapt` it is NaN.
         - a number.
     condition
-        See :class:`~frhsic.penalties.base.Penalty`. Scales with gradient are computed from the rows with y = 1, medians
-        from all rows of the batch.
+        See :class:`~frhsic.penalties.base.Penalty`. Scales with gradient are computed from the rows
+        with y = 1, medians from all rows of the batch.
     """
 
     scale_z_now: Tensor | None
@@ -418,10 +449,11 @@ def kernel_or_unit(name: str, kernel: Kernel | None) -> Kernel:
 
 
 def median_distance(x: Tensor) -> Tensor:
-    r"""Lower median of off-diagonal Euclidean distances, :math:`\mathrm{med}_{i<j} \|x_i - x_j\|`, under vmap too.
+    r"""Lower median of off-diagonal Euclidean distances, :math:`\mathrm{med}_{i<j} \|x_i - x_j\|`,
+    under vmap too.
 
-    The same number as :func:`frhsic.kernels.median_bandwidth`, as a 0-d tensor on the device of `x`; zero if half of
-    the pairs coincide.
+    The same number as :func:`frhsic.kernels.median_bandwidth`, as a 0-d tensor on the device of
+    `x`; zero if half of the pairs coincide.
 
     Examples
     --------
@@ -429,8 +461,8 @@ def median_distance(x: Tensor) -> Tensor:
     tensor(3.)
     """
     m = x.shape[0]
-    # Drop the first of the m*m entries and read the rest in rows of m + 1: the last column is the diagonal. Each pair
-    # then occurs twice, which does not change the lower median.
+    # Drop the first of the m*m entries and read the rest in rows of m + 1: the last column is the
+    # diagonal. Each pair then occurs twice, which does not change the lower median.
     pairs = squared_distances(x, x).reshape(-1)[1:].reshape(m - 1, m + 1)[:, :-1]
     return pairs.reshape(-1).median().sqrt()
 

@@ -1,9 +1,11 @@
-r"""Parts of a training step with their gradients in closed form: whitening, and Gaussian inner products.
+r"""Parts of a training step with their gradients in closed form: whitening, and Gaussian inner
+products.
 
-A training step spends most of its time here. Automatic differentiation passes over an m × m matrix a dozen times, and
-through the Cholesky factor of whitening by six triangular solves. In closed form one product with a matrix that the
-value has already computed is enough. Functions here are safe under ``vmap`` and ``torch.func.grad``, to any order. They
-take leading batch dimensions, so that ``vmap`` costs no more than one call on stacked tensors.
+A training step spends most of its time here. Automatic differentiation passes over an m × m matrix
+a dozen times, and through the Cholesky factor of whitening by six triangular solves. In closed form
+one product with a matrix that the value has already computed is enough. Functions here are safe
+under ``vmap`` and ``torch.func.grad``, to any order. They take leading batch dimensions, so that
+``vmap`` costs no more than one call on stacked tensors.
 """
 
 from __future__ import annotations
@@ -16,17 +18,19 @@ from torch import Tensor
 from frhsic.dependence import exact
 from frhsic.kernels import Gaussian
 
-# Added to the variance of each direction when z is whitened, in units of the variance of a coordinate.
+# Added to the variance of each direction when z is whitened, in units of the variance of a
+# coordinate.
 RIDGE = 0.1
 
 
 def whitened(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
     r"""Columns of mean 0, uncorrelated and of variance 1 under the weights, up to the ridge.
 
-    :math:`u L^{-\top}` with u standardized and :math:`L L^\top = R + \varepsilon I`, R the correlation matrix. Kernels
-    of distances and inner products give the same for every root. A direction of variance v is left with variance
-    :math:`v / (v + \varepsilon)`, which limits the noise of directions that hardly vary. Standard deviations below
-    `smallest` count as that. The weights get no gradient.
+    :math:`u L^{-\top}` with u standardized and :math:`L L^\top = R + \varepsilon I`, R the
+    correlation matrix. Kernels of distances and inner products give the same for every root. A
+    direction of variance v is left with variance :math:`v / (v + \varepsilon)`, which limits the
+    noise of directions that hardly vary. Standard deviations below `smallest` count as that. The
+    weights get no gradient.
 
     Examples
     --------
@@ -41,12 +45,14 @@ def whitened(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
         torch.promote_types(z.dtype, torch.float32)
     )  # torch has no Cholesky in half precision
     white: Tensor
-    white, *_ = _Whitened.apply(wide, w.to(wide), smallest**2)  # type: ignore[no-untyped-call]  # untyped in torch
+    white, *_ = _Whitened.apply(wide, w.to(wide), smallest**2)  # type: ignore[no-untyped-call]
     return white.to(z.dtype)
 
 
 class _Parts(NamedTuple):
-    """Whitened rows c T, centred rows c (..., m, d), the map T (..., d, d), and variances (..., d) before clamping."""
+    """Whitened rows c T, centred rows c (..., m, d), the map T (..., d, d), and variances (..., d)
+    before clamping.
+    """
 
     white: Tensor
     centered: Tensor
@@ -91,8 +97,8 @@ class _Whitened(torch.autograd.Function):
         white, centered, mapping, variance = (
             _parts(z, w, ctx.least) if torch.is_grad_enabled() else saved
         )
-        # The change of the factor L is L times the lower half of L⁻¹ dA L⁻ᵀ, its diagonal halved. Its adjoint takes
-        # the upper half of whiteᵀ · upstream, mirrored.
+        # The change of the factor L is L times the lower half of L⁻¹ dA L⁻ᵀ, its diagonal halved.
+        # Its adjoint takes the upper half of whiteᵀ · upstream, mirrored.
         inner = white.mT @ upstream
         inner = inner.triu() + inner.triu(1).mT
         slope = (upstream - (w[..., None] * white) @ inner) @ mapping.mT
@@ -106,12 +112,14 @@ class _Whitened(torch.autograd.Function):
         info: Any, in_dims: tuple[int | None, int | None, None], z: Tensor, w: Tensor, least: float
     ) -> Any:
         z = _in_front(z, in_dims[0], info.batch_size)
-        parts = _Whitened.apply(z, _shared(w, in_dims[1], z.ndim - 1), least)  # type: ignore[no-untyped-call]  # untyped
+        w = _shared(w, in_dims[1], z.ndim - 1)
+        parts = _Whitened.apply(z, w, least)  # type: ignore[no-untyped-call]
         return parts, (0, 0, 0, 0)
 
 
 def gaussian_inner(z: Tensor, g: Tensor) -> Tensor:
-    r"""Inner product with the Gaussian Gram matrix of bandwidth 1, :math:`\sum_{ij} G_{ij} \exp(-\|z_i - z_j\|^2 / 2)`.
+    r"""Inner product with the Gaussian Gram matrix of bandwidth 1, :math:`\sum_{ij} G_{ij}
+    \exp(-\|z_i - z_j\|^2 / 2)`.
 
     For a symmetric G of shape (m, m). With :math:`W_{ij} = G_{ij} k(z_i, z_j)` the gradient in z is
     :math:`2 (W - \operatorname{diag}(W 1)) z`.
@@ -122,7 +130,7 @@ def gaussian_inner(z: Tensor, g: Tensor) -> Tensor:
     tensor(4.4261)
     """
     value: Tensor
-    value, *_ = _GaussianInner.apply(z, g)  # type: ignore[no-untyped-call]  # torch gives apply no types
+    value, *_ = _GaussianInner.apply(z, g)  # type: ignore[no-untyped-call]  # untyped in torch
     return value
 
 
@@ -160,7 +168,8 @@ class _GaussianInner(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, int | None], z: Tensor, g: Tensor) -> Any:
         z = _in_front(z, in_dims[0], info.batch_size)
-        results = _GaussianInner.apply(z, _shared(g, in_dims[1], z.ndim))  # type: ignore[no-untyped-call]  # untyped
+        g = _shared(g, in_dims[1], z.ndim)
+        results = _GaussianInner.apply(z, g)  # type: ignore[no-untyped-call]
         return results, (0, 0)
 
 
@@ -173,7 +182,9 @@ def _value_and_slope(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _centered(z: Tensor) -> Tensor:
-    """Return z minus its mean: only differences matter, and far from zero they would lose digits."""
+    """Return z minus its mean: only differences matter, and far from zero they would lose
+    digits.
+    """
     return z - z.detach().mean(-2, keepdim=True)
 
 
@@ -192,7 +203,9 @@ def _in_front(x: Tensor, dim: int | None, size: int) -> Tensor:
 
 
 def _shared(x: Tensor, dim: int | None, ndim: int) -> Tensor:
-    """Return x with its batch, if it has one, in front of `ndim` dimensions; those it lacks share it."""
+    """Return x with its batch, if it has one, in front of `ndim` dimensions; those it lacks share
+    it.
+    """
     if dim is None:
         return x
     x = x.movedim(dim, 0)

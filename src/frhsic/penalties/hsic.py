@@ -33,7 +33,8 @@ Attributes = Literal["joint", "sum", "isotropic"]
 # Number of training rows whose median distance is the published bandwidth of S.
 PUBLISHED_ROWS = 1000
 
-# The default kernel on Z: every affine head lies in its linear part, and the Gaussian makes it characteristic.
+# The default kernel on Z: every affine head lies in its linear part, and the Gaussian makes it
+# characteristic.
 KERNEL_Z = 10 * (Linear() + Gaussian(1.0))
 
 
@@ -41,61 +42,71 @@ class HSIC(ScaledPenalty):
     r"""HSIC of a batch, with the head as part of the kernel.
 
     .. math:: \mathrm{HSIC}(K, L), \qquad
-        K_{ij} = h\, f_i^\top f_j + \kappa_Z\!\left(\frac{z_i}{\sigma_Z}, \frac{z_j}{\sigma_Z}\right), \qquad
-        L_{ij} = \kappa_S\!\left(\frac{s_i}{\sigma_S}, \frac{s_j}{\sigma_S}\right),
+        K_{ij} = h\, f_i^\top f_j + \kappa_Z\!\left(\frac{z_i}{\sigma_Z},
+        \frac{z_j}{\sigma_Z}\right), \qquad L_{ij} = \kappa_S\!\left(\frac{s_i}{\sigma_S},
+        \frac{s_j}{\sigma_S}\right),
 
-    with the head's raw output :math:`f_i` and the head's weight h. HSIC is linear in K, so it is the sum of a term of
-    the head and a term of the representation. With h > 0 the head lies in the kernel's RKHS, with norm at most
-    :math:`h^{-1/2}`. With a characteristic :math:`\kappa_Z` the kernel is characteristic on Z, and zero in the
-    population means that Z and S are independent. On independent batches the biased statistic is not zero but of
-    order 1/m.
+    with the head's raw output :math:`f_i` and the head's weight h. HSIC is linear in K, so it is
+    the sum of a term of the head and a term of the representation. With h > 0 the head lies in the
+    kernel's RKHS, with norm at most :math:`h^{-1/2}`. With a characteristic :math:`\kappa_Z` the
+    kernel is characteristic on Z, and zero in the population means that Z and S are independent. On
+    independent batches the biased statistic is not zero but of order 1/m.
 
-    **Which options to choose.** The defaults suit a classifier, a regressor or an encoder whose Z may be handed on. If
-    only the scores of this head are used, ``HSIC(0 * Linear())`` can cost less accuracy, but leaves S readable in Z. If
-    there is no head, set ``head_weight=0``. For the method of the paper take :meth:`published`.
+    **Which options to choose.** The defaults suit a classifier, a regressor or an encoder whose Z
+    may be handed on. If only the scores of this head are used, ``HSIC(0 * Linear())`` can cost less
+    accuracy, but leaves S readable in Z. If there is no head, set ``head_weight=0``. For the method
+    of the paper take :meth:`published`.
 
     Parameters
     ----------
     kernel_z
-        :math:`\kappa_Z`, any kernel, with its bandwidth in units of `scale_z`. Factors say how much each part counts
-        against the head and against the others, as in ``10 * Linear() + 3 * Gaussian(1.0)``. Keep a linear part if
-        heads will be trained on Z, and a Gaussian, Laplacian or inverse multiquadric part to exclude all dependence.
-        A larger factor removes more of S from Z and costs the head more. ``0 * Linear()`` leaves out the term of the
-        representation; None is ``Gaussian(1.0)``.
+        :math:`\kappa_Z`, any kernel, with its bandwidth in units of `scale_z`. Factors say how much
+        each part counts against the head and against the others, as in ``10 * Linear() + 3 *
+        Gaussian(1.0)``. Keep a linear part if heads will be trained on Z, and a Gaussian, Laplacian
+        or inverse multiquadric part to exclude all dependence. A larger factor removes more of S
+        from Z and costs the head more. ``0 * Linear()`` leaves out the term of the representation;
+        None is ``Gaussian(1.0)``.
     kernel_s
-        :math:`\kappa_S`, any kernel, with its bandwidth in units of `scale_s`; None is ``Gaussian(1.0)``, which suits a
-        continuous attribute. A smaller bandwidth sees finer dependence, with more noise.
+        :math:`\kappa_S`, any kernel, with its bandwidth in units of `scale_s`; None is
+        ``Gaussian(1.0)``, which suits a continuous attribute. A smaller bandwidth sees finer
+        dependence, with more noise.
     scale_z
-        The unit :math:`\sigma_Z`: ``"whitened"``, ``"standardized"``, ``"normalized"``, ``"published"`` or
-        a number; see :class:`~frhsic.penalties.base.ScaledPenalty`. Keep the default unless Z is very wide
-        (``"standardized"`` is cheaper) or has a unit of its own (a number).
+        The unit :math:`\sigma_Z`: ``"whitened"``, ``"standardized"``, ``"normalized"``,
+        ``"published"`` or a number; see :class:`~frhsic.penalties.base.ScaledPenalty`. Keep the
+        default unless Z is very wide (``"standardized"`` is cheaper) or has a unit of its own (a
+        number).
     scale_s
-        The unit :math:`\sigma_S`, fixed by :meth:`prepare`. ``"median"`` is the median distance of the training rows,
-        see :func:`frhsic.kernels.median_bandwidth`; ``"published"`` the lower median distance of the first 1,000,
-        + 1e-5. Where the median is 0, because half or more of the pairs coincide, it is the median of the distances
-        that are not 0. Or pass a number, or one per attribute.
+        The unit :math:`\sigma_S`, fixed by :meth:`prepare`. ``"median"`` is the median distance of
+        the training rows, see :func:`frhsic.kernels.median_bandwidth`; ``"published"`` the lower
+        median distance of the first 1,000, + 1e-5. Where the median is 0, because half or more of
+        the pairs coincide, it is the median of the distances that are not 0. Or pass a number, or
+        one per attribute.
     head_weight
         h. Set it to 0 if there is no head, or if the head is not used; no scores are needed then.
     standardize_scores
-        Give the scores mean 0 and variance 1 over the batch first, with gradient. Use it if only the order of the
-        scores matters: shrinking the scores then does not lower the penalty. Leave it off for probabilities.
+        Give the scores mean 0 and variance 1 over the batch first, with gradient. Use it if only
+        the order of the scores matters: shrinking the scores then does not lower the penalty. Leave
+        it off for probabilities.
     attributes
-        How to treat several columns of s. ``"joint"``, the product over columns of :math:`\kappa_S`, each in its own
-        unit, makes Z independent of all of them together. ``"sum"`` adds HSIC(z, s_k) over columns: Z is made
-        independent of each alone, which is weaker and easier to reach. ``"isotropic"`` applies :math:`\kappa_S` to
-        whole rows in one unit; use it for coordinates of one quantity, such as a place on a map.
+        How to treat several columns of s. ``"joint"``, the product over columns of
+        :math:`\kappa_S`, each in its own unit, makes Z independent of all of them together.
+        ``"sum"`` adds HSIC(z, s_k) over columns: Z is made independent of each alone, which is
+        weaker and easier to reach. ``"isotropic"`` applies :math:`\kappa_S` to whole rows in one
+        unit; use it for coordinates of one quantity, such as a place on a map.
     condition
         ``condition="positive"`` for Equal Opportunity: HSIC of the rows with y = 1. See
         :class:`~frhsic.penalties.base.Penalty`.
 
     References
     ----------
-    Ni and Huo, *A Joint-Distribution Route to Fair Representations with Continuous Sensitive Attributes*: the
-    penalty, its restriction to Y = 1, and the finite-sample theorem for a head in the RKHS.
+    Ni and Huo, *A Joint-Distribution Route to Fair Representations with Continuous Sensitive
+    Attributes*: the penalty, its restriction to Y = 1, and the finite-sample theorem for a head in
+    the RKHS.
 
     Examples
     --------
-    With the head alone, and a linear kernel on s: the squared covariance of scores and s, here 1.25 ** 2.
+    With the head alone, and a linear kernel on s: the squared covariance of scores and s, here 1.25
+    ** 2.
 
     >>> from frhsic.kernels import Linear
     >>> penalty = HSIC(0 * Linear(), Linear(), scale_s=1.0)
@@ -136,10 +147,12 @@ class HSIC(ScaledPenalty):
         self.attributes = attributes
         self.needs_scores = head_weight > 0
         if scale_z in ("standardized", "whitened"):
-            # Shrinking Z no longer lowers the penalty, so it does not curb overfitting either, as it does for others.
+            # Shrinking Z no longer lowers the penalty, so it does not curb overfitting either, as
+            # it does for others.
             self.default_weight_decay = 1e-3
-            # Such a term of the representation pushes S into directions of Z that hardly vary; the head alone does not.
-            # A head uses few directions, and the others may go; what has no head yet keeps all but the smallest.
+            # Such a term of the representation pushes S into directions of Z that hardly vary; the
+            # head alone does not. A head uses few directions, and the others may go; what has no
+            # head yet keeps all but the smallest.
             self.default_variance_floor = (0.3 if head_weight > 0 else 0.01) if self._terms else 0.0
         fixed = (
             None
@@ -152,10 +165,11 @@ class HSIC(ScaledPenalty):
     def published(
         cls, *, attributes: Literal["isotropic", "sum"] = "isotropic", condition: Condition = "all"
     ) -> HSIC:
-        """Return the penalty of the paper's printed numbers: Gaussians at median bandwidths on Z and S, no head.
+        """Return the penalty of the paper's printed numbers: Gaussians at median bandwidths on Z
+        and S, no head.
 
-        Several attributes: one Gaussian of the rows with one bandwidth, or a sum. Equal Opportunity was
-        trained with both bandwidths at 1, on batches with more than 10 positive rows.
+        Several attributes: one Gaussian of the rows with one bandwidth, or a sum. Equal Opportunity
+        was trained with both bandwidths at 1, on batches with more than 10 positive rows.
 
         Examples
         --------
@@ -180,7 +194,8 @@ class HSIC(ScaledPenalty):
             return
         if len(self.scale_s) not in (1, s.shape[1]):
             raise ValueError(
-                f"scale_s has {len(self.scale_s)} numbers, s {s.shape[1]} columns; pass one for each."
+                f"scale_s has {len(self.scale_s)} numbers, s {s.shape[1]} columns; pass one for"
+                " each."
             )
         self.scale_s_now = torch.tensor(self.scale_s, dtype=s.dtype, device=s.device)
 
@@ -197,7 +212,9 @@ class HSIC(ScaledPenalty):
         return batch.hsic(l, _sum((factor, kernel(x, x)) for factor, kernel, x in terms))
 
     def _weighted_kernels(self, batch: Batch) -> list[tuple[float, Kernel, Tensor]]:
-        """Return the terms of K, each a factor, a kernel, and the rows that it sees: scores, or z in its unit."""
+        """Return the terms of K, each a factor, a kernel, and the rows that it sees: scores, or z
+        in its unit.
+        """
         terms: list[tuple[float, Kernel, Tensor]] = []
         if batch.scores is not None:
             # HSIC ignores the mean of the scores; far from zero they would lose digits
@@ -210,7 +227,9 @@ class HSIC(ScaledPenalty):
         return terms
 
     def _gram_s(self, s: Tensor) -> Tensor:
-        """Return L. HSIC is linear in L, so the sum over attributes is the HSIC of the sum of their matrices."""
+        """Return L. HSIC is linear in L, so the sum over attributes is the HSIC of the sum of their
+        matrices.
+        """
         if self.scale_s_now is None:
             raise self._not_prepared("scale of s")
         s = s / self.scale_s_now.to(s)
@@ -224,7 +243,9 @@ class HSIC(ScaledPenalty):
 
 
 def _terms(kernel: Kernel, factor: float = 1.0) -> tuple[tuple[float, Kernel], ...]:
-    """Write a kernel as a weighted sum of kernels that are not sums; terms of weight 0 are left out."""
+    """Write a kernel as a weighted sum of kernels that are not sums; terms of weight 0 are left
+    out.
+    """
     if isinstance(kernel, Sum):
         return _terms(kernel.a, factor) + _terms(kernel.b, factor)
     if isinstance(kernel, Multiple):
@@ -233,7 +254,9 @@ def _terms(kernel: Kernel, factor: float = 1.0) -> tuple[tuple[float, Kernel], .
 
 
 def _inner(kernel: Kernel, x: Tensor, l: Tensor) -> Tensor:
-    """Return Σ K ∘ L without K, for a linear or Gaussian kernel: with centered L, m² times the biased HSIC."""
+    """Return Σ K ∘ L without K, for a linear or Gaussian kernel: with centered L, m² times the
+    biased HSIC.
+    """
     return (
         gaussian_inner(x / kernel.bandwidth, l)
         if isinstance(kernel, Gaussian)

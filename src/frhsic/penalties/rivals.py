@@ -1,4 +1,6 @@
-"""The paper's rivals with a formula: FREM, MMD between bins, distance covariance and correlation, and Reg-GDP."""
+"""The paper's rivals with a formula: FREM, MMD between bins, distance covariance and correlation,
+and Reg-GDP.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ Edges = Literal["equal-width", "quantile"]
 # V-statistic (never negative, any row weights) or U-statistic (no row weights, at least four rows).
 Statistic = Literal["biased", "unbiased"]
 
-# Number of bandwidths by which rows of weight 0 are moved away, so that the smoother gives them weight 0.
+# Number of bandwidths by which rows of weight 0 are moved away, so that the smoother gives them
+# weight 0.
 FAR = 1e4
 
 # Least value under the root of an EIPM.
@@ -44,25 +47,27 @@ NEGLIGIBLE = 1e-30
 class EIPM(ScaledPenalty):
     r"""Mean distance of the smoothed conditional law of Z from its marginal, as FREM trains it.
 
-    .. math:: \frac1a \sum_{i=1}^{a} \sqrt{\max\bigl(w_i^\top K w_i - 2 w_i^\top K u + u^\top K u,\ \varepsilon\bigr)},
+    .. math:: \frac1a \sum_{i=1}^{a} \sqrt{\max\bigl(w_i^\top K w_i - 2 w_i^\top K u + u^\top K u,\
+        \varepsilon\bigr)},
         \qquad w_{ij} \propto \exp\bigl(-\|s_i - s_j\|^2 / 2\gamma^2\bigr),\ j \ne i, \quad u = 1/m.
 
-    The anchors i are the first a rows of the batch, which come in random order, and ε is 1e-10. Zero, up to
-    :math:`\sqrt\varepsilon`, when every smoothed conditional mean embedding is the marginal one; positive by chance on
-    a batch. With a fixed γ it does not see dependence on a finer scale than γ.
+    The anchors i are the first a rows of the batch, which come in random order, and ε is 1e-10.
+    Zero, up to :math:`\sqrt\varepsilon`, when every smoothed conditional mean embedding is the
+    marginal one; positive by chance on a batch. With a fixed γ it does not see dependence on a
+    finer scale than γ.
 
     Parameters
     ----------
     kernel_z, scale_z
-        The kernel of K and the unit of z, see :class:`~frhsic.penalties.base.ScaledPenalty`. The defaults are the
-        published ones: a Gaussian of bandwidth 1 on unscaled z.
+        The kernel of K and the unit of z, see :class:`~frhsic.penalties.base.ScaledPenalty`. The
+        defaults are the published ones: a Gaussian of bandwidth 1 on unscaled z.
     gamma
         Bandwidth of the weights, in units of s; several attributes share one Gaussian.
     anchors
         How many rows to average over (all, if the batch has fewer); None for all.
     condition
-        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: weights, marginal and anchors of the rows with
-        y = 1.
+        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: weights, marginal and
+        anchors of the rows with y = 1.
 
     References
     ----------
@@ -70,7 +75,8 @@ class EIPM(ScaledPenalty):
 
     Examples
     --------
-    Two groups far apart in s, and the linear kernel: each conditional mean is half a unit from the overall mean.
+    Two groups far apart in s, and the linear kernel: each conditional mean is half a unit from the
+    overall mean.
 
     >>> from frhsic.kernels import Linear
     >>> penalty = EIPM(Linear(), gamma=1.0)
@@ -98,8 +104,8 @@ class EIPM(ScaledPenalty):
         m = batch.rows
         if m < 2:
             return zero(batch.z)
-        # With bandwidth 1 in many dimensions most entries underflow. Denormal numbers make a product 10 times slower on
-        # a CPU than zeros.
+        # With bandwidth 1 in many dimensions most entries underflow. Denormal numbers make a
+        # product 10 times slower on a CPU than zeros.
         k = functional.hardshrink(self._gram_z(batch), NEGLIGIBLE)
         count = m if self.anchors is None else min(self.anchors, m)
         if batch.row_weight is None:
@@ -118,26 +124,31 @@ class BinnedMMD(ScaledPenalty):
 
     ``kind="pairwise"``, the paper's text, is the mean over pairs of bins of their squared MMD,
 
-    .. math:: \binom{B}{2}^{-1} \sum_{a<b} \bigl\| \hat\mu_a - \hat\mu_b \bigr\|^2_{\mathcal F}, \qquad
+    .. math:: \binom{B}{2}^{-1} \sum_{a<b} \bigl\| \hat\mu_a - \hat\mu_b \bigr\|^2_{\mathcal F},
+        \qquad
         \hat\mu_b = \frac{1}{n_b} \sum_{i \in b} \kappa(z_i / \sigma_Z, \cdot);
 
     ``kind="mean-difference"``, as in the published numbers, has no kernel and is a sum,
-    :math:`\sum_b \|\bar z_b - \bar z\|^2`. Bins with fewer than two rows of the batch are left out. Zero when the law
-    of Z (its mean) is the same in all bins; dependence inside a bin is not seen. Several attributes: the sum over them.
+    :math:`\sum_b \|\bar z_b - \bar z\|^2`. Bins with fewer than two rows of the batch are left out.
+    Zero when the law of Z (its mean) is the same in all bins; dependence inside a bin is not seen.
+    Several attributes: the sum over them.
 
     Parameters
     ----------
     kind
         ``"pairwise"`` or ``"mean-difference"``.
     kernel_z, scale_z
-        The kernel of ``"pairwise"`` and the unit of z, see :class:`~frhsic.penalties.base.ScaledPenalty`.
-        ``"mean-difference"`` uses the unit too: z is divided by it.
+        The kernel of ``"pairwise"`` and the unit of z, see
+        :class:`~frhsic.penalties.base.ScaledPenalty`. ``"mean-difference"`` uses the unit too: z is
+        divided by it.
     bins
         Number of bins of each attribute.
     edges
-        ``"equal-width"`` over the range of the training rows, or ``"quantile"`` for equal shares of them.
+        ``"equal-width"`` over the range of the training rows, or ``"quantile"`` for equal shares of
+        them.
     condition
-        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: bins and means of the rows with y = 1.
+        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: bins and means of the rows
+        with y = 1.
 
     Examples
     --------
@@ -176,7 +187,8 @@ class BinnedMMD(ScaledPenalty):
 
     @classmethod
     def published(cls, *, condition: Condition = "all") -> BinnedMMD:
-        """Return the penalty of the paper's printed numbers: mean differences over 10 quantile bins of unscaled z.
+        """Return the penalty of the paper's printed numbers: mean differences over 10 quantile bins
+        of unscaled z.
 
         Examples
         --------
@@ -186,7 +198,9 @@ class BinnedMMD(ScaledPenalty):
         return cls("mean-difference", scale_z=1.0, edges="quantile", condition=condition)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments; `edges` is the rule, not the edges it gave, and differences of means have no kernel."""
+        """Return the arguments; `edges` is the rule, not the edges it gave, and differences of
+        means have no kernel.
+        """
         own = {"edges": self.edge_rule} | (
             {"kernel_z": None} if self.kind == "mean-difference" else {}
         )
@@ -221,21 +235,23 @@ class BinnedMMD(ScaledPenalty):
 class DistanceCovariance(Penalty):
     r"""Squared distance covariance of a batch, :math:`m^{-2} \sum_{ij} A_{ij} B_{ij}`.
 
-    A and B are the doubly centered Euclidean distances of z and of s. Zero in the population exactly when Z and S are
-    independent. Multiplying z by c multiplies it by c, so it can be lowered by shrinking z. Several attributes are
-    measured jointly, by the distance between rows of s.
+    A and B are the doubly centered Euclidean distances of z and of s. Zero in the population
+    exactly when Z and S are independent. Multiplying z by c multiplies it by c, so it can be
+    lowered by shrinking z. Several attributes are measured jointly, by the distance between rows of
+    s.
 
     Parameters
     ----------
     statistic
-        ``"biased"``, the V-statistic above, as in the published "dCor" numbers, or ``"unbiased"`` (U-centered
-        distances; 0 for batches under 4 rows).
+        ``"biased"``, the V-statistic above, as in the published "dCor" numbers, or ``"unbiased"``
+        (U-centered distances; 0 for batches under 4 rows).
     condition
         Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`.
 
     References
     ----------
-    Székely, Rizzo and Bakirov (2007), *Measuring and testing dependence by correlation of distances*.
+    Székely, Rizzo and Bakirov (2007), *Measuring and testing dependence by correlation of
+    distances*.
 
     Examples
     --------
@@ -275,14 +291,15 @@ class DistanceCorrelation(DistanceCovariance):
 
     .. math:: \mathrm{dCov}^2(z, s) / \sqrt{\mathrm{dCov}^2(z, z)\, \mathrm{dCov}^2(s, s)}.
 
-    Between 0 and 1 as a V-statistic, and the same when z is shifted, scaled or rotated. Zero in the population
-    exactly when Z and S are independent. On a batch the biased statistic is positive by chance, more so in more
-    dimensions; the unbiased one is not. 0 if z or s is constant.
+    Between 0 and 1 as a V-statistic, and the same when z is shifted, scaled or rotated. Zero in the
+    population exactly when Z and S are independent. On a batch the biased statistic is positive by
+    chance, more so in more dimensions; the unbiased one is not. 0 if z or s is constant.
 
     Parameters
     ----------
     statistic
-        ``"biased"``, or ``"unbiased"``, a ratio of unbiased estimates, which the paper's text names.
+        ``"biased"``, or ``"unbiased"``, a ratio of unbiased estimates, which the paper's text
+        names.
     condition
         Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`.
 
@@ -307,34 +324,39 @@ class GDP(Penalty):
     r"""How far the smoothed conditional mean of the scores is from their mean (Reg-GDP).
 
     .. math:: \frac1G \sum_{g=1}^{G} \bigl| \hat f(s_g) - \bar f \bigr|, \qquad
-        \hat f(s_g) = \frac{\sum_i f_i \exp(-(s_g - s_i)^2 / 2b^2)}{\sum_i \exp(-(s_g - s_i)^2 / 2b^2)},
+        \hat f(s_g) = \frac{\sum_i f_i \exp(-(s_g - s_i)^2 / 2b^2)}{\sum_i \exp(-(s_g - s_i)^2 /
+        2b^2)},
 
-    on the head's raw output f; z is not used. Zero when the smoothed conditional mean is constant in s. It sees
-    conditional means only, and can be lowered by shrinking the scores. With several attributes or several columns of
-    scores it is the sum over all of them.
+    on the head's raw output f; z is not used. Zero when the smoothed conditional mean is constant
+    in s. It sees conditional means only, and can be lowered by shrinking the scores. With several
+    attributes or several columns of scores it is the sum over all of them.
 
     Parameters
     ----------
     bandwidth
         The b of the Nadaraya–Watson smoother, in units of s.
     weighting
-        ``"population"``: :math:`s_g` are the rows of the batch, as in the definition of GDP. ``"uniform"``: they are
-        `points` equispaced values between the least and the largest s of the batch, as in the published numbers.
+        ``"population"``: :math:`s_g` are the rows of the batch, as in the definition of GDP.
+        ``"uniform"``: they are `points` equispaced values between the least and the largest s of
+        the batch, as in the published numbers.
     points
         G, for the uniform weighting.
     condition
-        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: range, mean and smoother of the rows with y = 1.
+        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: range, mean and smoother of
+        the rows with y = 1.
 
     References
     ----------
-    Jiang, Han, Fan, Yang, Mostafavi and Hu (2022), *Generalized demographic parity for group fairness*. The published
-    numbers were made with the defaults.
+    Jiang, Han, Fan, Yang, Mostafavi and Hu (2022), *Generalized demographic parity for group
+    fairness*. The published numbers were made with the defaults.
 
     Examples
     --------
     With a narrow smoother the two ends see their own scores, 0 and 2, about a mean of 1.
 
-    >>> GDP(bandwidth=0.01, points=2)(torch.zeros(2, 3), torch.tensor([0.0, 1.0]), scores=torch.tensor([0.0, 2.0]))
+    >>> GDP(bandwidth=0.01, points=2)(
+    ...     torch.zeros(2, 3), torch.tensor([0.0, 1.0]), scores=torch.tensor([0.0, 2.0])
+    ... )
     tensor(1.)
     """
 
@@ -370,7 +392,8 @@ class GDP(Penalty):
         inside = s
         if batch.row_weight is not None:
             counts = batch.row_weight > 0
-            # rows of weight 0 move inside the range of the others for the points, and far away for the smoother
+            # rows of weight 0 move inside the range of the others for the points, and far away for
+            # the smoother
             inside = torch.where(counts, s, torch.where(counts, s, s.amax()).amin())
             s = torch.where(counts, s, s.amax() + FAR * self.bandwidth)
         if self.weighting == "population":

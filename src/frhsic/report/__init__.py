@@ -1,4 +1,6 @@
-"""The report: an audit, and where there is one the trade-off behind a model, as text and as one self-contained page."""
+"""The report: an audit, and where there is one the trade-off behind a model, as text and as one
+self-contained page.
+"""
 
 from frhsic.report.model import Report, trained_report
 from frhsic.report.page import render, write

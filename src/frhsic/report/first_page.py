@@ -1,4 +1,6 @@
-"""The first page of a report: what a committee asks, answered in plain sentences without symbols and acronyms."""
+"""The first page of a report: what a committee asks, answered in plain sentences without symbols
+and acronyms.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ BALANCED = (0.2, 0.8)
 
 @dataclass(frozen=True)
 class Question:
-    """A question of a reader and the sentences that answer it; `verdict` is that of a limit, or empty."""
+    """A question of a reader and the sentences that answer it; `verdict` is that of a limit, or
+    empty.
+    """
 
     title: str
     lines: tuple[str, ...]
@@ -70,12 +74,15 @@ def people_of(audit: Audit) -> str:
 
 
 def worst_group(curve: Curve, groups: Sequence[int] = ()) -> int:
-    """Return the group whose mean is farthest from the overall mean, by default among those with enough rows."""
+    """Return the group whose mean is farthest from the overall mean, by default among those with
+    enough rows.
+    """
     return max(groups or curve.trusted, key=lambda i: abs(curve.mean[i] - curve.overall))
 
 
 def _beyond_chance(attribute: AttributeAudit, curve: Curve, audit: Audit) -> list[int]:
-    """Return the groups whose mean chance does not explain: none unless the test of the whole gap is significant.
+    """Return the groups whose mean chance does not explain: none unless the test of the whole gap
+    is significant.
 
     So all claims of the page that a score moves with an attribute have one error rate.
     """
@@ -85,7 +92,9 @@ def _beyond_chance(attribute: AttributeAudit, curve: Curve, audit: Audit) -> lis
 
 
 def _checks(report: Report) -> tuple[LimitCheck, ...]:
-    """Return the limits of the audit or, if there is none, that of the fit on the rows of the report."""
+    """Return the limits of the audit or, if there is none, that of the fit on the rows of the
+    report.
+    """
     tradeoff, confidence = report.tradeoff, report.audit.subject.confidence
     if report.audit.limits or tradeoff is None:
         return report.audit.limits
@@ -135,7 +144,9 @@ def _limits(report: Report) -> list[Question]:
 
 
 def needed_lines(report: Report) -> list[str]:
-    """Return whether there is a gap without a limit, and whether other columns alone would do; none without a fit."""
+    """Return whether there is a gap without a limit, and whether other columns alone would do; none
+    without a fit.
+    """
     tradeoff, audit, lines = report.tradeoff, report.audit, list[str]()
     if tradeoff is None:
         return lines
@@ -161,9 +172,9 @@ def needed_lines(report: Report) -> list[str]:
             lines.append(
                 say("left_out_enough", names=added[0]) if added else say("nothing_to_lower")
             )
-        elif seen[
-            0
-        ]:  # where these rows show no gap anyway, that they show none without some columns says nothing
+        elif seen[0]:
+            # where these rows show no gap anyway, that they show none without some columns says
+            # nothing
             enough = [
                 listed(one.left_out) for one, _, beyond in others if one.left_out and not beyond
             ]
@@ -252,7 +263,9 @@ def _group(curve: Curve, i: int, s: str) -> str:
 
 
 def _side_of(curve: Curve, value: float) -> str:
-    """Return how far a value lies above or below the overall mean, in percent of it where that has a meaning."""
+    """Return how far a value lies above or below the overall mean, in percent of it where that has
+    a meaning.
+    """
     mean = curve.overall
     relative = mean > 0 and min(curve.mean) >= 0
     size = percent(abs(value - mean) / mean) if relative else figure(abs(value - mean))
@@ -311,7 +324,9 @@ def ratio_sentence(attribute: AttributeAudit) -> str:
 
 
 def quality_rows(report: Report) -> Iterator[tuple[str, str, str, str]]:
-    """Yield how well the score predicts: key, without the limit if that is known, this model, a constant."""
+    """Yield how well the score predicts: key, without the limit if that is known, this model, a
+    constant.
+    """
     before = {} if report.before is None else {one.key: one for one in report.before.quality}
     rate = report.audit.subject.base_rate
     shines = rate is not None and not BALANCED[0] <= rate.value <= BALANCED[1]
@@ -345,7 +360,9 @@ def _cost(report: Report) -> Iterator[str]:
 
 
 def _lost(before: Audit, report: Report) -> Iterator[str]:
-    """Yield how many more or fewer predictions and pairs are right with the limit, as in the table."""
+    """Yield how many more or fewer predictions and pairs are right with the limit, as in the
+    table.
+    """
     was, now = (
         {one.key: round(1000 * one.value) for one in audit.quality}
         for audit in (before, report.audit)
@@ -369,7 +386,9 @@ def _lost(before: Audit, report: Report) -> Iterator[str]:
 
 
 def _moved(before: Audit, report: Report) -> Iterator[str]:
-    """Yield whose scores the limit moved, and along which attributes the gap of wrong decisions grew."""
+    """Yield whose scores the limit moved, and along which attributes the gap of wrong decisions
+    grew.
+    """
     for name, curve in report.shifts.items():
         text = shift_sentence(name, curve)
         was, now = (audit[name].all_rows.get("error_gdp") for audit in (before, report.audit))

@@ -1,4 +1,6 @@
-"""What a report holds: an audit and, of a model under a limit, the trade-offs and the audit without the limit."""
+"""What a report holds: an audit and, of a model under a limit, the trade-offs and the audit without
+the limit.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from frhsic.splits import rows_of, scores_of, subsample
 from frhsic.tables.columns import feature
 
 FORMAT = 8  # version of the JSON form of a :class:`Report`
-# Share of the variance of an attribute's ranks that a column explains alone if it is left out as its proxy.
+# Share of the variance of an attribute's ranks that a column explains alone if it is left out as
+# its proxy.
 PROXY = 0.1
 MOST_ROWS = 2000
 MOST_COLUMNS = 40
@@ -33,10 +36,11 @@ SHUFFLES = 3
 
 @dataclass(frozen=True)
 class Driver:
-    """How much of the gap along an attribute one column carries: by how much the gap falls when it is shuffled.
+    """How much of the gap along an attribute one column carries: by how much the gap falls when it
+    is shuffled.
 
-    Columns that tell the same share it, so that each alone carries less. `more_than_half` is the z-value of the claim
-    that the column carries more than half of the gap.
+    Columns that tell the same share it, so that each alone carries less. `more_than_half` is the
+    z-value of the claim that the column carries more than half of the gap.
     """
 
     column: str
@@ -47,10 +51,11 @@ class Driver:
 
 @dataclass(frozen=True)
 class Drivers:
-    """The columns of one attribute, the one that carries most first; `gap` is the gap with all columns as they are.
+    """The columns of one attribute, the one that carries most first; `gap` is the gap with all
+    columns as they are.
 
-    `pvalue` is that of no gap. `unlimited` says that they are those of the model without the limit, not of the one that
-    was chosen.
+    `pvalue` is that of no gap. `unlimited` says that they are those of the model without the limit,
+    not of the one that was chosen.
     """
 
     attribute: str
@@ -65,8 +70,9 @@ class Drivers:
 class TradeOffPoint:
     """Performance of one predictor, and its gap along each attribute.
 
-    On the rows of the report, and in the fit without a limit, `pvalues` are those of no gap, adjusted for the number of
-    attributes (Holm). `added` and `left_out` are the columns by which a predictor differs from the model of the report.
+    On the rows of the report, and in the fit without a limit, `pvalues` are those of no gap,
+    adjusted for the number of attributes (Holm). `added` and `left_out` are the columns by which a
+    predictor differs from the model of the report.
     """
 
     performance: float
@@ -86,21 +92,23 @@ class TradeOff:
     aim, condition
         The gap that is limited, as in :class:`~frhsic.ParityClassifier`.
     measure
-        Key of the performance, which a constant cannot win: the loss for the aim "score", "auc" for "rank", "accuracy",
-        or of rare outcomes "balanced_accuracy", for "decision".
+        Key of the performance, which a constant cannot win: the loss for the aim "score", "auc" for
+        "rank", "accuracy", or of rare outcomes "balanced_accuracy", for "decision".
     attributes
         Names of the attributes.
     asked, limits, met
-        For each attribute the limit as it was given and the largest gap that it allows (None: any), and whether the
-        estimates of the fit meet them.
+        For each attribute the limit as it was given and the largest gap that it allows (None: any),
+        and whether the estimates of the fit meet them.
     points
-        From no limit to almost no gap, measured on training rows that neither fitted nor chose the point.
+        From no limit to almost no gap, measured on training rows that neither fitted nor chose the
+        point.
     before, after, constant
-        Without the limit and with it, on the rows of the report, and the performance of a constant there. As in an
-        audit, the upper end of the interval of a gap is its bound where the interval is not to be trusted.
+        Without the limit and with it, on the rows of the report, and the performance of a constant
+        there. As in an audit, the upper end of the interval of a gap is its bound where the
+        interval is not to be trusted.
     others
-        Models without a limit on other columns, on the rows of the report: with the attributes as columns, without
-        them, and without the columns that tell most of them.
+        Models without a limit on other columns, on the rows of the report: with the attributes as
+        columns, without them, and without the columns that tell most of them.
     """
 
     aim: str
@@ -129,10 +137,12 @@ class TradeOff:
 
 @dataclass(frozen=True)
 class Report(Document):
-    """Content of one page. `before` is the audit without the limit, to compare with `audit` number by number.
+    """Content of one page. `before` is the audit without the limit, to compare with `audit` number
+    by number.
 
-    `drivers` says which columns carry an attribute into the score, `shifts` how the limit changed the mean score along
-    each attribute, and `changes` how it changed accuracy and AUC, with standard errors of the differences.
+    `drivers` says which columns carry an attribute into the score, `shifts` how the limit changed
+    the mean score along each attribute, and `changes` how it changed accuracy and AUC, with
+    standard errors of the differences.
     """
 
     audit: Audit
@@ -160,8 +170,9 @@ def trained_report(
 ) -> Report:
     r"""Report on a model of two classes or of numbers that was fitted under a limit.
 
-    The trade-offs are those of ``model.frontier_``, by the measure that belongs to the aim. The audits are of other
-    rows: those of ``model.at(None)`` and of the model. Scores are audited, and decisions for the aim "decision".
+    The trade-offs are those of ``model.frontier_``, by the measure that belongs to the aim. The
+    audits are of other rows: those of ``model.at(None)`` and of the model. Scores are audited, and
+    decisions for the aim "decision".
 
     Parameters
     ----------
@@ -174,9 +185,9 @@ def trained_report(
     groups
         Rows that belong together.
     fitted_on
-        X (a frame), y and sensitive_features of the fit. The model of y is then fitted on other columns, too: with the
-        attributes, without them, and without columns that alone explain 10 % of an attribute's ranks. The report says
-        whether that would do in place of a limit.
+        X (a frame), y and sensitive_features of the fit. The model of y is then fitted on other
+        columns, too: with the attributes, without them, and without columns that alone explain 10 %
+        of an attribute's ranks. The report says whether that would do in place of a limit.
     limit, threshold, settings, context
         As in :func:`frhsic.audit`; `limit` is checked on these rows, and is not that of the model.
 
@@ -187,11 +198,18 @@ def trained_report(
     >>> s = rng.uniform(size=400)
     >>> X = np.column_stack([s + 0.1 * rng.normal(size=400), rng.normal(size=400)])
     >>> y = X.sum(axis=1)
-    >>> model = ParityRegressor(random_state=0, n_jobs=1).fit(X[:300], y[:300], sensitive_features=s[:300])
+    >>> model = ParityRegressor(random_state=0, n_jobs=1).fit(
+    ...     X[:300], y[:300], sensitive_features=s[:300]
+    ... )
     >>> report = trained_report(
     ...     model, X[300:], y[300:], sensitive_features=s[300:], settings=Settings(resamples=20)
     ... )
-    >>> bool(np.isclose(report.tradeoff.after.gaps[0].value, report.audit.attributes[0].all_rows["gdp"].value))
+    >>> bool(
+    ...     np.isclose(
+    ...         report.tradeoff.after.gaps[0].value,
+    ...         report.audit.attributes[0].all_rows["gdp"].value,
+    ...     )
+    ... )
     True
     """
     if model.frontier_ is None or model.choice_ is None:
@@ -224,13 +242,15 @@ def trained_report(
     def audited(f: np.ndarray, about: str) -> Audit:
         return audit(
             f,
-            sensitive_features.reset_index(drop=True)
-            if hasattr(sensitive_features, "iloc")
-            else sensitive_features,
+            (
+                sensitive_features.reset_index(drop=True)
+                if hasattr(sensitive_features, "iloc")
+                else sensitive_features
+            ),
             target.reset_index(drop=True),
-            positive=None
-            if rows.labels is None or rows.labels.tolist() == [0, 1]
-            else rows.labels[1],
+            positive=(
+                None if rows.labels is None or rows.labels.tolist() == [0, 1] else rows.labels[1]
+            ),
             favourable=favourable,
             settings=settings.about(f"audit {about}"),
             groups=groups,
@@ -269,15 +289,19 @@ def trained_report(
         ),
         drivers=tuple(replace(one, unlimited=before is not None) for one in carried),
         shifts={} if before is None else shifts(now - was, rows.s, rows.names, settings.confidence),
-        changes=()
-        if before is None or rows.labels is None
-        else rows.changes(was, now, after.subject.threshold),
+        changes=(
+            ()
+            if before is None or rows.labels is None
+            else rows.changes(was, now, after.subject.threshold)
+        ),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _HeldOut:
-    """Rows that had no part in the fit of a model; `labels` are its two classes, or None for a regression."""
+    """Rows that had no part in the fit of a model; `labels` are its two classes, or None for a
+    regression.
+    """
 
     model: Any
     X: Any
@@ -291,7 +315,8 @@ class _HeldOut:
         labels = getattr(model, "classes_", None)
         if labels is not None and len(labels) != 2:
             raise ValueError(
-                f"the model predicts {len(labels)} classes; a report takes one score. Train one class against the rest."
+                f"the model predicts {len(labels)} classes; a report takes one score. Train one"
+                " class against the rest."
             )
         values = (y if labels is None else y == labels[1]).to_numpy(dtype=np.float64)
         attributes = _arrays.to_numpy(_arrays.matrix(s, "sensitive_features")).astype(np.float64)
@@ -327,7 +352,9 @@ class _HeldOut:
         return f"{score} {target}" if itself else f"{score} {target}: {classes[1]}"
 
     def outputs(self, model: Any, X: Any = None, s: np.ndarray | None = None) -> np.ndarray:
-        """Return what is audited: scores, or decisions as 0 and 1 if they are what the model limits."""
+        """Return what is audited: scores, or decisions as 0 and 1 if they are what the model
+        limits.
+        """
         X, s = (self.X, self.s) if X is None else (X, s)
         if model.aim != "decision":
             return scores_of(model, X, s)
@@ -378,9 +405,11 @@ class _HeldOut:
 def _of_other_columns(
     rows: _HeldOut, X: Any, y: Any, s: Any
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], np.ndarray]]:
-    """Yield columns that are added and left out, and the outputs of the model of y on the others, without a limit.
+    """Yield columns that are added and left out, and the outputs of the model of y on the others,
+    without a limit.
 
-    Like the model of the report it is the mean of fits on parts of the rows; one that was given cannot be fitted anew.
+    Like the model of the report it is the mean of fits on parts of the rows; one that was given
+    cannot be fitted anew.
     """
     model, names, folds = rows.model, rows.names, len(rows.model.models_)
     if folds == 1 or not isinstance(X, pd.DataFrame):
@@ -419,9 +448,11 @@ def _of_other_columns(
 
 
 def explained(column: pd.Series[Any], s: pd.Series[float]) -> float:
-    """Return the share of the variance of an attribute's ranks between levels of a column, or between its twentieths.
+    """Return the share of the variance of an attribute's ranks between levels of a column, or
+    between its twentieths.
 
-    Allowing for the number of levels, so that it is 0 on average for a column that is independent of the attribute.
+    Allowing for the number of levels, so that it is 0 on average for a column that is independent
+    of the attribute.
 
     Examples
     --------
@@ -482,11 +513,12 @@ def drivers(
 ) -> tuple[Drivers, ...]:
     r"""Return for each attribute how much of the gap each column of X carries.
 
-    .. math:: E\bigl[g(S) \, (f(X) - f(X_{-j}, \pi X_j))\bigr], \qquad g(s) = \operatorname{sign}(E[f | S = s] - E f)
+    .. math:: E\bigl[g(S) \, (f(X) - f(X_{-j}, \pi X_j))\bigr], \qquad g(s) =
+        \operatorname{sign}(E[f | S = s] - E f)
 
-    for shuffles π of column j, as a mean over three of them, on up to 2,000 rows. With g fixed it is a mean over rows
-    and has a standard error; the gap itself is E[g(S) (f(X) − E f)]. Nothing is returned for more than 40 columns,
-    which would take long.
+    for shuffles π of column j, as a mean over three of them, on up to 2,000 rows. With g fixed it
+    is a mean over rows and has a standard error; the gap itself is E[g(S) (f(X) − E f)]. Nothing is
+    returned for more than 40 columns, which would take long.
 
     Parameters
     ----------
@@ -540,7 +572,9 @@ def _driver(column: str, carried: np.ndarray, gap: np.ndarray) -> Driver:
 def shifts(
     change: np.ndarray, s: np.ndarray, names: Sequence[str], confidence: float
 ) -> dict[str, Curve]:
-    """Return for each attribute the mean change of scores in groups along it, with a band for all groups at once."""
+    """Return for each attribute the mean change of scores in groups along it, with a band for all
+    groups at once.
+    """
     curves = (gdp_curve(change, column, confidence=confidence) for column in s.T)
     return {
         name: shown_curve(curve, change.min(), change.max()) for name, curve in zip(names, curves)

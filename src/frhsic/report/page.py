@@ -42,8 +42,8 @@ SECONDS = 120
 def render(report: Report | Audit) -> str:
     """Return the page as text. Styles, scripts and data are inside it; it refers to no other host.
 
-    Every text is escaped, the data is JSON with ``<``, ``>`` and ``&`` escaped, and the content policy of the page
-    admits no script but its own.
+    Every text is escaped, the data is JSON with ``<``, ``>`` and ``&`` escaped, and the content
+    policy of the page admits no script but its own.
     """
     if isinstance(report, Audit):
         report = Report(report)
@@ -84,8 +84,8 @@ def render(report: Report | Audit) -> str:
 def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
     """Write a report to `path`, completely or not at all, and return the path.
 
-    A path that ends in ``.pdf`` gets the page as PDF on A4, for which Chromium, Chrome or Edge must be on the PATH;
-    nothing is fetched.
+    A path that ends in ``.pdf`` gets the page as PDF on A4, for which Chromium, Chrome or Edge must
+    be on the PATH; nothing is fetched.
     """
     target = Path(path)
     require_writable({"report": target})
@@ -104,8 +104,9 @@ def find_browser() -> str:
     if path is not None:
         return path
     raise ValueError(
-        f"a PDF is printed by a browser, and none of {', '.join(BROWSERS)} is on the PATH. Install one (on Debian: "
-        "apt-get install chromium), or print the HTML report from a browser of your own."
+        f"a PDF is printed by a browser, and none of {', '.join(BROWSERS)} is on the PATH. Install"
+        " one (on Debian: apt-get install chromium), or print the HTML report from a browser of"
+        " your own."
     )
 
 
@@ -148,7 +149,9 @@ def unbroken(value: Any) -> Any:
 
 
 def _axes(tradeoff: TradeOff) -> tuple[str, str, bool, int]:
-    """Return the names of the gap and the measure, whether less of it is better, and which attribute is drawn."""
+    """Return the names of the gap and the measure, whether less of it is better, and which
+    attribute is drawn.
+    """
     gap, measure = words.GAPS[tradeoff.aim].capitalize(), words.MEASURES[tradeoff.measure]
     return gap, formatting.capitalized(measure), tradeoff.measure in words.LOSSES, tradeoff.worst
 

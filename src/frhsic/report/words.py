@@ -116,7 +116,9 @@ def label(key: str) -> str:
 
 
 def along_phrase(key: str, s: str) -> str:
-    """Return a number along an attribute as the subject of a sentence, such as “the rank gap along age”."""
+    """Return a number along an attribute as the subject of a sentence, such as “the rank gap along
+    age”.
+    """
     name = LABELS[key]
     return f"the {name[0].lower() if name[1].islower() else name[0]}{name[1:]} along {s}"
 
@@ -129,7 +131,9 @@ def group_phrase(curve: Curve, i: int, name: str) -> str:
 
 
 def is_significant(number: Number | None, subject: Subject) -> bool:
-    """Whether chance does not explain a number, at the level that is one minus the confidence of the audit."""
+    """Whether chance does not explain a number, at the level that is one minus the confidence of
+    the audit.
+    """
     return number is not None and number.pvalue is not None and number.pvalue <= subject.level
 
 
@@ -139,8 +143,10 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
     tails = {
         "shuffled": null is not None and say("shuffled", s=s, null=null),
         "steady": null is not None and say("steady", s=s, null=null),
-        "test": pvalue is not None
-        and say("beyond" if is_significant(number, subject) else "chance", p=pvalue),
+        "test": (
+            pvalue is not None
+            and say("beyond" if is_significant(number, subject) else "chance", p=pvalue)
+        ),
         "trust": not number.trusted and say("untrusted", s=s),
         "unseen": not number.trusted and say("unseen", s=s),
     }
@@ -161,7 +167,9 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
 
 
 def contrast_sentence(contrast: Number, curve: Curve, subject: Subject, s: str) -> str:
-    """Return the sentence of a contrast at one value of the attribute; `curve` has the overall mean."""
+    """Return the sentence of a contrast at one value of the attribute; `curve` has the overall
+    mean.
+    """
     side, f = "above" if contrast.value > 0 else "below", score_phrase(subject)
     text = say(
         "contrast",
@@ -193,9 +201,9 @@ def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
         "z": subject_phrase(subject),
         "s": s,
         "rows": row.rows,
-        "confidence": ""
-        if row.confidence is None
-        else f"{100 * row.confidence:.10g} %",  # 99.97 % is not 100 %
+        "confidence": (
+            "" if row.confidence is None else f"{100 * row.confidence:.10g} %"
+        ),  # 99.97 % is not 100 %
         "share": "all" if share >= 100 else f"at least {share} %",
         "unresolved": f"about {percent(outside)}" if outside >= 0.001 else "less than 0.1 %",
         "spread": " (each column divided by its spread)" if subject.dimensions > 1 else "",
@@ -265,13 +273,16 @@ def levels_sentence(group: GroupAudit) -> str:
 
 
 def moves_sentence(number: Number, subject: Subject, s: str) -> str:
-    """Return whether the mean score moves along an attribute within a group, and by which p-value."""
+    """Return whether the mean score moves along an attribute within a group, and by which
+    p-value.
+    """
     moves = "moves" if is_significant(number, subject) else "is not seen to move"
     return say("within", moves=moves, s=s, number=number)
 
 
 def text(report: Report | Audit) -> str:
-    """Return a report or an audit as plain text: what a limit changed, findings on each attribute, limits and changes.
+    """Return a report or an audit as plain text: what a limit changed, findings on each attribute,
+    limits and changes.
 
     Examples
     --------
@@ -279,7 +290,8 @@ def text(report: Report | Audit) -> str:
     >>> from frhsic import audit
     >>> age = np.repeat(np.arange(20.0, 60.0), 10)
     >>> print(text(audit(age / 100, age)).splitlines()[0])
-    The score moves with s: on average over the rows it is 0.1... away from its overall mean of 0.395.
+    The score moves with s: on average over the rows it is 0.1... away from its overall mean of
+    0.395.
     """
     report = Report(report) if isinstance(report, Audit) else report
     audit, lines = report.audit, [summary(report)] if report.tradeoff else []
@@ -314,7 +326,9 @@ def drift_line(change: Drift) -> str:
 
 
 def alarms(audit: Audit) -> list[str]:
-    """Return a line for each limit that is not shown to be kept and each change that is not an improvement."""
+    """Return a line for each limit that is not shown to be kept and each change that is not an
+    improvement.
+    """
     return [
         *(limit_line(check) for check in audit.limits if check.verdict != "kept"),
         *(drift_line(change) for change in audit.drift if change.changed and not change.improved),
@@ -322,7 +336,9 @@ def alarms(audit: Audit) -> list[str]:
 
 
 def warnings(audit: Audit) -> list[str]:
-    """Return what a careful reader should know about the data: the remarks of the caller, then those of the audit."""
+    """Return what a careful reader should know about the data: the remarks of the caller, then
+    those of the audit.
+    """
     rows = audit.rows
     remarks = {
         "grouped": rows.groups is not None,
@@ -359,7 +375,9 @@ def warnings(audit: Audit) -> list[str]:
 
 
 def columns_phrase(point: TradeOffPoint) -> str:
-    """Return the columns by which a predictor differs from the model, such as “without age and job”."""
+    """Return the columns by which a predictor differs from the model, such as “without age and
+    job”.
+    """
     return (
         f"with {listed(point.added)} as a column"
         if point.added
@@ -384,7 +402,9 @@ def among_phrase(tradeoff: TradeOff, audit: Audit) -> str:
 
 
 def summary(report: Report) -> str:
-    """Return what a limit changed on rows that had no part in the fit, and what it costs; empty without trade-offs."""
+    """Return what a limit changed on rows that had no part in the fit, and what it costs; empty
+    without trade-offs.
+    """
     audit, tradeoff, gaps = report.audit, report.tradeoff, []
     if tradeoff is None:
         return ""
@@ -410,7 +430,9 @@ def summary(report: Report) -> str:
 
 
 def _foreseen(before: Audit, after: Audit) -> str:
-    """Return how many of 1,000 are foreseen, and how many false alarms that takes; nothing if neither changes."""
+    """Return how many of 1,000 are foreseen, and how many false alarms that takes; nothing if
+    neither changes.
+    """
     rates = ("true_positive_rate", "false_positive_rate")
     old, new = (
         [round(1000 * one.value) for one in audit.quality if one.key in rates]
@@ -438,7 +460,9 @@ def tradeoff_sentence(tradeoff: TradeOff, audit: Audit) -> str:
 
 
 def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
-    """Return the trade-offs with what they are, for a table; the last ones are of the rows of the report."""
+    """Return the trade-offs with what they are, for a table; the last ones are of the rows of the
+    report.
+    """
     first = tradeoff.points[0].gaps[tradeoff.worst].value
     rows = []
     for i, point in enumerate(tradeoff.points):
@@ -460,14 +484,15 @@ def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
 
 
 def driver_sentence(drivers: Drivers, level: float = 0.05) -> str:
-    """Return which column carries most of an attribute into the score, if that is more than half and than chance.
+    """Return which column carries most of an attribute into the score, if that is more than half
+    and than chance.
 
     Examples
     --------
     >>> from frhsic.report.model import Driver
     >>> job = Driver("job", carried=0.08, standard_error=0.01, more_than_half=4.0)
     >>> driver_sentence(Drivers("age", 0.1, 0.001, 500, (job,)))
-    'Most of the gap along age reaches the score through job: without what job tells, 80 % of it would go.'
+    'Most of the gap along age reaches the score through job: without what job tells, 80 % ...'
     """
     if not drivers.columns or drivers.pvalue > level:
         text = say("no_driver", d=drivers)
@@ -481,7 +506,9 @@ def driver_sentence(drivers: Drivers, level: float = 0.05) -> str:
 
 
 def shift_sentence(attribute: str, curve: Curve) -> str:
-    """Return whose scores the limit raised and lowered most, where the band of all groups is on one side of 0."""
+    """Return whose scores the limit raised and lowered most, where the band of all groups is on one
+    side of 0.
+    """
     parts = []
     for verb, sign, band in (("raised", 1, curve.low), ("lowered", -1, curve.high)):
         sure = [i for i, sparse in enumerate(curve.sparse) if not sparse and sign * band[i] > 0]

@@ -1,4 +1,6 @@
-"""Columns of a table: names, the kind of their values, and features, sensitive attributes and targets as numbers."""
+"""Columns of a table: names, the kind of their values, and features, sensitive attributes and
+targets as numbers.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ DATES = ("datetime", "datetime64", "date", "period", *DURATIONS)
 
 
 def expand(pattern: str, names: Sequence[str], table: str) -> list[str]:
-    """Return the columns that a name or a pattern such as ``z_*`` matches, in the order of the table.
+    """Return the columns that a name or a pattern such as ``z_*`` matches, in the order of the
+    table.
 
     Examples
     --------
@@ -45,14 +48,16 @@ def expand(pattern: str, names: Sequence[str], table: str) -> list[str]:
 
 
 def common_name(names: Sequence[str]) -> str:
-    """Return a name for the columns of a representation: their common prefix, such as z_*, or the only name.
+    """Return a name for the columns of a representation: their common prefix, such as z_*, or the
+    only name.
 
     Examples
     --------
     >>> common_name(["z_1", "z_2"]), common_name(["a", "b"])
     ('z_*', 'z')
     """
-    shared = os.path.commonprefix(list(names))  # noqa: RUF071  # names are no paths: letter by letter
+    # names are no paths: letter by letter
+    shared = os.path.commonprefix(list(names))  # noqa: RUF071
     return names[0] if len(names) == 1 else f"{shared}*" if shared else "z"
 
 
@@ -73,7 +78,8 @@ def is_frame(table: Any) -> bool:
 
 
 def to_pandas(table: Any, name: str = "frame") -> pd.DataFrame:
-    """Return a pandas or polars frame, a pyarrow table or a mapping of columns as a DataFrame with names of text.
+    """Return a pandas or polars frame, a pyarrow table or a mapping of columns as a DataFrame with
+    names of text.
 
     Examples
     --------
@@ -88,8 +94,8 @@ def to_pandas(table: Any, name: str = "frame") -> pd.DataFrame:
         table = pd.DataFrame(dict(table))
     if not isinstance(table, pd.DataFrame):
         raise TypeError(
-            f"{name} is {type(table).__name__}; pass a pandas or polars DataFrame, a pyarrow Table or a mapping of "
-            "columns."
+            f"{name} is {type(table).__name__}; pass a pandas or polars DataFrame, a pyarrow Table"
+            " or a mapping of columns."
         )
     return table.reset_index(drop=True).rename(columns=str)
 
@@ -99,7 +105,11 @@ def kind_of(column: pd.Series[Any]) -> Literal["number", "boolean", "category", 
 
     Examples
     --------
-    >>> kind_of(pd.Series([True, False])), kind_of(pd.Series([1, 2.5], dtype=object)), kind_of(pd.Series(["a", "b"]))
+    >>> (
+    ...     kind_of(pd.Series([True, False])),
+    ...     kind_of(pd.Series([1, 2.5], dtype=object)),
+    ...     kind_of(pd.Series(["a", "b"])),
+    ... )
     ('boolean', 'number', 'category')
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -125,15 +135,18 @@ def is_missing(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def identifies_rows(levels: int, rows: int) -> bool:
-    """Return whether text has more than 64 levels and at least nine tenths of its values are distinct."""
+    """Return whether text has more than 64 levels and at least nine tenths of its values are
+    distinct.
+    """
     return levels > MOST_LEVELS and levels >= 0.9 * rows
 
 
 def feature(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Unit | Literal["category"]]:
     """Return the values of a column of features, and what they are.
 
-    Numbers, dates and durations become float64 with NaN for missing values, categories objects with None for them.
-    Dates count days since 1970 (in UTC if they have a time zone), durations and times of day count days.
+    Numbers, dates and durations become float64 with NaN for missing values, categories objects with
+    None for them. Dates count days since 1970 (in UTC if they have a time zone), durations and
+    times of day count days.
 
     Examples
     --------
@@ -148,7 +161,9 @@ def feature(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Unit | Liter
 
 
 def days(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Literal["date", "duration"]]:
-    """Return dates as days since 1970, or durations and times of day as days; NaN for missing values."""
+    """Return dates as days since 1970, or durations and times of day as days; NaN for missing
+    values.
+    """
     values, day = pd.api.types.infer_dtype(column, skipna=True), pd.Timedelta(days=1)
     try:
         if values in DURATIONS:
@@ -165,7 +180,8 @@ def days(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Literal["date",
 
 
 def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
-    """Return a column as float64, with NaN for missing values; dates, infinite values and other text raise.
+    """Return a column as float64, with NaN for missing values; dates, infinite values and other
+    text raise.
 
     Parameters
     ----------
@@ -181,19 +197,22 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
     """
     if pd.api.types.is_complex_dtype(column):
         raise ValueError(
-            f"{name} is complex; Complex data not supported: pass real and imaginary parts as columns."
+            f"{name} is complex; Complex data not supported: pass real and imaginary parts as"
+            " columns."
         )
     if not pd.api.types.is_numeric_dtype(column):
         if kind_of(column) == "date":
             raise TypeError(
-                f"{name} holds dates or times; turn it into a number, such as days since a reference."
+                f"{name} holds dates or times; turn it into a number, such as days since a"
+                " reference."
             )
         values = pd.to_numeric(column.astype(object), errors="coerce")
         text = values.isna() & column.notna()
         if text.any():
             raise TypeError(
-                f"{name} is not numeric: {examples(column[text])}. Write its values as numbers (two groups as 0 and 1, "
-                "ordered levels as their rank), or say which value of a target counts as 1 by positive=VALUE."
+                f"{name} is not numeric: {examples(column[text])}. Write its values as numbers (two"
+                " groups as 0 and 1, ordered levels as their rank), or say which value of a target"
+                " counts as 1 by positive=VALUE."
             )
         column = values
     result = np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -209,7 +228,9 @@ def examples(column: pd.Series[Any]) -> str:
 
 
 def row_number(column: pd.Series[Any], position: int) -> int:
-    """Return the number of a row, counted from 1, by an index that counts from 0, or by its position."""
+    """Return the number of a row, counted from 1, by an index that counts from 0, or by its
+    position.
+    """
     index = column.index[position]
     return 1 + (int(index) if isinstance(index, (int, np.integer)) else position)
 
@@ -254,12 +275,14 @@ def quoted(names: Sequence[str]) -> str:
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _CLOSED = re.compile(
-    rf"{_NUMBER}\s*(?:-|\u2013|\u2014|to|\.\.)\s*{_NUMBER}|[\[(]\s*{_NUMBER}\s*[,;]\s*{_NUMBER}\s*[\])]",
+    rf"{_NUMBER}\s*(?:-|\u2013|\u2014|to|\.\.)\s*{_NUMBER}"
+    rf"|[\[(]\s*{_NUMBER}\s*[,;]\s*{_NUMBER}\s*[\])]",
     re.IGNORECASE,
 )
 _BELOW = re.compile(rf"(?:<=?|\u2264|under|below|less than|up to)\s*{_NUMBER}", re.IGNORECASE)
 _ABOVE = re.compile(
-    rf"(?:>=?|\u2265|over|above|more than|from)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|and over|and above|or more|or older)",
+    rf"(?:>=?|\u2265|over|above|more than|from)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|and over|and above|or"
+    r" more|or older)",
     re.IGNORECASE,
 )
 _SINGLE = re.compile(_NUMBER)
@@ -271,7 +294,9 @@ class BandedAttributeWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Sensitive:
-    """Attributes as float64 (n, q) with their names, and a sentence for each that was not numeric."""
+    """Attributes as float64 (n, q) with their names, and a sentence for each that was not
+    numeric.
+    """
 
     values: np.ndarray
     names: tuple[str, ...]
@@ -290,7 +315,8 @@ def read_sensitive(
     Parameters
     ----------
     values : array, Series or frame of shape (n,) or (n, q)
-        Numbers, or bands written as text; in a Series or a frame also ordered categories. See :func:`attribute`.
+        Numbers, or bands written as text; in a Series or a frame also ordered categories. See
+        :func:`attribute`.
     name
         How messages call the argument.
     default
@@ -322,11 +348,12 @@ def read_sensitive(
 
 
 def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None]:
-    """Return one attribute as numbers, with NaN for missing values, and a sentence if it was not numeric.
+    """Return one attribute as numbers, with NaN for missing values, and a sentence if it was not
+    numeric.
 
-    A band such as "30-39", "30 to 39" or a pandas Interval becomes its mid-point. An open band such as "<25",
-    "under 25", "65+" or "65 and over" is taken to be as wide as the nearest closed one; without one it becomes its
-    bound. Other ordered categories become 0, 1, ... in their order.
+    A band such as "30-39", "30 to 39" or a pandas Interval becomes its mid-point. An open band such
+    as "<25", "under 25", "65+" or "65 and over" is taken to be as wide as the nearest closed one;
+    without one it becomes its bound. Other ordered categories become 0, 1, ... in their order.
 
     Examples
     --------
@@ -353,9 +380,10 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
     if categorical and column.cat.ordered:
         codes = np.asarray(column.cat.codes, dtype=np.float64)
         ranks = _shortened([f"{level} as {i}" for i, level in enumerate(column.cat.categories)])
-        return np.where(
-            codes < 0, np.nan, codes
-        ), f"{name} holds ordered levels, which are taken as ranks: {ranks}."
+        return (
+            np.where(codes < 0, np.nan, codes),
+            f"{name} holds ordered levels, which are taken as ranks: {ranks}.",
+        )
     return numbers(column.astype(object), name), None
 
 
@@ -368,7 +396,9 @@ def _shortened(levels: list[str]) -> str:
 
 
 def _banded(values: Any, name: str, default: str) -> pd.DataFrame | None:
-    """Return a Series or a frame that is not all numeric, or an array of bands, as a frame; or None."""
+    """Return a Series or a frame that is not all numeric, or an array of bands, as a frame; or
+    None.
+    """
     if isinstance(values, (list, np.ndarray)):
         array = np.asarray(values, dtype=object) if isinstance(values, list) else values
         if (
@@ -450,23 +480,24 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 def read_target(
     column: pd.Series[Any], positive: object = None
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Read a target without missing values: two different values are classes, other numbers a regression.
+    """Read a target without missing values: two different values are classes, other numbers a
+    regression.
 
     Parameters
     ----------
     column
         Values of the target.
     positive
-        Value that counts as 1 against all others; left out, the affirmative of two answers such as yes and no, or the
-        larger of two numbers.
+        Value that counts as 1 against all others; left out, the affirmative of two answers such as
+        yes and no, or the larger of two numbers.
 
     Returns
     -------
     codes
         0 or 1 for each row, or its number for a regression.
     classes
-        What 0 and 1 stand for, as text, booleans or numbers; None for a regression. Where a value stands against
-        several others, the first class is "not" and this value.
+        What 0 and 1 stand for, as text, booleans or numbers; None for a regression. Where a value
+        stands against several others, the first class is "not" and this value.
 
     Examples
     --------
@@ -495,8 +526,8 @@ def read_target(
         return codes, _classes(others[0] if len(others) == 1 else f"not {label(value)}", value)
     if amounts is None:
         raise ValueError(
-            f"the target {name!r} is text with {len(values)} different values: {shown}. Say which of them counts as 1 "
-            "(--positive VALUE), against the others."
+            f"the target {name!r} is text with {len(values)} different values: {shown}. Say which"
+            " of them counts as 1 (--positive VALUE), against the others."
         )
     if len(values) == 2:
         return (column == values[1]).to_numpy(dtype=np.float64), _classes(*values)
@@ -504,7 +535,9 @@ def read_target(
 
 
 def _classes(*pair: Any) -> np.ndarray:
-    """Return two classes in one type: text, booleans, or numbers, which are integers where both are."""
+    """Return two classes in one type: text, booleans, or numbers, which are integers where both
+    are.
+    """
     if any(isinstance(value, str) for value in pair):
         return np.array([label(value) for value in pair], dtype=object)
     if all(isinstance(value, (bool, np.bool_)) for value in pair):
@@ -514,7 +547,8 @@ def _classes(*pair: Any) -> np.ndarray:
 
 
 def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarray:
-    """Return 1 where a column has the value `positive`, NaN where it is missing, and 0 elsewhere; text is stripped.
+    """Return 1 where a column has the value `positive`, NaN where it is missing, and 0 elsewhere;
+    text is stripped.
 
     Examples
     --------
@@ -524,15 +558,18 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
     if pd.api.types.is_bool_dtype(column):
         if (word := str(positive).strip().lower()) not in _TRUTH:
             raise ValueError(
-                f"{positive!r} is not a value of {name!r}, which holds True and False; pass one of them."
+                f"{positive!r} is not a value of {name!r}, which holds True and False; pass one of"
+                " them."
             )
         values = column.eq(_TRUTH[word]).to_numpy(dtype=np.float64, na_value=np.nan)
     elif pd.api.types.is_numeric_dtype(column):
         try:
-            equal = column.eq(float(positive))  # type: ignore[arg-type]  # what is no number raises, and is caught
+            # what is no number raises, and is caught
+            equal = column.eq(float(positive))  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise ValueError(
-                f"{positive!r} is to count as 1, but the target {name!r} holds numbers; pass one of them."
+                f"{positive!r} is to count as 1, but the target {name!r} holds numbers; pass one of"
+                " them."
             ) from None
         values = equal.to_numpy(dtype=np.float64, na_value=np.nan)
     else:

@@ -1,4 +1,6 @@
-"""Encode a table as a matrix: numbers and dates by a scale, categories as one 0/1 column for each level."""
+"""Encode a table as a matrix: numbers and dates by a scale, categories as one 0/1 column for each
+level.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from frhsic.tables.columns import (
     to_pandas,
 )
 
-# Values of a column that its quantile scale remembers at even distances of rank; the tails add a few.
+# Values of a column that its quantile scale remembers at even distances of rank; the tails add a
+# few.
 MOST_KNOTS = 64
 # Numbers beyond are taken as this one, so that no difference overflows.
 LARGEST = 1e150
@@ -34,8 +37,8 @@ Unknown = Literal["error", "ignore"]
 class Scale:
     """What the scales of numbers share.
 
-    `middle` is the median, whose place a missing value takes. `missing` tells whether training rows lacked the value;
-    then a second column is 1 where it is missing.
+    `middle` is the median, whose place a missing value takes. `missing` tells whether training rows
+    lacked the value; then a second column is 1 where it is missing.
     """
 
     name: str
@@ -77,14 +80,15 @@ class Scale:
 class Quantiles(Scale):
     r"""Piecewise linear map from the training values to their mid-ranks, scaled to [0, 1].
 
-    Heavy tails lose their weight, order and ties stay, and values beyond the training range are put at its ends. Each
-    knot :math:`k_j` is a value that stands for :math:`n_j` training rows, and
+    Heavy tails lose their weight, order and ties stay, and values beyond the training range are put
+    at its ends. Each knot :math:`k_j` is a value that stands for :math:`n_j` training rows, and
 
-    .. math:: k_j \mapsto \frac{r_j - r_1}{r_m - r_1}, \qquad r_j = w_1 + \dots + w_{j-1} + \tfrac12 w_j,
+    .. math:: k_j \mapsto \frac{r_j - r_1}{r_m - r_1}, \qquad r_j = w_1 + \dots + w_{j-1} + \tfrac12
+        w_j,
 
-    with :math:`w_j = n_j`, but at most a third of the rows that do not have the most frequent value. That bound keeps
-    room for the other values where most rows are zero. With at most :data:`MOST_KNOTS` distinct values, each of them is
-    a knot. A constant column becomes 0.
+    with :math:`w_j = n_j`, but at most a third of the rows that do not have the most frequent
+    value. That bound keeps room for the other values where most rows are zero. With at most
+    :data:`MOST_KNOTS` distinct values, each of them is a knot. A constant column becomes 0.
 
     Examples
     --------
@@ -100,8 +104,9 @@ class Quantiles(Scale):
     def _fitted(present: np.ndarray, middle: float) -> tuple[Any, ...]:
         values, counts = np.unique(present, return_counts=True)
         if len(values) > MOST_KNOTS:
-            # values at even distances of rank and, before the first and the last distance, those 1, 2, 4, ... rows from
-            # each end, each with the number of rows nearest to it: one far-off row takes no order from the others
+            # values at even distances of rank and, before the first and the last distance, those 1,
+            # 2, 4, ... rows from each end, each with the number of rows nearest to it: one far-off
+            # row takes no order from the others
             places, row = _places(counts), 1 / len(present)
             tail = row * 2.0 ** np.arange(max(0, math.ceil(-math.log2(MOST_KNOTS * row))))
             levels = np.concatenate([np.linspace(0.0, 1.0, MOST_KNOTS), tail, 1 - tail])
@@ -125,12 +130,13 @@ class Quantiles(Scale):
 
 @dataclass(frozen=True)
 class Robust(Scale):
-    r"""Robust scale with smooth clipping, :math:`u / \sqrt{1 + (u/3)^2}` with :math:`u = (x - \text{middle}) /
-    \text{width}`, so that all values lie between -3 and 3.
+    r"""Robust scale with smooth clipping, :math:`u / \sqrt{1 + (u/3)^2}` with :math:`u = (x -
+    \text{middle}) / \text{width}`, so that all values lie between -3 and 3.
 
-    The middle is the median and the width the distance between the quartiles; where that is 0, the median distance of
-    the other values from the median. A constant column becomes 0. The map is that of RealMLP (Holzmüller, Grinsztajn
-    and Steinwart, "Better by default", 2024), except for the second width.
+    The middle is the median and the width the distance between the quartiles; where that is 0, the
+    median distance of the other values from the median. A constant column becomes 0. The map is
+    that of RealMLP (Holzmüller, Grinsztajn and Steinwart, "Better by default", 2024), except for
+    the second width.
 
     Examples
     --------
@@ -158,7 +164,8 @@ class Robust(Scale):
 
 @dataclass(frozen=True)
 class Number(Scale):
-    r"""Scale by the range, :math:`x \mapsto (x - \text{low}) / (\text{high} - \text{low})`, the paper's choice.
+    r"""Scale by the range, :math:`x \mapsto (x - \text{low}) / (\text{high} - \text{low})`, the
+    paper's choice.
 
     A constant column becomes 0.
 
@@ -183,8 +190,9 @@ class Number(Scale):
 class Category:
     """Encoder of a categorical column: the 0/1 indicator of each level that the training rows have.
 
-    `other` adds a column for all other levels, unseen ones among them; without it they are all zeros. `missing` adds a
-    column for rows without a value; without it they count as an unseen level.
+    `other` adds a column for all other levels, unseen ones among them; without it they are all
+    zeros. `missing` adds a column for rows without a value; without it they count as an unseen
+    level.
 
     Examples
     --------
@@ -200,7 +208,9 @@ class Category:
 
     @classmethod
     def fit(cls, name: str, values: np.ndarray) -> Category:
-        """Fit the levels to a column; None is missing. Above 64 levels, the 63 with the most rows keep a column."""
+        """Fit the levels to a column; None is missing. Above 64 levels, the 63 with the most rows
+        keep a column.
+        """
         counts = Counter(value for value in values.tolist() if value is not None)
         missing, levels = bool(pd.isna(values).any()), _sorted(set(counts))
         if len(levels) <= MOST_LEVELS:
@@ -229,9 +239,10 @@ class Category:
             row = int(unseen.argmax())
             value = "a missing value" if absent[row] else repr(values[row])
             raise ValueError(
-                f"column {self.name!r} has {value} (row {row}), which no training row has; its levels are "
-                f"{', '.join(map(repr, self.levels[:8]))}{', ...' * (len(self.levels) > 8)}. Map it to one of them, or "
-                "pass handle_unknown='ignore' to give such rows no level."
+                f"column {self.name!r} has {value} (row {row}), which no training row has; its"
+                " levels are"
+                f" {', '.join(map(repr, self.levels[:8]))}{', ...' * (len(self.levels) > 8)}. Map"
+                " it to one of them, or pass handle_unknown='ignore' to give such rows no level."
             )
         return np.asarray(position[:, None] == np.arange(len(self.names)), dtype=np.float64)
 
@@ -244,8 +255,8 @@ SCALES: dict[str, type[Scale]] = {"quantile": Quantiles, "robust": Robust, "rang
 class TableEncoding:
     """How a table becomes a matrix: one encoder for each column, fitted on the training rows.
 
-    Numbers, booleans and dates are scaled (see `scaling` of :meth:`fit`); text and categories of a DataFrame become one
-    0/1 column for each level.
+    Numbers, booleans and dates are scaled (see `scaling` of :meth:`fit`); text and categories of a
+    DataFrame become one 0/1 column for each level.
 
     Examples
     --------
@@ -265,13 +276,13 @@ class TableEncoding:
         Parameters
         ----------
         table
-            Training rows. Missing values are taken: a number at the place of the median, with an indicator column; a
-            category as a level of its own.
+            Training rows. Missing values are taken: a number at the place of the median, with an
+            indicator column; a category as a level of its own.
         name
             How messages call the table.
         scaling : "quantile", "robust" or "range"
-            How numbers and dates are scaled: :class:`Quantiles` to [0, 1], :class:`Robust` to (-3, 3), or
-            :class:`Number` by minimum and maximum, as in the paper.
+            How numbers and dates are scaled: :class:`Quantiles` to [0, 1], :class:`Robust` to (-3,
+            3), or :class:`Number` by minimum and maximum, as in the paper.
         """
         encoders: list[Encoder] = []
         for label, values, unit in _columns(table, name):
@@ -282,8 +293,9 @@ class TableEncoding:
                 len({*values.tolist()} - {None}), sum(value is not None for value in values)
             ):
                 raise ValueError(
-                    f"column {label!r} of {name} holds text with {len(set(values.tolist())):,} different values in "
-                    f"{len(values):,} rows, so it identifies rows. Drop it, or encode it first."
+                    f"column {label!r} of {name} holds text with {len(set(values.tolist())):,}"
+                    f" different values in {len(values):,} rows, so it identifies rows. Drop it, or"
+                    " encode it first."
                 )
             encoders.append(Category.fit(label, values))
         return cls(tuple(encoders))
@@ -299,7 +311,8 @@ class TableEncoding:
         return len(self.names)
 
     def __call__(self, table: Any, unknown: Unknown = "ignore", name: str = "X") -> np.ndarray:
-        """Return the matrix, float64, of a table with the columns that the encoding was fitted on, in their order.
+        """Return the matrix, float64, of a table with the columns that the encoding was fitted on,
+        in their order.
 
         A missing number in a column that had none in training takes the place of the median.
         """
@@ -313,8 +326,8 @@ class TableEncoding:
             if unit != encoder.unit and encoder.unit != "category":
                 if not pd.isna(values).all():
                     raise ValueError(
-                        f"column {label!r} of {name} holds {HELD[unit]}; in the training rows it was "
-                        f"{HELD[encoder.unit]}."
+                        f"column {label!r} of {name} holds {HELD[unit]}; in the training rows it"
+                        f" was {HELD[encoder.unit]}."
                     )
                 values = np.full(len(values), np.nan)
             blocks.append(encoder(values, unknown))
@@ -330,7 +343,9 @@ HELD = {
 
 
 def _columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Any]]:
-    """Return name, values and unit of each column: float64 for numbers and dates, objects for categories."""
+    """Return name, values and unit of each column: float64 for numbers and dates, objects for
+    categories.
+    """
     if not is_frame(table):
         array = _arrays.to_numpy(_arrays.matrix(table, name, allow_missing=True)).astype(np.float64)
         return [(f"x{j}", array[:, j], "number") for j in range(array.shape[1])]

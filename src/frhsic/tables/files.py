@@ -1,4 +1,6 @@
-"""Read files of rows and columns piece by piece: cells of a text file as they are written, others with their types."""
+"""Read files of rows and columns piece by piece: cells of a text file as they are written, others
+with their types.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from frhsic.tables.columns import check_distinct, is_missing, quoted
 
 # Cells of a piece at most, and bytes of a text file that are parsed at once.
 CELLS, BLOCK_BYTES = 2_000_000, 2**24
-# Rows that are kept at most, and the memory that they may take; of a longer table, a uniform sample is kept.
+# Rows that are kept at most, and the memory that they may take; of a longer table, a uniform sample
+# is kept.
 KEPT_ROWS, KEPT_BYTES = 1_000_000, 256 * 2**20
 SNIFFED_LINES = 50
 # Characters of a reader's error that a message repeats at most.
@@ -82,12 +85,12 @@ class TableFile:
         path
             CSV, TSV, Parquet or Arrow (IPC, Feather).
         separator
-            Character between two fields of a text file; a tab may be written as a backslash and t. Left out, a comma
-            (in .tsv and .txt files a tab), unless another of comma, semicolon, tab and bar is the only one that splits
-            the first lines into equally many fields.
+            Character between two fields of a text file; a tab may be written as a backslash and t.
+            Left out, a comma (in .tsv and .txt files a tab), unless another of comma, semicolon,
+            tab and bar is the only one that splits the first lines into equally many fields.
         decimal
-            "." or ",". Left out, a comma where commas do not separate fields and the first lines have numbers with
-            decimal commas and none with points.
+            "." or ",". Left out, a comma where commas do not separate fields and the first lines
+            have numbers with decimal commas and none with points.
         encoding
             Left out, UTF-8, or Windows-1252 (Latin-1) for a file that is not UTF-8.
         """
@@ -155,7 +158,8 @@ class TableFile:
                 for batch in arrow_csv.open_csv(stream, read, parse, convert):
                     if extra and "".join(batch[""].unique().to_pylist()).strip():
                         raise ValueError(
-                            f"some rows have a value after the last of the {len(self.names)} columns"
+                            f"some rows have a value after the last of the {len(self.names)}"
+                            " columns"
                         )
                     yield batch
             except pa.ArrowInvalid as error:
@@ -169,8 +173,8 @@ class TableFile:
 class Rows:
     """Rows of a file, indexed by their place in it.
 
-    `dropped` of its `given` rows lack a value where one is required. `frame` holds the others, or if `sampled` a
-    uniform sample of them.
+    `dropped` of its `given` rows lack a value where one is required. `frame` holds the others, or
+    if `sampled` a uniform sample of them.
     """
 
     frame: pd.DataFrame
@@ -183,8 +187,11 @@ class Rows:
         return self.given - self.dropped > len(self.frame)
 
     def note(self, what: str) -> list[str]:
-        """Return a sentence on the sample, if it is one: how many rows were `what`, such as "used"."""
-        drawn = f"The table has {self.given:,} rows; {len(self.frame):,} of them, drawn at random, were {what}."
+        """Return a sentence on the sample, if it is one: how many rows were `what` ("used")."""
+        drawn = (
+            f"The table has {self.given:,} rows; {len(self.frame):,} of them, drawn at random, were"
+            f" {what}."
+        )
         return [drawn] * self.sampled
 
 
@@ -196,7 +203,8 @@ def read_rows(
     seed: int = 0,
     watch: Callable[[str], None] | None = None,
 ) -> Rows:
-    """Read the rows of a file that have the required values; of a long file, a uniform sample is kept.
+    """Read the rows of a file that have the required values; of a long file, a uniform sample is
+    kept.
 
     Parameters
     ----------
@@ -234,12 +242,13 @@ def read_rows(
     for name in required:
         if present[name] == 0:
             raise ValueError(
-                f"column {name!r} has no value in any of the {given:,} rows of {file.path.name}; choose another "
-                "column or fill it."
+                f"column {name!r} has no value in any of the {given:,} rows of {file.path.name};"
+                " choose another column or fill it."
             )
     if seen == 0:
         raise ValueError(
-            f"every row of {file.path.name} lacks a value in one of {quoted(required)}; none is left."
+            f"every row of {file.path.name} lacks a value in one of {quoted(required)}; none is"
+            " left."
         )
     (frame,), _ = _smallest(parts, keys, keep)
     return Rows(frame, given, given - seen)
@@ -254,11 +263,14 @@ def _smallest(
 
 
 def _format(path: Path) -> str:
-    """Return the format that the ending of a name stands for; raise if there is no such file or reader."""
+    """Return the format that the ending of a name stands for; raise if there is no such file or
+    reader.
+    """
     if not path.is_file():
         if path.exists() and not path.is_dir():
             raise ValueError(
-                f"{path} is a pipe or a device, which can be read only once; write it to a file first."
+                f"{path} is a pipe or a device, which can be read only once; write it to a file"
+                " first."
             )
         folder = path.parent
         hint = (
@@ -272,14 +284,17 @@ def _format(path: Path) -> str:
         return "CSV"
     if ending not in FORMATS:
         raise ValueError(
-            f"{path.name} ends in {ending}; there is a reader for .csv, .tsv, .parquet, .arrow, .feather."
+            f"{path.name} ends in {ending}; there is a reader for .csv, .tsv, .parquet, .arrow,"
+            " .feather."
         )
     return FORMATS[ending]
 
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Name the file in the errors of a reader and of its decompression, and make them ValueErrors."""
+    """Name the file in the errors of a reader and of its decompression, and make them
+    ValueErrors.
+    """
     try:
         yield
     except MemoryError:
@@ -301,7 +316,9 @@ def _readable(path: Path) -> Iterator[None]:
 def _inspected(
     path: Path, known_separator: str | None, known_decimal: str | None, known: str | None
 ) -> TableFile:
-    """Find out how a text file is written, as far as separator, decimal sign and encoding are not known."""
+    """Find out how a text file is written, as far as separator, decimal sign and encoding are not
+    known.
+    """
     encoding = _encoding(path, known)
     with _open_text(path, encoding) as file:
         lines = list(itertools.islice(file, SNIFFED_LINES))
@@ -316,17 +333,20 @@ def _inspected(
     decimal = known_decimal or _decimal(rows, separator)
     if separator == decimal:
         raise ValueError(
-            f"{decimal!r} cannot separate its fields and be the decimal sign; say what separates them"
+            f"{decimal!r} cannot separate its fields and be the decimal sign; say what separates"
+            " them"
         )
     names = [name.strip() for name in header]
     if len(names) > 1 and not names[-1]:
         names.pop()
     notes = {
-        f"{path.name} was read with {SEPARATORS.get(separator)} between fields.": separator
-        not in (usual, known_separator),
+        f"{path.name} was read with {SEPARATORS.get(separator)} between fields.": (
+            separator not in (usual, known_separator)
+        ),
         f"{path.name} was read with decimal commas.": known_decimal is None and decimal == ",",
-        f"{path.name} is not UTF-8; it was read as Windows-1252.": known is None
-        and encoding != "utf-8-sig",
+        f"{path.name} is not UTF-8; it was read as Windows-1252.": (
+            known is None and encoding != "utf-8-sig"
+        ),
     }
     return TableFile(
         path,
@@ -360,7 +380,9 @@ def _encoding(path: Path, known: str | None) -> str:
 
 
 def _rows(lines: list[str], separator: str, *, spaced: bool) -> list[list[str]]:
-    """Return the fields of the first rows that are not blank; of a longer file without the last, which may go on."""
+    """Return the fields of the first rows that are not blank; of a longer file without the last,
+    which may go on.
+    """
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=spaced)
     rows = [row for row in reader if "".join(row).strip()]
     return rows[:-1] if len(lines) == SNIFFED_LINES and len(rows) > 1 else rows
@@ -384,7 +406,9 @@ def _decimal(rows: list[list[str]], separator: str) -> str:
 
 @contextmanager
 def _rewritten(file: TableFile) -> Iterator[Any]:
-    """Open a copy of a text file without the blanks after its separators, which pyarrow would keep."""
+    """Open a copy of a text file without the blanks after its separators, which pyarrow would
+    keep.
+    """
     with _open_text(file.path, file.encoding) as text, tempfile.TemporaryFile() as copy:
         rows = csv.reader(text, delimiter=file.separator, skipinitialspace=True)
         stream = io.TextIOWrapper(copy, "utf-8", newline="", write_through=True)
@@ -420,7 +444,9 @@ def _open(path: Path) -> Any:
 
 
 def _typed(path: Path) -> tuple[Any, Callable[[list[str]], Iterable[Any]]]:
-    """Return the schema of a file whose columns have types, and what reads batches of some columns."""
+    """Return the schema of a file whose columns have types, and what reads batches of some
+    columns.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,7 +1,8 @@
-"""The schema of a table: what each column holds, learned once over all rows and applied to every later table.
+"""The schema of a table: what each column holds, learned once over all rows and applied to every
+later table.
 
-A cell is read by the schema alone, never by its neighbours: the level "007" stays "007" in a file whose other codes
-are all digits.
+A cell is read by the schema alone, never by its neighbours: the level "007" stays "007" in a file
+whose other codes are all digits.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ from frhsic.tables.columns import (
     quoted,
 )
 
-# What a column holds. The levels of "text" are known but not fixed; a "category" has the type of pandas.
+# What a column holds. The levels of "text" are known but not fixed; a "category" has the type of
+# pandas.
 Kind = Literal["number", "boolean", "date", "duration", "text", "category", "identifier", "empty"]
-# Cells of a column of numbers or dates that stand for a missing value; in text, "none" may be a level.
+# Cells of a column of numbers or dates that stand for a missing value; in text, "none" may be a
+# level.
 NUMBER_MARKS = (*MARKS, "na", "None", "none", "-", ".")
 TRUTH = {"true": 1.0, "false": 0.0}
 NUMBER = r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
@@ -56,7 +59,9 @@ DATE_FORMS = (
 
 @dataclass(frozen=True)
 class ColumnType:
-    """One column: its kind, its levels as far as it has some, and how its dates are written in text."""
+    """One column: its kind, its levels as far as it has some, and how its dates are written in
+    text.
+    """
 
     name: str
     kind: Kind
@@ -67,7 +72,8 @@ class ColumnType:
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind) or self.form not in ("", *DATE_FORMS):
             raise ValueError(
-                f"column {self.name!r} is of the kind {self.kind!r} {self.form!r}, which is not known."
+                f"column {self.name!r} is of the kind {self.kind!r} {self.form!r}, which is not"
+                " known."
             )
 
     def __call__(self, column: pd.Series[Any], decimal: str = ".") -> pd.Series[Any]:
@@ -95,7 +101,8 @@ class ColumnType:
                 self.kind, f"{self.kind}s"
             )
             raise ValueError(
-                f"column {self.name!r} held {held} in training; {examples(column[np.isin(codes, wrong)])}."
+                f"column {self.name!r} held {held} in training;"
+                f" {examples(column[np.isin(codes, wrong)])}."
             )
         values = parsed.array.take(codes, allow_fill=True)
         whole = self.kind == "boolean" and not missing.any() and codes.min(initial=0) == 0
@@ -111,7 +118,9 @@ class ColumnType:
         return Counter({level: int(n) for level, n in zip(levels, counts) if level not in known})
 
     def _matched(self, column: pd.Series[Any]) -> tuple[np.ndarray, list[Any]]:
-        """Return the position of each value among the distinct ones, and the level of each of these."""
+        """Return the position of each value among the distinct ones, and the level of each of
+        these.
+        """
         codes, values = pd.factorize(column)
         known = {label(level): level for level in self.levels}
         levels = []
@@ -142,11 +151,14 @@ class Schema:
     decimal : str
         Decimal sign of text.
     separator : str
-        Character between the fields of the file that it was learned from; empty if it was no text file.
+        Character between the fields of the file that it was learned from; empty if it was no text
+        file.
 
     Examples
     --------
-    >>> schema = Schema.learn(pd.DataFrame({"code": ["007", "A12"], "age": ["31", "?"]}), decimal=".")
+    >>> schema = Schema.learn(
+    ...     pd.DataFrame({"code": ["007", "A12"], "age": ["31", "?"]}), decimal="."
+    ... )
     >>> [column.kind for column in schema.columns]
     ['text', 'number']
     >>> schema(pd.DataFrame({"code": ["007"], "age": ["40"]})).to_dict("list")
@@ -168,8 +180,8 @@ class Schema:
         table
             Columns of text or of any type.
         decimal
-            Decimal sign of a text file, whose columns of digits are numbers. None for a table whose columns have types:
-            there text stays text, unless all of it is dates.
+            Decimal sign of a text file, whose columns of digits are numbers. None for a table whose
+            columns have types: there text stays text, unless all of it is dates.
         separator
             Character between the fields of a text file.
         """
@@ -192,7 +204,9 @@ class Schema:
         return replace(self, columns=tuple(known[name] for name in names))
 
     def __call__(self, table: pd.DataFrame, decimal: str | None = None) -> pd.DataFrame:
-        """Return the columns of the schema, each with the type of its kind; `decimal` is that of another text file."""
+        """Return the columns of the schema, each with the type of its kind; `decimal` is that of
+        another text file.
+        """
         sign = decimal or self.decimal
         return pd.DataFrame(
             {one.name: one(table[one.name], sign) for one in self.columns}, table.index
@@ -263,7 +277,9 @@ def _learned(name: str, column: pd.Series[Any], decimal: str | None) -> ColumnTy
 
 
 def _cells(column: pd.Series[Any]) -> tuple[np.ndarray, pd.Series[Any]]:
-    """Return the position of each cell of text among the distinct ones, and these without blanks around them."""
+    """Return the position of each cell of text among the distinct ones, and these without blanks
+    around them.
+    """
     codes, cells = pd.factorize(column)
     return codes, pd.Series(cells, dtype=str).str.strip()
 
@@ -294,7 +310,8 @@ def _numeric(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
 LEAST_ROWS, MOST_ROWS = 50, 10_000
 # Rows that the rarer class needs, and each value of a column on average.
 LEAST_IN_CLASS = 10
-# Rank correlation with S, or share of the target's errors or of its variance that one column takes away.
+# Rank correlation with S, or share of the target's errors or of its variance that one column takes
+# away.
 ALIKE = 0.99
 NAMED_ID = re.compile(
     r"(.*[^a-z])?(id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|No|Number)", re.IGNORECASE
@@ -302,18 +319,22 @@ NAMED_ID = re.compile(
 
 
 class SuspiciousColumnWarning(UserWarning):
-    """A feature has no values, identifies rows, repeats a sensitive attribute, or gives the target away."""
+    """A feature has no values, identifies rows, repeats a sensitive attribute, or gives the target
+    away.
+    """
 
 
 def identifiers(X: pd.DataFrame) -> list[str]:
     """Return the columns of whole numbers that seem to identify rows or persons.
 
-    All of their values differ and lie close together or only rise along the table; or the column is named so, such as
-    customer_id or CustomerNo, and has more than 64 values.
+    All of their values differ and lie close together or only rise along the table; or the column is
+    named so, such as customer_id or CustomerNo, and has more than 64 values.
 
     Examples
     --------
-    >>> identifiers(pd.DataFrame({"row": range(100), "customer_id": [i // 1.25 // 1 for i in range(100)]}))
+    >>> identifiers(
+    ...     pd.DataFrame({"row": range(100), "customer_id": [i // 1.25 // 1 for i in range(100)]})
+    ... )
     ['row', 'customer_id']
     """
     rows = _looked_at(X)
@@ -333,11 +354,12 @@ def suspicions(
 
     - A column has no values at all.
     - A column of numbers identifies rows by the rules of :func:`identifiers`.
-    - A column repeats a sensitive attribute if it has its name, or if their rank correlation is at least 0.99 in
-      absolute value.
-    - A column gives the target away if it takes away 99 % of the errors of the constant prediction: the area under its
-      ROC curve is at least 0.995 or at most 0.005, or with at most 64 different values, their most frequent class is
-      right; for a number, if the squared rank correlation is at least 0.99.
+    - A column repeats a sensitive attribute if it has its name, or if their rank correlation is at
+      least 0.99 in absolute value.
+    - A column gives the target away if it takes away 99 % of the errors of the constant prediction:
+      the area under its ROC curve is at least 0.995 or at most 0.005, or with at most 64 different
+      values, their most frequent class is right; for a number, if the squared rank correlation is
+      at least 0.99.
 
     Parameters
     ----------
@@ -349,8 +371,13 @@ def suspicions(
     Examples
     --------
     >>> age = np.arange(100.0) ** 2
-    >>> suspicions(pd.DataFrame({"x": np.sin(age), "born": 2000 - age}), None, 0, pd.DataFrame({"age": age}))
-    ("'born' repeats the sensitive attribute 'age', which the prediction must not depend on; drop it.",)
+    >>> suspicions(
+    ...     pd.DataFrame({"x": np.sin(age), "born": 2000 - age}),
+    ...     None,
+    ...     0,
+    ...     pd.DataFrame({"age": age}),
+    ... )
+    ("'born' repeats the sensitive attribute 'age', which the prediction must not depend on; ...",)
     """
     rows = _looked_at(X)
     columns = {str(name): feature(X[name].iloc[rows], str(name))[0] for name in X}
@@ -368,15 +395,15 @@ def suspicions(
         ]
         if alike:
             lines.append(
-                f"{quoted(alike)} repeats the sensitive attribute {attribute!r}, which the prediction must not depend "
-                "on; drop it."
+                f"{quoted(alike)} repeats the sensitive attribute {attribute!r}, which the"
+                " prediction must not depend on; drop it."
             )
     if y is not None and len(X) >= LEAST_ROWS:
         away = [name for name, values in columns.items() if _gives_away(values, y[rows], classes)]
         if away:
             lines.append(
-                f"{quoted(away)} alone predicts the target nearly without error. If it is known only after the target, "
-                "drop it."
+                f"{quoted(away)} alone predicts the target nearly without error. If it is known"
+                " only after the target, drop it."
             )
     return tuple(lines)
 

@@ -1,4 +1,6 @@
-"""Read a file as a training table: features, a target, sensitive attributes, and the schema of the file."""
+"""Read a file as a training table: features, a target, sensitive attributes, and the schema of the
+file.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,10 @@ FEW_NUMBERS = 10
 class ColumnRoles:
     """Names of the target, of the sensitive attributes and of the features.
 
-    `features` and `drop` may hold patterns such as ``x_*``; without `features`, all other columns are features.
-    `positive` is the value of the target that counts as 1, `favourable` the value that is good for a person, on which
-    Equal Opportunity is measured; left out, it is the positive one. `groups` and `order` are columns to split rows by;
-    they are no features.
+    `features` and `drop` may hold patterns such as ``x_*``; without `features`, all other columns
+    are features. `positive` is the value of the target that counts as 1, `favourable` the value
+    that is good for a person, on which Equal Opportunity is measured; left out, it is the positive
+    one. `groups` and `order` are columns to split rows by; they are no features.
     """
 
     target: str
@@ -56,12 +58,15 @@ class ColumnRoles:
         return [name for name in (self.groups, self.order) if name is not None]
 
     def find_features(self, names: Sequence[str], table: str) -> list[str]:
-        """Return the features among the columns of a table; raise if the roles do not fit the table."""
+        """Return the features among the columns of a table; raise if the roles do not fit the
+        table.
+        """
         check_distinct(names, table)
         for name in (self.target, *self.sensitive, *self.split_by):
             if [name] != expand(name, names, table) or name in (self.drop or ()):
                 raise ValueError(
-                    f"{name!r} is to be dropped but is the target, an attribute, or what rows are split by."
+                    f"{name!r} is to be dropped but is the target, an attribute, or what rows are"
+                    " split by."
                 )
         if self.target in self.sensitive:
             raise ValueError(f"{self.target!r} is both the target and a sensitive attribute.")
@@ -77,7 +82,8 @@ class ColumnRoles:
         features = [name for name in dict.fromkeys(chosen) if name not in excluded]
         if not features:
             raise ValueError(
-                f"no column is left to predict from in {table}, beside the target and the attributes."
+                f"no column is left to predict from in {table}, beside the target and the"
+                " attributes."
             )
         if named := [
             name for name in (self.target, *self.sensitive) if name in (self.features or ())
@@ -92,7 +98,8 @@ class ColumnRoles:
 class TrainingTable:
     """Rows to train on and to measure on.
 
-    Features may be missing. A row whose sensitive attribute is missing may train and is not measured on.
+    Features may be missing. A row whose sensitive attribute is missing may train and is not
+    measured on.
 
     Attributes
     ----------
@@ -107,7 +114,8 @@ class TrainingTable:
     notes
         Sentences that a reader should see.
     given
-        Number of rows of the table, those that were dropped or not drawn among them; 0 if they are all here.
+        Number of rows of the table, those that were dropped or not drawn among them; 0 if they are
+        all here.
     favourable
         The label that is good for a person, or None for the positive one.
     groups, order
@@ -132,21 +140,24 @@ class TrainingTable:
     sensitive_schema: Schema | None = None
 
     def split(self, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows to train on and those held out, of which each has the sensitive attributes."""
+        """Return the rows to train on and those held out, of which each has the sensitive
+        attributes.
+        """
         train, held = held_out_rows(
             len(self.y), share, seed=seed, groups=self.groups, order=self.order
         )
         held = held[self.s.iloc[held].notna().all(axis=1).to_numpy()]
         if len(held) < LEAST_HELD_OUT:
             raise ValueError(
-                f"{self.name} has {len(self.y)} rows with a target, of which {len(held)} are held out; measuring needs "
-                f"{LEAST_HELD_OUT}. Pass more rows, or hold out a larger share."
+                f"{self.name} has {len(self.y)} rows with a target, of which {len(held)} are held"
+                f" out; measuring needs {LEAST_HELD_OUT}. Pass more rows, or hold out a larger"
+                " share."
             )
         labels = self.y[train]
         if self.classes is not None and len(np.unique(labels)) < 2:
             raise ValueError(
-                f"all {len(labels):,} rows drawn for training have {labels[0]!r} as their target; {self.name} has too "
-                "few of the other value. Pass more of them."
+                f"all {len(labels):,} rows drawn for training have {labels[0]!r} as their target;"
+                f" {self.name} has too few of the other value. Pass more of them."
             )
         for rows in (train, held):
             check_varies(
@@ -163,10 +174,11 @@ def read_training_table(
     seed: int = 0,
     watch: Callable[[str], None] | None = None,
 ) -> TrainingTable:
-    """Read a file and learn its schema. Rows without a target are dropped; of a long file, a uniform sample is kept.
+    """Read a file and learn its schema. Rows without a target are dropped; of a long file, a
+    uniform sample is kept.
 
-    Columns that identify rows are left out unless `roles` name them as features, and those without any value always,
-    with a note.
+    Columns that identify rows are left out unless `roles` name them as features, and those without
+    any value always, with a note.
 
     Parameters
     ----------
@@ -227,7 +239,9 @@ def check_varies(s: pd.DataFrame, where: str) -> None:
 def _usable(
     table: pd.DataFrame, schema: Schema, features: Sequence[str], asked: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Return the features that are trained on, and a sentence for each kind of those that are left out."""
+    """Return the features that are trained on, and a sentence for each kind of those that are left
+    out.
+    """
     kinds, counting = schema.kinds, identifiers(table[list(features)])
     empty = [name for name in features if kinds[name] == "empty"]
     ids = [
@@ -240,7 +254,8 @@ def _usable(
         lines.append(f"{quoted(empty)} has no value in any row and is left out.")
     if ids:
         lines.append(
-            f"{quoted(ids)} seems to identify rows and is left out; name it with --features to use it."
+            f"{quoted(ids)} seems to identify rows and is left out; name it with --features to"
+            " use it."
         )
     return [name for name in features if name not in {*empty, *ids}], lines
 
@@ -259,15 +274,20 @@ def _dates(frame: pd.DataFrame, schema: Schema) -> Iterator[str]:
 def _notes(
     s: pd.DataFrame, codes: np.ndarray, classes: np.ndarray | None, name: str
 ) -> Iterator[str]:
-    """Yield a sentence for each attribute that some rows lack, and for a target that may have been meant as classes."""
+    """Yield a sentence for each attribute that some rows lack, and for a target that may have been
+    meant as classes.
+    """
     for attribute_name, missing in s.isna().sum().items():
         if missing:
-            yield f"{missing:,} of {len(s):,} rows lack {attribute_name}; the numbers below are of rows that have it."
+            yield (
+                f"{missing:,} of {len(s):,} rows lack {attribute_name}; the numbers below are of"
+                " rows that have it."
+            )
     values = np.unique(codes)
     if classes is None and len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
         yield (
-            f"The target {name!r} has {len(values)} different values and is predicted as a number; say which of them "
-            "is positive to predict it against the others."
+            f"The target {name!r} has {len(values)} different values and is predicted as a number;"
+            " say which of them is positive to predict it against the others."
         )
 
 

@@ -1,4 +1,6 @@
-"""Training: M models (every λ × seed × split) advance in lock-step, and a single model is a fleet of one."""
+"""Training: M models (every λ × seed × split) advance in lock-step, and a single model is a fleet
+of one.
+"""
 
 from frhsic.training.data import Member, TrainingData, grid
 from frhsic.training.loop import train

@@ -1,13 +1,15 @@
 """Training rows, the members of a fleet, their random streams, and the batches that they see.
 
-Every stream is ``numpy.random.SeedSequence([seed, split, purpose, *more])`` with a fixed number for each purpose. The
-weight λ and the method do not enter. Adding one therefore changes no other model, and two methods trained on the same
-(seed, split) start from the same weights and see the same batches, so that their results are paired. Draws are made on
-the CPU, so that a GPU gets the same numbers.
+Every stream is ``numpy.random.SeedSequence([seed, split, purpose, *more])`` with a fixed number for
+each purpose. The weight λ and the method do not enter. Adding one therefore changes no other model,
+and two methods trained on the same (seed, split) start from the same weights and see the same
+batches, so that their results are paired. Draws are made on the CPU, so that a GPU gets the same
+numbers.
 
-Layers draw their initial weights from torch's global generators, and dropout draws from them while it trains; neither
-takes a generator of its own. Whatever draws from them runs here, under one lock, on a stream of its own. Draws of
-initial weights are sent to a generator that nothing else knows, so that other code cannot change them.
+Layers draw their initial weights from torch's global generators, and dropout draws from them while
+it trains; neither takes a generator of its own. Whatever draws from them runs here, under one lock,
+on a stream of its own. Draws of initial weights are sent to a generator that nothing else knows, so
+that other code cannot change them.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ from frhsic import _arrays
 class Member:
     """One model of a fleet: weight λ of its penalty, seed, and split it is trained on.
 
-    Initial weights, batch order and the penalty's own randomness are functions of (seed, split) alone.
+    Initial weights, batch order and the penalty's own randomness are functions of (seed, split)
+    alone.
 
     Examples
     --------
@@ -85,14 +88,16 @@ class TrainingData:
     s : Tensor
         Sensitive attributes, (D, n, q).
     sample_weight : Tensor or None
-        Weights of the rows in the task loss, (D, n), with mean 1 in each split. The penalty does not use them.
+        Weights of the rows in the task loss, (D, n), with mean 1 in each split. The penalty does
+        not use them.
     held_out : TrainingData or None
-        Other rows of the same D splits and columns. No model is trained on them. Each keeps the weights of the epoch
-        with the least task loss + λ · penalty on them; see :class:`~frhsic.training.result.Course`.
+        Other rows of the same D splits and columns. No model is trained on them. Each keeps the
+        weights of the epoch with the least task loss + λ · penalty on them; see
+        :class:`~frhsic.training.result.Course`.
     labelled : int or None
-        Number of rows of each split for which S is known, if it is not known for all; these come first. The other rows
-        train the task and skip the penalty, whatever `s` holds for them. With several attributes a row is labelled if
-        all are known.
+        Number of rows of each split for which S is known, if it is not known for all; these come
+        first. The other rows train the task and skip the penalty, whatever `s` holds for them. With
+        several attributes a row is labelled if all are known.
     """
 
     x: Tensor
@@ -157,7 +162,8 @@ class TrainingData:
         shapes = {(p.rows, p.labelled, *p.widths, p.held_out is None) for p in parts}
         if len(shapes) != 1:
             raise ValueError(
-                f"the splits differ in rows, columns, or what they hold: {sorted(map(str, shapes))}."
+                "the splits differ in rows, columns, or what they hold:"
+                f" {sorted(map(str, shapes))}."
             )
 
         def joined(name: str) -> Any:
@@ -171,7 +177,8 @@ class TrainingData:
     def __post_init__(self) -> None:
         if self.x.ndim != 3 or self.s.ndim != 3 or self.x.shape[:2] != self.s.shape[:2]:
             raise ValueError(
-                f"x is {tuple(self.x.shape)}, s {tuple(self.s.shape)}; pass (D, n, d) and (D, n, q)."
+                f"x is {tuple(self.x.shape)}, s {tuple(self.s.shape)}; pass (D, n, d) and (D,"
+                " n, q)."
             )
         for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
             if values is not None and (
@@ -184,7 +191,8 @@ class TrainingData:
             raise ValueError(f"x is empty: its shape is {tuple(self.x.shape)}.")
         if self.labelled is not None and not 1 <= self.labelled <= self.rows:
             raise ValueError(
-                f"S is NaN in {self.rows - self.labelled} of {self.rows} rows; pass S for some rows."
+                f"S is NaN in {self.rows - self.labelled} of {self.rows} rows; pass S for some"
+                " rows."
             )
         if self.held_out is not None and (self.held_out.splits, *self.held_out.widths) != (
             self.splits,
@@ -195,7 +203,9 @@ class TrainingData:
             )
 
     def table(self) -> Tensor:
-        """Return the rows of all splits as one matrix, (D·n, d + q + ...), so that one gather serves a batch."""
+        """Return the rows of all splits as one matrix, (D·n, d + q + ...), so that one gather
+        serves a batch.
+        """
         parts = [self.x, self.s]
         if self.y is not None:
             parts.append(self.y.reshape(*self.x.shape[:2], -1))
@@ -259,7 +269,9 @@ DRAWS = frozenset(
 
 
 class _Local(TorchFunctionMode):
-    """Sends draws on the CPU to a generator of this block; the mode is that of the thread that entered it alone."""
+    """Sends draws on the CPU to a generator of this block; the mode is that of the thread that
+    entered it alone.
+    """
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -310,8 +322,9 @@ def stream(seed: int, split: int, purpose: Purpose, *more: int) -> torch.Generat
 def seeded(seed: int | None = None, *, private: bool = True) -> Iterator[None]:
     """Let code make modules and draw from the global generators, from a seed on if one is given.
 
-    Generators and the default dtype, which is float32 in here, are restored at the end. Draws on the CPU from a seed
-    are `private`, so that other threads cannot change them; that slows down every function of torch.
+    Generators and the default dtype, which is float32 in here, are restored at the end. Draws on
+    the CPU from a seed are `private`, so that other threads cannot change them; that slows down
+    every function of torch.
     """
     ready = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # torch left it untyped
     devices = [torch.cuda.current_device()] if ready else []
@@ -330,9 +343,11 @@ def seeded(seed: int | None = None, *, private: bool = True) -> Iterator[None]:
 
 
 def batch_shapes(data: TrainingData, batch_size: int) -> list[tuple[int, int]]:
-    """Return for each batch of one pass its number of rows, and how many of them have S; the last holds the rest.
+    """Return for each batch of one pass its number of rows, and how many of them have S; the last
+    holds the rest.
 
-    If S is known for some rows only, they are spread evenly: batches of one size differ by at most one in their number.
+    If S is known for some rows only, they are spread evenly: batches of one size differ by at most
+    one in their number.
 
     Examples
     --------
@@ -354,7 +369,8 @@ def batch_shapes(data: TrainingData, batch_size: int) -> list[tuple[int, int]]:
 def batch_order(
     seed: int, split: int, epoch: int, n: int, purpose: Purpose = Purpose.ORDER
 ) -> Tensor:
-    """Return the order of the n rows in an epoch, a permutation that does not depend on earlier epochs.
+    """Return the order of the n rows in an epoch, a permutation that does not depend on earlier
+    epochs.
 
     Examples
     --------
@@ -367,8 +383,8 @@ def batch_order(
 class Batches:
     """Batches of the rows of every group of a fleet.
 
-    The order of the rows of an epoch lies on the device, and a pointer there says which come next, so that every batch
-    of one shape is the same work and can be captured as a CUDA graph.
+    The order of the rows of an epoch lies on the device, and a pointer there says which come next,
+    so that every batch of one shape is the same work and can be captured as a CUDA graph.
 
     Parameters
     ----------
@@ -416,7 +432,9 @@ class Batches:
 
     @torch.no_grad()
     def take(self, size: int) -> Tensor:
-        """Return the next `size` rows of every group, (G, size, columns); those with S come first."""
+        """Return the next `size` rows of every group, (G, size, columns); those with S come
+        first.
+        """
         at = self.order.index_select(1, self.next[:size])  # (G, m)
         batch = self.table.index_select(0, at.flatten()).view(*at.shape, -1)  # (G, m, columns)
         self.next.add_(size)

@@ -1,22 +1,25 @@
 r"""Training: loop and step of every method, for one model or many.
 
-The paper gives its training algorithm in words (the paragraph *Implementation*, and *Training Details* in its
-appendix). Here it is numbered, and the code names its lines.
+The paper gives its training algorithm in words (the paragraph *Implementation*, and *Training
+Details* in its appendix). Here it is numbered, and the code names its lines.
 
 .. code-block:: text
 
     Algorithm 1. Input: rows (x, y, s), weight λ, encoder h, head f, loss ℓ, penalty.
-    1   draw the initial weights θ of h and f; fit to the training rows of s what the penalty fixes (σ_S)
+    1   draw the initial weights θ of h and f; fit to the training rows of s what the penalty fixes
+        (σ_S)
     2   for each epoch:
     3       for each mini-batch of m rows, in random order, the last partial one kept:
     4           z ← h(x)
-    5           in the epochs in which the penalty adapts: refit it to (z, s) (σ_Z; an adversary's own step)
+    5           in the epochs in which the penalty adapts: refit it to (z, s) (σ_Z; an adversary's
+                own step)
     6           loss ← (1/m) Σᵢ ℓ(f(zᵢ), yᵢ) + λ · penalty(z, s)
     7           g ← gradient of the loss in θ
     8           θ ← Adam(θ, g)
     9   return h and f
 
-M models take each step at once: their parameters are stacked along a leading axis (:mod:`frhsic.training.model`).
+M models take each step at once: their parameters are stacked along a leading axis
+(:mod:`frhsic.training.model`).
 """
 
 from __future__ import annotations
@@ -78,10 +81,10 @@ def train(
 ) -> Fleet:
     """Train the models of a fleet in lock-step, each on its own objective; see :class:`Recipe`.
 
-    Initial weights and batch order are functions of a member's seed and split alone (:mod:`frhsic.training.data`).
-    The same call on the same device gives the same numbers, bit for bit. In a fleet of another size a model agrees up
-    to the rounding of sums in another order. Models whose modules `vmap` does not admit, such as dropout, are trained
-    one after another.
+    Initial weights and batch order are functions of a member's seed and split alone
+    (:mod:`frhsic.training.data`). The same call on the same device gives the same numbers, bit for
+    bit. In a fleet of another size a model agrees up to the rounding of sums in another order.
+    Models whose modules `vmap` does not admit, such as dropout, are trained one after another.
 
     Parameters
     ----------
@@ -169,14 +172,16 @@ def _check(data: TrainingData, members: Sequence[Member], recipe: Recipe) -> Non
     size, labelled = batch_shapes(data, recipe.batch_size)[0]
     if recipe.penalty is not None and labelled < min(size, LEAST_LABELLED):
         raise ValueError(
-            f"a batch of {size} has S for {labelled} rows; {LEAST_LABELLED} are needed: raise batch_size."
+            f"a batch of {size} has S for {labelled} rows; {LEAST_LABELLED} are needed: raise"
+            " batch_size."
         )
 
 
 class Trainer:
     """Takes the steps of the models that are trained at once.
 
-    On a GPU a step is captured as a graph for each (shape of the batch, does the penalty adapt) and replayed.
+    On a GPU a step is captured as a graph for each (shape of the batch, does the penalty adapt) and
+    replayed.
     """
 
     def __init__(
@@ -218,9 +223,11 @@ class Trainer:
         self._steps: dict[tuple[object, ...], Callable[[], object]] = {}
 
     def run(self, progress: Callable[[float], object] | None, finished: int, of: int) -> Course:
-        """Train for all epochs, or until no model is left running; return the models with their history.
+        """Train for all epochs, or until no model is left running; return the models with their
+        history.
 
-        `progress` hears of the share of all models that is trained, `finished` of which were before these.
+        `progress` hears of the share of all models that is trained, `finished` of which were before
+        these.
         """
 
         def report(epochs: int) -> None:
@@ -260,7 +267,9 @@ class Trainer:
     def _taken(
         self, key: tuple[object, ...], step: Callable[[], None], changed: Sequence[Tensor]
     ) -> None:
-        """Take a step: plainly, or by replaying its graph, which is captured when it is first met."""
+        """Take a step: plainly, or by replaying its graph, which is captured when it is first
+        met.
+        """
         if key not in self._steps:
             self._steps[key] = self.captured(step, changed)
         self._steps[key]()
@@ -276,7 +285,9 @@ class Trainer:
             state.sums.add_(torch.stack([task.detach(), penalty.detach()]), alpha=size)
 
     def held_out_objective(self) -> Tensor:
-        """Return task loss + λ · penalty of each model on the held-out rows, (M,): the mean over batches by rows."""
+        """Return task loss + λ · penalty of each model on the held-out rows, (M,): the mean over
+        batches by rows.
+        """
         assert self.held_out is not None
         self.model.eval()
         self.held_out.rewind()
@@ -314,7 +325,8 @@ _GPU = Lock()
 
 @contextmanager
 def settings(device: torch.device) -> Iterator[None]:
-    """Set threads, precision and gradients for the training alone; on a GPU, wait until other threads have trained.
+    """Set threads, precision and gradients for the training alone; on a GPU, wait until other
+    threads have trained.
 
     Batches are small, and one thread is fastest.
     """
@@ -334,7 +346,9 @@ def settings(device: torch.device) -> Iterator[None]:
 
 
 def models_at_once(device: torch.device, bytes_per_model: int) -> int:
-    """Return how many models are trained at once: as many as fit into memory, or on a CPU into its cache."""
+    """Return how many models are trained at once: as many as fit into memory, or on a CPU into its
+    cache.
+    """
     budget = CPU_BUDGET
     if device.type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
@@ -343,7 +357,9 @@ def models_at_once(device: torch.device, bytes_per_model: int) -> int:
 
 
 def chunks(members: Sequence[Member], at_once: int) -> list[list[Member]]:
-    """Cut members, sorted by (seed, split), into chunks of at most `at_once`; keep equal (seed, split) together."""
+    """Cut members, sorted by (seed, split), into chunks of at most `at_once`; keep equal (seed,
+    split) together.
+    """
     cut: list[list[Member]] = [[]]
     for _, neighbours in groupby(members, lambda member: (member.seed, member.split)):
         group = list(neighbours)
@@ -359,13 +375,15 @@ def chunks(members: Sequence[Member], at_once: int) -> list[list[Member]]:
 
 
 class GraphCapture:
-    """Captures steps as CUDA graphs with one memory pool; a step that cannot be captured runs as it is."""
+    """Captures steps as CUDA graphs with one memory pool; a step that cannot be captured runs as it
+    is.
+    """
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
         if enabled:  # graphs replay in turn: one memory for all, and one stream
             self.pool = torch.cuda.graph_pool_handle()
-            self.side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch left it untyped
+            self.side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
     def __call__(self, step: Callable[[], None], changed: Sequence[Tensor]) -> Callable[[], object]:
         """Return the step as a graph to replay; `changed` are all tensors that it changes."""

@@ -1,8 +1,9 @@
 """One model with its penalty, the stacked state of many, and their forward pass (lines 4 to 6).
 
-The tensors of M models lie along a leading axis. Members are laid out as (G, K): G groups of K members that share
-(seed, split), and therefore initial weights, batches and what the penalty fixed before training. A batch is gathered
-once per group, and what depends on the batch alone (the Gram matrix of S, for example) is computed once per group.
+The tensors of M models lie along a leading axis. Members are laid out as (G, K): G groups of K
+members that share (seed, split), and therefore initial weights, batches and what the penalty fixed
+before training. A batch is gathered once per group, and what depends on the batch alone (the Gram
+matrix of S, for example) is computed once per group.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ class Model(nn.Module):
 
     @classmethod
     def initial(cls, recipe: Recipe, data: TrainingData, seed: int, split: int) -> Model:
-        """Build a model on the CPU: initial weights from its stream, penalty fitted to its training rows (line 1)."""
+        """Build a model on the CPU: initial weights from its stream, penalty fitted to its training
+        rows (line 1).
+        """
         with seeded(stream_seed(seed, split, Purpose.WEIGHTS)):
             encoder, head, penalty = recipe.modules(data, recipe.outputs(data))
         if not penalty.prepared:
@@ -79,7 +82,8 @@ class Model(nn.Module):
     def forward(
         self, rows: Tensor, weight: Tensor, adapt_epoch: int | None, labelled: int
     ) -> Losses:
-        """Return loss, task loss and penalty of one batch; `adapt_epoch` is the epoch if the penalty adapts in it.
+        """Return loss, task loss and penalty of one batch; `adapt_epoch` is the epoch if the
+        penalty adapts in it.
 
         The penalty sees the first `labelled` rows.
         """
@@ -105,7 +109,8 @@ class Model(nn.Module):
 
 
 def sharing(members: Sequence[Member]) -> int:
-    """Return the largest K that cuts members, sorted by (seed, split), evenly into groups that share both.
+    """Return the largest K that cuts members, sorted by (seed, split), evenly into groups that
+    share both.
 
     Examples
     --------
@@ -116,7 +121,8 @@ def sharing(members: Sequence[Member]) -> int:
 
 
 class State:
-    """Every tensor that a step reads or changes. Sizes: M models, G groups, P trained parameters of a model.
+    """Every tensor that a step reads or changes. Sizes: M models, G groups, P trained parameters of
+    a model.
 
     Parameters
     ----------
@@ -152,7 +158,8 @@ class State:
             return values.repeat_interleave(self.together, dim=0).to(device).contiguous()
 
         self.shapes = {name: p.shape for name, p in trained.items()}
-        # (M, P) trained parameters, side by side; Adam's running means of the gradient and of its square
+        # (M, P) trained parameters, side by side; Adam's running means of the gradient and of its
+        # square
         flat = per_model(torch.cat([per_group(name).flatten(1) for name in trained], dim=1))
         self.first, self.second = torch.zeros_like(flat), torch.zeros_like(flat)
         self.flat = flat.requires_grad_()
@@ -181,7 +188,9 @@ class State:
         ]  # at the end of the last whole epoch
 
     def parameters(self, *lead: int) -> dict[str, Tensor]:
-        """Return the trained parameters as views of `flat`, each (*lead, *shape); lead is (M,), (G, K), or nothing."""
+        """Return the trained parameters as views of `flat`, each (*lead, *shape); lead is (M,), (G,
+        K), or nothing.
+        """
         columns = torch.split(
             self.flat.view(*lead, -1), [shape.numel() for shape in self.shapes.values()], dim=-1
         )
@@ -202,8 +211,9 @@ class State:
     def settle(self) -> None:
         """End an epoch: keep the new state of every model that is still finite.
 
-        A gradient that is not finite spoils Adam's means and with them the parameters for good, so a check at the end
-        of an epoch misses nothing and costs the steps nothing. A penalty of weight 0 does not count.
+        A gradient that is not finite spoils Adam's means and with them the parameters for good, so
+        a check at the end of an epoch misses nothing and costs the steps nothing. A penalty of
+        weight 0 does not count.
         """
         task, penalty = self.sums
         finite = torch.isfinite(self.flat.sum(1) + task + torch.where(self.weight != 0, penalty, 0))
@@ -245,8 +255,8 @@ def losses(
 ) -> Losses:
     """Run the forward pass of every model on batches `rows` (G, m, columns); each result is (M,).
 
-    Models are independent, so the gradient of the sum of their losses holds the gradient of each. That leaves one
-    transform, the forward `vmap`; the backward pass runs on stacked tensors.
+    Models are independent, so the gradient of the sum of their losses holds the gradient of each.
+    That leaves one transform, the forward `vmap`; the backward pass runs on stacked tensors.
     """
 
     def one(
@@ -319,10 +329,13 @@ def tried(model: Model, recipe: Recipe, data: TrainingData, epochs: int) -> Tria
 
 
 def _unadapted(penalty: Penalty, z: Tensor, s: Tensor, epochs: int) -> frozenset[str]:
-    """Return the names of the penalty's tensors that `adapt` leaves alone, after one call on a batch."""
+    """Return the names of the penalty's tensors that `adapt` leaves alone, after one call on a
+    batch.
+    """
 
     def places_and_writes() -> dict[str, tuple[int, int]]:
-        # the counter of writes in place has no public name; values do not show it, as a write may leave them equal
+        # the counter of writes in place has no public name; values do not show it, as a write may
+        # leave them equal
         return {
             name: (value.data_ptr(), value._version)
             for name, value in penalty.state_dict(keep_vars=True).items()

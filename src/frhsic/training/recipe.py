@@ -1,4 +1,5 @@
-r"""What a model learns: task and loss, encoder and head, penalty, and the settings of the optimizer.
+r"""What a model learns: task and loss, encoder and head, penalty, and the settings of the
+optimizer.
 
 Task losses are means over the rows of a batch, of the head's raw output f and the target y:
 
@@ -45,10 +46,12 @@ Schedule = Literal["constant", "cosine"]
 
 @dataclass(frozen=True)
 class MLP:
-    r"""Multi-layer encoder, :math:`z = W_2\,\sigma(W_1 x + b_1) + b_2`: a function of the number of columns.
+    r"""Multi-layer encoder, :math:`z = W_2\,\sigma(W_1 x + b_1) + b_2`: a function of the number of
+    columns.
 
-    The defaults are the encoder behind the paper's published numbers: d → 50 (SELU) → 50, with no activation after the
-    second layer. The paper's text leaves the last activation open; `final_activation` names one.
+    The defaults are the encoder behind the paper's published numbers: d → 50 (SELU) → 50, with no
+    activation after the second layer. The paper's text leaves the last activation open;
+    `final_activation` names one.
 
     Parameters
     ----------
@@ -57,8 +60,8 @@ class MLP:
     size : int
         Width of the representation.
     activation, final_activation : str
-        "selu", "relu", "gelu", "silu", "tanh" or "sigmoid". `final_activation=None` leaves the representation affine in
-        the last hidden layer.
+        "selu", "relu", "gelu", "silu", "tanh" or "sigmoid". `final_activation=None` leaves the
+        representation affine in the last hidden layer.
 
     Examples
     --------
@@ -78,11 +81,14 @@ class MLP:
         for name in (self.activation, self.final_activation or "selu"):
             if name not in ACTIVATIONS:
                 raise ValueError(
-                    f"activation {name!r} is not known; choose one of {', '.join(sorted(ACTIVATIONS))}."
+                    f"activation {name!r} is not known; choose one of"
+                    f" {', '.join(sorted(ACTIVATIONS))}."
                 )
 
     def __call__(self, columns: int) -> nn.Sequential:
-        """Return the encoder for rows of so many columns, with initial weights from torch's global stream."""
+        """Return the encoder for rows of so many columns, with initial weights from torch's global
+        stream.
+        """
         widths = [columns, *self.hidden, self.size]
         layers: list[nn.Module] = []
         for fan_in, fan_out in pairwise(widths[:-1]):
@@ -100,31 +106,38 @@ class Training:
     Parameters
     ----------
     epochs : int or "auto"
-        Number of passes over the training rows. "auto" makes about 2,500 steps, in 20 to 100 epochs.
+        Number of passes over the training rows. "auto" makes about 2,500 steps, in 20 to 100
+        epochs.
     batch_size : int
         Rows of a mini-batch. The last batch of an epoch holds the rest.
     learning_rate : float
         Step size η of Adam.
     schedule : {"constant", "cosine"}
-        Step size of epoch e of E: η, or :math:`\tfrac\eta2 (1 + \cos(\pi e / E))`, which falls to zero.
+        Step size of epoch e of E: η, or :math:`\tfrac\eta2 (1 + \cos(\pi e / E))`, which falls to
+        zero.
     weight_decay : float, optional
-        Weight decay w adds :math:`\tfrac w2 \|W\|^2` to the loss, where W are the weight matrices of the encoder.
-        Biases and the head do not decay. None uses the penalty's `default_weight_decay`, and 0 for a reconstruction:
-        1e-3 for "hsic" and other HSIC penalties on whitened or standardized Z, 0 for the paper's methods.
+        Weight decay w adds :math:`\tfrac w2 \|W\|^2` to the loss, where W are the weight matrices
+        of the encoder. Biases and the head do not decay. None uses the penalty's
+        `default_weight_decay`, and 0 for a reconstruction: 1e-3 for "hsic" and other HSIC penalties
+        on whitened or standardized Z, 0 for the paper's methods.
     variance_floor : float, optional
-        After training, drop principal directions of standardized Z whose variance on the training rows is below this,
-        from 0 (drop none) to below 1. The penalty barely sees them, yet a linear probe can recover S from them. None
-        uses the penalty's `default_variance_floor`: 0.3 for "hsic" and other HSIC penalties on whitened or
-        standardized Z and the head, 0.01 for those without a term of the head, 0 for the paper's methods and for a
-        penalty on the head alone. Z keeps its number of columns, which are then collinear, and the head is not fitted
-        again. Nothing is dropped if λ is 0, or if there are fewer than four rows for each coordinate of Z.
+        After training, drop principal directions of standardized Z whose variance on the training
+        rows is below this, from 0 (drop none) to below 1. The penalty barely sees them, yet a
+        linear probe can recover S from them. None uses the penalty's `default_variance_floor`: 0.3
+        for "hsic" and other HSIC penalties on whitened or standardized Z and the head, 0.01 for
+        those without a term of the head, 0 for the paper's methods and for a penalty on the head
+        alone. Z keeps its number of columns, which are then collinear, and the head is not fitted
+        again. Nothing is dropped if λ is 0, or if there are fewer than four rows for each
+        coordinate of Z.
     early_stopping : bool or "auto"
-        Whether an estimator holds out a tenth of its rows; ``frhsic.training.train`` takes held-out rows with its data.
-        A model keeps the weights of the epoch with the least task loss + λ · penalty on them. The task loss alone would
-        choose early epochs, in which the penalty has not yet worked. "auto" does so from 500 to 10,000 rows, and not
-        for the penalties "adv" and "laftr", which learn during training and look small at first.
+        Whether an estimator holds out a tenth of its rows; ``frhsic.training.train`` takes held-out
+        rows with its data. A model keeps the weights of the epoch with the least task loss + λ ·
+        penalty on them. The task loss alone would choose early epochs, in which the penalty has not
+        yet worked. "auto" does so from 500 to 10,000 rows, and not for the penalties "adv" and
+        "laftr", which learn during training and look small at first.
     patience : int
-        A model stops after so many epochs without a smaller objective on the held-out rows, if there are any.
+        A model stops after so many epochs without a smaller objective on the held-out rows, if
+        there are any.
 
     Examples
     --------
@@ -169,7 +182,8 @@ class Recipe(Training):
     task : {"binary", "multiclass", "regression", "reconstruction"}
         Task, which sets the loss ℓ; see :mod:`frhsic.training.recipe`.
     penalty : Penalty, callable or None
-        Penalty, copied for every (seed, split), or a function that makes one. None trains without a penalty.
+        Penalty, copied for every (seed, split), or a function that makes one. None trains without a
+        penalty.
     encoder : callable
         Function of the number of columns that makes the encoder.
     head : callable
@@ -244,7 +258,9 @@ class Recipe(Training):
         return int(y.max()) + 1 if self.task == "multiclass" else 1
 
     def modules(self, data: TrainingData, outputs: int) -> tuple[nn.Module, nn.Module, Penalty]:
-        """Make encoder, head and penalty anew, with initial weights from the global random stream."""
+        """Make encoder, head and penalty anew, with initial weights from the global random
+        stream.
+        """
         encoder = self.encoder(data.columns).to(data.x.dtype)
         head = self.head(output_width(encoder, data), outputs)
         if self.penalty is None:
@@ -257,7 +273,9 @@ class Recipe(Training):
 
 
 def output_width(encoder: nn.Module, data: TrainingData) -> int:
-    """Return the width of Z, without drawing from the random stream; raise if the encoder does not fit the data."""
+    """Return the width of Z, without drawing from the random stream; raise if the encoder does not
+    fit the data.
+    """
     with seeded(), torch.no_grad():
         try:
             z = encoder.eval()(data.x[0, :2].cpu())
@@ -273,12 +291,14 @@ def require_rows(module: str, values: Tensor, rows: int) -> None:
     """Raise unless a module gave one row of numbers for each row of the batch."""
     if values.ndim != 2 or len(values) != rows:
         raise ValueError(
-            f"the {module} gives shape {tuple(values.shape)} for {rows} rows; it must give one row each."
+            f"the {module} gives shape {tuple(values.shape)} for {rows} rows; it must give one row"
+            " each."
         )
 
 
 def row_losses(task: Task, scores: Tensor, y: Tensor) -> Tensor:
-    """Return the loss of each row, (m,), from scores (m, c) and y (m,), or (m, c) for a reconstruction.
+    """Return the loss of each row, (m,), from scores (m, c) and y (m,), or (m, c) for a
+    reconstruction.
 
     Examples
     --------
@@ -291,7 +311,8 @@ def row_losses(task: Task, scores: Tensor, y: Tensor) -> Tensor:
         return functional.cross_entropy(scores, y.long(), reduction="none")
     if task == "regression":
         return (scores.squeeze(-1) - y).square()
-    # log(1 + e^f) - yf is log(1 + e^-f) where y = 1: one sign, and fewer passes forward and backward
+    # log(1 + e^f) - yf is log(1 + e^-f) where y = 1: one sign, and fewer passes forward and
+    # backward
     return functional.softplus(
         torch.rsub(y, 1, alpha=2) * scores.squeeze(-1), threshold=SOFTPLUS_LINEAR
     )

@@ -1,4 +1,6 @@
-"""Trained fleets: stacked parameters, their history, a floor under the variance of Z, and predictions of all models."""
+"""Trained fleets: stacked parameters, their history, a floor under the variance of Z, and
+predictions of all models.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,12 @@ from frhsic.training.model import Model, State
 # Bytes, about, of the widest layer in one piece of the predictions.
 CHUNK_BYTES = 256 * 2**20
 
-# Least number of rows for each coordinate of z; with fewer, small variances are noise and nothing is cut.
+# Least number of rows for each coordinate of z; with fewer, small variances are noise and nothing
+# is cut.
 ROWS_PER_DIRECTION = 4
 
-# Standard deviation, as a share of its size, below which a coordinate counts as constant up to rounding.
+# Standard deviation, as a share of its size, below which a coordinate counts as constant up to
+# rounding.
 CONSTANT = 1e-6
 
 
@@ -32,17 +36,19 @@ class DivergenceWarning(RuntimeWarning):
 
 @dataclass(frozen=True)
 class History:
-    """What was measured in each epoch, per model: (M, epochs). NaN in epochs that a model did not finish.
+    """What was measured in each epoch, per model: (M, epochs). NaN in epochs that a model did not
+    finish.
 
     Attributes
     ----------
     task_loss, penalty : Tensor
         Means over the training rows, in the course of the epoch.
     held_out_objective : Tensor or None
-        Task loss + λ · penalty on the held-out rows at the end of the epoch, if there are such rows.
+        Task loss + λ · penalty on the held-out rows at the end of the epoch, if there are such
+        rows.
     best_epoch : Tensor or None
-        Epoch with the least `held_out_objective`, whose weights the model has, counted from 0, (M,). −1 if a model
-        diverged in its first.
+        Epoch with the least `held_out_objective`, whose weights the model has, counted from 0,
+        (M,). −1 if a model diverged in its first.
     """
 
     task_loss: Tensor
@@ -59,10 +65,12 @@ class History:
 
 
 class Bottleneck(nn.Module):
-    r"""Projection of z on some of its principal directions, in its own coordinates: :math:`\mu + (z - \mu) A B`.
+    r"""Projection of z on some of its principal directions, in its own coordinates: :math:`\mu + (z
+    - \mu) A B`.
 
-    A is (d, d) with a column of zeros for each dropped direction, so that nothing of it passes, not even by rounding. A
-    single matrix AB of lower rank has rounded entries and would let through a trace that a linear map can read.
+    A is (d, d) with a column of zeros for each dropped direction, so that nothing of it passes, not
+    even by rounding. A single matrix AB of lower rank has rounded entries and would let through a
+    trace that a linear map can read.
 
     Attributes
     ----------
@@ -119,18 +127,19 @@ class Fleet:
     members : tuple of Member
         One for each model, in the order that was asked for.
     parameters, buffers : dict of str to Tensor
-        Stacked along the first axis and named as in the modules: ``encoder.0.weight`` is (M, ...). The buffers of a
-        floor under the variance of Z are ``bottleneck.mean``, ``bottleneck.inward`` and ``bottleneck.outward``.
+        Stacked along the first axis and named as in the modules: ``encoder.0.weight`` is (M, ...).
+        The buffers of a floor under the variance of Z are ``bottleneck.mean``,
+        ``bottleneck.inward`` and ``bottleneck.outward``.
     penalty_state : dict of str to Tensor
         The penalty's own tensors at the end, stacked likewise.
     history : History
         Task loss and penalty of every model in every epoch.
     epochs_done : Tensor
-        Whole epochs that each model was trained for, (M,). Its parameters are those at the end of the last one, or of
-        its `history.best_epoch` if there were held-out rows.
+        Whole epochs that each model was trained for, (M,). Its parameters are those at the end of
+        the last one, or of its `history.best_epoch` if there were held-out rows.
     diverged : Tensor
-        Epoch in which a model's loss or parameters became infinite or NaN, −1 if they never did, (M,). Such a model
-        keeps the parameters that it had before that epoch.
+        Epoch in which a model's loss or parameters became infinite or NaN, −1 if they never did,
+        (M,). Such a model keeps the parameters that it had before that epoch.
     network : nn.Module
         Encoder, head and bottleneck, for the tensors of one model.
     penalty : Penalty
@@ -164,8 +173,8 @@ class Fleet:
         Parameters
         ----------
         x : Tensor
-            Rows for every model, (n, d), or one set of rows for each split, (D, n, d). A model then gets the rows
-            of its own split.
+            Rows for every model, (n, d), or one set of rows for each split, (D, n, d). A model then
+            gets the rows of its own split.
         """
         return self._evaluate(x, 0)
 
@@ -174,10 +183,11 @@ class Fleet:
         return self._evaluate(x, 1)
 
     def module(self, index: int) -> tuple[nn.Module, nn.Module]:
-        """Return one model as plain modules (encoder, head), in evaluation mode, sharing no memory with the fleet.
+        """Return one model as plain modules (encoder, head), in evaluation mode, sharing no memory
+        with the fleet.
 
-        If directions of Z were cut (:meth:`cuts`), the encoder is a sequence of two modules: the one that was trained,
-        and the :class:`Bottleneck`.
+        If directions of Z were cut (:meth:`cuts`), the encoder is a sequence of two modules: the
+        one that was trained, and the :class:`Bottleneck`.
         """
         network = copy.deepcopy(self.network)
         network.load_state_dict(
@@ -187,7 +197,9 @@ class Fleet:
         return nn.Sequential(encoder, network.bottleneck) if self.cuts(index) else encoder, head
 
     def cuts(self, index: int) -> bool:
-        """Return whether directions of a model's Z were cut: it was penalized, and there were enough rows."""
+        """Return whether directions of a model's Z were cut: it was penalized, and there were
+        enough rows.
+        """
         return isinstance(self.network.bottleneck, Bottleneck) and self.members[index].weight > 0
 
     def select(self, indices: Sequence[int]) -> Fleet:
@@ -212,7 +224,8 @@ class Fleet:
         if not isinstance(x, Tensor) or x.ndim not in (2, 3) or (x.ndim == 3 and len(x) <= most):
             shape = f"shape {tuple(x.shape)}" if hasattr(x, "shape") else type(x).__name__
             raise ValueError(
-                f"x is {shape}; pass a tensor (n, d), or (D, n, d) with the rows of {most + 1} splits."
+                f"x is {shape}; pass a tensor (n, d), or (D, n, d) with the rows of {most + 1}"
+                " splits."
             )
         x = x.to(next(iter(self.parameters.values())))
         stacked = self.parameters | self.buffers
@@ -240,16 +253,19 @@ class Fleet:
 
 
 class Course:
-    """The course of a training of models at once: what was measured, how far each model came, and its best state.
+    """The course of a training of models at once: what was measured, how far each model came, and
+    its best state.
 
-    With held-out rows a model ends with the state of its best epoch on them. The criterion is the whole objective, task
-    loss + λ · penalty. It is measured at the end of each epoch, in batches of the training size, since a penalty
-    depends on it, with the penalty's state of that epoch: it does not adapt to held-out rows. An adversary that learns
-    during training is weak at first, so its early epochs look better than they are; stop such models by hand. Weight
-    decay is not in the criterion.
+    With held-out rows a model ends with the state of its best epoch on them. The criterion is the
+    whole objective, task loss + λ · penalty. It is measured at the end of each epoch, in batches of
+    the training size, since a penalty depends on it, with the penalty's state of that epoch: it
+    does not adapt to held-out rows. An adversary that learns during training is weak at first, so
+    its early epochs look better than they are; stop such models by hand. Weight decay is not in the
+    criterion.
 
-    A model stops after `patience` epochs without improvement. It is trained on while others still improve, but that
-    changes nothing for it: what a model becomes does not depend on the fleet that it is in.
+    A model stops after `patience` epochs without improvement. It is trained on while others still
+    improve, but that changes nothing for it: what a model becomes does not depend on the fleet that
+    it is in.
 
     Parameters
     ----------
@@ -260,7 +276,8 @@ class Course:
     patience : int
         Epochs without improvement after which a model stops.
     objective : callable or None
-        Returns task loss + λ · penalty of each model on the held-out rows, (M,); None without such rows.
+        Returns task loss + λ · penalty of each model on the held-out rows, (M,); None without such
+        rows.
     """
 
     def __init__(
@@ -291,9 +308,11 @@ class Course:
 
     @torch.no_grad()
     def note(self, epoch: int, rows: int) -> None:
-        """End an epoch whose steps have been launched: write down its means, and keep the models that improved.
+        """End an epoch whose steps have been launched: write down its means, and keep the models
+        that improved.
 
-        A model whose objective has never been finite counts as improved, so that it ends as without held-out rows.
+        A model whose objective has never been finite counts as improved, so that it ends as without
+        held-out rows.
         """
         before, means = self.running, self.state.sums / rows
         self.state.settle()
@@ -313,7 +332,9 @@ class Course:
 
 
 def assembled(courses: Sequence[Course], order: Sequence[int], model: Model) -> Fleet:
-    """Join the models that were trained at once, in the caller's order; `order` has the place of each in it."""
+    """Join the models that were trained at once, in the caller's order; `order` has the place of
+    each in it.
+    """
     back = torch.tensor(order).argsort()
     states = [course.state for course in courses]
     at = back.to(states[0].flat.device)
@@ -359,15 +380,16 @@ def assembled(courses: Sequence[Course], order: Sequence[int], model: Model) -> 
 
 
 def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
-    r"""Drop the principal directions of each model's standardized z whose variance is below `floor`.
+    r"""Drop the principal directions of each model's standardized z whose variance is below
+    `floor`.
 
-    A penalty measures dependence in units of z and barely sees a direction with almost no variance. S can stay there,
-    too small for a kernel or a trained head, yet a linear map without ridge recovers it. The task does not need such
-    directions.
+    A penalty measures dependence in units of z and barely sees a direction with almost no variance.
+    S can stay there, too small for a kernel or a trained head, yet a linear map without ridge
+    recovers it. The task does not need such directions.
 
-    Variances are the eigenvalues of the correlation matrix of z on the training rows of the model's split. The head
-    stays as it was trained. Models of weight 0 keep all of z, and so do all models if there are fewer than four
-    training rows for each coordinate.
+    Variances are the eigenvalues of the correlation matrix of z on the training rows of the model's
+    split. The head stays as it was trained. Models of weight 0 keep all of z, and so do all models
+    if there are fewer than four training rows for each coordinate.
 
     Examples
     --------
@@ -427,7 +449,8 @@ def warn_of_divergence(fleet: Fleet) -> None:
             f"{fleet.members[i]} in epoch {int(fleet.diverged[i])}" for i in stopped[:5]
         )
         warn(
-            f"{len(stopped)} of {len(fleet)} models were stopped, as their loss or gradient was not finite: {listed}. "
-            "Their parameters are those before that epoch; a lower weight or learning rate may help.",
+            f"{len(stopped)} of {len(fleet)} models were stopped, as their loss or gradient was not"
+            f" finite: {listed}. Their parameters are those before that epoch; a lower weight or"
+            " learning rate may help.",
             DivergenceWarning,
         )

@@ -1,4 +1,6 @@
-"""The studies, one module each. A module of this package with a `STUDY` is found: to add a study is to add a file."""
+"""The studies, one module each. A module of this package with a `STUDY` is found: to add a study is
+to add a file.
+"""
 
 from __future__ import annotations
 

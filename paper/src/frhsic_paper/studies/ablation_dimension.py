@@ -87,9 +87,9 @@ def _grows(values: Sequence[ByRepeat]) -> bool:
     ".0001, .0001, .0025, .0034",
 )
 def _dimension(results: Results, protocol: Protocol) -> Outcome:
-    """GDP over dimensions 2, 8, 32, 64. It grows if the last is above the first and no step falls, each by more than
-    two standard errors over paired splits; one seed cannot tell. λ = 5, as in the paper, where classifiers are all but
-    constant; the table has λ = 0.5 too.
+    """GDP over dimensions 2, 8, 32, 64. It grows if the last is above the first and no step falls,
+    each by more than two standard errors over paired splits; one seed cannot tell. λ = 5, as in the
+    paper, where classifiers are all but constant; the table has λ = 0.5 too.
     """
     values = [
         by_repeat(records, protocol.gdp, "frhsic", PRINTED_WEIGHT)

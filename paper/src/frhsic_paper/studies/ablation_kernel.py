@@ -61,7 +61,9 @@ def grid(protocol: Protocol) -> Grid:
 def accuracy_and_gdp(
     records: Sequence[Record], protocol: Protocol, method: str, weight: float, theirs: Record
 ) -> list[Cell]:
-    """Return λ, printed accuracy and GDP if the weight is the printed one, and ours; weight 2 halves a contraction."""
+    """Return λ, printed accuracy and GDP if the weight is the printed one, and ours; weight 2
+    halves a contraction.
+    """
     theirs = theirs if weight == PRINTED_WEIGHT else {}
     ours = (
         mean_at(with_contraction(records), column, method, weight)
@@ -77,9 +79,11 @@ def kernel_table(records: Sequence[Record], protocol: Protocol) -> Table:
     models = [(m, w) for w in weights_of(records) for m in methods_of(records)]
     rows = [
         [
-            "unpenalised"
-            if method in (BASELINE, CONTRACTED)
-            else method.replace(" ", " on Z, ") + " on S",
+            (
+                "unpenalised"
+                if method in (BASELINE, CONTRACTED)
+                else method.replace(" ", " on Z, ") + " on S"
+            ),
             *accuracy_and_gdp(records, protocol, method, weight, in_paper.get(method, {})),
         ]
         for method, weight in [(BASELINE, 0.0), (CONTRACTED, 2.0), *models]
@@ -103,9 +107,9 @@ def kernel_table(records: Sequence[Record], protocol: Protocol) -> Table:
 )
 @by_protocol("ablation-kernel")
 def _comparable(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Two cases at the paper's λ = 5: accuracies differ by at most .01, and GDP by at most a factor of two. Most
-    classifiers are constant there, so that their accuracies cannot differ. At λ = 0.5, which the paper does not have,
-    they are not constant; the table has both.
+    """Two cases at the paper's λ = 5: accuracies differ by at most .01, and GDP by at most a factor
+    of two. Most classifiers are constant there, so that their accuracies cannot differ. At λ = 0.5,
+    which the paper does not have, they are not constant; the table has both.
     """
     methods, weight = methods_of(records), PRINTED_WEIGHT
     accuracy, gdp, spread = (
@@ -139,8 +143,8 @@ def _comparable(records: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @by_protocol("ablation-kernel")
 def _gaussian_better(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """At the paper's λ = 5; first or second of nine is read as slightly better. In the printed table itself four pairs
-    have a lower GDP than Gaussian with Gaussian.
+    """At the paper's λ = 5; first or second of nine is read as slightly better. In the printed
+    table itself four pairs have a lower GDP than Gaussian with Gaussian.
     """
     spreads = {m: mean_at(records, protocol.gdp, m, PRINTED_WEIGHT) for m in methods_of(records)}
     values = {m: spread.mean for m, spread in spreads.items() if spread is not None}
@@ -157,8 +161,8 @@ STUDY = Study(
     about="table: kernels",
     title="Kernels",
     words="""
-        All nine pairs on the synthetic task, 80 epochs; corrected adds λ = 0.5, at which classifiers are not constant,
-        and five splits.
+        All nine pairs on the synthetic task, 80 epochs; corrected adds λ = 0.5, at which
+        classifiers are not constant, and five splits.
     """,
     train=(Training(grid),),
     tables=tables_of("ablation-kernel", "Accuracy and GDP", kernel_table),

@@ -47,8 +47,8 @@ STUDY = Study(
     about="an activation after the second layer",
     title="An activation after the second layer",
     words="""
-        The text says “with SELU activations”; the reference code has none after the second layer. Crime and COMPAS,
-        five splits, every method.
+        The text says “with SELU activations”; the reference code has none after the second layer.
+        Crime and COMPAS, five splits, every method.
     """,
     train=tuple(Training(partial(grid, name)) for name in ACTIVATIONS),
     tables=lambda results: list(tables(results)),

@@ -37,7 +37,9 @@ ADVERSARIAL = ("adv", "laftr")
 
 @dataclass(frozen=True)
 class Agreement:
-    """One cell: a mean of ours and of the published sweep, and their distance in combined deviations and errors."""
+    """One cell: a mean of ours and of the published sweep, and their distance in combined
+    deviations and errors.
+    """
 
     dataset: str
     method: str
@@ -63,8 +65,9 @@ class Agreement:
 def agreement(records: Sequence[Record]) -> list[Agreement]:
     r"""Return every cell that both sweeps have, on the nine shared weights.
 
-    The distance is :math:`|m_1 - m_2| / \max(\sqrt{s_1^2 + s_2^2}, \text{floor})` with standard deviations over the
-    repeats of each; the floor is .002 for a performance and 1 % of the published unpenalized GDP for a GDP.
+    The distance is :math:`|m_1 - m_2| / \max(\sqrt{s_1^2 + s_2^2}, \text{floor})` with standard
+    deviations over the repeats of each; the floor is .002 for a performance and 1 % of the
+    published unpenalized GDP for a GDP.
     """
     ours: dict[Key, list[Record]] = {}
     for record in finite(records, "performance", PUBLISHED.gdp):
@@ -102,7 +105,9 @@ def _values(records: Sequence[Record], quantity: str) -> np.ndarray:
 
 
 def counts(cells: Sequence[Agreement]) -> tuple[int, int, int]:
-    """Return how many counted cells are within two deviations, within two standard errors, and how many there are."""
+    """Return how many counted cells are within two deviations, within two standard errors, and how
+    many there are.
+    """
     counted = [cell for cell in cells if cell.dataset not in LISTED]
     return sum(c.within for c in counted), sum(c.near for c in counted), len(counted)
 
@@ -174,15 +179,16 @@ def _cause(
     if dataset in LISTED:
         return "another draw of the survey's rows"
     if method in ADVERSARIAL:
-        return "an adversary's objective has no lower bound: where it ends depends on the order of the batches"
+        return (
+            "an adversary's objective has no lower bound: where it ends depends on the order of the"
+            " batches"
+        )
     collapsed = (mean - printed) * (-1 if quantity == "gdp" or not is_error(dataset) else 1) > 0
     if method == "frem" and collapsed and weight >= ROUNDED_FROM:
-        return unwrapped(
-            """
-            the published code takes the distance as a difference of three sums in float32, which rounds it away where
-            it is small, so that Z does not collapse
-            """
-        )
+        return unwrapped("""
+            the published code takes the distance as a difference of three sums in float32, which
+            rounds it away where it is small, so that Z does not collapse
+            """)
     place = PAPER_WEIGHTS.index(weight) if weight else None
     near = (
         []
@@ -212,13 +218,14 @@ STUDY = Study(
     about="table: our sweep beside the published files (the sweep of tradeoff)",
     title="Agreement with the published sweep",
     words="""
-        Every cell (mean over five splits of accuracy or error, and of GDP) of the published files on the nine shared
-        weights, beside ours under the published protocol. A cell agrees when the two means are at most two combined
-        standard deviations apart, with a floor of .002 on a performance's deviation and of 1 % of Unfair's GDP on a
-        GDP's; the stricter count takes standard errors over the five splits. ACS Income is another draw of the survey:
-        listed, not counted. Areas are read off few of these cells and can differ where the cells agree: FRHSIC's nAUP
-        on COMPAS is the first of six in the published files on the shared nine weights, and the fifth in ours
-        ([claim](tradeoff.md#best-on-compas)).
+        Every cell (mean over five splits of accuracy or error, and of GDP) of the published files
+        on the nine shared weights, beside ours under the published protocol. A cell agrees when the
+        two means are at most two combined standard deviations apart, with a floor of .002 on a
+        performance's deviation and of 1 % of Unfair's GDP on a GDP's; the stricter count takes
+        standard errors over the five splits. ACS Income is another draw of the survey: listed, not
+        counted. Areas are read off few of these cells and can differ where the cells agree:
+        FRHSIC's nAUP on COMPAS is the first of six in the published files on the shared nine
+        weights, and the fifth in ours ([claim](tradeoff.md#best-on-compas)).
     """,
     train=SWEEP,
     tables=tables,

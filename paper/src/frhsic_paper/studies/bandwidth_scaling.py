@@ -2,8 +2,10 @@ r"""The smallest positive eigenvalue of the Gram matrix of S against the kernel'
 
 Part "spectra" of the records of the study "bandwidth-scaling", one for each dataset and bandwidth:
 
-``protocol``     "published": float32, smallest eigenvalue above 1e-6 of the largest. "corrected": float64
-``dataset``      "adult", "crime" (1,500 rows); under "corrected" also "distinct": 200 different values, for the limits
+``protocol``     "published": float32, smallest eigenvalue above 1e-6 of the largest. "corrected":
+                 float64
+``dataset``      "adult", "crime" (1,500 rows); under "corrected" also "distinct": 200 different
+                 values, for the limits
 ``sigma``, ``n``, ``distinct``   bandwidth, rows, different values of S
 ``largest``      largest eigenvalue of HLH/n
 ``smallest``     λ̂_S: the smallest above ``cut`` times the largest, ``kept`` how many are above
@@ -105,7 +107,8 @@ MEASURE = Computation(
 
 
 def spectrum(s: Tensor, sigma: float, cut: float) -> Record:
-    r"""Eigenvalues of :math:`HLH/n` for a Gaussian of bandwidth σ on s, of shape (n,), in its own precision.
+    r"""Eigenvalues of :math:`HLH/n` for a Gaussian of bandwidth σ on s, of shape (n,), in its own
+    precision.
 
     Examples
     --------
@@ -187,7 +190,12 @@ def eigenvalue_table(records: Sequence[Record], protocol: Protocol) -> Table:
         )
         for r in sorted(records, key=lambda r: (r["dataset"], r["sigma"]))
     ]
-    names = ("λ̂_S of the paper's files", "λ̂_S", "1e-6 of the largest", "eigenvalues above the cut")
+    names = (
+        "λ̂_S of the paper's files",
+        "λ̂_S",
+        "1e-6 of the largest",
+        "eigenvalues above the cut",
+    )
     last = "smallest that is not zero by construction"
     return Table.of(["S of", "σ", *(Column(name, None) for name in (*names, last))], rows)
 
@@ -205,7 +213,9 @@ def figures(results: Results) -> list[Drawn]:
 
 @styled()
 def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
-    """λ̂_S against the bandwidth by the published rule and in double precision, with the cut-off that stops it."""
+    """λ̂_S against the bandwidth by the published rule and in double precision, with the cut-off
+    that stops it.
+    """
     datasets = [d for d in DATASETS if _of([*published, *corrected], d)]
     figure, axes = panels(len(datasets) + 1, 3, 2.8, 3.4)
     for ax, dataset in zip(axes, datasets):
@@ -242,9 +252,10 @@ def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
 )
 @by_cases("bandwidth-scaling", splits=0)
 def _scaling(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """By the published rule λ̂_S is the first eigenvalue above 1e-6 of the largest, in float32: it follows the largest
-    eigenvalue, about Var(S)/σ², whatever the smallest one does. In double precision it falls by many orders of
-    magnitude over a small range of σ, then follows that precision's own cut-off.
+    """By the published rule λ̂_S is the first eigenvalue above 1e-6 of the largest, in float32: it
+    follows the largest eigenvalue, about Var(S)/σ², whatever the smallest one does. In double
+    precision it falls by many orders of magnitude over a small range of σ, then follows that
+    precision's own cut-off.
     """
     for dataset, rows in ((d, rows) for d in DATASETS if (rows := _of(records, d))):
         stuck = sum(r["smallest"] < 10 * r["floor"] for r in rows) if protocol.printed else 0
@@ -269,7 +280,8 @@ def _limits(records: Sequence[Record], protocol: Protocol) -> Outcome:
     small, large = rows[0]["last"] * rows[0]["n"], rows[-1]["last"] * rows[-1]["n"]
     return Outcome(
         abs(small - 1) < 0.01 and abs(large) < 1e-6,
-        f"n λ̂_S = {small:.4f} at σ = {rows[0]['sigma']:g}, {large:.1e} at σ = {rows[-1]['sigma']:g}",
+        f"n λ̂_S = {small:.4f} at σ = {rows[0]['sigma']:g}, {large:.1e} at σ ="
+        f" {rows[-1]['sigma']:g}",
     )
 
 
@@ -278,8 +290,9 @@ STUDY = Study(
     about="figure: smallest eigenvalue and bandwidth",
     title="λ̂_S and the bandwidth",
     words="""
-        Smallest positive eigenvalue of the centred Gram matrix of S, 1,500 rows. Published: single precision, cut at
-        1e-6 of the largest. Corrected: double precision; 200 distinct values for the two limits.
+        Smallest positive eigenvalue of the centred Gram matrix of S, 1,500 rows. Published: single
+        precision, cut at 1e-6 of the largest. Corrected: double precision; 200 distinct values for
+        the two limits.
     """,
     measure=(MEASURE,),
     tables=tables_of("bandwidth-scaling", "Eigenvalues", eigenvalue_table, folded=True),

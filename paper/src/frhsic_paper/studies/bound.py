@@ -1,15 +1,16 @@
 r"""The finite-sample bound: both sides on trained models.
 
-Part "sides" of the records, one for each model (and rule for the number m of directions, if corrected):
+Part "sides" of the records, one for each model (and rule for the number m of directions, if
+corrected):
 
 ``dataset``, ``method``, ``weight``, ``repeat``   as in the part "models"
 ``hsic``         with bandwidth 1 on Z and the median on S, test rows
 ``rhs``          HSIC / λ̂
-published: ``lambda_hat``, ``kept``; ``lhs_mean``, ``lhs_max`` over 64 anchors, of the variance over the full sample,
-``trivial``
-corrected: ``rule`` ("1", "2", "5", "1e-3", "1e-6"), ``directions`` (m), ``lambda_hat``;
-``lhs_mean``, ``lhs_max`` of the projected variance of the same anchors, ``trace`` and ``tight`` forms of the bound,
-``trivial`` (a bound that holds for all data), all for heads of norm 1
+published: ``lambda_hat``, ``kept``; ``lhs_mean``, ``lhs_max`` over 64 anchors, of the variance over
+the full sample, ``trivial`` corrected: ``rule`` ("1", "2", "5", "1e-3", "1e-6"), ``directions``
+(m), ``lambda_hat``; ``lhs_mean``, ``lhs_max`` of the projected variance of the same anchors,
+``trace`` and ``tight`` forms of the bound, ``trivial`` (a bound that holds for all data), all for
+heads of norm 1
 """
 
 from __future__ import annotations
@@ -100,7 +101,9 @@ def published_sides(z: Tensor, s: Tensor) -> list[Record]:
 
 
 def corrected_sides(z: Tensor, s: Tensor) -> list[Record]:
-    r"""Return both sides as the theorem has them: :math:`\|P_m \delta\|^2/n` of the same heads, for several m."""
+    r"""Return both sides as the theorem has them: :math:`\|P_m \delta\|^2/n` of the same heads, for
+    several m.
+    """
     kernel_s = Gaussian(median_bandwidth(s, name="s"))
     heads = Gaussian(1.0)(z[:ANCHORS], z)
     rows = []
@@ -144,10 +147,14 @@ MEASURE = Measurement(
 RECORDS = "bound/sides"
 
 VACUOUS = 0.25
-"""Largest variance of a function with values in [0, 1], such as k(z₀, ·): a bound above it says nothing."""
+"""Largest variance of a function with values in [0, 1], such as k(z₀, ·): a bound above it says
+nothing.
+"""
 
 ONE, ALL = "1", "1e-6"
-"""Rules of the corrected protocol: the direction of largest variance alone, and every direction above 1e-6."""
+"""Rules of the corrected protocol: the direction of largest variance alone, and every direction
+above 1e-6.
+"""
 
 
 def _models(records: Sequence[Record], *, penalized: bool = True) -> list[Record]:
@@ -157,7 +164,9 @@ def _models(records: Sequence[Record], *, penalized: bool = True) -> list[Record
 
 
 def sides_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Both sides of the bound; `trivial` is the value that holds for every head of norm 1, whatever the data."""
+    """Both sides of the bound; `trivial` is the value that holds for every head of norm 1, whatever
+    the data.
+    """
     resolved = any(r.get("rule") for r in records)
     columns = ["directions" if resolved else "kept", "lhs_mean", "lhs_max", "rhs"]
     columns += ["tight", "trivial"] if resolved else []
@@ -185,7 +194,9 @@ def sides_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 @styled()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Both sides of the bound against λ for each resolution, and the trivial bound. One sample each: no intervals."""
+    """Both sides of the bound against λ for each resolution, and the trivial bound. One sample
+    each: no intervals.
+    """
     models = _models(records)
     datasets = datasets_of(models)
     figure, axes = panels(len(datasets), 2, 3.6, 4.0)
@@ -227,8 +238,9 @@ def _resolution(rule: str) -> str:
 @claim("bound-valid", "Figure bound", "The right side bounds the left side at every λ.")
 @by_protocol(RECORDS, splits=0)
 def _valid(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Published: variance over the full sample, which is not the theorem's left side once directions are cut off.
-    Corrected: the projected variance at several resolutions, in double precision.
+    """Published: variance over the full sample, which is not the theorem's left side once
+    directions are cut off. Corrected: the projected variance at several resolutions, in double
+    precision.
     """
     below = [r["lhs_max"] <= r["rhs"] for r in _models(records, penalized=False)]
     return outcome_of(below, f"in {sum(below)} of {len(below)} cases")
@@ -242,13 +254,16 @@ def _valid(records: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @by_protocol(RECORDS, splits=0)
 def _not_vacuous(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """A bound says something where it is below the trivial one: the variance that a head of norm 1 can have on these
-    rows at all, tr(K̃)/n, and at most 0.25 for a function in [0, 1]. At full resolution, all directions above 1e-6 of
-    the largest.
+    """A bound says something where it is below the trivial one: the variance that a head of norm 1
+    can have on these rows at all, tr(K̃)/n, and at most 0.25 for a function in [0, 1]. At full
+    resolution, all directions above 1e-6 of the largest.
     """
     full = [r for r in _models(records) if (r.get("rule") or ALL) == ALL]
     right, times = [r["rhs"] for r in full], [r["rhs"] / r["trivial"] for r in full]
-    text = f"right side {min(right):.3g} to {max(right):.3g}, {min(times):,.0f} to {max(times):,.0f} times the trivial "
+    text = (
+        f"right side {min(right):.3g} to {max(right):.3g}, {min(times):,.0f} to {max(times):,.0f}"
+        " times the trivial "
+    )
     # above the largest variance there is, a bound says nothing, whatever the trivial one is
     useful = [r["rhs"] < min(r["trivial"], VACUOUS) for r in full]
     return outcome_of(useful, f"{text}bound (median {np.median(times):,.0f})")
@@ -258,8 +273,8 @@ def _why_tightens(results: Results) -> str:
     one = [r for r in _models(results.of(RECORDS, CORRECTED.name)) if r["rule"] == ONE]
     useful = sum(r["rhs"] < r["trivial"] for r in one)
     return f"""
-        With the single direction of largest variance the bound is below the trivial one in {useful} of {len(one)}
-        models: the price is that only that direction of S is resolved.
+        With the single direction of largest variance the bound is below the trivial one in {useful}
+        of {len(one)} models: the price is that only that direction of S is resolved.
     """
 
 
@@ -286,9 +301,9 @@ STUDY = Study(
     about="figure: tightness of the bound",
     title="The finite-sample bound",
     words="""
-        FRHSIC on 1,500 rows of Adult and Crime, 300 test rows. Published: variance over the full sample against
-        HSIC/λ̂_S, single precision. Corrected: the theorem's projected left side at several resolutions, double
-        precision, and a tighter form.
+        FRHSIC on 1,500 rows of Adult and Crime, 300 test rows. Published: variance over the full
+        sample against HSIC/λ̂_S, single precision. Corrected: the theorem's projected left side at
+        several resolutions, double precision, and a tighter form.
     """,
     train=(TRAIN,),
     measure=(MEASURE,),

@@ -4,9 +4,11 @@ r"""Rates at which estimates of HSIC and EIPM converge.
 
 Part "errors" of the records, one for each statistic, n and repeat:
 
-``protocol``    "published": fixed γ = 1, the "truth" is one draw of 20,000 rows, and every draw is the published one.
-                "corrected": exact values as truths, and γ = n^(−1/5) beside the fixed one
-``statistic``   "hsic"; "eipm" (γ = 1); under "corrected" also "eipm-shrinking" (γ = n^(−1/5), against the true EIPM)
+``protocol``    "published": fixed γ = 1, the "truth" is one draw of 20,000 rows, and every draw is
+                the published one. "corrected": exact values as truths, and γ = n^(−1/5) beside the
+                fixed one
+``statistic``   "hsic"; "eipm" (γ = 1); under "corrected" also "eipm-shrinking" (γ = n^(−1/5),
+                against the true EIPM)
 ``n``, ``repeat``
 ``estimate``, ``truth``, ``error``   error is the absolute difference
 
@@ -91,7 +93,9 @@ def held_against(truth: float, statistic: str, repeat: int, estimate: float) -> 
 
 
 def sample(n: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Return a sample as it was drawn for the published figure: NumPy's legacy generator, rounded to float32."""
+    """Return a sample as it was drawn for the published figure: NumPy's legacy generator, rounded
+    to float32.
+    """
     draw = np.random.RandomState(seed)
     z = draw.standard_normal(n)
     s = CORRELATION * z + math.sqrt(1 - CORRELATION**2) * draw.standard_normal(n)
@@ -102,10 +106,12 @@ def sample(n: int, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def eipm_by_factor(z: Tensor, s: Tensor, bandwidth: float) -> float:
-    r"""EIPM of one-dimensional rows of float64 under a Gaussian of bandwidth 1 on z, in O(n² r) time.
+    r"""EIPM of one-dimensional rows of float64 under a Gaussian of bandwidth 1 on z, in O(n² r)
+    time.
 
     With :math:`K = GG^\top` up to 1e-12 of its trace, and r some thirty columns of G,
-    :math:`\|(w_i - u)^\top K^{1/2}\| = \|w_i^\top G - u^\top G\|`: :func:`frhsic.dependence.eipm` in less time.
+    :math:`\|(w_i - u)^\top K^{1/2}\| = \|w_i^\top G - u^\top G\|`: :func:`frhsic.dependence.eipm`
+    in less time.
     """
     factor, _ = pivoted_cholesky(Gaussian(1.0), z)
     ones = torch.ones_like(z)
@@ -120,10 +126,10 @@ def eipm_by_factor(z: Tensor, s: Tensor, bandwidth: float) -> float:
 def smoothed_eipm(bandwidth: float) -> float:
     r"""What EIPM at a fixed bandwidth γ of the weights converges to.
 
-    The weighted law at s is that of Z given a normal :math:`S'` with mean :math:`s/(1 + \gamma^2)` and variance
-    :math:`\gamma^2/(1 + \gamma^2)`: normal with mean :math:`\rho s/(1 + \gamma^2)` and variance
-    :math:`v = 1 - \rho^2 + \rho^2 \gamma^2/(1 + \gamma^2)`. The MMD of two normal laws is closed (see
-    :meth:`frhsic_paper.synthetic.GaussianPair.eipm`); at γ → 0 it is the true EIPM.
+    The weighted law at s is that of Z given a normal :math:`S'` with mean :math:`s/(1 + \gamma^2)`
+    and variance :math:`\gamma^2/(1 + \gamma^2)`: normal with mean :math:`\rho s/(1 + \gamma^2)` and
+    variance :math:`v = 1 - \rho^2 + \rho^2 \gamma^2/(1 + \gamma^2)`. The MMD of two normal laws is
+    closed (see :meth:`frhsic_paper.synthetic.GaussianPair.eipm`); at γ → 0 it is the true EIPM.
 
     Examples
     --------
@@ -174,11 +180,14 @@ MEASURE = Computation("convergence", "errors", ("n",), units, errors, SETTINGS)
 def slopes(measured: Sequence[Record], seed: int = 0) -> dict[str, Slope]:
     """Return the slope of each statistic, by least squares of log mean absolute error on log n.
 
-    The interval resamples repeats, the same ones at every n: in the published draws they share a seed.
+    The interval resamples repeats, the same ones at every n: in the published draws they share a
+    seed.
 
     Examples
     --------
-    >>> made = [{"statistic": "hsic", "n": n, "repeat": 0, "error": n**-0.5} for n in (50, 200, 800)]
+    >>> made = [
+    ...     {"statistic": "hsic", "n": n, "repeat": 0, "error": n**-0.5} for n in (50, 200, 800)
+    ... ]
     >>> round(slopes(made)["hsic"].value, 6)
     -0.5
     """
@@ -216,7 +225,9 @@ EIPM = {"published": "eipm", "corrected": "eipm-shrinking"}
 
 
 def slope_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Slopes of the mean absolute error over n, with bootstrap intervals, beside the printed ones."""
+    """Slopes of the mean absolute error over n, with bootstrap intervals, beside the printed
+    ones.
+    """
     in_paper = {r["estimator"]: r["slope"] for r in printed("convergence_slopes")}
     truths = {r["statistic"]: r["truth"] for r in records}
     rows: list[list[Cell]] = []
@@ -231,7 +242,9 @@ def slope_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 @styled()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Mean absolute error against n, with fitted slopes and lines of slope −1/2 and −2/5 for the eye."""
+    """Mean absolute error against n, with fitted slopes and lines of slope −1/2 and −2/5 for the
+    eye.
+    """
     guide, top = np.array([1.0]), 1.0
     figure, (ax,) = panels(1, 1, 4.2, 4.0)
     ax.set(xscale="log", yscale="log")
@@ -260,8 +273,9 @@ def _text(slope: Slope) -> str:
 @claim("hsic-rate", "Section 5.2", "Empirical HSIC converges at n^(−1/2).", "slope −0.46")
 @by_protocol("convergence")
 def _hsic_rate(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Slope with a bootstrap 95 % interval; it holds where the interval contains −1/2. As published, errors are taken
-    against one draw of 20,000 rows, itself 5 % off the exact value; corrected, against the exact one.
+    """Slope with a bootstrap 95 % interval; it holds where the interval contains −1/2. As
+    published, errors are taken against one draw of 20,000 rows, itself 5 % off the exact value;
+    corrected, against the exact one.
     """
     slope = slopes(records).get("hsic")
     return NOT_RUN if slope is None else Outcome(slope.low <= -0.5 <= slope.high, _text(slope))
@@ -275,9 +289,9 @@ def _hsic_rate(records: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @by_protocol("convergence")
 def _eipm_rate(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """It holds where the interval contains −2/5 and lies above HSIC's. With γ fixed, as in the published run, EIPM
-    estimates a smoothed quantity (.0977, not .1996) at the same rate as HSIC; with a bandwidth that shrinks, against
-    the true value, it is slower.
+    """It holds where the interval contains −2/5 and lies above HSIC's. With γ fixed, as in the
+    published run, EIPM estimates a smoothed quantity (.0977, not .1996) at the same rate as HSIC;
+    with a bandwidth that shrinks, against the true value, it is slower.
     """
     fitted = slopes(records)
     name = EIPM[protocol.name]
@@ -297,9 +311,9 @@ STUDY = Study(
     about="figure: convergence of HSIC and EIPM",
     title="Convergence of the estimators",
     words="""
-        Z standard Gaussian, S = Z/2 + noise, n from 50 to 5,000, 20 repeats, bandwidths 1. Published: single
-        precision, γ = 1, one draw of 20,000 rows for the truth. Corrected: double precision, exact truths, and a γ
-        that shrinks as n^(−1/5).
+        Z standard Gaussian, S = Z/2 + noise, n from 50 to 5,000, 20 repeats, bandwidths 1.
+        Published: single precision, γ = 1, one draw of 20,000 rows for the truth. Corrected: double
+        precision, exact truths, and a γ that shrinks as n^(−1/5).
     """,
     measure=(MEASURE,),
     tables=tables_of("convergence", "Slopes", slope_table),

@@ -19,7 +19,9 @@ from frhsic_paper.table import Cell, Table, tables_of
 
 
 def grid(protocol: Protocol) -> Grid:
-    """Return the variants: HSIC on all rows, on those with Y = 1, and the default on those with Y = 1."""
+    """Return the variants: HSIC on all rows, on those with Y = 1, and the default on those with Y =
+    1.
+    """
     positive = {
         "published": partial(HSIC.published, condition="positive"),
         "corrected": partial(representation_hsic, Gaussian(1.0), condition="positive"),
@@ -40,7 +42,9 @@ def grid(protocol: Protocol) -> Grid:
 
 
 def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Accuracy, GDP among the positive and GDP of all, of the two variants of FRHSIC and of the head's."""
+    """Accuracy, GDP among the positive and GDP of all, of the two variants of FRHSIC and of the
+    head's.
+    """
     columns = ("performance", f"eo_{protocol.gdp}", protocol.gdp)
     in_paper = {
         (r["dataset"], float(r["weight"]), r["variant"]): r for r in printed("equal_opportunity")
@@ -77,7 +81,9 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
 def _compared(
     dataset: str, true: Callable[[float, float], bool], weight: float | None = None
 ) -> Rule:
-    """Return a rule that compares EO-GDP of DP and of EO on a dataset, at every weight or at one."""
+    """Return a rule that compares EO-GDP of DP and of EO on a dataset, at every weight or at
+    one.
+    """
 
     @by_protocol("equal-opportunity")
     def rule(records: Sequence[Record], protocol: Protocol) -> Outcome:
@@ -117,8 +123,9 @@ STUDY = Study(
     about="table: Equal Opportunity",
     title="Equal Opportunity",
     words="""
-        HSIC on all rows (DP) or on those with Y = 1 (EO). Published: one split, other bandwidths for EO than for DP.
-        Corrected: five splits, the same rule for both. The head's variant is the default.
+        HSIC on all rows (DP) or on those with Y = 1 (EO). Published: one split, other bandwidths
+        for EO than for DP. Corrected: five splits, the same rule for both. The head's variant is
+        the default.
     """,
     train=(Training(grid),),
     tables=tables_of("equal-opportunity", "Accuracy and GDP", gdp_table),
@@ -126,7 +133,10 @@ STUDY = Study(
         Claim(
             name="eo-compas",
             place="Table Equal Opportunity",
-            statement="On COMPAS the DP variant has comparable or better EO-GDP than the EO variant at every λ.",
+            statement=(
+                "On COMPAS the DP variant has comparable or better EO-GDP than the EO variant at"
+                " every λ."
+            ),
             printed=".067/.070, .070/.075, .064/.065, .033/.076",
             rule=_compared("compas", lambda dp, eo: dp <= 1.1 * eo),
             reason="EO-GDP of DP and of EO at each λ; comparable is at most a tenth larger.",
@@ -138,8 +148,8 @@ STUDY = Study(
             printed=".352 against .418",
             rule=_compared("adult", lambda dp, eo: eo < dp, weight=50.0),
             reason="""
-                As published, DP uses median bandwidths and EO bandwidth 1, so the two differ by more than the rows;
-                corrected, both use medians.
+                As published, DP uses median bandwidths and EO bandwidth 1, so the two differ by
+                more than the rows; corrected, both use medians.
             """,
         ),
         _full_gdp,

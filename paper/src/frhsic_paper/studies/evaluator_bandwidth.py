@@ -1,7 +1,7 @@
 r"""The bandwidth of the evaluator of GDP, which the paper's text does not state.
 
-Part "bandwidths" of the records, one for each model and bandwidth: ``bandwidth`` as a share of the range of S,
-``performance`` and ``gdp`` of probabilities on test rows, averaged over the population.
+Part "bandwidths" of the records, one for each model and bandwidth: ``bandwidth`` as a share of the
+range of S, ``performance`` and ``gdp`` of probabilities on test rows, averaged over the population.
 """
 
 from __future__ import annotations
@@ -100,8 +100,9 @@ STUDY = Study(
     about="GDP with other bandwidths of the evaluator",
     title="The bandwidth of the evaluator",
     words="""
-        The text does not state the bandwidth with which GDP is measured; the reference code has a tenth of the range of
-        S. Crime and COMPAS, five splits, every method, a quarter of it to four times as much.
+        The text does not state the bandwidth with which GDP is measured; the reference code has a
+        tenth of the range of S. Crime and COMPAS, five splits, every method, a quarter of it to
+        four times as much.
     """,
     train=(Training(grid, (MEASURE,)),),
     tables=tables_of(f"evaluator-bandwidth/{PART}", "nAUP at each bandwidth", area_table),

@@ -2,15 +2,16 @@ r"""Several sensitive columns: seconds of an epoch, and errors of estimates whos
 
 Records of two parts:
 
-``part``        "time": seconds of training on 2,000 rows of Adult against the number of sensitive columns; both
-                protocols. "error": estimates at n rows of a Gaussian model whose answer is known; "corrected" only
+``part``        "time": seconds of training on 2,000 rows of Adult against the number of sensitive
+                columns; both protocols. "error": estimates at n rows of a Gaussian model whose
+                answer is known; "corrected" only
 ``dim_s``       number of sensitive columns
 
-of "time": ``method`` ("frhsic", "frem-loop"; corrected also "frem-32"), ``columns`` (their names), ``device``,
-``repeat``, ``seconds`` (of one epoch; published: the mean over 30 with no warm-up)
+of "time": ``method`` ("frhsic", "frem-loop"; corrected also "frem-32"), ``columns`` (their names),
+``device``, ``repeat``, ``seconds`` (of one epoch; published: the mean over 30 with no warm-up)
 
-of "error": ``statistic`` ("hsic", "hsic-unbiased", "eipm"), ``n``, ``repeat``, ``estimate``, ``truth``, ``error``,
-``relative_error`` (error / truth)
+of "error": ``statistic`` ("hsic", "hsic-unbiased", "eipm"), ``n``, ``repeat``, ``estimate``,
+``truth``, ``error``, ``relative_error`` (error / truth)
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ DIMENSIONS = (1, 2, 3, 4, 5)
 ROWS, WEIGHT = 2000, 10.0
 
 PUBLISHED_POSITIONS = (0, 3, 4, 5)
-"""Columns of X taken for sensitive ones: meant were age, capital gain and loss, and hours, but age is not in X."""
+"""Columns of X taken for sensitive ones: meant were age, capital gain and loss, and hours, but age
+is not in X.
+"""
 
 NAMED_COLUMNS = ("age", "capital-gain", "capital-loss", "hours-per-week")
 """The columns that the text names; a fifth is noise."""
@@ -157,10 +160,12 @@ NAMES = {"hsic": "HSIC", "hsic-unbiased": "unbiased HSIC", "eipm": "EIPM"}
 def true_hsic(dim_s: int) -> float:
     r"""HSIC of the Gaussian model, bandwidth 1 on Z and :math:`\sqrt q` on the q columns of S.
 
-    The first column has correlation 1/2 with Z, the others are noise: the isotropic kernel is a product, and each
-    column of noise brings the factor :math:`E\,k(S, S') = (\sigma^2/(\sigma^2 + 2))^{1/2}`,
+    The first column has correlation 1/2 with Z, the others are noise: the isotropic kernel is a
+    product, and each column of noise brings the factor :math:`E\,k(S, S') = (\sigma^2/(\sigma^2 +
+    2))^{1/2}`,
 
-    .. math:: \mathrm{HSIC}_q = \mathrm{HSIC}_1(\sigma = \sqrt q)\; \bigl(q / (q + 2)\bigr)^{(q - 1)/2}.
+    .. math:: \mathrm{HSIC}_q = \mathrm{HSIC}_1(\sigma = \sqrt q)\; \bigl(q / (q + 2)\bigr)^{(q -
+        1)/2}.
 
     Examples
     --------
@@ -181,8 +186,9 @@ def error_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
 def errors(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
     r"""Yield errors of HSIC and EIPM on the Gaussian model for each number of columns and rows.
 
-    Given S only its first column tells about Z, so the true EIPM is the same for every number of columns. Bandwidths: 1
-    on Z; on S :math:`\sqrt q` for HSIC, and for EIPM Scott's rule :math:`n^{-1/(4 + q)}`.
+    Given S only its first column tells about Z, so the true EIPM is the same for every number of
+    columns. Bandwidths: 1 on Z; on S :math:`\sqrt q` for HSIC, and for EIPM Scott's rule
+    :math:`n^{-1/(4 + q)}`.
     """
     repeats = options.limited(ERRORS[protocol.name].repeats)
     for d, n in missing:
@@ -289,7 +295,9 @@ def tables(results: Results) -> list[Listed]:
 
 @styled()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Published: seconds of an epoch on a processor. Corrected: relative errors of the estimates."""
+    """Published: seconds of an epoch on a processor. Corrected: relative errors of the
+    estimates.
+    """
     times, errors = ([r for r in records if r["part"] == part] for part in ("time", "error"))
     figure, (ax,) = panels(1, 1, 4.2, 3.4)
     ax.set(yscale="log", xlabel="number of sensitive columns")
@@ -326,8 +334,8 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
 )
 @by_protocol("high-dimensional/time")
 def _time(times: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Seconds of FREM over those of FRHSIC for 1 to 5 sensitive columns; 2–3× is read as 1.5–3.5×. The published files
-    give 2.0, 5.0, 4.8, 4.6, 4.6.
+    """Seconds of FREM over those of FRHSIC for 1 to 5 sensitive columns; 2–3× is read as 1.5–3.5×.
+    The published files give 2.0, 5.0, 4.8, 4.6, 4.6.
     """
     method = FREM[protocol.name]
     ratios, parts = [], []
@@ -354,8 +362,9 @@ def _time(times: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @by_protocol("high-dimensional/time")
 def _flat(times: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Seconds of an epoch with 1 to 5 sensitive columns, the fastest repeat, over those with one; insensitive is read
-    as at most 1.25 times. A device on which time falls by as much cannot tell: it had other work to do, or was cold.
+    """Seconds of an epoch with 1 to 5 sensitive columns, the fastest repeat, over those with one;
+    insensitive is read as at most 1.25 times. A device on which time falls by as much cannot tell:
+    it had other work to do, or was cold.
     """
     good, parts = [], []
     for device in sorted(_values(times, "device")):
@@ -382,8 +391,8 @@ def _flat(times: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @by_protocol("high-dimensional/time", splits=0)
 def _columns(times: Sequence[Record], protocol: Protocol) -> Outcome:
-    """The published code takes the columns by their places in X, which no longer contains age; corrected runs take them
-    by name.
+    """The published code takes the columns by their places in X, which no longer contains age;
+    corrected runs take them by name.
     """
     names = ", ".join(max(times, key=lambda r: r["dim_s"])["columns"])
     return Outcome(
@@ -399,10 +408,10 @@ def _columns(times: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @by_protocol("high-dimensional/error")
 def _error(errors: Sequence[Record], protocol: Protocol) -> Outcome:
-    """The paper only times it. Relative errors of estimates on a Gaussian model with known answers, in which only the
-    first column of S speaks of Z. A case for every n and every number of columns above one; HSIC must be ahead by more
-    than two standard errors over paired samples. With two or three columns EIPM's two biases, of smoothing and of small
-    samples, partly cancel.
+    """The paper only times it. Relative errors of estimates on a Gaussian model with known answers,
+    in which only the first column of S speaks of Z. A case for every n and every number of columns
+    above one; HSIC must be ahead by more than two standard errors over paired samples. With two or
+    three columns EIPM's two biases, of smoothing and of small samples, partly cancel.
     """
     good, parts = [], []
     for n in _complete_sizes(errors):
@@ -431,9 +440,10 @@ STUDY = Study(
     about="figure: several attributes, time and error",
     title="Several sensitive columns",
     words="""
-        Time on 2,000 rows of Adult; errors of estimates on a Gaussian model whose answers are known, which the paper
-        does not measure. The figures show the time of the published protocol on a processor (its first number on a GPU
-        is that of a cold device) and the errors; the tables have all.
+        Time on 2,000 rows of Adult; errors of estimates on a Gaussian model whose answers are
+        known, which the paper does not measure. The figures show the time of the published protocol
+        on a processor (its first number on a GPU is that of a cold device) and the errors; the
+        tables have all.
     """,
     train=(TRAIN,),
     measure=(MEASURE,),

@@ -1,18 +1,21 @@
 r"""What is left of S in the representation: fresh heads, probes, and the worst head of norm 1.
 
-Part "leaks" of the records of the study "leak" (protocol "corrected"), one for each stored model of "tradeoff": for
-every dataset, method and stored repeat the model that validation rows choose at 1 % of performance.
+Part "leaks" of the records of the study "leak" (protocol "corrected"), one for each stored model of
+"tradeoff": for every dataset, method and stored repeat the model that validation rows choose at 1 %
+of performance.
 
 ``dataset``, ``method``, ``weight``, ``repeat``   as in the sweep
 ``performance``       of the deployed head, on test rows
 ``gdp``, ``gdp_standardized``   of the deployed head, on probabilities
-``worst_gdp``, ``worst_gdp_head``                     largest GDP over five fresh heads, and which it is
-``worst_gdp_standardized``, ``worst_standardized_head``   the same, divided by the standard deviation of the outputs
+``worst_gdp``, ``worst_gdp_head``                     largest GDP over five fresh heads, and which
+                                                      it is
+``worst_gdp_standardized``, ``worst_standardized_head``   the same, divided by the standard
+                                                          deviation of the outputs
 ``heads``             {head: [performance, gdp, gdp_standardized]}
 ``probe_r2``          {probe: R² of predicting S from Z on test rows}, "linear" and "trees"
 ``best_probe_r2``     the larger; ``mutual_information`` of Z and S on test rows
-``worst_head_gap``    root of the tight bound: the largest root-mean-square gap of a head of norm 1 in the RKHS of a
-                      Gaussian at the median distance of Z, on ≤ 2,000 test rows
+``worst_head_gap``    root of the tight bound: the largest root-mean-square gap of a head of norm 1
+                      in the RKHS of a Gaussian at the median distance of Z, on ≤ 2,000 test rows
 ``deployed_gap``      that of the deployed probabilities, along the same directions of S
 """
 
@@ -61,7 +64,9 @@ from frhsic_paper.table import Cell, Listed, Table, mean_and_deviation
 TRAIN_ROWS, TEST_ROWS = 3000, 2000
 
 RULE = VarianceShare(0.95)
-"""Directions of S along which the worst head is sought: those with 95 % of its variance in feature space."""
+"""Directions of S along which the worst head is sought: those with 95 % of its variance in feature
+space.
+"""
 
 
 def leaks(model: Model, split: Split, protocol: Protocol) -> list[Record]:
@@ -132,7 +137,9 @@ def means_of(
 
 
 def leak_table(records: Sequence[Record]) -> Table:
-    """What is left of S in the representations that validation rows chose: heads trained afresh, probes, worst head."""
+    """What is left of S in the representations that validation rows chose: heads trained afresh,
+    probes, worst head.
+    """
     columns = (
         "performance",
         "gdp",
@@ -187,13 +194,18 @@ def tables(results: Results) -> list[Listed]:
 def figures(results: Results) -> list[Drawn]:
     """One figure."""
     records = shared_repeats(results.of("leak", CORRECTED.name))
-    caption = "GDP of the deployed and of the worst fresh head, and what a probe reads of S, at matched performance"
+    caption = (
+        "GDP of the deployed and of the worst fresh head, and what a probe reads of S, at matched"
+        " performance"
+    )
     return [Drawn("leak", caption + intervals(records), draw(records))] if records else []
 
 
 @styled()
 def draw(records: Sequence[Record]) -> Figure:
-    """GDP of the deployed and of the worst fresh head, and what a probe reads of S, one row for each method."""
+    """GDP of the deployed and of the worst fresh head, and what a probe reads of S, one row for
+    each method.
+    """
     datasets = datasets_of(records)
     figure, axes = panels(2 * len(datasets), 2, 3.6, 2.1)
     for left, right, dataset in zip(axes[::2], axes[1::2], datasets):
@@ -231,8 +243,8 @@ def draw(records: Sequence[Record]) -> Figure:
 )
 @by_cases("leak", "GDP of its own head → of the worst of five fresh heads, and R² of a probe for S")
 def _any_head(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """A penalty that is small on the training batches is not independence: at the weights that keep performance within
-    1 % a probe still reads S from Z, and a fresh head can use it.
+    """A penalty that is small on the training batches is not independence: at the weights that keep
+    performance within 1 % a probe still reads S from Z, and a fresh head can use it.
     """
     for dataset in datasets_of(r for r in records if r["method"] == "frhsic"):
         own, worst, probe = means_of(
@@ -242,7 +254,8 @@ def _any_head(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
 
 
 def largest_allowed(mutual_information: float) -> float:
-    r"""Return the largest GDP of a head in [0, 1] that a mutual information allows, by Pinsker's inequality.
+    r"""Return the largest GDP of a head in [0, 1] that a mutual information allows, by Pinsker's
+    inequality.
 
     :math:`E_S |E[f \mid S] - E f| \le E_S\,\mathrm{TV}(P_{Z|S}, P_Z) \le \sqrt{I(Z; S) / 2}`.
 
@@ -263,9 +276,10 @@ def largest_allowed(mutual_information: float) -> float:
 )
 @by_cases("leak", "GDP that the estimated MI of FRHSIC allows a head in [0, 1]")
 def _guaranteed(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """What mutual information guarantees is Pinsker's bound: no head with values in [0, 1] has a GDP above √(MI/2). It
-    says something where it is below Unfair's own GDP and not below a GDP that was measured. Nearest neighbours on a few
-    principal components estimate MI from below: even this bound is not safe.
+    """What mutual information guarantees is Pinsker's bound: no head with values in [0, 1] has a
+    GDP above √(MI/2). It says something where it is below Unfair's own GDP and not below a GDP that
+    was measured. Nearest neighbours on a few principal components estimate MI from below: even this
+    bound is not safe.
     """
     for dataset in datasets_of(r for r in records if r["method"] == "frhsic"):
         mine = [r for r in records if r["dataset"] == dataset and r["method"] == "frhsic"]
@@ -274,7 +288,10 @@ def _guaranteed(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]
         (worst,) = means_of(records, dataset, "frhsic", ("worst_gdp",))
         if known:
             allowed = float(np.mean([largest_allowed(value) for value in known]))
-            text = f"{dataset_name(dataset)} MI {np.mean(known):.2f} allows {allowed:.2f} (Unfair {unfair:.3f})"
+            text = (
+                f"{dataset_name(dataset)} MI {np.mean(known):.2f} allows {allowed:.2f} (Unfair"
+                f" {unfair:.3f})"
+            )
             yield worst <= allowed < unfair, text
 
 
@@ -283,9 +300,9 @@ STUDY = Study(
     about="what is left of S in Z: probes, fresh heads, the worst head",
     title="What is left of S in the representation",
     words="""
-        Models that validation rows choose within 1 % of performance: GDP of the deployed head, of the worst of five
-        heads trained afresh on the frozen representation, R² of probes for S on unseen rows, and the largest gap of
-        any head of norm 1.
+        Models that validation rows choose within 1 % of performance: GDP of the deployed head, of
+        the worst of five heads trained afresh on the frozen representation, R² of probes for S on
+        unseen rows, and the largest gap of any head of norm 1.
     """,
     train=SWEEP,
     measure=(MEASURE,),

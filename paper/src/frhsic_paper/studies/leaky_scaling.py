@@ -23,7 +23,9 @@ def grid(protocol: Protocol) -> Grid:
 
 
 def _cells(results: Results, protocol: Protocol) -> list[tuple[str, bool]]:
-    """Return the cells of both sweeps: what each is of, and whether the means are within one combined deviation."""
+    """Return the cells of both sweeps: what each is of, and whether the means are within one
+    combined deviation.
+    """
     leaky = results.of("leaky-scaling", protocol.name)
     repeats = {r["repeat"] for r in leaky}
     clean = [r for r in results.of("tradeoff", protocol.name) if r["repeat"] in repeats]
@@ -56,15 +58,18 @@ def _why_leak_free(results: Results) -> str:
         if not close
     }
     return f"""
-        Crime and COMPAS, the same splits with scales fitted on all rows and on training rows; essentially every is read
-        as nine in ten. Cells outside are of: {", ".join(sorted(far)) or "none"}.
+        Crime and COMPAS, the same splits with scales fitted on all rows and on training rows;
+        essentially every is read as nine in ten. Cells outside are of: {
+        ", ".join(sorted(far)) or "none"
+    }.
     """
 
 
 @claim(
     "leak-free-scaling",
     "Appendix, checklist",
-    "Numbers under leak-free scaling agree with leaky ones within standard deviations on essentially every cell.",
+    "Numbers under leak-free scaling agree with leaky ones within standard deviations on"
+    " essentially every cell.",
     reason=_why_leak_free,
 )
 def _leak_free(results: Results, protocol: Protocol) -> Outcome:

@@ -104,7 +104,9 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
 
 
 def _means(records: Sequence[Record], protocol: Protocol, method: str) -> list[float]:
-    """Return accuracy and both GDP of the unpenalized model or of a variant at λ = 50; empty where it was not run."""
+    """Return accuracy and both GDP of the unpenalized model or of a variant at λ = 50; empty where
+    it was not run.
+    """
     weight = None if method == BASELINE else 50.0
     means = [
         mean_of(records, c, dataset="adult", method=method, weight=weight)
@@ -121,8 +123,8 @@ def _means(records: Sequence[Record], protocol: Protocol, method: str) -> list[f
 )
 @by_protocol("multi-attribute")
 def _reduce(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """λ = 50 against the unpenalised model; preserved is within 1 % of its accuracy. The contraction, which trains
-    nothing, reduces both at the same accuracy.
+    """λ = 50 against the unpenalised model; preserved is within 1 % of its accuracy. The
+    contraction, which trains nothing, reduces both at the same accuracy.
     """
     base = _means(records, protocol, BASELINE)
     good, parts = [], []
@@ -145,8 +147,8 @@ def _reduce(records: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @by_protocol("multi-attribute")
 def _joint_below_sum(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """The published “product kernel” is one isotropic Gaussian on both columns. The paper's own files have the reverse
-    of its table at λ = 50: Sum .142 and .177 against Joint .314 and .511.
+    """The published “product kernel” is one isotropic Gaussian on both columns. The paper's own
+    files have the reverse of its table at λ = 50: Sum .142 and .177 against Joint .314 and .511.
     """
     joint, total = _means(records, protocol, "Joint"), _means(records, protocol, "Sum")
     if not joint or not total:
@@ -160,8 +162,8 @@ STUDY = Study(
     about="table and figure: two attributes",
     title="Two attributes",
     words="""
-        Adult, age and hours. Published: Joint is one isotropic Gaussian. Corrected: a product of one Gaussian a column,
-        five splits. The head's variant is the default.
+        Adult, age and hours. Published: Joint is one isotropic Gaussian. Corrected: a product of
+        one Gaussian a column, five splits. The head's variant is the default.
     """,
     train=(Training(grid),),
     tables=tables_of("multi-attribute", "Accuracy and GDP by attribute", gdp_table),

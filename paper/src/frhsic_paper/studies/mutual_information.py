@@ -25,7 +25,9 @@ NOT_CLAIMED = ("compas",)
 
 
 def least_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Least mutual information of each method within 1 % of the unpenalized performance, by dataset."""
+    """Least mutual information of each method within 1 % of the unpenalized performance, by
+    dataset.
+    """
     column, datasets = COLUMNS[protocol.name], swept(records)
     points = {d: frontier(records, d, column).matched() for d in datasets}
     rows: list[list[Cell]] = []
@@ -56,13 +58,15 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
 @claim(
     "information",
     "Appendix, mutual information",
-    "FRHSIC tends to have lower mutual information of Z and S than Reg-GDP at comparable performance.",
+    "FRHSIC tends to have lower mutual information of Z and S than Reg-GDP at comparable"
+    " performance.",
     "FRHSIC .008, .015; Reg-GDP .017, .056 (Adult, Crime); in no published file",
 )
 @by_protocol("mutual-information")
 def _lower_than_reg_gdp(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """nAUP with mutual information in the place of GDP, which compares at every performance at once. As published,
-    marginal counts are inclusive and Z is not scaled; corrected, counts are strict and both are standardised.
+    """nAUP with mutual information in the place of GDP, which compares at every performance at
+    once. As published, marginal counts are inclusive and Z is not scaled; corrected, counts are
+    strict and both are standardised.
     """  # noqa: D403  # the paper's name of an area
     good, parts = [], []
     for dataset in (d for d in swept(records) if d not in NOT_CLAIMED):
@@ -78,14 +82,14 @@ def _lower_than_reg_gdp(records: Sequence[Record], protocol: Protocol) -> Outcom
 @claim(
     "adversaries-zero",
     "Appendix, mutual information",
-    "ADV and LAFTR report a mutual information of about 0 with high GDP, because their representations "
-    "lie on manifolds.",
+    "ADV and LAFTR report a mutual information of about 0 with high GDP, because their"
+    " representations lie on manifolds.",
     "≈ 0",
 )
 @by_protocol("mutual-information")
 def _adversaries_zero(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """The zero comes from counting neighbours inclusively on unscaled Z and from clipping, not from manifolds: with
-    strict counts on standardised coordinates the same models carry information.
+    """The zero comes from counting neighbours inclusively on unscaled Z and from clipping, not from
+    manifolds: with strict counts on standardised coordinates the same models carry information.
     """
     column = COLUMNS[protocol.name]
     means = {}
@@ -108,8 +112,9 @@ STUDY = Study(
     about="figure: mutual information (the sweep of tradeoff)",
     title="Mutual information of representation and attribute",
     words="""
-        Nearest-neighbour estimates on test rows of the first splits of the sweep. They see the two to five leading
-        principal components of Z alone: a low value does not say that S is gone, see the probes above.
+        Nearest-neighbour estimates on test rows of the first splits of the sweep. They see the two
+        to five leading principal components of Z alone: a low value does not say that S is gone,
+        see the probes above.
     """,
     train=SWEEP,
     tables=tables_of(

@@ -1,7 +1,7 @@
 r"""How many directions of S the Gram matrix resolves on each dataset.
 
-Part "ranks" of the records (protocol "corrected"), one for each dataset: that of :func:`spectrum` on 1,500 rows at the
-median bandwidth in double precision, with
+Part "ranks" of the records (protocol "corrected"), one for each dataset: that of :func:`spectrum`
+on 1,500 rows at the median bandwidth in double precision, with
 
 ``single``       λ̂_S from the same rows in single precision, as the published code computes it
 """
@@ -55,11 +55,11 @@ def rank_table(records: Sequence[Record], protocol: Protocol) -> Table:
 @claim(
     "compas-rank",
     "Section 5.3 and Appendix, bound",
-    "COMPAS' age has few distinct values, so that its Gram matrix has small rank and λ̂_S is unstable, "
-    "unlike Adult and Crime.",
+    "COMPAS' age has few distinct values, so that its Gram matrix has small rank and λ̂_S is"
+    " unstable, unlike Adult and Crime.",
     reason=f"""
-        Three cases: fewer directions than Adult, fewer than Crime, and λ̂_S that differs by more than {STABLE:g}×
-        between single and double precision on COMPAS alone.
+        Three cases: fewer directions than Adult, fewer than Crime, and λ̂_S that differs by more
+        than {STABLE:g}× between single and double precision on COMPAS alone.
     """,
     published=False,
 )
@@ -74,7 +74,8 @@ def _lower_rank(records: Sequence[Record], protocol: Protocol) -> Outcome:
     lower = [found["compas"]["kept"] < found[d]["kept"] for d in SHOWN]
     unstable = factors["compas"] > STABLE >= max(factors[d] for d in SHOWN)
     text = "; ".join(
-        f"{dataset_name(d)} {r['kept']} directions, {r['distinct']} values, λ̂_S off by {factors[d]:.1f}×"
+        f"{dataset_name(d)} {r['kept']} directions, {r['distinct']} values, λ̂_S off by"
+        f" {factors[d]:.1f}×"
         for d, r in found.items()
     )
     return outcome_of([*lower, unstable], text)

@@ -2,11 +2,13 @@ r"""Seconds of an epoch of FRHSIC, FREM and Reg-GDP.
 
 Part "times" of the records, one for each device, method, n and repeat:
 
-``protocol``     "published": first epoch of a fresh model, no warm-up, no synchronization, FREM as a loop over the rows
-                 of a batch. "corrected": epochs after one of warm-up, device synchronized
-``device``       "cpu" or "cuda", both where there is a GPU; ``hardware`` its name, ``threads`` of the processor
-``method``       "frhsic", "reg-gdp", "none", "hsic", and of FREM "frem-loop" (published: all rows, one by one),
-                 "frem-32" (32 anchors, vectorized), "frem-all" (all rows, vectorized)
+``protocol``     "published": first epoch of a fresh model, no warm-up, no synchronization, FREM as
+                 a loop over the rows of a batch. "corrected": epochs after one of warm-up, device
+                 synchronized
+``device``       "cpu" or "cuda", both where there is a GPU; ``hardware`` its name, ``threads`` of
+                 the processor
+``method``       "frhsic", "reg-gdp", "none", "hsic", and of FREM "frem-loop" (published: all rows,
+                 one by one), "frem-32" (32 anchors, vectorized), "frem-all" (all rows, vectorized)
 ``n``, ``repeat``, ``seconds``   of one epoch, batches of 256
 """
 
@@ -124,7 +126,9 @@ FREM = {"published": "frem-loop", "corrected": "frem-32"}
 
 
 def fastest(records: Sequence[Record], **where: object) -> float | None:
-    """Return the least seconds over repeats with the given values: what else the machine did only adds to them."""
+    """Return the least seconds over repeats with the given values: what else the machine did only
+    adds to them.
+    """
     return min(
         (r["seconds"] for r in records if all(r[c] == value for c, value in where.items())),
         default=None,
@@ -213,8 +217,9 @@ def _listed(ratios: dict[str, float], decimals: int) -> str:
 )
 @by_protocol("runtime")
 def _speedup(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Seconds of FREM over those of FRHSIC at n = 20,000; it holds from half of the printed 36 on. The published factor
-    is that of a Python loop over the rows of a batch; the same numbers computed at once cost about as much as HSIC.
+    """Seconds of FREM over those of FRHSIC at n = 20,000; it holds from half of the printed 36 on.
+    The published factor is that of a Python loop over the rows of a batch; the same numbers
+    computed at once cost about as much as HSIC.
     """
     ratios, every = _ratios(records, FREM[protocol.name]), _ratios(records, "frem-all")
     if not ratios:
@@ -241,9 +246,9 @@ def _reg_gdp_faster(records: Sequence[Record], protocol: Protocol) -> Outcome:
     "five epochs",
 )
 def _as_timed(results: Results, protocol: Protocol) -> Outcome:
-    """Two cases: five epochs, and times that are not those of another clock. Whole ticks of 1/24 MHz are what the clock
-    of an Apple processor counts in, so the times are not of an NVIDIA GPU. The published code times the first epoch of
-    three fresh models.
+    """Two cases: five epochs, and times that are not those of another clock. Whole ticks of 1/24
+    MHz are what the clock of an Apple processor counts in, so the times are not of an NVIDIA GPU.
+    The published code times the first epoch of three fresh models.
     """
     if not protocol.printed:
         return Outcome(None, "five epochs after one of warm-up, both devices")
@@ -251,7 +256,10 @@ def _as_timed(results: Results, protocol: Protocol) -> Outcome:
     ticks = np.array([float(r["seconds"]) for r in rows]) * APPLE_TICK
     whole = int((np.abs(ticks - ticks.round()) < 0.05).sum())
     repeats = len({r["repeat"] for r in rows})
-    text = f"files: {repeats} epochs of each cell; {whole} of {len(rows)} times are whole ticks of 1/24 MHz"
+    text = (
+        f"files: {repeats} epochs of each cell; {whole} of {len(rows)} times are whole ticks of"
+        " 1/24 MHz"
+    )
     return outcome_of([repeats == 5, whole < len(rows)], text)
 
 
@@ -263,8 +271,8 @@ def _as_timed(results: Results, protocol: Protocol) -> Outcome:
 )
 @by_protocol("runtime")
 def _anchors_linear(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Linear growth would give 8×; it is read as holding above 4×. All anchors together are one more product of two
-    matrices.
+    """Linear growth would give 8×; it is read as holding above 4×. All anchors together are one
+    more product of two matrices.
     """
     ratios = _ratios(records, "frem-all", to="frem-32")
     return outcome_of(
@@ -277,9 +285,10 @@ STUDY = Study(
     about="figure: seconds of an epoch",
     title="Seconds of an epoch",
     words="""
-        The paper's synthetic task, batches of 256. Published: first epoch of a fresh model, FREM as a loop over the
-        rows of a batch. Corrected: warm, synchronised, FREM on 32 and on all anchors as products of matrices. Of
-        several repeats the fastest counts: the first call on a GPU and what else the machine did only add to it.
+        The paper's synthetic task, batches of 256. Published: first epoch of a fresh model, FREM as
+        a loop over the rows of a batch. Corrected: warm, synchronised, FREM on 32 and on all
+        anchors as products of matrices. Of several repeats the fastest counts: the first call on a
+        GPU and what else the machine did only add to it.
     """,
     train=(TRAIN,),
     tables=tables_of("runtime", "Seconds, fastest repeat", seconds_table),

@@ -1,8 +1,8 @@
 r"""Seconds of one full batch against its rows: O(n²) for HSIC, O(n³) for FREM.
 
-Part "times" of the records (protocol "corrected"), one for each device, method, n and repeat: ``seconds`` of a value
-and its gradient. Methods: "frhsic", "frem-all" (every row an anchor, as products of matrices), "frem-loop" (one anchor
-after another, as the published code has it).
+Part "times" of the records (protocol "corrected"), one for each device, method, n and repeat:
+``seconds`` of a value and its gradient. Methods: "frhsic", "frem-all" (every row an anchor, as
+products of matrices), "frem-loop" (one anchor after another, as the published code has it).
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iter
 
 
 def order(records: Sequence[Record], method: str, device: str) -> float | None:
-    """Return the slope of log seconds on log n over the three largest n; None where launching is what takes time."""
+    """Return the slope of log seconds on log n over the three largest n; None where launching is
+    what takes time.
+    """
     sizes = sorted({r["n"] for r in records if r["method"] == method and r["device"] == device})[
         -3:
     ]
@@ -110,7 +112,9 @@ def order_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 @styled()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Seconds of a full batch against its rows on a processor; on a GPU, at these sizes, launching takes the time."""
+    """Seconds of a full batch against its rows on a processor; on a GPU, at these sizes, launching
+    takes the time.
+    """
     figure, axes = panels(1, 1, 4.2, 3.6)
     draw_seconds(
         axes[0],
@@ -127,10 +131,10 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     "Section 5.5",
     "A full batch costs O(n²) with HSIC and O(n³) with FREM.",
     reason=f"""
-        Exponent fitted to the three largest n, within {NEAR:g} of 2 and of 3, a case each, where the largest n takes at
-        least twice the time of the smallest of these. FREM's cube is one product of two n × n matrices, which a
-        processor computes fastest of all; and a factor of rank r gives the same number in O(n² r), as the study of
-        convergence computes it.
+        Exponent fitted to the three largest n, within {NEAR:g} of 2 and of 3, a case each, where
+        the largest n takes at least twice the time of the smallest of these. FREM's cube is one
+        product of two n × n matrices, which a processor computes fastest of all; and a factor of
+        rank r gives the same number in O(n² r), as the study of convergence computes it.
     """,
     published=False,
 )
@@ -151,9 +155,10 @@ STUDY = Study(
     about="O(n²) against O(n³): seconds of a full batch",
     title="Seconds of a full batch",
     words="""
-        Value and gradient of one penalty on n rows, 8 columns of Z, the fastest of five repeats after one that does not
-        count. The paper refers to an analysis in its appendix, which is not there. On a GPU launching takes the time at
-        these sizes: the table has it, the figure and the verdict do not.
+        Value and gradient of one penalty on n rows, 8 columns of Z, the fastest of five repeats
+        after one that does not count. The paper refers to an analysis in its appendix, which is not
+        there. On a GPU launching takes the time at these sizes: the table has it, the figure and
+        the verdict do not.
     """,
     train=(
         Computation(

@@ -25,7 +25,9 @@ from frhsic_paper.synthetic import synthetic_task
 from frhsic_paper.table import Column, Spread, Table, tables_of
 
 CONSTANT = 0.05
-"""Standard deviation of the raw scores below which a classifier is called constant: it never changes its decision."""
+"""Standard deviation of the raw scores below which a classifier is called constant: it never
+changes its decision.
+"""
 
 PRINTED_ACCURACY, ABOUT = 0.62, 0.02
 """The printed accuracy, and how far from it is still about it."""
@@ -74,13 +76,17 @@ def by_repeat(records: Sequence[Record], column: str, method: str, weight: float
 
 
 def clearly_below(first: ByRepeat, second: ByRepeat) -> bool:
-    """Return whether the first has the lower mean, by more than two standard errors over paired repeats."""
+    """Return whether the first has the lower mean, by more than two standard errors over paired
+    repeats.
+    """
     differences = np.array([first[r] - second[r] for r in sorted(first.keys() & second.keys())])
     return bool(differences.mean() < -2 * differences.std(ddof=1) / len(differences) ** 0.5)
 
 
 def one_seed_or(true: Callable[[Sequence[ByRepeat]], bool], values: Sequence[ByRepeat]) -> Outcome:
-    """Return the means, and whether `true` holds of the values if repeats allow to tell a step from noise."""
+    """Return the means, and whether `true` holds of the values if repeats allow to tell a step from
+    noise.
+    """
     if not all(values):
         return NOT_RUN
     text = " → ".join(f"{fmean(v.values()):.4f}" for v in values)
@@ -152,8 +158,9 @@ def _never_rises(values: Sequence[ByRepeat]) -> bool:
 @claim("synthetic-monotone", "Figure synthetic", "GDP falls monotonically with λ.")
 @by_protocol("synthetic")
 def _monotone(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """GDP over λ = 0, 0.1, 0.5, 1, 5, 10, 50. A rise counts if it exceeds two standard errors over paired splits; one
-    seed cannot tell. The paper's own files rise from .192 to .204 between .1 and .5.
+    """GDP over λ = 0, 0.1, 0.5, 1, 5, 10, 50. A rise counts if it exceeds two standard errors over
+    paired splits; one seed cannot tell. The paper's own files rise from .192 to .204 between .1 and
+    .5.
     """
     values = [by_repeat(records, protocol.gdp, BASELINE, 0.0)]
     values += [
@@ -169,8 +176,8 @@ def _monotone(records: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @by_protocol("synthetic")
 def _together(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """A case for every two λ whose HSIC (bandwidths 1) differs by more than two standard errors over paired splits: the
-    one with less HSIC does not have more GDP, by as much.
+    """A case for every two λ whose HSIC (bandwidths 1) differs by more than two standard errors
+    over paired splits: the one with less HSIC does not have more GDP, by as much.
     """
     models = [(BASELINE, 0.0), *(("frhsic", w) for w in weights_of(records, method="frhsic"))]
     gdp, hsic = (
@@ -198,8 +205,8 @@ def _together(records: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @by_protocol("synthetic")
 def _accuracy(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """A case for each λ: accuracy within .02 of .62, from scores that are not constant. There is next to nothing to
-    lose: the best classifier there is reaches .629, a constant one .618.
+    """A case for each λ: accuracy within .02 of .62, from scores that are not constant. There is
+    next to nothing to lose: the best classifier there is reaches .629, a constant one .618.
     """
     weights = weights_of(records, method="frhsic")
     if not weights:

@@ -1,7 +1,7 @@
 r"""The paper's theorems, each on 50 draws whose two sides are known.
 
-Part "draws" of the records, one for each statement and draw: ``left`` and ``right``, the two sides of the statement,
-which are equal for an identity, and ordered for a bound.
+Part "draws" of the records, one for each statement and draw: ``left`` and ``right``, the two sides
+of the statement, which are equal for an identity, and ordered for a bound.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def _rows(rng: Rng) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Theorem(NamedTuple):
-    """A statement: its name, kind and title in the paper, what it says, its two sides, and whether they are equal."""
+    """A statement: its name, kind and title in the paper, what it says, its two sides, and whether
+    they are equal.
+    """
 
     name: str
     title: str
@@ -85,7 +87,9 @@ THEOREMS: list[Theorem] = []
 def theorem(
     name: str, title: str, *, equal: bool = False
 ) -> Callable[[Callable[[Rng], Sides]], Callable[[Rng], Sides]]:
-    """Add a function that draws the two sides of a statement to the theorems; its docstring says what they state."""
+    """Add a function that draws the two sides of a statement to the theorems; its docstring says
+    what they state.
+    """
 
     def add(sides: Callable[[Rng], Sides]) -> Callable[[Rng], Sides]:
         THEOREMS.append(Theorem(name, title, sides.__doc__ or "", sides, equal))
@@ -127,7 +131,9 @@ def _expected_mmd(rng: Rng) -> Sides:
 
 @theorem("fubini", "Lemma, Fubini for RKHS-valued integrals", equal=True)
 def _mean_embedding(rng: Rng) -> Sides:
-    """Kernel means exchange with expectations, so that HSIC is the squared MMD of joint and product."""
+    """Kernel means exchange with expectations, so that HSIC is the squared MMD of joint and
+    product.
+    """
     table = _table(rng)
     apart = table - np.outer(table.sum(1), table.sum(0))
     k, l = (gram.numpy() for gram in _grams())
@@ -305,10 +311,11 @@ STUDY = Study(
     about="the paper's theorems, on draws whose two sides are known",
     title="The theorems",
     words="""
-        Both sides of each statement on 50 random laws of four values of Z and three of S, or on samples of 24 rows;
-        statements about encoders on 400 rows of such a law and 20 linear encoders. A statement that is proved cannot
-        fail; a formula that is printed or programmed wrongly can. The median of left over right side says how much a
-        bound leaves open. [What each assumes and means](../theory.md#theorems).
+        Both sides of each statement on 50 random laws of four values of Z and three of S, or on
+        samples of 24 rows; statements about encoders on 400 rows of such a law and 20 linear
+        encoders. A statement that is proved cannot fail; a formula that is printed or programmed
+        wrongly can. The median of left over right side says how much a bound leaves open. [What
+        each assumes and means](../theory.md#theorems).
     """,
     measure=(Computation("theorems", "draws", ("name",), units, draws, {"corrected": DRAWS}),),
     claims=tuple(

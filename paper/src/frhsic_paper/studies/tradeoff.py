@@ -1,4 +1,6 @@
-"""Trade-offs between performance and GDP on the five datasets: the sweep that most of the paper rests on."""
+"""Trade-offs between performance and GDP on the five datasets: the sweep that most of the paper
+rests on.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ from frhsic_paper.table import Cell, Column, Listed, Spread, Table, tables_of
 
 
 def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Matched points and areas, all datasets one below the other; the best method of a column in bold."""
+    """Matched points and areas, all datasets one below the other; the best method of a column in
+    bold.
+    """
     rows: list[list[Cell]] = []
     for dataset in swept(records):
         points = matched(records, dataset, protocol)
@@ -70,7 +74,9 @@ def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 
 def matched_beside_printed(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Matched points of the published protocol beside those of the paper's main table (dCor: of its summary)."""
+    """Matched points of the published protocol beside those of the paper's main table (dCor: of its
+    summary).
+    """
     theirs = {
         (r["dataset"], r["method"]): r
         for r in (*printed("pareto_summary"), *printed("matched_performance"))
@@ -159,7 +165,9 @@ def tables(results: Results) -> list[Listed]:
 
 
 def figures(results: Results) -> list[Drawn]:
-    """Frontiers of the classification datasets, of the regression one, and under a GDP without scale."""
+    """Frontiers of the classification datasets, of the regression one, and under a GDP without
+    scale.
+    """
     caption = "Frontiers on the classification datasets"
     drawn = figures_of("tradeoff", "pareto", caption, draw, AT_THE_STAR)(results)
     for protocol in PROTOCOLS.values():
@@ -172,7 +180,10 @@ def figures(results: Results) -> list[Drawn]:
             drawn.append(Drawn(f"pareto-crime-{protocol.name}", caption, figure))
     corrected = results.of("tradeoff", CORRECTED.name)
     if corrected:
-        caption = "The same under GDP ÷ standard deviation of the scores, which contraction does not change, corrected "
+        caption = (
+            "The same under GDP ÷ standard deviation of the scores, which contraction does not"
+            " change, corrected "
+        )
         caption += f"protocol{intervals(corrected, AT_THE_STAR)}"
         drawn.append(
             Drawn(
@@ -186,7 +197,9 @@ def figures(results: Results) -> list[Drawn]:
 
 @styled()
 def draw(records: Sequence[Record], protocol: Protocol, *, regression: bool = False) -> Figure:
-    """Frontiers of all methods and of the contraction on the classification datasets, or on the regression one."""
+    """Frontiers of all methods and of the contraction on the classification datasets, or on the
+    regression one.
+    """
     records = with_contraction(records)
     datasets = [d for d in swept(records) if is_error(d, records) == regression]
     figure, axes = panels(
@@ -206,16 +219,18 @@ STUDY = Study(
     about="table: matched performance; figures: Pareto fronts",
     title="Trade-offs on the five datasets",
     words="""
-        Seven penalties of the paper and this library's own, nine weights each. Published: five splits, GDP of raw
-        outputs on a uniform grid, the matched point chosen on rounded test means. Corrected: twenty splits, corrected
-        data, GDP of probabilities averaged over the population, and in each split the weight chosen on validation rows.
-        nAUP is normalised over the paper's six methods.
+        Seven penalties of the paper and this library's own, nine weights each. Published: five
+        splits, GDP of raw outputs on a uniform grid, the matched point chosen on rounded test
+        means. Corrected: twenty splits, corrected data, GDP of probabilities averaged over the
+        population, and in each split the weight chosen on validation rows. nAUP is normalised over
+        the paper's six methods.
 
-        The row and the dashed line “contracted, no penalty” train nothing: p → 1/2 + t(p − 1/2) keeps every decision of
-        the unpenalised model and multiplies GDP by t. So accuracy against the GDP of scores, the yardstick of the
-        paper's tables and figures, is no trade-off: whoever wants less GDP divides the scores. Squared error against
-        GDP is one, because contraction costs error (Crime). Claims that rest on it are therefore judged twice: as the
-        paper has it, and by accuracy at equal GDP of the decisions, which contraction cannot lower.
+        The row and the dashed line “contracted, no penalty” train nothing: p → 1/2 + t(p − 1/2)
+        keeps every decision of the unpenalised model and multiplies GDP by t. So accuracy against
+        the GDP of scores, the yardstick of the paper's tables and figures, is no trade-off: whoever
+        wants less GDP divides the scores. Squared error against GDP is one, because contraction
+        costs error (Crime). Claims that rest on it are therefore judged twice: as the paper has it,
+        and by accuracy at equal GDP of the decisions, which contraction cannot lower.
     """,
     train=SWEEP,
     tables=tables,

@@ -43,7 +43,9 @@ CRIME_ATTRIBUTE = {"published": "household size", "corrected": "share of black r
 def _areas(
     records: Sequence[Record], protocol: Protocol, *datasets: str
 ) -> dict[str, dict[str, float]]:
-    """Return the areas of the paper's six methods on some datasets or all, as its main table has them."""
+    """Return the areas of the paper's six methods on some datasets or all, as its main table has
+    them.
+    """
     points = {
         d: matched(records, d, protocol) for d in swept(records) if not datasets or d in datasets
     }
@@ -56,7 +58,9 @@ def _areas(
 def _ranked(
     by_dataset: dict[str, dict[str, float]], method: str, true: Callable[[int, float], bool]
 ) -> Iterator[Case]:
-    """Judge a method's rank among the paper's six by their areas, 1 for the best, and its distance to the best."""
+    """Judge a method's rank among the paper's six by their areas, 1 for the best, and its distance
+    to the best.
+    """
     for dataset, areas in by_dataset.items():
         if len(areas) == len(PRINTED_SIX):
             rank, behind = nearly(areas, method)
@@ -68,16 +72,16 @@ def _ranked(
     "comparable",
     MAIN,
     "FRHSIC's trade-offs are comparable to those of the strongest continuous-attribute baselines.",
-    "nAUP of FRHSIC, FREM, Reg-GDP: Adult .786, .835, .872; ACS .805, .865, .852; MEPS .464, .549, .469; "
-    "Crime .686, .680, .690; COMPAS .679, .530, .480",
+    "nAUP of FRHSIC, FREM, Reg-GDP: Adult .786, .835, .872; ACS .805, .865, .852; MEPS .464, .549,"
+    " .469; Crime .686, .680, .690; COMPAS .679, .530, .480",
     shrinkable=True,
 )
 @by_protocol("tradeoff")
 def _comparable(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """nAUP, and GDP at the matched point, of FRHSIC against the strongest of FREM, Reg-GDP and ADV, all on nine
-    weights: two cases a dataset. Comparable means at most 0.05 of nAUP behind, or 0.05 of GDP, which the paper calls
-    practically equivalent. That margin is in the unit of its tables, so it is taken as a share of the unpenalised
-    model's GDP there.
+    """nAUP, and GDP at the matched point, of FRHSIC against the strongest of FREM, Reg-GDP and ADV,
+    all on nine weights: two cases a dataset. Comparable means at most 0.05 of nAUP behind, or 0.05
+    of GDP, which the paper calls practically equivalent. That margin is in the unit of its tables,
+    so it is taken as a share of the unpenalised model's GDP there.
     """
     good, parts = [], []
     for dataset, areas in _areas(records, protocol).items():
@@ -127,8 +131,8 @@ def _printed_unfair(dataset: str) -> float:
 )
 @by_protocol("tradeoff")
 def _binning(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """The better of the two binned methods against the best of the four continuous ones, by nAUP. A lead on more than
-    half of the datasets is read as systematic.
+    """The better of the two binned methods against the best of the four continuous ones, by nAUP. A
+    lead on more than half of the datasets is read as systematic.
     """
     led, parts = [], []
     for dataset, areas in _areas(records, protocol).items():
@@ -138,7 +142,10 @@ def _binning(records: Sequence[Record], protocol: Protocol) -> Outcome:
                 for some in (("mmd", "laftr"), ("frhsic", *CONTINUOUS))
             )
             led.append(areas[binned] > areas[other])
-            names = f"{METHOD_NAMES[binned]} {areas[binned]:.3f}, {METHOD_NAMES[other]} {areas[other]:.3f}"
+            names = (
+                f"{METHOD_NAMES[binned]} {areas[binned]:.3f}, {METHOD_NAMES[other]}"
+                f" {areas[other]:.3f}"
+            )
             parts.append(f"{DATASET_NAMES[dataset]} {names}")
     if not led:
         return NOT_RUN
@@ -155,8 +162,8 @@ def _binning(records: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @by_protocol("tradeoff")
 def _none_dominates(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Among the paper's six methods; HSIC with the head in the kernel, which the paper does not have, is compared
-    below.
+    """Among the paper's six methods; HSIC with the head in the kernel, which the paper does not
+    have, is compared below.
     """
     first = {
         d: max(areas, key=lambda m: areas[m])
@@ -197,8 +204,8 @@ def _why_reg_gdp_collapses(results: Results) -> str:
         f"by {others}" if others else "by no other method either, so it is not peculiar to Reg-GDP"
     )
     return f"""
-        Near zero is read as 5 % of the unpenalised GDP, the lowest point of Reg-GDP is shown. Inside the 1 % band it is
-        reached {who}.
+        Near zero is read as 5 % of the unpenalised GDP, the lowest point of Reg-GDP is shown.
+        Inside the 1 % band it is reached {who}.
     """
 
 
@@ -214,7 +221,10 @@ def _why_reg_gdp_collapses(results: Results) -> str:
 def _reg_gdp_collapses(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     for dataset, (full, inside) in _near_zero(records, protocol).items():
         lowest = min(full.of("reg-gdp"), key=lambda p: p.dependence)
-        text = f"{DATASET_NAMES[dataset]}: GDP {lowest.dependence:.3f} at accuracy {lowest.performance:.3f} "
+        text = (
+            f"{DATASET_NAMES[dataset]}: GDP {lowest.dependence:.3f} at accuracy"
+            f" {lowest.performance:.3f} "
+        )
         yield "reg-gdp" not in inside, f"{text}(Unfair {full.of(BASELINE)[0].performance:.3f})"
 
 
@@ -226,9 +236,9 @@ def _reg_gdp_collapses(records: Sequence[Record], protocol: Protocol) -> Iterato
 )
 @by_cases("tradeoff", "deviation of accuracy, of GDP")
 def _spread(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """Median over methods and weights of the standard deviation over five splits, GDP in the published unit under both
-    protocols; the claim needs both to be at least half of the stated margin. All methods share the splits, so paired
-    differences are far smaller than this spread.
+    """Median over methods and weights of the standard deviation over five splits, GDP in the
+    published unit under both protocols; the claim needs both to be at least half of the stated
+    margin. All methods share the splits, so paired differences are far smaller than this spread.
     """
     for dataset in (d for d in swept(records) if not is_error(d, records)):
         points = frontier([r for r in records if r["repeat"] < 5], dataset, PUBLISHED.gdp).points
@@ -246,9 +256,9 @@ def _why_best_on_compas(results: Results) -> str:
         printed_area("compas", weights) for weights in (None, PAPER_WEIGHTS, TEXT_WEIGHTS)
     )
     return f"""
-        The printed area rests on 18 weights for FRHSIC against 9 for the others; here every method has the same nine.
-        From the published sweeps themselves: {every} with 18, {nine} on the shared nine, {five} on the five of the
-        text.
+        The printed area rests on 18 weights for FRHSIC against 9 for the others; here every method
+        has the same nine. From the published sweeps themselves: {every} with 18, {nine} on the
+        shared nine, {five} on the five of the text.
     """
 
 
@@ -268,8 +278,8 @@ def _best_on_compas(records: Sequence[Record], protocol: Protocol) -> Iterator[C
 def _why_close_on_crime(results: Results) -> str:
     every, nine = (printed_area("crime", weights) for weights in (None, PAPER_WEIGHTS))
     return f"""
-        In the published sweeps: {every} with 18 weights, {nine} on the shared nine. The published attribute is
-        household size; the corrected runs protect the share of black residents.
+        In the published sweeps: {every} with 18 weights, {nine} on the shared nine. The published
+        attribute is household size; the corrected runs protect the share of black residents.
     """
 
 
@@ -297,7 +307,9 @@ def _close_on_crime(records: Sequence[Record], protocol: Protocol) -> Iterator[C
 )
 @by_cases("tradeoff")
 def _mid_pack(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """Mid-pack is read as neither first nor last of six. The paper's own table has FRHSIC last on MEPS (.464)."""
+    """Mid-pack is read as neither first nor last of six. The paper's own table has FRHSIC last on
+    MEPS (.464).
+    """
     areas = _areas(records, protocol, "adult", "acs_income", "meps")
     return _ranked(areas, "frhsic", lambda rank, behind: 1 < rank < len(PRINTED_SIX))
 
@@ -324,8 +336,8 @@ def _laftr_weak(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]
 )
 @by_cases("tradeoff")
 def _mmd_competitive(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """Competitive is read as within 0.05 of the best of six. The penalty that was run is a sum of squared mean
-    differences over ten quantile bins, not MMD on quartiles.
+    """Competitive is read as within 0.05 of the best of six. The penalty that was run is a sum of
+    squared mean differences over ten quantile bins, not MMD on quartiles.
     """
     return _ranked(
         _areas(records, protocol, "adult", "acs_income"), "mmd", lambda rank, behind: behind <= 0.05
@@ -358,7 +370,8 @@ def _why_one_grid(results: Results) -> str:
         for d in DATASETS
     )
     return f"""
-        FRHSIC's nAUP from the published files, all 18 weights → the shared nine → the five of the text: {text}.
+        FRHSIC's nAUP from the published files, all 18 weights → the shared nine → the five of the
+        text: {text}.
     """
 
 
@@ -386,7 +399,9 @@ def _one_grid(results: Results, protocol: Protocol) -> Outcome:
     "same rule stated",
 )
 def _tables_agree(results: Results, protocol: Protocol) -> Outcome:
-    """GDP of FRHSIC in the main table against the summary in the appendix: the first reads 18 weights, the second 9."""
+    """GDP of FRHSIC in the main table against the summary in the appendix: the first reads 18
+    weights, the second 9.
+    """
     if not protocol.printed:
         return Outcome(None, "one table")
     main, summary = (
@@ -408,8 +423,8 @@ def _tables_agree(results: Results, protocol: Protocol) -> Outcome:
     "the test of independence of the appendix",
 )
 def _held_out(results: Results, protocol: Protocol) -> Outcome:
-    """The main table's λ were chosen on the test rows: the least mean GDP within the band of the published files is the
-    printed GDP. The appendix says that there is no validation split.
+    """The main table's λ were chosen on the test rows: the least mean GDP within the band of the
+    published files is the printed GDP. The appendix says that there is no validation split.
     """
     if not protocol.printed:
         return Outcome(None, "chosen on validation rows, in each split")
@@ -429,8 +444,8 @@ def _held_out(results: Results, protocol: Protocol) -> Outcome:
 
 @claim("one-hot", "Appendix, reproducibility", "Categories are one-hot encoded.", "one-hot")
 def _one_hot(results: Results, protocol: Protocol) -> Outcome:
-    """A case for each dataset with categories: the published files have more columns than variables. ACS Income and
-    MEPS have the codes as numbers.
+    """A case for each dataset with categories: the published files have more columns than
+    variables. ACS Income and MEPS have the codes as numbers.
     """
     if not protocol.printed:
         return Outcome(
@@ -461,8 +476,8 @@ def _meps_panel(results: Results, protocol: Protocol) -> Outcome:
     "σ_Z = 1 on min-max-scaled Z",
 )
 def _scaled_z(results: Results, protocol: Protocol) -> Outcome:
-    """Our runs do not scale Z. It does not hold if at least 90% of FREM's published cells agree with them; Reg-GDP has
-    no kernel on Z.
+    """Our runs do not scale Z. It does not hold if at least 90% of FREM's published cells agree
+    with them; Reg-GDP has no kernel on Z.
     """
     records = [
         r for r in results.of("tradeoff", protocol.name) if r["method"] in ("frem", BASELINE)
@@ -506,8 +521,9 @@ def _mean_and_std(results: Results, protocol: Protocol) -> Outcome:
     "Unfair GDP .029",
 )
 def _crime_attribute(results: Results, protocol: Protocol) -> Outcome:
-    """The published GDP of 0.029 is that of household size, the column before racial composition in the file; with
-    racial composition the unpenalised model's GDP is several times larger, in the same convention.
+    """The published GDP of 0.029 is that of household size, the column before racial composition in
+    the file; with racial composition the unpenalised model's GDP is several times larger, in the
+    same convention.
     """
     means = {}
     for name in PROTOCOLS:
@@ -534,7 +550,9 @@ def _crime_attribute(results: Results, protocol: Protocol) -> Outcome:
     "n ≈ 30,000, d = 107",
 )
 def _adult_rows(results: Results, protocol: Protocol) -> Outcome:
-    """All 32,561 rows of the source were used, with “?” as a level of its own; 107 columns cannot be had otherwise."""
+    """All 32,561 rows of the source were used, with “?” as a level of its own; 107 columns cannot
+    be had otherwise.
+    """
     rows, columns = ENTRIES["adult"].corrected
     if not protocol.printed:
         return Outcome(None, f"n = {rows:,}, d = {columns}")

@@ -5,8 +5,9 @@ Part "heads" of the records, one for each model and head:
 ``dataset``, ``method``, ``weight``, ``repeat``   as in the part "models"
 ``head``         published: "linear", "mlp", "forest", "svm"
 ``performance``  of that head on test rows (accuracy or mean squared error)
-``gdp``          published: on logits of the torch heads and on hard labels of forest and SVM, uniform grid,
-                 bandwidth 0.1; corrected: on probabilities for every head, population weighting
+``gdp``          published: on logits of the torch heads and on hard labels of forest and SVM,
+                 uniform grid, bandwidth 0.1; corrected: on probabilities for every head, population
+                 weighting
 ``gdp_standardized``  corrected only: divided by the standard deviation of the outputs
 """
 
@@ -60,7 +61,9 @@ ROWS = 5000
 
 
 def grid(protocol: Protocol) -> Grid:
-    """Return the models to transfer: λ = 10 on every dataset, as the published runs were, and 100, as the text says."""
+    """Return the models to transfer: λ = 10 on every dataset, as the published runs were, and 100,
+    as the text says.
+    """
     methods = by_name("frhsic", "reg-gdp", "frem", "adv", OWN, protocol=protocol)
     datasets = ("adult", "crime", "compas")
     splits = Splits(scaling=protocol.scaling)
@@ -68,7 +71,9 @@ def grid(protocol: Protocol) -> Grid:
 
 
 def fresh_heads(model: Model, split: Split, rows: int) -> Transfer:
-    """Fit every kind of head on the frozen representation of the first training rows, and measure on test rows."""
+    """Fit every kind of head on the frozen representation of the first training rows, and measure
+    on test rows.
+    """
     train_rows, test = split.train, split.test
     z, z_test = (model.encode(x).numpy() for x in (train_rows.x[:rows], test.x))
     y, s = (values[:rows].numpy() for values in (train_rows.y, train_rows.s))
@@ -141,7 +146,9 @@ def _performance(scores: Tensor, y: Tensor, task: Task, head: str) -> float:
 def _torch_heads(
     z: Sequence[tuple[Tensor, Tensor]], split: Split, recipe: Recipe, device: str
 ) -> list[Tensor]:
-    """Train one head on each representation, all at once, and return its raw outputs on test rows."""
+    """Train one head on each representation, all at once, and return its raw outputs on test
+    rows.
+    """
     y, s = split.train.y, split.train.s
     rows = TrainingData.stacked([TrainingData.of(pair[0], y, s) for pair in z])
     fleet = train(rows, [Member(0.0, HEAD_SEED, i) for i in range(len(z))], recipe, device=device)
@@ -207,7 +214,9 @@ def _mean_gdp(records: Sequence[Record], head: str) -> float | None:
 
 
 def heads_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """GDP of every fresh head on frozen representations, the spread over the heads, and their accuracy."""
+    """GDP of every fresh head on frozen representations, the spread over the heads, and their
+    accuracy.
+    """
     heads = list(dict.fromkeys(r["head"] for r in records))
     rows: list[list[Cell]] = []
     for dataset in datasets_of(records):
@@ -271,7 +280,9 @@ def _deviations(records: Sequence[Record], dataset: str, weight: float) -> dict[
 
 
 def _accuracy(results: Results, protocol: Protocol, method: str) -> float | None:
-    """Return the accuracy of a method's own head on Adult at λ = 10, or of the unpenalized model."""
+    """Return the accuracy of a method's own head on Adult at λ = 10, or of the unpenalized
+    model.
+    """
     weight = None if method == BASELINE else 10.0
     mean = mean_of(
         results.of(MODELS, protocol.name),
@@ -290,14 +301,15 @@ def _listed(values: dict[str, float], digits: int = 3) -> str:
 @claim(
     "transfer-below-unfair",
     "Section 5.4, Table transfer",
-    "On Adult at λ = 10, FRHSIC's GDP varies less over fresh heads than Unfair's, and about as much as FREM's.",
+    "On Adult at λ = 10, FRHSIC's GDP varies less over fresh heads than Unfair's, and about as much"
+    " as FREM's.",
     "FRHSIC .244, FREM .247, Unfair .348 (30 % less)",
 )
 @by_protocol(HEADS)
 def _below_unfair(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Two cases: below Unfair's, and within a tenth of FREM's. As published, GDP is on logits for two heads and on hard
-    labels for the other two: the deviation is mostly the distance between the units. Corrected, all heads give
-    probabilities.
+    """Two cases: below Unfair's, and within a tenth of FREM's. As published, GDP is on logits for
+    two heads and on hard labels for the other two: the deviation is mostly the distance between the
+    units. Corrected, all heads give probabilities.
     """
     values = _deviations(records, "adult", 10.0)
     if not {"frhsic", "frem", BASELINE} <= set(values):
@@ -310,7 +322,8 @@ def _below_unfair(records: Sequence[Record], protocol: Protocol) -> Outcome:
 @claim(
     "transfer-crime",
     "Appendix, transfer",
-    "On Crime at λ = 100, FRHSIC's deviation over heads is comparable to or lower than Reg-GDP's and ADV's.",
+    "On Crime at λ = 100, FRHSIC's deviation over heads is comparable to or lower than Reg-GDP's"
+    " and ADV's.",
     ".001 against .002 and .005",
 )
 @by_protocol(HEADS)
@@ -331,8 +344,8 @@ def _crime(records: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @by_protocol(HEADS)
 def _less_head_dependent(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Deviation of GDP over the four heads on every dataset and weight of the figure, FRHSIC against Reg-GDP and
-    against FREM: a case each.
+    """Deviation of GDP over the four heads on every dataset and weight of the figure, FRHSIC
+    against Reg-GDP and against FREM: a case each.
     """
     cases, parts = [], []
     for dataset in datasets_of(records):
@@ -352,8 +365,8 @@ def _less_head_dependent(records: Sequence[Record], protocol: Protocol) -> Outco
     ".244 the least",
 )
 def _most_consistent(results: Results, protocol: Protocol) -> Outcome:
-    """A case for each method of the paper whose own head keeps 99 % of Unfair's accuracy on Adult, λ = 10: FRHSIC's
-    deviation is lower by more than two standard errors over paired splits.
+    """A case for each method of the paper whose own head keeps 99 % of Unfair's accuracy on Adult,
+    λ = 10: FRHSIC's deviation is lower by more than two standard errors over paired splits.
     """
     records = results.of(HEADS, protocol.name)
     values = _deviations(records, "adult", 10.0)
@@ -371,7 +384,10 @@ def _most_consistent(results: Results, protocol: Protocol) -> Outcome:
     own, *others = (head_deviations(records, "adult", m, 10.0) for m in ("frhsic", *rivals))
     text = f"within 1 % of accuracy {base:.3f}: {_listed(kept, 5)}"
     for rival, other in zip(rivals, others):
-        text += f"; lower than {method_name(rival)} in {sum(own[r] < other[r] for r in own)} of {len(own)} splits"
+        text += (
+            f"; lower than {method_name(rival)} in {sum(own[r] < other[r] for r in own)} of"
+            f" {len(own)} splits"
+        )
     if len(own) < FEWEST_SPLITS:
         return Outcome(None, f"{text} (too few splits to judge)")
     return outcome_of([clearly_below(own, other) for other in others], text)
@@ -390,7 +406,10 @@ def _datasets(results: Results, protocol: Protocol) -> Outcome:
     rows = cached("transfer_lambda10")
     names = list(dict.fromkeys(r["dataset"] for r in rows))
     on_crime = {float(r["weight"]) for r in rows if r["dataset"] == "crime"}
-    text = f"files: {', '.join(map(dataset_name, names))}; Crime at λ = {', '.join(f'{w:g}' for w in on_crime)}"
+    text = (
+        f"files: {', '.join(map(dataset_name, names))}; Crime at λ ="
+        f" {', '.join(f'{w:g}' for w in on_crime)}"
+    )
     return outcome_of([set(names) == set(DATASETS), 100.0 in on_crime], text)
 
 
@@ -401,7 +420,9 @@ def _datasets(results: Results, protocol: Protocol) -> Outcome:
     ".058 at accuracy .758",
 )
 def _reg_gdp_collapses(results: Results, protocol: Protocol) -> Outcome:
-    """Reg-GDP at λ = 10 on Adult, its own head: its accuracy collapses, and its deviation is the lower."""
+    """Reg-GDP at λ = 10 on Adult, its own head: its accuracy collapses, and its deviation is the
+    lower.
+    """
     records = results.of(HEADS, protocol.name)
     values = _deviations(records, "adult", 10.0)
     base, accuracy = (_accuracy(results, protocol, method) for method in (BASELINE, "reg-gdp"))
@@ -417,8 +438,9 @@ STUDY = Study(
     about="table and figure: transfer to fresh heads",
     title="Fresh heads on frozen representations",
     words="""
-        Adult, Crime and COMPAS, λ = 10 and 100. Published: one split, GDP on logits for the two networks and on hard
-        labels for forest and SVM. Corrected: five splits, probabilities for every head.
+        Adult, Crime and COMPAS, λ = 10 and 100. Published: one split, GDP on logits for the two
+        networks and on hard labels for forest and SVM. Corrected: five splits, probabilities for
+        every head.
     """,
     train=(TRAIN,),
     measure=(MEASURE,),

@@ -1,4 +1,6 @@
-"""The fair comparison: every method tuned by the same search on rows of its own, then tested once."""
+"""The fair comparison: every method tuned by the same search on rows of its own, then tested
+once.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ CRITERION = next(iter(YARDSTICKS.values()))
 
 
 def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return tables and methods; how many records a unit has depends on the table, at least one for each split."""
+    """Return tables and methods; how many records a unit has depends on the table, at least one for
+    each split.
+    """
     return {(name, method): 1 for name in options.chosen((*SEEN, *FRESH)) for method in SETTINGS}
 
 
@@ -121,7 +125,9 @@ def _unit(
     epochs: int | None,
     repeats: int | None,
 ) -> list[Record]:
-    """Return the records of some trials of a method on one table, of a reference with the constant beside it."""
+    """Return the records of some trials of a method on one table, of a reference with the constant
+    beside it.
+    """
     table, splits = load(name), min(SPLITS[role], repeats or SPLITS[role])
     points, seconds = list[Point](), 0.0
     if method in NETWORKS:
@@ -164,7 +170,9 @@ def _unit(
 
 
 def chosen(trials: Frame, method: str) -> dict[int, tuple[float, ...]]:
-    """Return the trial that has the least loss on validation rows, averaged over levels and splits, and its weights."""
+    """Return the trial that has the least loss on validation rows, averaged over levels and splits,
+    and its weights.
+    """
     shared = trials[trials.method == REFERENCE]
     own = trials[trials.method == method]
     losses = {
@@ -245,14 +253,15 @@ STUDY = Study(
     about="every method tuned by the same search, by yardsticks that shrinking cannot win",
     title="Every method tuned by the same search",
     words="""
-        Each method's own settings are chosen by the same search: 12 trials for each method and table, the first with
-        the method's defaults, the others quasi-random in stated ranges, half of those of a network with other training
-        terms; 6 weights and three splits for each trial, at most 3,000 training rows. The criterion is log loss
-        (squared error for numbers) at 75, 50 and 25 % of the reference GDP on validation rows; the reference is
-        LightGBM without constraint. One half of each table tunes, the other tests: five disjoint folds, weights
-        refined, at most 8,000 training rows, measured once. A level that a method does not reach (†) is read between
-        its last model and a constant; AUC loses there. Comparisons with this library's own penalty (hsic) are shown
-        and not counted.
+        Each method's own settings are chosen by the same search: 12 trials for each method and
+        table, the first with the method's defaults, the others quasi-random in stated ranges, half
+        of those of a network with other training terms; 6 weights and three splits for each trial,
+        at most 3,000 training rows. The criterion is log loss (squared error for numbers) at 75, 50
+        and 25 % of the reference GDP on validation rows; the reference is LightGBM without
+        constraint. One half of each table tunes, the other tests: five disjoint folds, weights
+        refined, at most 8,000 training rows, measured once. A level that a method does not reach
+        (†) is read between its last model and a constant; AUC loses there. Comparisons with this
+        library's own penalty (hsic) are shown and not counted.
     """,
     train=(
         Computation("tuned", "trials", ("dataset", "method"), units, tune, {"corrected": BUDGET}),

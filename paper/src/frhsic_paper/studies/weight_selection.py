@@ -10,7 +10,8 @@ Part "tests" of the records, one for each model:
 ``gretton_threshold``, ``gretton_pvalue``, ``gretton_rejected``
 ``performance``, ``gdp``   of the model, on test rows, by the protocol's own convention
 
-:func:`selection` gives for each dataset and repeat the model of the smallest λ that is not rejected, or None.
+:func:`selection` gives for each dataset and repeat the model of the smallest λ that is not
+rejected, or None.
 """
 
 from __future__ import annotations
@@ -106,7 +107,9 @@ MEASURE = Measurement(
 TESTS = "weight-selection/tests"
 
 REJECTED = {"published": "published_rejected", "corrected": "rejected"}
-"""The column that says whether the test of a protocol rejects: the published one, or that with exact moments."""
+"""The column that says whether the test of a protocol rejects: the published one, or that with
+exact moments.
+"""
 
 HUES = {"published": SPARE[0], "corrected": SPARE[2]}
 
@@ -115,14 +118,16 @@ CLAIMED = ("crime", "compas")
 
 
 def selection(records: Sequence[Record], column: str) -> dict[tuple[str, int], Record | None]:
-    """Return, for each dataset and repeat, the model of the smallest λ whose independence is not rejected.
+    """Return, for each dataset and repeat, the model of the smallest λ whose independence is not
+    rejected.
 
     `column` says whether a test rejects. None where every λ is rejected.
 
     Examples
     --------
     >>> made = [
-    ...     {"dataset": "crime", "repeat": 0, "method": "frhsic", "weight": w, "rejected": w < 5} for w in (1, 5, 10)
+    ...     {"dataset": "crime", "repeat": 0, "method": "frhsic", "weight": w, "rejected": w < 5}
+    ...     for w in (1, 5, 10)
     ... ]
     >>> selection(made, "rejected")["crime", 0]["weight"]
     5
@@ -175,7 +180,9 @@ def _weight(value: float | None) -> str | None:
 
 @styled()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """n·HSIC against λ with the published threshold and that of the exact null moments; below, the selected weights."""
+    """n·HSIC against λ with the published threshold and that of the exact null moments; below, the
+    selected weights.
+    """
     ours = [r for r in records if r["method"] == "frhsic"]
     datasets = datasets_of(ours)
     figure, axes = panels(len(datasets), 3, 2.8, 3.5)
@@ -236,8 +243,8 @@ def _selected(
 )
 @by_cases(TESTS, "λ by split")
 def _in_range(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """Published: a null mean and variance that are not those of the statistic. Corrected: exact moments of the
-    permutation null.
+    """Published: a null mean and variance that are not those of the statistic. Corrected: exact
+    moments of the permutation null.
     """
     for name, record, _ in _selected(records, protocol):
         weight = None if record is None else float(record["weight"])
@@ -251,8 +258,8 @@ def _in_range(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
 )
 @by_cases(TESTS)
 def _preserved(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """Performance at the least λ → at the selected one, test rows; preserved is read as within 5 %. The paper's own
-    files lose more in four of six splits.
+    """Performance at the least λ → at the selected one, test rows; preserved is read as within 5 %.
+    The paper's own files lose more in four of six splits.
     """
     for name, record, least in _selected(records, protocol):
         if record is None:
@@ -273,8 +280,8 @@ def _why_adult_rejects(results: Results) -> str:
         r["n"] for name in PROTOCOLS for r in results.of(TESTS, name) if r["dataset"] == "adult"
     }
     return f"""
-        Two parts: every λ is rejected, and GDP at λ = 500 is near zero (5 % of that at the least λ). The sample is not
-        large: the test sees {max(rows, default=1000):,} validation rows.
+        Two parts: every λ is rejected, and GDP at λ = 500 is near zero (5 % of that at the least
+        λ). The sample is not large: the test sees {max(rows, default=1000):,} validation rows.
     """
 
 
@@ -296,7 +303,10 @@ def _adult_rejects(records: Sequence[Record], protocol: Protocol) -> Outcome:
         for w in (max(weights), min(weights))
     )
     rejected = sum(bool(r[REJECTED[protocol.name]]) for r in models)
-    text = f"rejected {rejected} of {len(models)}; GDP at the largest λ {last:.3f}, at the least {first:.3f}"
+    text = (
+        f"rejected {rejected} of {len(models)}; GDP at the largest λ {last:.3f}, at the least"
+        f" {first:.3f}"
+    )
     return outcome_of([rejected == len(models), last < 0.05 * first], text)
 
 
@@ -305,7 +315,8 @@ STUDY = Study(
     about="figure: choosing the weight",
     title="Choosing λ by a test of independence",
     words="""
-        Adult, Crime, COMPAS, three splits, at most 1,000 validation rows; the smallest λ that is not rejected at 5 %.
+        Adult, Crime, COMPAS, three splits, at most 1,000 validation rows; the smallest λ that is
+        not rejected at 5 %.
     """,
     train=(TRAIN,),
     measure=(MEASURE,),

@@ -1,8 +1,9 @@
 """The methods, their settings, and the paths of scores that they give.
 
-The settings of a penalty differ between the models of one fleet, so that all trials of a method train at once. A model
-is known by its random stream: a table holds the settings of a trial by the seed of that stream, a function of the
-model's seed and split. The settings are a tensor, which a fleet stacks like any other state.
+The settings of a penalty differ between the models of one fleet, so that all trials of a method
+train at once. A model is known by its random stream: a table holds the settings of a trial by the
+seed of that stream, a function of the model's seed and split. The settings are a tensor, which a
+fleet stacks like any other state.
 """
 
 from __future__ import annotations
@@ -44,10 +45,14 @@ from frhsic_paper.tuned.rows import SPLITS, Role, Rows, divided
 from frhsic_paper.yardsticks import CONTRACTED, REFERENCE, STEPS
 
 TRIALS = 12
-"""Trials of each method on each table; the first has the method's own defaults, the others are quasi-random."""
+"""Trials of each method on each table; the first has the method's own defaults, the others are
+quasi-random.
+"""
 
 WEIGHTS = (0.0, 0.3, 2.0, 10.0, 50.0, 300.0)
-"""Weights of every trial of a network. The chosen trial gets `FINAL_WEIGHTS` of its own, between those that matter."""
+"""Weights of every trial of a network. The chosen trial gets `FINAL_WEIGHTS` of its own, between
+those that matter.
+"""
 
 FINAL_WEIGHTS = 8
 
@@ -57,7 +62,9 @@ CLOSED_FORM = "closed form"
 
 
 class Setting(NamedTuple):
-    """One setting of a method: its default, and the range that it is drawn from, uniformly in the logarithm."""
+    """One setting of a method: its default, and the range that it is drawn from, uniformly in the
+    logarithm.
+    """
 
     name: str
     default: float
@@ -109,9 +116,11 @@ NETWORKS = (*PAPER_METHODS, OWN)
 
 
 def quasi_random(number: int, dimensions: int) -> list[float]:
-    """Return a point of a Kronecker sequence, which fills the unit cube more evenly than random draws do.
+    """Return a point of a Kronecker sequence, which fills the unit cube more evenly than random
+    draws do.
 
-    Coordinate j is the fractional part of 1/2 + number · g^-(j + 1), where g solves g^(d + 1) = g + 1.
+    Coordinate j is the fractional part of 1/2 + number · g^-(j + 1), where g solves g^(d + 1) = g +
+    1.
 
     Examples
     --------
@@ -137,7 +146,9 @@ def terms_of(trial: int) -> Terms:
 
 
 class Point(NamedTuple):
-    """One point of a path: scores on the rows that are not trained on, and decisions where a method has its own."""
+    """One point of a path: scores on the rows that are not trained on, and decisions where a method
+    has its own.
+    """
 
     method: str
     trial: int
@@ -168,7 +179,9 @@ def scores_of(model: Any, X: pd.DataFrame) -> np.ndarray:
 
 
 def contracted(scores: np.ndarray, binary: bool) -> Iterator[tuple[float, np.ndarray]]:
-    """Yield shares and scores, contracted towards 1/2, or towards their mean if they predict a number."""
+    """Yield shares and scores, contracted towards 1/2, or towards their mean if they predict a
+    number.
+    """
     center = 0.5 if binary else scores.mean()
     for share in STEPS:
         yield float(share), center + (1 - share) * (scores - center)
@@ -177,7 +190,9 @@ def contracted(scores: np.ndarray, binary: bool) -> Iterator[tuple[float, np.nda
 def solved(
     model: Any, X: pd.DataFrame, s: np.ndarray | None, aim: str
 ) -> Iterator[tuple[float, np.ndarray, Any]]:
-    """Yield positions along the frontier of a fitted closed form, scores, and decisions if it aims at these."""
+    """Yield positions along the frontier of a fitted closed form, scores, and decisions if it aims
+    at these.
+    """
     solution, regressions = model.solution_, model.regressions(X, None if s is None else s[:, None])
     for position in np.linspace(0, len(solution.parameters) - 1, len(STEPS)):
         f = np.mean(
@@ -191,7 +206,9 @@ def solved(
 
 
 def tree_path(table: Rows, method: str, role: Role, split: int, trial: int) -> list[Point]:
-    """Return the path of a method on trees; the closed form has a variant for each aim when it is tested."""
+    """Return the path of a method on trees; the closed form has a variant for each aim when it is
+    tested.
+    """
     rows, others = (table.at(part) for part in divided(len(table.y), role, split))
     values = values_of(method, trial)
     with threadpool_limits(1), warnings.catch_warnings():
@@ -224,7 +241,9 @@ MOST_BINS = 20
 
 
 def setting(place: int) -> Any:
-    """Return an attribute that reads one of the settings; what the constructor writes into it is ignored."""
+    """Return an attribute that reads one of the settings; what the constructor writes into it is
+    ignored.
+    """
     return property(lambda self: self.settings[place], lambda self, value: None)
 
 
@@ -248,7 +267,8 @@ class VariedUnit(Varied):
 
     def _in_units(self, batch: Batch) -> Tensor:
         assert self.settings is not None
-        z: Tensor = super()._in_units(batch)  # type: ignore[misc]  # a mixin: the penalty beside it has the method
+        # a mixin: the penalty beside it has the method
+        z: Tensor = super()._in_units(batch)  # type: ignore[misc]
         return z / self.settings[0]
 
 
@@ -296,7 +316,9 @@ class VariedAdversary(Varied, Adversary):
 
 
 class VariedBinnedAdversary(Varied, BinnedAdversary):
-    """LAFTR with the learning rate of its adversary, and its number of bins: outputs that are not used get no mass."""
+    """LAFTR with the learning rate of its adversary, and its number of bins: outputs that are not
+    used get no mass.
+    """
 
     learning_rate = setting(0)
     unused: Tensor | None
@@ -357,9 +379,11 @@ def network_paths(
     device: str,
     **limits: int | None,
 ) -> tuple[list[Point], float]:
-    """Train some trials of a network on every split, each at its weights, and return their paths and the seconds.
+    """Train some trials of a network on every split, each at its weights, and return their paths
+    and the seconds.
 
-    Trials with the same terms are one fleet; the model's random stream tells the penalty which settings it has.
+    Trials with the same terms are one fleet; the model's random stream tells the penalty which
+    settings it has.
     """
     splits, epochs = limits.get("splits") or SPLITS[role], limits.get("epochs")
     parts = [_encoded(table, role, split) for split in range(splits)]
@@ -412,7 +436,9 @@ class _Part(NamedTuple):
 
 
 def _encoded(table: Rows, role: Role, split: int) -> _Part:
-    """Encode one split as the paper does: columns, attribute and a real target scaled by the training rows."""
+    """Encode one split as the paper does: columns, attribute and a real target scaled by the
+    training rows.
+    """
     rows, others = (table.at(part) for part in divided(len(table.y), role, split))
     features = TableEncoding.fit(rows.X, scaling="range")
     attribute = TableEncoding.fit(pd.DataFrame({"s": rows.s}), scaling="range")
@@ -424,10 +450,12 @@ def _encoded(table: Rows, role: Role, split: int) -> _Part:
 
 
 def refined(weights: Sequence[float], gaps: Sequence[float], reference: float) -> tuple[float, ...]:
-    """Return 0 and weights between the one that does nothing yet and the one that does all that is asked.
+    """Return 0 and weights between the one that does nothing yet and the one that does all that is
+    asked.
 
-    From the last weight whose mean GDP is above 90 % of the reference to the first below 15 %, equal steps in the
-    logarithm. Where a path has no such weight, a third of its least or three times its largest weight is taken.
+    From the last weight whose mean GDP is above 90 % of the reference to the first below 15 %,
+    equal steps in the logarithm. Where a path has no such weight, a third of its least or three
+    times its largest weight is taken.
 
     Examples
     --------

@@ -1,8 +1,9 @@
 """The tables of the comparisons, and which of their rows train, tune and test.
 
-A permutation, fixed for each table, cuts its rows into two halves. The first tunes: three random divisions of it into
-training (two thirds) and validation rows. The second tests: five disjoint folds; in fold k all rows but its own train.
-So no test row was ever used to tune, and none is tested on twice.
+A permutation, fixed for each table, cuts its rows into two halves. The first tunes: three random
+divisions of it into training (two thirds) and validation rows. The second tests: five disjoint
+folds; in fold k all rows but its own train. So no test row was ever used to tune, and none is
+tested on twice.
 """
 
 from __future__ import annotations

@@ -1,1 +1,3 @@
-"""Kernels written in Triton, which is imported only where :mod:`frhsic.dependence.exact` chooses them."""
+"""Kernels written in Triton, which is imported only where :mod:`frhsic.dependence.exact` chooses
+them.
+"""

@@ -1,12 +1,14 @@
-"""GPU kernels: sums over pairs of rows under Gaussian kernels, and products of a Gram matrix with a thin matrix.
+"""GPU kernels: sums over pairs of rows under Gaussian kernels, and products of a Gram matrix with a
+thin matrix.
 
-Distances between many columns come from the matrix units. Each coordinate is the sum of two float16 numbers, which
-together hold 22 bits; of the four products all but the smallest are summed in float32. That is as exact as three tf32
-passes, at half their cost. Entries are float32. Sums over a tile are float32, of entries minus their mean; across tiles
-they are 64-bit integers, whose sum does not depend on the order, or float64 in a fixed order.
+Distances between many columns come from the matrix units. Each coordinate is the sum of two float16
+numbers, which together hold 22 bits; of the four products all but the smallest are summed in
+float32. That is as exact as three tf32 passes, at half their cost. Entries are float32. Sums over a
+tile are float32, of entries minus their mean; across tiles they are 64-bit integers, whose sum does
+not depend on the order, or float64 in a fixed order.
 
-Measured on an H200 against float64, d = 50: relative errors of HSIC are below 1e-7 for dependent rows and 5e-7 for
-independent ones at n = 2¹⁷, where HSIC is 1e-6 of its sums.
+Measured on an H200 against float64, d = 50: relative errors of HSIC are below 1e-7 for dependent
+rows and 5e-7 for independent ones at n = 2¹⁷, where HSIC is 1e-6 of its sums.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ import triton.language as tl
 
 @triton.jit
 def _exponential(m, FAST: tl.constexpr):
-    """2 to the power m. Denormal results are 0 in the fast version, which saves three instructions per pair."""
+    """2 to the power m. Denormal results are 0 in the fast version, which saves three instructions
+    per pair.
+    """
     if FAST:
         return tl.inline_asm_elementwise(
             "ex2.approx.ftz.f32 $0, $1;", "=f,f", [m], dtype=tl.float32, is_pure=True, pack=1
@@ -27,10 +31,20 @@ def _exponential(m, FAST: tl.constexpr):
 
 @triton.jit
 def _entries(
-    product, x, stride, numbers, i, j,
-    COLUMNS: tl.constexpr, SHIFTED: tl.constexpr, MATRIX: tl.constexpr, FAST: tl.constexpr,
-):  # fmt: skip
-    """Entries minus their constant. If MATRIX, `product` holds minus the squared distances; else x has coordinates."""
+    product,
+    x,
+    stride,
+    numbers,
+    i,
+    j,
+    COLUMNS: tl.constexpr,
+    SHIFTED: tl.constexpr,
+    MATRIX: tl.constexpr,
+    FAST: tl.constexpr,
+):
+    """Entries minus their constant. If MATRIX, `product` holds minus the squared distances; else x
+    has coordinates.
+    """
     total = product * 0.0 - tl.load(
         numbers
     )  # in the layout of the product, so that no tile changes its layout
@@ -51,9 +65,20 @@ def _entries(
 
 @triton.jit
 def halve(
-    x, center, high, low, half, n, d, stride_row, stride_column, factor,
-    WIDTH: tl.constexpr, SPAN: tl.constexpr, BI: tl.constexpr,
-):  # fmt: skip
+    x,
+    center,
+    high,
+    low,
+    half,
+    n,
+    d,
+    stride_row,
+    stride_column,
+    factor,
+    WIDTH: tl.constexpr,
+    SPAN: tl.constexpr,
+    BI: tl.constexpr,
+):
     """Centre and scale rows, and write each coordinate as the sum of two float16 numbers."""
     i = tl.program_id(0).to(tl.int64) * BI + tl.arange(0, BI)
     c = tl.arange(0, SPAN)
@@ -76,9 +101,21 @@ def halve(
 
 @triton.jit
 def _minus_distances(
-    high_i, low_i, half_i, high_j, low_j, half_j, r, c, MATRIX: tl.constexpr, WIDTH: tl.constexpr, STEP: tl.constexpr
-):  # fmt: skip
-    """Minus the squared distances between rows r and c, from coordinates in two halves; 0 without MATRIX."""
+    high_i,
+    low_i,
+    half_i,
+    high_j,
+    low_j,
+    half_j,
+    r,
+    c,
+    MATRIX: tl.constexpr,
+    WIDTH: tl.constexpr,
+    STEP: tl.constexpr,
+):
+    """Minus the squared distances between rows r and c, from coordinates in two halves; 0 without
+    MATRIX.
+    """
     total = tl.zeros([r.shape[0], c.shape[0]], tl.float32)
     if MATRIX:
         total = tl.load(half_i + r)[:, None] + tl.load(half_j + c)[None, :]
@@ -96,7 +133,9 @@ def _minus_distances(
 
 @triton.jit
 def _segment(first_i, first_j, blocks_i, BI: tl.constexpr, BJ: tl.constexpr, SEGMENT: tl.constexpr):
-    """First and last block of rows of a program: those with a pair i < j in its block of columns."""
+    """First and last block of rows of a program: those with a pair i < j in its block of
+    columns.
+    """
     start = tl.program_id(1) * SEGMENT
     stop = tl.minimum(start + SEGMENT, blocks_i)
     if first_i == first_j:
@@ -106,12 +145,42 @@ def _segment(first_i, first_j, blocks_i, BI: tl.constexpr, BJ: tl.constexpr, SEG
 
 @triton.jit
 def pair_sums(
-    high_i, low_i, half_i, high_j, low_j, half_j, x, stride_x, numbers_k, y, stride_y, numbers_l, w,
-    rows_k, rows_l, partial, first_i, first_j, n, blocks_i, fixed_k, fixed_l,
-    K_COLUMNS: tl.constexpr, K_SHIFTED: tl.constexpr, L_COLUMNS: tl.constexpr, L_SHIFTED: tl.constexpr,
-    MATRIX: tl.constexpr, WIDTH: tl.constexpr, STEP: tl.constexpr, WEIGHTED: tl.constexpr, SQUARES: tl.constexpr,
-    FAST: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr, SEGMENT: tl.constexpr,
-):  # fmt: skip
+    high_i,
+    low_i,
+    half_i,
+    high_j,
+    low_j,
+    half_j,
+    x,
+    stride_x,
+    numbers_k,
+    y,
+    stride_y,
+    numbers_l,
+    w,
+    rows_k,
+    rows_l,
+    partial,
+    first_i,
+    first_j,
+    n,
+    blocks_i,
+    fixed_k,
+    fixed_l,
+    K_COLUMNS: tl.constexpr,
+    K_SHIFTED: tl.constexpr,
+    L_COLUMNS: tl.constexpr,
+    L_SHIFTED: tl.constexpr,
+    MATRIX: tl.constexpr,
+    WIDTH: tl.constexpr,
+    STEP: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    SQUARES: tl.constexpr,
+    FAST: tl.constexpr,
+    BI: tl.constexpr,
+    BJ: tl.constexpr,
+    SEGMENT: tl.constexpr,
+):
     """Sums over the pairs i < j of a block of columns j and a segment of blocks of rows i."""
     start, stop = _segment(first_i, first_j, blocks_i, BI, BJ, SEGMENT)
     if start >= stop:
@@ -174,17 +243,41 @@ def _add(place, value, fixed):
 
 @triton.jit
 def gram_products(
-    high_i, low_i, half_i, high_b, low_b, y, stride_y, numbers_k, numbers_l, shift, w,
-    out, n, columns, blocks, boost, factor,
-    K_SHIFTED: tl.constexpr, L_COLUMNS: tl.constexpr, L_SHIFTED: tl.constexpr,
-    GRADIENT: tl.constexpr, WEIGHTED: tl.constexpr,
-    WIDTH: tl.constexpr, STEP: tl.constexpr, THIN: tl.constexpr, GROUP: tl.constexpr,
-    FAST: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr,
-):  # fmt: skip
-    """Factor times the product of K with a thin matrix b in halves, or times the gradient of Σ G ∘ K.
+    high_i,
+    low_i,
+    half_i,
+    high_b,
+    low_b,
+    y,
+    stride_y,
+    numbers_k,
+    numbers_l,
+    shift,
+    w,
+    out,
+    n,
+    columns,
+    blocks,
+    boost,
+    factor,
+    K_SHIFTED: tl.constexpr,
+    L_COLUMNS: tl.constexpr,
+    L_SHIFTED: tl.constexpr,
+    GRADIENT: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    WIDTH: tl.constexpr,
+    STEP: tl.constexpr,
+    THIN: tl.constexpr,
+    GROUP: tl.constexpr,
+    FAST: tl.constexpr,
+    BI: tl.constexpr,
+    BJ: tl.constexpr,
+):
+    """Factor times the product of K with a thin matrix b in halves, or times the gradient of Σ G ∘
+    K.
 
-    For the gradient, b holds the rows, and of the product of G ∘ slopes of K with them each row's own share is taken
-    off. G = L + shift_i + shift_j. With weights, row i has no factor w_i yet.
+    For the gradient, b holds the rows, and of the product of G ∘ slopes of K with them each row's
+    own share is taken off. G = L + shift_i + shift_j. With weights, row i has no factor w_i yet.
     """
     r = tl.program_id(0) * BI + tl.arange(0, BI)
     group = tl.program_id(1) * GROUP + tl.arange(0, GROUP)
@@ -237,12 +330,35 @@ def gram_products(
 
 @triton.jit
 def pair_cubes(
-    high_i, low_i, half_i, high_j, low_j, half_j, x, stride_x, numbers, means, diagonal,
-    partial, first_i, first_j, n, blocks_i,
-    COLUMNS: tl.constexpr, SHIFTED: tl.constexpr, MATRIX: tl.constexpr, WIDTH: tl.constexpr, STEP: tl.constexpr,
-    FAST: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr, SEGMENT: tl.constexpr,
-):  # fmt: skip
-    """Sums over i < j of A³, A² (d_i + d_j) and A d_i d_j, where A is centred with half the grand mean in each mean."""
+    high_i,
+    low_i,
+    half_i,
+    high_j,
+    low_j,
+    half_j,
+    x,
+    stride_x,
+    numbers,
+    means,
+    diagonal,
+    partial,
+    first_i,
+    first_j,
+    n,
+    blocks_i,
+    COLUMNS: tl.constexpr,
+    SHIFTED: tl.constexpr,
+    MATRIX: tl.constexpr,
+    WIDTH: tl.constexpr,
+    STEP: tl.constexpr,
+    FAST: tl.constexpr,
+    BI: tl.constexpr,
+    BJ: tl.constexpr,
+    SEGMENT: tl.constexpr,
+):
+    """Sums over i < j of A³, A² (d_i + d_j) and A d_i d_j, where A is centred with half the grand
+    mean in each mean.
+    """
     start, stop = _segment(first_i, first_j, blocks_i, BI, BJ, SEGMENT)
     if start >= stop:
         return
@@ -279,9 +395,16 @@ def pair_cubes(
 
 @triton.jit
 def table(
-    x, stride, numbers, out,
-    COLUMNS: tl.constexpr, SHIFTED: tl.constexpr, FAST: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr,
-):  # fmt: skip
+    x,
+    stride,
+    numbers,
+    out,
+    COLUMNS: tl.constexpr,
+    SHIFTED: tl.constexpr,
+    FAST: tl.constexpr,
+    BI: tl.constexpr,
+    BJ: tl.constexpr,
+):
     """Entries of a kernel minus its constant, as the sums over pairs take them."""
     i = tl.program_id(0) * BI + tl.arange(0, BI)
     j = tl.program_id(1) * BJ + tl.arange(0, BJ)
@@ -293,9 +416,21 @@ def table(
 
 @triton.jit
 def gaussian_inner(
-    z, g, rows, slope, m, d, together, stride_group, stride_member, WIDTH: tl.constexpr, BLOCK: tl.constexpr
-):  # fmt: skip
-    """Row sums of G ∘ K for a Gaussian of bandwidth 1, and half the gradient of their sum, of one batch."""
+    z,
+    g,
+    rows,
+    slope,
+    m,
+    d,
+    together,
+    stride_group,
+    stride_member,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Row sums of G ∘ K for a Gaussian of bandwidth 1, and half the gradient of their sum, of one
+    batch.
+    """
     b = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     c = tl.arange(0, WIDTH)

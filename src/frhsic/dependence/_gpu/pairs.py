@@ -1,12 +1,14 @@
 """Sums over pairs of rows under Gaussian kernels, by GPU kernels, for rows given in float32.
 
-A product of Gaussians, on all columns or on some, is one Gaussian in scaled coordinates: an entry is 2 to the power of
-minus a squared distance. Rows come in halves, chunks bound the memory, and sums are integers of fixed point.
+A product of Gaussians, on all columns or on some, is one Gaussian in scaled coordinates: an entry
+is 2 to the power of minus a squared distance. Rows come in halves, chunks bound the memory, and
+sums are integers of fixed point.
 
-Sums of few distinct float32 numbers round in the same direction again and again, and HSIC near independence is far
-smaller than its sums. So where rows have few distinct values (:class:`Levels`), sums are computed in float64, from a
-table of the entries and the number of rows at each level. The table has the float32 entries of the kernels that sum
-over all pairs: a sum that comes from those and one that comes from here then belong to the same matrix.
+Sums of few distinct float32 numbers round in the same direction again and again, and HSIC near
+independence is far smaller than its sums. So where rows have few distinct values (:class:`Levels`),
+sums are computed in float64, from a table of the entries and the number of rows at each level. The
+table has the float32 entries of the kernels that sum over all pairs: a sum that comes from those
+and one that comes from here then belong to the same matrix.
 """
 
 from __future__ import annotations
@@ -23,11 +25,13 @@ from frhsic.dependence._gpu import kernels
 from frhsic.dependence.grams import nearly_constant
 from frhsic.kernels import Gaussian, Kernel, PerColumn, Product
 
-# Columns from which distances come from matrix products; below, differences are as quick and keep all digits.
+# Columns from which distances come from matrix products; below, differences are as quick and keep
+# all digits.
 FEWEST_FOR_PRODUCTS = 5
 
-# Largest mean squared norm, in units in which a Gaussian is 2 to the minus squared distance, for matrix products.
-# They lose about 1e-6 times the squared norms of a distance. Rows farther out are subtracted from each other.
+# Largest mean squared norm, in units in which a Gaussian is 2 to the minus squared distance, for
+# matrix products. They lose about 1e-6 times the squared norms of a distance. Rows farther out are
+# subtracted from each other.
 MOST_ENERGY = 16.0
 
 # Mean squared norm below which coordinates are enlarged: small float16 numbers have fewer digits.
@@ -61,7 +65,8 @@ class Plan:
     Attributes
     ----------
     numbers
-        The constant that is subtracted from the entries, and the factor on squared distances. float32.
+        The constant that is subtracted from the entries, and the factor on squared distances.
+        float32.
     shifted
         Whether the kernel minus 1 is evaluated, as it is nearly constant.
     unit
@@ -71,7 +76,8 @@ class Plan:
     spread
         Standard deviation of the entries on some rows.
     center, scales
-        Subtracted from the rows, and factors on the columns if distances come from differences. float64, (d,).
+        Subtracted from the rows, and factors on the columns if distances come from differences.
+        float64, (d,).
     """
 
     numbers: Tensor
@@ -99,8 +105,8 @@ class Plan:
 def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan | None:
     """Return the plan of a kernel on rows x with weights w; None if it is not Gaussian.
 
-    Rows in float64 are working copies, which are centred already. Without `products` distances never come from matrix
-    products.
+    Rows in float64 are working copies, which are centred already. Without `products` distances
+    never come from matrix products.
     """
     d = x.shape[1]
     exponents = _exponents(kernel, d)
@@ -127,7 +133,9 @@ def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan
 
 
 def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
-    """Return the factor on the squared difference of each of d columns in minus the logarithm to base 2, or None."""
+    """Return the factor on the squared difference of each of d columns in minus the logarithm to
+    base 2, or None.
+    """
     if type(kernel) is Gaussian:
         return (_LOG2E / (2 * float(kernel.bandwidth) ** 2),) * d
     if isinstance(kernel, PerColumn):
@@ -149,7 +157,9 @@ def _mean_square_norm(x: Tensor, center: Tensor, w: Tensor) -> float:
 
 
 class Halves(NamedTuple):
-    """Coordinates of some rows as two float16 matrices (m, width), and minus half their squared norms (m,)."""
+    """Coordinates of some rows as two float16 matrices (m, width), and minus half their squared
+    norms (m,).
+    """
 
     high: Tensor
     low: Tensor
@@ -164,14 +174,27 @@ class Halves(NamedTuple):
         half = torch.empty(rows, dtype=torch.float32, device=x.device)
         center = torch.zeros(d, dtype=torch.float64, device=x.device) if center is None else center
         kernels.halve[(rows // BLOCK_I,)](
-            x, center, high, low, half, len(x), d, x.stride(0), x.stride(1), factor,
-            WIDTH=width, SPAN=triton.next_power_of_2(width), BI=BLOCK_I,
-        )  # fmt: skip
+            x,
+            center,
+            high,
+            low,
+            half,
+            len(x),
+            d,
+            x.stride(0),
+            x.stride(1),
+            factor,
+            WIDTH=width,
+            SPAN=triton.next_power_of_2(width),
+            BI=BLOCK_I,
+        )
         return cls(high, low, half)
 
 
 class OffDiagonal(NamedTuple):
-    """Sums over i ≠ j of K and L minus their constants: joint sum, row sums (n,) each, and sums of squares."""
+    """Sums over i ≠ j of K and L minus their constants: joint sum, row sums (n,) each, and sums of
+    squares.
+    """
 
     joint: Tensor
     k_rows: Tensor
@@ -185,9 +208,17 @@ def table(x: Tensor, k: Plan) -> Tensor:
     n, padded = len(x), _padded(len(x))
     out = torch.empty(padded, padded, dtype=torch.float32, device=x.device)
     kernels.table[(padded // BLOCK_I, padded // BLOCK_J)](
-        k.coordinates(x, padded), padded, k.numbers, out, COLUMNS=x.shape[1], SHIFTED=k.shifted,
-        FAST=not INTERPRETED, BI=BLOCK_I, BJ=BLOCK_J, num_warps=OPTIONS["num_warps"],
-    )  # fmt: skip
+        k.coordinates(x, padded),
+        padded,
+        k.numbers,
+        out,
+        COLUMNS=x.shape[1],
+        SHIFTED=k.shifted,
+        FAST=not INTERPRETED,
+        BI=BLOCK_I,
+        BJ=BLOCK_J,
+        num_warps=OPTIONS["num_warps"],
+    )
     return out[:n, :n]
 
 
@@ -209,12 +240,29 @@ def _products(
     group = min(thin, STEP)
     unused = halves.half
     kernels.gram_products[(padded // BLOCK_I, thin // group)](
-        *halves, b.high, b.low, unused if of_y is None else of_y, padded, k.numbers,
-        k.numbers if l is None else l.numbers, unused if shift is None else shift, unused if w is None else w,
-        out, *out.shape, padded // BLOCK_J, boost, factor,
-        K_SHIFTED=k.shifted, L_COLUMNS=0 if l is None else len(l.scales), L_SHIFTED=l is not None and l.shifted,
-        GRADIENT=l is not None, WEIGHTED=w is not None, THIN=thin, GROUP=group, **_tiling(halves),
-    )  # fmt: skip
+        *halves,
+        b.high,
+        b.low,
+        unused if of_y is None else of_y,
+        padded,
+        k.numbers,
+        k.numbers if l is None else l.numbers,
+        unused if shift is None else shift,
+        unused if w is None else w,
+        out,
+        *out.shape,
+        padded // BLOCK_J,
+        boost,
+        factor,
+        K_SHIFTED=k.shifted,
+        L_COLUMNS=0 if l is None else len(l.scales),
+        L_SHIFTED=l is not None and l.shifted,
+        GRADIENT=l is not None,
+        WEIGHTED=w is not None,
+        THIN=thin,
+        GROUP=group,
+        **_tiling(halves),
+    )
     return out
 
 
@@ -234,9 +282,20 @@ def _over_chunks(
             grid = wide // BLOCK_J, -(-blocks_i // SEGMENT)
             partial = torch.zeros(grid[0] * grid[1], 3, dtype=torch.float64, device=x.device)
             kernel[grid](
-                *left, *right, *arguments, partial, first_i, first_j, len(x), blocks_i, *scales,
-                MATRIX=k.unit > 0, SEGMENT=SEGMENT, **options, **_tiling(left),
-            )  # fmt: skip
+                *left,
+                *right,
+                *arguments,
+                partial,
+                first_i,
+                first_j,
+                len(x),
+                blocks_i,
+                *scales,
+                MATRIX=k.unit > 0,
+                SEGMENT=SEGMENT,
+                **options,
+                **_tiling(left),
+            )
             totals.append(partial.sum(0))
     return torch.stack(totals).sum(0)
 
@@ -273,7 +332,9 @@ def _tiling(halves: Halves) -> dict[str, Any]:
 
 
 def fixed_point(bound: float, total: float) -> float:
-    """Return the power of two that turns sums of entries up to `bound`, of weight `total`, into 62-bit integers."""
+    """Return the power of two that turns sums of entries up to `bound`, of weight `total`, into
+    62-bit integers.
+    """
     return 2.0 ** (61 - ceil(log2(max(bound * total, 1e-30))))
 
 
@@ -319,7 +380,9 @@ def level_sums(k: Levels, l: Levels, u: Tensor | None) -> OffDiagonal:
 
 
 def _totals(place: Tensor, size: int, weights: Tensor | None) -> Tensor:
-    """Return the weight at each place, in float64; as integers of fixed point, whose sum is the same in every order."""
+    """Return the weight at each place, in float64; as integers of fixed point, whose sum is the
+    same in every order.
+    """
     if weights is None:
         return torch.bincount(place, minlength=size).double()
     fixed = fixed_point(float(weights.max()), len(weights))
@@ -329,7 +392,9 @@ def _totals(place: Tensor, size: int, weights: Tensor | None) -> Tensor:
 
 @dataclass(frozen=True)
 class Pair:
-    """Rows x and y with the plans of their kernels, and weights u of mean 1 (None if all are equal) times a scale."""
+    """Rows x and y with the plans of their kernels, and weights u of mean 1 (None if all are equal)
+    times a scale.
+    """
 
     x: Tensor
     y: Tensor
@@ -362,7 +427,8 @@ class Pair:
     def sums_with_squares(
         self, offsets: tuple[float, float]
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Return Σ K ∘ L, the row sums of K and L and their sums of squares, both minus the given offsets.
+        """Return Σ K ∘ L, the row sums of K and L and their sums of squares, both minus the given
+        offsets.
 
         All weights must be 1.
         """
@@ -406,10 +472,18 @@ class Pair:
         fixed = fixed_point(k.bound, n), fixed_point(l.bound, n)
         arguments = (of_x, padded, k.numbers, of_y, padded, l.numbers, weights, rows[0], rows[1])
         joint, k_squares, l_squares = 2 * _over_chunks(
-            kernels.pair_sums, self.x, k, arguments, fixed,
-            K_COLUMNS=self.x.shape[1], K_SHIFTED=k.shifted, L_COLUMNS=self.y.shape[1], L_SHIFTED=l.shifted,
-            WEIGHTED=self.u is not None, SQUARES=squares,
-        )  # fmt: skip
+            kernels.pair_sums,
+            self.x,
+            k,
+            arguments,
+            fixed,
+            K_COLUMNS=self.x.shape[1],
+            K_SHIFTED=k.shifted,
+            L_COLUMNS=self.y.shape[1],
+            L_SHIFTED=l.shifted,
+            WEIGHTED=self.u is not None,
+            SQUARES=squares,
+        )
         k_rows, l_rows = (of.double() / scale for of, scale in zip(rows[:, :n], fixed))
         return OffDiagonal(joint, k_rows, l_rows, k_squares, l_squares)
 
@@ -427,9 +501,11 @@ class Pair:
         return self.k.unit > 0
 
     def gradient(self, l_rows: Tensor, joint: Tensor, cross: Tensor, total: Tensor) -> Tensor:
-        r"""Return the gradient with respect to x, given Lw and the derivatives by the joint, cross and total sum.
+        r"""Return the gradient with respect to x, given Lw and the derivatives by the joint, cross
+        and total sum.
 
-        It is that of :math:`\sum_{ij} w_i w_j G_{ij} K_{ij}` with :math:`G_{ij} = L_{ij} + g_i + g_j` and the shifts g.
+        It is that of :math:`\sum_{ij} w_i w_j G_{ij} K_{ij}` with :math:`G_{ij} = L_{ij} + g_i +
+        g_j` and the shifts g.
         """
         shift = (cross * l_rows + total) / (2 * joint)
         k, l, padded = self.k, self.l, _padded(len(self.x))
@@ -437,10 +513,17 @@ class Pair:
         boost = _power(1 / (float(k.numbers[1]) * float((2 * shift.std()).clamp_min(l.spread))))
         factor = 4 * (k.unit / 2) ** 0.5 / boost * float(joint) * self.scale**2
         slope = _products(
-            halves, halves, k, boost, torch.empty_like(self.x, dtype=torch.float32), factor,
-            of_y=l.coordinates(self.y, padded), l=l, shift=_fitted(shift, padded),
+            halves,
+            halves,
+            k,
+            boost,
+            torch.empty_like(self.x, dtype=torch.float32),
+            factor,
+            of_y=l.coordinates(self.y, padded),
+            l=l,
+            shift=_fitted(shift, padded),
             w=None if self.u is None else _fitted(self.u, padded),
-        )  # fmt: skip
+        )
         return slope if self.u is None else slope.mul_(self.u[:, None])
 
 
@@ -500,7 +583,18 @@ def gaussian_inner(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
     rows, slope = torch.empty_like(z[..., 0]), torch.empty_like(z)
     batches = z.shape[:-2].numel()
     kernels.gaussian_inner[(-(-m // BLOCK_I), batches)](
-        z, g, rows, slope, m, d, together, group, member,
-        WIDTH=max(16, triton.next_power_of_2(d)), BLOCK=BLOCK_I, num_warps=4, num_stages=1,
-    )  # fmt: skip
+        z,
+        g,
+        rows,
+        slope,
+        m,
+        d,
+        together,
+        group,
+        member,
+        WIDTH=max(16, triton.next_power_of_2(d)),
+        BLOCK=BLOCK_I,
+        num_warps=4,
+        num_stages=1,
+    )
     return rows.sum(-1), slope
