@@ -28,7 +28,7 @@ from frhsic.auditing.measures import (
     mean_and_error,
     qualities,
 )
-from frhsic.auditing.results import Law, checked, limits_of
+from frhsic.auditing.results import LIMITABLE, Law, checked
 from frhsic.auditing.running import Inputs, outcome
 from frhsic.certificates import VarianceShare, gdp_certificate
 from frhsic.cli import app
@@ -37,6 +37,7 @@ from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_inter
 from frhsic.independence.effects import Interval
 from frhsic.kernels import HalfDistance, gaussian_at_median
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean, rank_gap, standardized_gdp
+from frhsic.parity.limits import parse_limits
 from frhsic.probes import cross_fitted_scores
 from frhsic.report import render, words
 from frhsic.splits import subsample
@@ -431,7 +432,7 @@ def test_a_document_that_is_wrong_is_refused(change: dict[str, Any], message: st
         ({"s": np.full(700, 3.0)}, "s is constant"),
         ({"settings": Settings(at=[30, 200])}, "at=200 lies outside the data: age runs from 20 to"),
         ({"threshold": 50}, "threshold=50 is outside the scores, which run from"),
-        ({"limit": "eo=0.1", "y": None}, "pass the target y as well"),
+        ({"limit": "eo <= 0.1", "y": None}, "pass the target y as well"),
     ],
 )
 def test_bad_input_is_refused(change: dict[str, Any], message: str):
@@ -758,32 +759,26 @@ def loans(
 
 @pytest.fixture(scope="module")
 def may() -> Audit:
-    return audit(*loans(), limit=["gdp=0.2", "gdp=1% of base rate"], settings=SMALL)
+    return audit(*loans(), limit=["gdp <= 0.2", "gdp <= 1% of base rate"], settings=SMALL)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("gpd=0.1", "no interval to decide. Did you mean 'gdp'"),
-        ("gdp", "pass NAME=NUMBER or a share"),
-        ("gdp=high", "pass NAME=NUMBER or a share"),
-        ("gdp=0", "pass a number above 0"),
-        ("probe_trees=0.1", "has no interval to decide"),
-        ("gdp=5%", "says of what"),
-        ("gdp=5% of score", "says of what"),
-        ("hsic=10% of base rate", "Only gdp and eo"),
-        ("gdp=0.1 of gap", "a percentage"),
-        ("gdp=5", "gdp=5 limits nothing: gdp is at most 0.500 .* 5 % is 0.05"),
-        ("rank_gap=0.5", "limits nothing"),
-        ("hsic_effect=1", "limits nothing: hsic_effect is at most 1"),
-        ("gdp=50% of gap", "there is none"),
+        ("probe_trees <= 0.1", "limit names 'probe_trees'; here a limit is on gdp, "),
+        ("gdp <= 0", "An audit needs an earlier one to compare with"),
+        ("gdp <= 5%", "An audit needs an earlier one to compare with"),
+        ("gdp <= 5", "gdp=5 limits nothing: gdp is at most 0.500 .* 5 % is 0.05"),
+        ("rank_gap <= 0.5", "limits nothing"),
+        ("hsic_effect <= 1", "limits nothing: hsic_effect is at most 1"),
+        ({"hours": 0.1}, "limit names 'hours'; the attributes are s"),
     ],
 )
 def test_limits_that_cannot_be_read_or_checked_or_limit_nothing_are_refused(
     may: Audit, text: str, message: str
 ):
     with pytest.raises(ValueError, match=message):
-        checked(may, limits_of(text))
+        checked(may, parse_limits(text, LIMITABLE))
 
 
 @pytest.mark.parametrize(
@@ -844,17 +839,17 @@ def test_limits_are_those_of_the_numbers_among_all_and_among_the_favoured(may: A
     assert (narrow.limit, narrow.verdict) == (pytest.approx(0.01 * rate, rel=1e-12), "not kept")
     chance, age, late = loans()
     result = audit(
-        chance, age, late, favourable=0, limit=["eo=0.4", "eo.rank_gap=0.01"], settings=SMALL
+        chance, age, late, favourable=0, limit=["eo <= 0.4", "eo.rank_gap <= 0.01"], settings=SMALL
     )
     apart = audit(chance[late == 0], age[late == 0], settings=SMALL)["s"].all_rows["gdp"]
     assert result.limits[0].value == pytest.approx(apart.value, rel=1e-12)
     assert [check.verdict for check in result.limits] == ["kept", "not kept"]
     score = audit(
-        chance, age, limit="gdp=10% of base rate", settings=SMALL
+        chance, age, limit="gdp <= 10% of base rate", settings=SMALL
     )  # without a target, of the mean score
     assert score.limits[0].reference.value == pytest.approx(chance.mean())
     with pytest.raises(ValueError, match="not above 0 here"):
-        audit(chance - 2, age, limit="gdp=10% of base rate", settings=SMALL)
+        audit(chance - 2, age, limit="gdp <= 10% of base rate", settings=SMALL)
 
 
 def test_a_gap_that_is_not_to_be_trusted_is_limited_by_its_bound():
@@ -972,7 +967,7 @@ def test_distributions_are_compared_by_kolmogorov_and_smirnov(values: int):
 
 def test_limits_keep_the_base_of_the_earlier_audit(may: Audit):
     june = audit(*loans(seed=3), settings=SMALL)
-    both = since(june, may, ["gdp=10% of base rate", "gdp=300% of gap"])
+    both = since(june, may, ["gdp <= 10% of base rate", "300%"])
     assert both.limits[0].reference == may.subject.base_rate
     assert both.limits[1].limit == pytest.approx(3 * may["s"].all_rows["gdp"].value)
     assert both.drift == drift(june, may)

@@ -92,7 +92,7 @@ def differences(a, b, path=""):
 def audited():
     frame = people(12_000)
     frame.loc[10:40, "score"] = np.nan
-    options = {"target": "paid", "positive": "yes", "limit": "gdp=10% of base rate"}
+    options = {"target": "paid", "positive": "yes", "limit": "gdp <= 10% of base rate"}
     return frame, {count: run(frame, count, **options) for count in (1, 2, 7)}
 
 

@@ -284,6 +284,8 @@ def test_limits_as_numbers_shares_zero_and_none(half):
     for limit, error in (
         (-0.1, ValueError),
         (0.9, ValueError),
+        ("110%", ValueError),
+        ("rank_gap <= 0.1", ValueError),
         ("half", ValueError),
         (True, TypeError),
     ):

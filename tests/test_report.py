@@ -56,7 +56,7 @@ def audited() -> Audit:
         pd.Series((random.random(900) < chance).astype(int), name="default"),
         threshold=0.2,
         favourable=0,
-        limit=["gdp=0.2", "gdp=10% of base rate", "eo=0.3"],
+        limit=["gdp <= 0.2", "gdp <= 10% of base rate", "eo <= 0.3"],
         context=CONTEXT,
         settings=QUICK,
     )

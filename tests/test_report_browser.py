@@ -101,7 +101,7 @@ def synthetic():
     z = np.column_stack([s + 0.3 * random.standard_normal(600), random.standard_normal((600, 3))])
     y = (random.random(600) < 1 / (1 + np.exp(-z[:, 0]))).astype(float)
     context = Context(people="applicants").stamped(data=Path(__file__))
-    limits = ["gdp=0.4", "gdp=1% of base rate"]
+    limits = ["gdp <= 0.4", "gdp <= 1% of base rate"]
     return Report(audit(z, s, y, limit=limits, context=context, settings=replace(QUICK, at=[0.5])))
 
 

@@ -1,5 +1,5 @@
-"""The weight that is chosen is the one that the rule describes, from performance that counts from a
-constant up.
+"""The weight that is chosen is the one that the limit describes, from performance that counts from
+a constant up.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from sklearn.model_selection import train_test_split
 
 from estimator_samples import biased, quick
 from frhsic import select_weight
-from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder
+from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder, UnmetLimitWarning
 from frhsic.independence import gamma_test
 from frhsic.parity import gdp
-from frhsic.selection import Candidate, LowGainWarning, Rule, Selection, UnmetTargetWarning
+from frhsic.parity.limits import parse_limits
+from frhsic.selection import MEASURES, Candidate, LowGainWarning, Selection, choose, reason
 
 
 def credit(n: int, seed: int = 0, rate: float = 0.06) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -89,7 +90,8 @@ def candidate(
     pvalue: float = 0.0,
     gain: float = 1.0,
 ) -> Candidate:
-    return Candidate(weight, performance, gain, gap, gap + 0.01, hsic, hsic + 0.01, pvalue)
+    gaps, bounds = {"age": gap, "hours": gap / 2}, {"age": gap + 0.01, "hours": gap / 2 + 0.01}
+    return Candidate(weight, performance, gain, gaps, bounds, hsic, hsic + 0.01, pvalue)
 
 
 GRID = [
@@ -102,56 +104,44 @@ NO, YES = False, True
 
 
 @pytest.mark.parametrize(
-    ("rule", "admitted", "at"),
+    ("limit", "admitted", "at"),
     [
-        (Rule("p", 0.05), [NO, NO, NO, YES], 3),
-        (Rule("p", 0.01), [NO, NO, YES, YES], 2),
-        (Rule("p", 0.05, epsilon=0.05), [NO, NO, YES, YES], 2),
-        (Rule("p", 0.9), [NO, NO, NO, NO], 3),  # rejected everywhere: the least HSIC
-        (Rule("gdp", 0.13), [NO, YES, YES, YES], 1),
-        (Rule("gdp", 0.125), [NO, NO, YES, YES], 2),  # 0.12 keeps it, its upper bound 0.13 does not
-        (Rule("gdp", 0.001), [NO, NO, NO, NO], 3),
-        (Rule("hsic", 0.06), [NO, NO, YES, YES], 2),
-        (Rule("gain", 0.9), [YES, YES, YES, NO], 2),
-        (Rule("gain", 1.0), [YES, YES, NO, NO], 1),
+        ("p >= 0.05", [NO, NO, NO, YES], 3),
+        ("p >= 0.01", [NO, NO, YES, YES], 2),
+        ("p >= 0.9", [NO, NO, NO, NO], 3),  # rejected everywhere: the least HSIC
+        (0.13, [NO, YES, YES, YES], 1),
+        ("gdp <= 0.125", [NO, NO, YES, YES], 2),  # 0.12 keeps it, its upper bound 0.13 does not
+        (0.001, [NO, NO, NO, NO], 3),
+        ({"age": 0.13}, [NO, YES, YES, YES], 1),
+        ({"hours": 0.07}, [NO, YES, YES, YES], 1),
+        ({"hours": 0.07, "age": 0.1}, [NO, NO, YES, YES], 2),
+        ("60%", [NO, YES, YES, YES], 1),
+        ("gdp <= 59%", [NO, NO, YES, YES], 2),
+        (0, [NO, NO, NO, YES], 3),
+        ("hsic <= 0.06", [NO, NO, YES, YES], 2),
+        ("gain >= 90%", [YES, YES, YES, NO], 2),
+        ("gain >= 1", [YES, YES, NO, NO], 1),
+        (["gain >= 90%", 0.1], [NO, NO, YES, NO], 2),
+        (["hsic <= 0.06", "60%"], [NO, NO, YES, YES], 2),
+        (None, [YES, YES, YES, YES], 1),
     ],
 )
-def test_a_rule_admits_and_takes_what_it_describes(rule: Rule, admitted: list[bool], at: int):
-    assert rule.choose(GRID) == (admitted, at)
-    assert len(rule.reason(GRID[at], admitted[at])) > 20
+def test_a_limit_admits_and_takes_what_it_describes(limit: Any, admitted: list[bool], at: int):
+    limits = parse_limits(limit, MEASURES)
+    assert choose(GRID, limits) == (admitted, at)
+    assert len(reason(GRID[at], limits, admitted[at])) > 20
 
 
 def test_a_weight_that_keeps_a_limit_by_luck_does_not_count_where_a_larger_one_misses_it():
     uneven = [
         candidate(weight, 0.9, gap) for weight, gap in ((0, 0.3), (1, 0.05), (10, 0.2), (100, 0.04))
     ]
-    assert Rule("gdp", 0.1).choose(uneven) == ([NO, NO, NO, YES], 3)
+    assert choose(uneven, parse_limits(0.1, MEASURES)) == ([NO, NO, NO, YES], 3)
     equal = [candidate(0, 0.9, 0.2), candidate(1, 0.9, 0.1)]
-    assert Rule("gdp", 0.5).choose(equal)[1] == 1  # of equal performances the least gap
+    assert choose(equal, parse_limits(0.5, MEASURES))[1] == 1  # of equal performances the least gap
     without = [replace(one, gain=np.nan) for one in GRID]
-    assert Rule("gain", 0.8).choose(without) == (
-        [NO] * 4,
-        1,
-    )  # no gain to keep: the best performance
-
-
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [
-        (None, Rule("gain", 0.8)),
-        (0.02, Rule("gdp", 0.02)),
-        (1, Rule("gdp", 1.0)),
-        ("gdp<=0.02", Rule("gdp", 0.02)),
-        (" GDP ≤ 2 % ", Rule("gdp", 0.02)),
-        ("gdp < 2e-2", Rule("gdp", 0.02)),
-        ("hsic <= .001", Rule("hsic", 0.001)),
-        ("gain>=75%", Rule("gain", 0.75)),
-        ("p>0.1", Rule("p", 0.1)),
-        (Rule("gdp", 0.3), Rule("gdp", 0.3)),
-    ],
-)
-def test_a_rule_may_be_a_number_or_a_text(text: Any, rule: Rule):
-    assert Rule.of_text(text) == rule
+    # no gain to keep: the best performance
+    assert choose(without, parse_limits("gain >= 80%", MEASURES)) == ([NO] * 4, 1)
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +149,13 @@ def chosen() -> Selection:
     X, y, s = biased(1500)
     model = FRHSICClassifier("hsic", **quick(epochs=15))
     return select_weight(
-        model, X, y, sensitive_features=s, rule=0.1, weights=[1.0, 10.0, 100.0], random_state=3
+        model,
+        X,
+        y,
+        sensitive_features=s,
+        limit=0.1,
+        penalty_weights=[1.0, 10.0, 100.0],
+        random_state=3,
     )
 
 
@@ -198,7 +194,6 @@ def test_the_chosen_model_keeps_the_target_and_others_that_do_have_no_better_per
     )
     assert (table[table["accepted"]]["gdp_upper"] <= 0.1).all()
     assert chosen.estimator.penalty_weight == chosen.weight
-    assert [p.weight for p in chosen.frontier.of("penalised")] == [1.0, 10.0, 100.0]
     assert str(chosen).count("chosen") == 2
 
 
@@ -222,7 +217,13 @@ def test_an_interval_that_is_not_trusted_gives_way_to_the_wider_bound():
     X = np.column_stack([np.sign(np.sin(40 * np.pi * s)), rng.normal(size=400)])
     y = (X[:, 0] + 0.3 * rng.normal(size=400) > 0).astype(int)
     taken = select_weight(
-        Mixed(), X, y, sensitive_features=s, rule="gain >= 1%", weights=[0.1], validation=(X, y, s)
+        Mixed(),
+        X,
+        y,
+        sensitive_features=s,
+        limit="gain >= 1%",
+        penalty_weights=[0.1],
+        validation=(X, y, s),
     ).candidates[0]
     gap = gdp(LogisticRegression().fit(X, y).predict_proba(X)[:, 1], s, confidence=0.9)
     assert not gap.trusted
@@ -243,30 +244,39 @@ def test_a_target_is_missed_no_more_often_than_its_confidence_says_for_a_smooth_
         bounds = [gdp(a * (u - 0.5) + noise, u, confidence=0.9, resamples=99) for a in sizes]
         uppers = [b.interval[1] if b.trusted else b.bound for b in bounds]
         path = [
-            Candidate(float(k), -float(k), 1.0, 0.0, upper, 0.0, 0.0, 1.0)
+            Candidate(float(k), -float(k), 1.0, {"s": 0.0}, {"s": upper}, 0.0, 0.0, 1.0)
             for k, upper in enumerate(uppers)
         ]
-        admitted, at = Rule("gdp", limit).choose(path)
+        admitted, at = choose(path, parse_limits(limit, MEASURES))
         missed += admitted[at] and at <= 2
     assert missed / 400 < 0.05 + 4 * 0.011
 
 
-@pytest.mark.parametrize("of", ["representation", "scores"])
-def test_a_limit_on_hsic_is_one_on_what_the_rule_looks_at(of: Any):
+def test_a_limit_on_hsic_is_one_on_the_representation_with_an_upper_bound():
     X, y, s = biased(200)
     rows = {"sensitive_features": s[:100], "validation": (X[100:], y[100:], s[100:])}
     model = FRHSICClassifier(**quick(epochs=2))
-    result = select_weight(
-        model, X[:100], y[:100], rule=Rule("hsic", 1.0, of=of), weights=[1.0], **rows
-    )
-    fitted = result.estimator
-    seen = (
-        fitted.transform(X[100:]) if of == "representation" else fitted.predict_proba(X[100:])[:, 1]
-    )
-    test = gamma_test(seen, s[100:], epsilon=1.0)
+    options = {"limit": "hsic <= 1", "penalty_weights": [1.0]}
+    result = select_weight(model, X[:100], y[:100], **options, **rows)
+    test = gamma_test(result.estimator.transform(X[100:]), s[100:], epsilon=1.0)
     taken = next(c for c in result.candidates if c.weight == result.weight)
     assert taken.hsic == pytest.approx(test.statistic)
     assert taken.hsic_upper == pytest.approx(test.statistic + 1.6448536 * test.standard_error)
+    estimates = select_weight(model, X[:100], y[:100], confidence=None, **options, **rows)
+    taken = next(c for c in estimates.candidates if c.weight == estimates.weight)
+    assert (taken.hsic_upper, taken.gdp_upper) == (taken.hsic, taken.gdp)
+
+
+def test_a_share_of_the_base_rate_is_one_of_the_validation_rows():
+    X, y, s = biased(400)
+    rows = {"sensitive_features": s[:300], "validation": (X[300:], y[300:], s[300:])}
+    options = {"penalty_weights": [0.5, 2.0, 8.0], "scoring": "neg_log_loss"}
+    shares = [
+        select_weight(Mixed(), X[:300], y[:300], limit=limit, **options, **rows)
+        for limit in ("gdp <= 60% of base rate", 0.6 * float(y[300:].mean()))
+    ]
+    assert [c.accepted for c in shares[0].candidates] == [c.accepted for c in shares[1].candidates]
+    assert shares[0].weight == shares[1].weight
 
 
 def test_a_regressor_with_two_attributes_is_measured_by_the_worst():
@@ -274,7 +284,9 @@ def test_a_regressor_with_two_attributes_is_measured_by_the_worst():
     y, both = X[:, 1] + 0.05 * X[:, 0], np.column_stack([s, X[:, 2]])
     model, rest = FRHSICRegressor(**quick(epochs=15)), (X[200:], y[200:], both[200:])
     rows = {"sensitive_features": both[:200], "validation": rest}
-    result = select_weight(model, X[:200], y[:200], rule="gain >= 50%", weights=[1.0, 30.0], **rows)
+    result = select_weight(
+        model, X[:200], y[:200], limit="gain >= 50%", penalty_weights=[1.0, 30.0], **rows
+    )
     taken = next(c for c in result.candidates if c.weight == result.weight)
     predicted = result.estimator.predict(X[200:])
     assert taken.performance == pytest.approx(-np.mean((predicted - y[200:]) ** 2))
@@ -285,20 +297,26 @@ def test_a_regressor_with_two_attributes_is_measured_by_the_worst():
 
 
 @pytest.mark.parametrize(
-    ("rule", "scoring"),
+    ("limit", "scoring"),
     [
-        (None, None),
+        ("gain >= 80%", None),
         (0.05, "accuracy"),
         (1e-4, None),
         ("gain >= 0.99", "neg_brier_score"),
-        ("p > 0.05", None),
+        ("p >= 0.05", None),
     ],
 )
-def test_no_rule_is_content_with_a_model_that_hardly_beats_the_constant(rule: Any, scoring: Any):
+def test_no_limit_is_content_with_a_model_that_hardly_beats_the_constant(limit: Any, scoring: Any):
     X, y, age = credit(1500)
     with warnings.catch_warnings(record=True, action="always") as caught:
         result = select_weight(
-            Mixed(), X, y, sensitive_features=age, rule=rule, scoring=scoring, weights=[1, 30, 1e4]
+            Mixed(),
+            X,
+            y,
+            sensitive_features=age,
+            limit=limit,
+            scoring=scoring,
+            penalty_weights=[1, 30, 1e4],
         )
     taken = next(c for c in result.candidates if c.weight == result.weight)
     assert any(issubclass(one.category, LowGainWarning) for one in caught) == (
@@ -310,9 +328,9 @@ def test_no_rule_is_content_with_a_model_that_hardly_beats_the_constant(rule: An
 def test_an_unpenalised_model_that_does_not_beat_the_constant_has_no_gain():
     rng = np.random.default_rng(0)
     X, y, s = rng.normal(size=(120, 30)), rng.integers(0, 2, 120), rng.normal(size=120)
-    with pytest.warns((LowGainWarning, UnmetTargetWarning)) as caught:
-        result = select_weight(Mixed(), X, y, sensitive_features=s, weights=[1, 10])
-    assert {one.category for one in caught} == {LowGainWarning, UnmetTargetWarning}
+    with pytest.warns((LowGainWarning, UnmetLimitWarning)) as caught:
+        result = select_weight(Mixed(), X, y, sensitive_features=s, penalty_weights=[1, 10])
+    assert {one.category for one in caught} == {LowGainWarning, UnmetLimitWarning}
     assert caught[0].filename == __file__
     assert not result.satisfied
     assert all(np.isnan(c.gain) for c in result.candidates)
@@ -323,7 +341,7 @@ def test_the_gain_does_not_change_with_the_unit_of_y():
     X, s = rng.normal(size=(200, 2)), rng.normal(size=200)
     results = [
         select_weight(
-            MixedRegressor(), X, y, sensitive_features=s, weights=[1, 5], rule="gain >= 1%"
+            MixedRegressor(), X, y, sensitive_features=s, penalty_weights=[1, 5], limit="gain >= 1%"
         )
         for y in (X[:, 0] + s, 1000 - 7 * (X[:, 0] + s))
     ]
@@ -346,7 +364,7 @@ def test_the_gain_does_not_change_with_the_unit_of_y():
 def test_any_scorer_is_taken(scoring: Any, value: Any):
     X, y, age = credit(600)
     rows = {"sensitive_features": age, "validation": (X, y, age)}
-    result = select_weight(Mixed(), X, y, scoring=scoring, weights=[1.0], **rows)
+    result = select_weight(Mixed(), X, y, scoring=scoring, penalty_weights=[1.0], **rows)
     assert result.candidates[1].performance == pytest.approx(
         value(y, result.models[1].predict_proba(X)[:, 1])
     )
@@ -369,7 +387,9 @@ def test_groups_are_trained_on_or_chosen_on_and_bounds_count_them():
     X, y, age = credit(300, rate=0.3)
     persons = np.repeat(np.arange(100), 3)
     X, y, age = (part[persons] for part in (X, y, age))  # three equal rows of each person
-    result = select_weight(Grouped(), X, y, sensitive_features=age, groups=persons, weights=[0.5])
+    result = select_weight(
+        Grouped(), X, y, sensitive_features=age, groups=persons, penalty_weights=[0.5]
+    )
     held = ~np.isin(persons, result.models[1].groups_)
     assert held.sum() == 60
     scores = result.models[1].predict_proba(X[held])[:, 1]
@@ -380,7 +400,7 @@ def test_groups_are_trained_on_or_chosen_on_and_bounds_count_them():
         ((X[held], y[held], age[held], persons[held]), ~held),
     ):
         kept = {"sensitive_features": age[rows], "groups": persons[rows], "validation": validation}
-        again = select_weight(Grouped(), X[rows], y[rows], weights=[0.5], **kept)
+        again = select_weight(Grouped(), X[rows], y[rows], penalty_weights=[0.5], **kept)
         assert again.candidates[1].gdp_upper == pytest.approx(
             gap.interval[1] if gap.trusted else gap.bound
         )
@@ -400,25 +420,26 @@ def test_a_collapsed_representation_counts_as_independent():
         X,
         y,
         sensitive_features=s,
-        rule="p > 0.05",
-        weights=[1.0],
+        limit="p >= 0.05",
+        penalty_weights=[1.0],
         validation=0.5,
     )
     assert (result.weight, result.candidates[0].pvalue) == (0, 1)
 
 
 X40, Y40, S40 = biased(40)
-RULES = {
-    "gdp>=0.02": "gdp is at most a number",
-    "gain<=0.5": "gain is at least a number",
-    "gpd<=0.02": "Did you mean 'gdp'",
-    "gdp": "not understood",
-    "gdp<=small": "not understood",
-    "gain>=90": "at most 1",
-    -0.1: "positive",
-    True: "not understood",
-    (0.02,): "not understood",
-}
+REFUSED = [
+    ("gdp >= 0.02", ValueError, "gdp <= 0.05"),
+    ("gain <= 0.5", ValueError, "gain >= 80%"),
+    ("gpd <= 0.02", ValueError, "Did you mean 'gdp'"),
+    ("gdp", ValueError, "limit is 'gdp'; pass a number"),
+    ("gdp <= small", ValueError, "limit is 'gdp <= small'; pass a number"),
+    ("gain >= 90", ValueError, "at most 1"),
+    ("hsic <= 50%", ValueError, "the limit of hsic is a share"),
+    ({"hours": 0.1}, ValueError, "limit names 'hours'; the attributes are sensitive"),
+    (-0.1, ValueError, "0 or more"),
+    (True, TypeError, "limit is True; pass a number"),
+]
 
 
 @pytest.mark.parametrize(
@@ -427,9 +448,10 @@ RULES = {
         (ParityEncoder(), {}, TypeError, "method predict"),
         (LogisticRegression(), {}, TypeError, "a parameter penalty_weight"),
         (FRHSICClassifier, {}, TypeError, "estimator class instead"),
-        *((Mixed(), {"rule": rule}, ValueError, message) for rule, message in RULES.items()),
-        (Mixed(), {"weights": [0]}, ValueError, "weights="),
-        (Mixed(), {"weights": [-1.0]}, ValueError, "weights="),
+        *((Mixed(), {"limit": limit}, error, message) for limit, error, message in REFUSED),
+        (Mixed(), {"confidence": 1.0}, ValueError, "confidence"),
+        (Mixed(), {"penalty_weights": [0]}, ValueError, "penalty_weights="),
+        (Mixed(), {"penalty_weights": [-1.0]}, ValueError, "penalty_weights="),
         (Mixed(), {"validation": "first"}, ValueError, "a share of the rows"),
         (Mixed(), {"validation": (X40, Y40)}, ValueError, "a share of the rows"),
         (Mixed(), {"validation": 1.5}, ValueError, "1.5"),

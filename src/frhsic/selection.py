@@ -1,15 +1,14 @@
-"""Choose the weight of the penalty on validation rows, by a stated rule, from models of a whole
-grid of weights.
+"""Choose the weight of the penalty on validation rows, by a limit, from models of a whole grid of
+weights.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,15 +22,16 @@ from sklearn.utils.validation import has_fit_parameter
 
 from frhsic import _arrays
 from frhsic._warnings import warn
-from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, fit_path
-from frhsic.formatting import did_you_mean, figure, percent
-from frhsic.frontier import Frontier, Run
+from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, UnmetLimitWarning
+from frhsic.estimators.network import fit_path
+from frhsic.formatting import figure, percent
 from frhsic.independence import IndependenceResult, gamma_test
 from frhsic.kernels import Gaussian, per_column_gaussians
 from frhsic.parity import ParityResult, gdp
+from frhsic.parity.limits import Limit, LimitLike, by_attribute, parse_limits
 from frhsic.splits import held_out_rows, rows_of, scores_of
 
-__all__ = ["LowGainWarning", "Rule", "Selection", "UnmetTargetWarning", "select_weight"]
+__all__ = ["LowGainWarning", "Selection", "select_weight"]
 
 # Default grid; 0 is the unpenalised model.
 WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -43,13 +43,8 @@ LEAST_GAIN = 0.25
 # dependence.
 TEST_ROWS = 2000
 
-Measure = Literal["gdp", "hsic", "gain", "p"]
-
-EXAMPLES = "0.02, 'gdp <= 0.02', 'hsic <= 0.001', 'gain >= 90%', 'p > 0.05'"
-_WRITTEN = re.compile(
-    r"\s*(\w+)\s*(<=?|>=?|≤|≥|=)\s*([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(%?)\s*", re.IGNORECASE
-)
-_DIRECTIONS = {"gdp": "at most", "hsic": "at most", "gain": "at least", "p": "at least"}
+# What a limit may be on; a number or a share is about the first.
+MEASURES = ("gdp", "hsic", "gain", "p")
 
 
 @dataclass(frozen=True)
@@ -67,182 +62,140 @@ class Candidate:
         Share of the unpenalised model's gain over a constant predictor that is kept, in log loss or
         squared error: 1 for weight 0, 0 for a constant. NaN if the unpenalised model does not beat
         the constant.
-    gdp, gdp_upper
-        GDP of the scores for the worst attribute, in probabilities or in the unit of y, and its
-        one-sided upper confidence bound: the end of the interval where it is trusted, else the
-        wider bound that allows for every shape of the conditional mean (see
+    gaps, gap_bounds
+        By attribute, GDP of the scores, in probabilities or in the unit of y, and its one-sided
+        upper confidence bound: the end of the interval where it is trusted, else the wider bound
+        that allows for every shape of the conditional mean (see
         :class:`frhsic.parity.ParityResult`).
     hsic, hsic_upper
-        Biased HSIC between Z or the scores, as the rule says, and the attributes, with Gaussian
-        kernels at median bandwidths; and its upper bound by the normal approximation, NaN if the
-        rule does not use HSIC.
+        Biased HSIC between Z, or the scores of a model without `transform`, and the attributes,
+        with Gaussian kernels at median bandwidths; and its upper bound by the normal approximation,
+        NaN without a limit on HSIC.
     pvalue
         p-value of the gamma test of independence.
     accepted
-        Whether the rule admits this weight.
+        Whether the limits admit this weight.
     """
 
     weight: float
     performance: float
     gain: float
-    gdp: float
-    gdp_upper: float
+    gaps: dict[str, float]
+    gap_bounds: dict[str, float]
     hsic: float
     hsic_upper: float
     pvalue: float
     accepted: bool = False
 
+    @property
+    def gdp(self) -> float:
+        """GDP along the worst attribute."""
+        return max(self.gaps.values())
 
-@dataclass(frozen=True)
-class Rule:
-    r"""How a weight is chosen among candidates.
+    @property
+    def gdp_upper(self) -> float:
+        """The largest upper bound of GDP."""
+        return max(self.gap_bounds.values())
 
-    Parameters
-    ----------
-    measure
-        ``"gdp"`` or ``"hsic"``: the best performance among the weights whose upper bound on the
-        validation rows is at most the limit, searched from the largest weight down; the first
-        weight that misses it ends the search (fixed-sequence testing). ``"gain"``: the least GDP
-        among the models that keep this share of the unpenalised model's gain over a constant.
-        ``"p"``: the paper's rule, the smallest λ at which a test of this level does not reject
-        independence.
-    limit
-        The limit: a GDP, an HSIC, a share of the gain, or a level.
-    confidence
-        Confidence of the upper bounds; 0.5 compares the values themselves.
-    epsilon
-        With ``"p"``, an HSIC below which dependence is negligible although it is rejected: with
-        many rows a test rejects any dependence, however small.
-    of
-        What HSIC and its test look at: ``"representation"``, for any head, or ``"scores"``, also
-        taken for a model without `transform`.
+
+def choose(candidates: Sequence[Candidate], limits: Sequence[Limit]) -> tuple[list[bool], int]:
+    """Return which candidates, in order of increasing weight, keep all limits, and the index of the
+    one to take.
+
+    Of those that keep the limits, a limit on the gain takes the least GDP, one on the test the
+    smallest weight, and others the best performance. If none does, the nearest by the first limit
+    is taken.
     """
-
-    measure: Measure
-    limit: float
-    confidence: float = 0.95
-    epsilon: float | None = None
-    of: Literal["representation", "scores"] = "representation"
-
-    def __post_init__(self) -> None:
-        if self.measure not in _DIRECTIONS:
-            raise ValueError(
-                f"measure={self.measure!r} is not known.{did_you_mean(self.measure, _DIRECTIONS)}"
-            )
-        most = 1 if self.measure in ("gain", "p") else math.inf
-        if not 0 < self.limit <= most or self.limit == math.inf:
-            raise ValueError(
-                f"limit={self.limit!r}; pass a positive"
-                f" number{'' if most > 1 else ' of at most 1'}."
-            )
-
-    @classmethod
-    def of_text(cls, rule: Any) -> Rule:
-        """Return a rule as it is, or the one that a number or a text means; None keeps 80 % of the
-        gain.
-
-        Examples
-        --------
-        >>> Rule.of_text(0.02) == Rule.of_text("gdp <= 0.02") == Rule.of_text("GDP ≤ 2%") == Rule(
-        ...     "gdp", 0.02
-        ... )
-        True
-        """
-        if rule is None or isinstance(rule, Rule):
-            return rule or cls("gain", 0.8)
-        if isinstance(rule, (int, float)) and not isinstance(rule, bool):
-            return cls("gdp", float(rule))
-        parts = _WRITTEN.fullmatch(rule) if isinstance(rule, str) else None
-        if parts is None:
-            raise ValueError(
-                f"rule={rule!r} is not understood; pass a Rule, or for example {EXAMPLES}."
-            )
-        name, sign, digits, per_cent = parts.groups()
-        measure: Any = name.lower()
-        parsed = cls(measure, float(digits) / (100 if per_cent else 1))
-        direction = _DIRECTIONS[measure]
-        if (sign in "<=≤") != (direction == "at most"):
-            raise ValueError(
-                f"rule={rule!r}: {name} is {direction} a number; pass for example {EXAMPLES}."
-            )
-        return parsed
-
-    def choose(self, candidates: Sequence[Candidate]) -> tuple[list[bool], int]:
-        """Return which candidates, in order of increasing weight, are admitted, and the index of
-        the one to take.
-        """
-        indices, performance = range(len(candidates)), [c.performance for c in candidates]
-        if self.measure == "p":
-            small = math.nan if self.epsilon is None else self.epsilon
-            admitted = [c.pvalue > self.limit or c.hsic < small for c in candidates]
-            return admitted, (
-                admitted.index(True)
-                if True in admitted
-                else int(np.argmin([c.hsic for c in candidates]))
-            )
-        if self.measure == "gain":
-            admitted = [c.gain >= self.limit for c in candidates]
-            inside = [i for i in indices if admitted[i]]
-            return admitted, (
-                min(inside, key=lambda i: candidates[i].gdp)
-                if inside
-                else int(np.argmax(performance))
-            )
-        bounds = [self.bound(c) for c in candidates]
-        # from the largest weight down: the order is fixed beforehand, so the confidence is that of
-        # all admitted ones
-        admitted = [all(bound <= self.limit for bound in bounds[i:]) for i in indices]
-        inside = [i for i in indices if admitted[i]]
-        best = (
-            max(inside, key=lambda i: (performance[i], -candidates[i].gdp))
-            if inside
-            else int(np.argmin(bounds))
-        )
-        return admitted, best
-
-    def bound(self, candidate: Candidate) -> float:
-        """Return the upper bound that a limit on GDP or HSIC is compared with."""
-        return candidate.hsic_upper if self.measure == "hsic" else candidate.gdp_upper
-
-    def reason(self, taken: Candidate, admitted: bool) -> str:
-        """Say in a sentence why a weight was taken."""
-        limit = figure(self.limit)
-        if self.measure == "p":
-            test = f"(p = {figure(taken.pvalue)}, HSIC {figure(taken.hsic)})"
-            if admitted:
-                return (
-                    f"the smallest weight at which independence of the {self.of} is not rejected at"
-                    f" level {limit}, or HSIC is negligible {test}; this does not show independence"
-                )
-            return (
-                f"independence of the {self.of} is rejected at every weight; this one has the least"
-                f" HSIC {test}"
-            )
-        if self.measure == "gain":
-            share, keeps = (
-                percent(self.limit),
-                percent(taken.gain) if taken.gain == taken.gain else "no share",
-            )
-            of = f"{share} of the unpenalised model's gain over a constant; this one keeps {keeps}"
-            return (
-                f"the least GDP among models that keep {of}"
-                if admitted
-                else f"no weight keeps {of}"
-            )
-        bound = (
-            f"{self.measure.upper()} {figure(self.bound(taken))} is the upper bound on the"
-            " validation rows"
-        )
-        if admitted:
-            return f"the best performance among weights within the limit {limit}; {bound}"
-        return (
-            f"no weight is within the limit {limit} on {self.measure.upper()}; this one is the"
-            f" nearest: {bound}"
-        )
+    each = [_admitted(candidates, limit) for limit in limits]
+    admitted = [all(kept) for kept in zip(*each)] if each else [True] * len(candidates)
+    inside = [i for i, kept in enumerate(admitted) if kept]
+    measures = {limit.measure for limit in limits}
+    if not inside:
+        return admitted, _nearest(candidates, limits[0])
+    if "gain" in measures:
+        return admitted, min(inside, key=lambda i: candidates[i].gdp)
+    if "p" in measures:
+        return admitted, inside[0]
+    return admitted, max(inside, key=lambda i: (candidates[i].performance, -candidates[i].gdp))
 
 
-class UnmetTargetWarning(UserWarning):
-    """No weight of the grid meets the rule; the nearest one was chosen."""
+def _admitted(candidates: Sequence[Candidate], limit: Limit) -> list[bool]:
+    """Return which candidates keep one limit."""
+    if limit.measure == "gain":
+        return [one.gain >= limit.value for one in candidates]
+    if limit.measure == "p":
+        return [one.pvalue > limit.value for one in candidates]
+    if limit.measure == "gdp" and limit.is_aim:
+        gaps = [_gap(one, limit) for one in candidates]
+        aim = min(gaps) if limit.value == 0 else limit.bound(gap=gaps[0])
+        return [gap <= aim for gap in gaps]
+    bounds = [_bound(one, limit) for one in candidates]
+    # from the largest weight down: the order is fixed beforehand, so the confidence is that of all
+    # admitted ones
+    return [all(bound <= limit.value for bound in bounds[i:]) for i in range(len(bounds))]
+
+
+def _gap(candidate: Candidate, limit: Limit) -> float:
+    return candidate.gdp if limit.attribute is None else candidate.gaps[limit.attribute]
+
+
+def _bound(candidate: Candidate, limit: Limit) -> float:
+    """Return the upper bound that a limit on GDP or HSIC is compared with."""
+    if limit.measure == "hsic":
+        return candidate.hsic_upper
+    if limit.attribute is None:
+        return candidate.gdp_upper
+    return candidate.gap_bounds[limit.attribute]
+
+
+def _nearest(candidates: Sequence[Candidate], limit: Limit) -> int:
+    """Return the candidate that comes closest to a limit which none keeps."""
+    if limit.measure == "gain":
+        return int(np.argmax([one.performance for one in candidates]))
+    if limit.measure == "p":
+        return int(np.argmin([one.hsic for one in candidates]))
+    return int(np.argmin([_bound(one, limit) for one in candidates]))
+
+
+def reason(taken: Candidate, limits: Sequence[Limit], admitted: bool) -> str:
+    """Say in a sentence why a weight was taken."""
+    if not limits:
+        return "the best performance; there is no limit"
+    measures = {limit.measure for limit in limits}
+    asked = " and ".join(_asked(limit) for limit in limits)
+    if not admitted:
+        return f"no weight keeps {asked}; this one is the nearest: {_measured(taken, limits)}"
+    if "gain" in measures:
+        which = "the least GDP"
+    elif "p" in measures:
+        which = "the smallest weight"
+    else:
+        which = "the best performance"
+    return f"{which} among weights that keep {asked}: {_measured(taken, limits)}"
+
+
+def _asked(limit: Limit) -> str:
+    along = "" if limit.attribute is None else f" along {limit.attribute}"
+    if limit.measure == "gain":
+        return f"{percent(limit.value)} of the unpenalised model's gain over a constant"
+    if limit.measure == "p":
+        return f"p above {figure(limit.value)}, which does not show independence"
+    if limit.value == 0:
+        return f"the least GDP{along}"
+    if limit.base == "gap":
+        return f"{percent(limit.value)} of the unpenalised model's GDP{along}"
+    return f"{limit.measure.upper()}{along} within {figure(limit.value)}"
+
+
+def _measured(taken: Candidate, limits: Sequence[Limit]) -> str:
+    """Return the numbers of a candidate that its limits are about."""
+    numbers = {
+        "gdp": f"GDP {figure(taken.gdp)}, at most {figure(taken.gdp_upper)}",
+        "hsic": f"HSIC {figure(taken.hsic)}, at most {figure(taken.hsic_upper)}",
+        "gain": "no gain" if math.isnan(taken.gain) else f"{percent(taken.gain)} of the gain",
+        "p": f"p = {figure(taken.pvalue)}, HSIC {figure(taken.hsic)}",
+    }
+    return "; ".join(numbers[one] for one in dict.fromkeys(limit.measure for limit in limits))
 
 
 class LowGainWarning(UserWarning):
@@ -275,15 +228,15 @@ class Selection:
     estimator
         The model at that weight, fitted without the validation rows.
     satisfied
-        Whether it meets the rule and keeps enough of the unpenalised model's gain.
+        Whether it keeps the limits and enough of the unpenalised model's gain.
     reason
         Why it was chosen, in a sentence.
     candidates
         Every weight of the grid, on the validation rows.
     models
         The fitted model of each candidate, in their order.
-    rule, scorer
-        The rule, and the function of (model, X, y) that measures performance.
+    scorer
+        The function of (model, X, y) that measures performance.
     constant
         The constant predictor: class frequencies, or mean of y, of the training rows.
     """
@@ -294,21 +247,26 @@ class Selection:
     reason: str
     candidates: tuple[Candidate, ...]
     models: tuple[Any, ...]
-    rule: Rule
     scorer: Callable[[Any, Any, Any], float]
     constant: Any
 
-    @property
-    def frontier(self) -> Frontier:
-        """The candidates as a :class:`~frhsic.Frontier` of performance and GDP, to plot."""
-        named = [("none" if c.weight == 0 else "penalised", c) for c in self.candidates]
-        return Frontier(tuple(Run(name, c.weight, 0, c.performance, c.gdp) for name, c in named))
-
     def to_frame(self) -> pd.DataFrame:
         """Return the candidates as a DataFrame, with a column `chosen`."""
-        return pd.DataFrame(
-            [asdict(one) | {"chosen": one.weight == self.weight} for one in self.candidates]
+        columns = (
+            "weight",
+            "performance",
+            "gain",
+            "gdp",
+            "gdp_upper",
+            "hsic",
+            "hsic_upper",
+            "pvalue",
+            "accepted",
         )
+        frame = pd.DataFrame(
+            {name: [getattr(one, name) for one in self.candidates] for name in columns}
+        )
+        return frame.assign(chosen=frame["weight"] == self.weight)
 
     def evaluate(
         self, X: Any, y: Any, *, sensitive_features: Any, groups: Any = None
@@ -324,16 +282,15 @@ class Selection:
             each other.
         """
         rows = Rows.of(X, y, sensitive_features, groups, 0)
-        names = _arrays.column_names(sensitive_features, "sensitive", rows.s.shape[1])
         scores = scores_of(self.estimator, rows.X)
         return Evaluation(
             performance=self.scorer(self.estimator, rows.X, rows.y),
             gain=rows.gain(self.estimator, self.models[0], self.constant),
             gdp={
                 name: gdp(scores, column, groups=rows.groups)
-                for name, column in zip(names, rows.s.T)
+                for name, column in zip(rows.names, rows.s.T)
             },
-            independence=rows.tested(self.estimator, self.rule),
+            independence=rows.tested(self.estimator),
             rows=len(rows.s),
         )
 
@@ -356,7 +313,7 @@ class Selection:
                 "": ["chosen" if c.weight == self.weight else "" for c in self.candidates],
             }
         )
-        met = "chosen" if self.satisfied else "chosen, but the rule is not met"
+        met = "chosen" if self.satisfied else "chosen, but the limit is not kept"
         return f"{table.to_string(index=False)}\nweight {self.weight:g} {met}: {self.reason}."
 
 
@@ -367,6 +324,7 @@ class Rows:
     X: Any
     y: Any
     s: np.ndarray
+    names: tuple[str, ...]
     groups: np.ndarray | None
     seed: int
 
@@ -382,14 +340,15 @@ class Rows:
                 f"sensitive_features are missing in all {len(values):,} rows to measure on."
             )
         codes = None if groups is None else pd.factorize(np.asarray(groups).ravel())[0][known]
-        return cls(rows_of(X, known), rows_of(y, known), values[known], codes, seed)
+        names = tuple(_arrays.column_names(s, "sensitive", values.shape[1]))
+        return cls(rows_of(X, known), rows_of(y, known), values[known], names, codes, seed)
 
-    def tested(self, model: Any, rule: Rule) -> IndependenceResult:
-        """Test Z or the scores against all attributes jointly, on at most `TEST_ROWS` rows, one of
-        each group.
+    def tested(self, model: Any, hsic_limit: float | None = None) -> IndependenceResult:
+        """Test Z, or the scores of a model without it, against all attributes jointly, on at most
+        `TEST_ROWS` rows, one of each group. With a limit, HSIC has a standard error.
         """
-        whole = rule.of == "representation" and hasattr(model, "transform")
-        seen = np.asarray(model.transform(self.X)) if whole else scores_of(model, self.X)
+        encodes = hasattr(model, "transform")
+        seen = np.asarray(model.transform(self.X)) if encodes else scores_of(model, self.X)
         rows, generator = np.arange(len(self.s)), np.random.default_rng(self.seed)
         if self.groups is not None:
             shuffled = generator.permutation(rows)
@@ -401,8 +360,7 @@ class Rows:
         kernel_z = (
             Gaussian(1.0) if np.ptp(seen, axis=0).max() == 0 else None
         )  # a collapsed Z has no median distance
-        epsilon = rule.limit if rule.measure == "hsic" else rule.epsilon
-        return gamma_test(seen, values, kernel_z, kernel_s, epsilon=epsilon)
+        return gamma_test(seen, values, kernel_z, kernel_s, epsilon=hsic_limit)
 
     def gain(self, model: Any, unpenalised: Any, constant: Any) -> float:
         r"""Return the share of the unpenalised model's gain over a constant that a model keeps on
@@ -420,28 +378,47 @@ class Rows:
         return (worst - own) / (worst - best) if worst > best else math.nan
 
     def candidate(
-        self, model: Any, rule: Rule, scorer: Any, unpenalised: Any, constant: Any
+        self,
+        model: Any,
+        limits: Sequence[Limit],
+        confidence: float | None,
+        scorer: Any,
+        unpenalised: Any,
+        constant: Any,
     ) -> Candidate:
-        """Measure one model."""
-        scores, test = scores_of(model, self.X), self.tested(model, rule)
-        two_sided = max(2 * rule.confidence - 1, 0.01)  # both ends of an interval leave out as much
-        gaps = [
+        """Measure one model; without a confidence, upper bounds are the estimates themselves."""
+        scores = scores_of(model, self.X)
+        # both ends of an interval leave out as much
+        two_sided = 0.9 if confidence is None else max(2 * confidence - 1, 0.01)
+        results = [
             gdp(scores, column, confidence=two_sided, groups=self.groups, random_state=self.seed)
             for column in self.s.T
         ]
-        uppers = [max(gap.interval[1], gap.value) if gap.trusted else gap.bound for gap in gaps]
+        gaps = {name: float(one) for name, one in zip(self.names, results)}
+        gap_bounds = {name: _upper_end(one) for name, one in zip(self.names, results)}
+        hsic_limit = next((one.value for one in limits if one.measure == "hsic"), None)
+        test = self.tested(model, hsic_limit)
         error = math.nan if test.standard_error is None else test.standard_error
-        value = max(float(gap) for gap in gaps)
+        reach = 0.0 if confidence is None else float(norm.ppf(confidence))
         return Candidate(
             weight=float(model.penalty_weight),
             performance=scorer(model, self.X, self.y),
             gain=self.gain(model, unpenalised, constant),
-            gdp=value,
-            gdp_upper=max(uppers) if rule.confidence > 0.5 else value,
+            gaps=gaps,
+            gap_bounds=gaps if confidence is None else gap_bounds,
             hsic=test.statistic,
-            hsic_upper=test.statistic + float(norm.ppf(rule.confidence)) * error,
+            hsic_upper=test.statistic + reach * error,
             pvalue=test.pvalue,
         )
+
+    def base_rate(self, model: Any) -> float:
+        """Return the share of the second of two classes, or the mean of numbers."""
+        values = self.y == model.classes_[1] if is_classifier(model) else self.y
+        return float(np.mean(np.asarray(values, dtype=np.float64)))
+
+
+def _upper_end(gap: ParityResult) -> float:
+    return max(gap.interval[1], gap.value) if gap.trusted else gap.bound
 
 
 def proper_loss(model: Any, X: Any, y: Any) -> float:
@@ -457,8 +434,9 @@ def select_weight(
     y: Any,
     *,
     sensitive_features: Any,
-    rule: Rule | float | str | None = None,
-    weights: Sequence[float] = WEIGHTS,
+    limit: LimitLike = "gain >= 80%",
+    confidence: float | None = 0.95,
+    penalty_weights: Sequence[float] = WEIGHTS,
     validation: float | tuple[Any, ...] = 0.2,
     groups: Any = None,
     scoring: str | Callable[..., float] | None = None,
@@ -467,7 +445,7 @@ def select_weight(
 ) -> Selection:
     r"""Choose λ on validation rows, from models of the whole grid trained at once.
 
-    .. math:: \hat\lambda = \text{rule}\bigl(\{(\text{gain}_\lambda, \text{GDP}_\lambda,
+    .. math:: \hat\lambda = \text{choice}\bigl(\{(\text{gain}_\lambda, \text{GDP}_\lambda,
         \text{HSIC}_\lambda,
         p_\lambda)\}_{\lambda \in \text{grid}}\bigr), \quad \text{each measured on rows that were
         not trained on.}
@@ -485,8 +463,8 @@ def select_weight(
     attribute with repeated levels. Where the interval is not trusted, the bound that allows for
     every shape at a stated resolution is compared instead. An oscillation that is finer than this
     resolution is not covered. A limit on HSIC uses a normal approximation and promises nothing:
-    with a binary attribute it is missed two to three times as often as the confidence says. Rules
-    on the gain and on the test promise nothing about other rows.
+    with a binary attribute it is missed two to three times as often as the confidence says. Shares,
+    and limits on the gain and on the test, promise nothing about other rows.
 
     Parameters
     ----------
@@ -497,10 +475,17 @@ def select_weight(
     X, y, sensitive_features, sample_weight
         As in its ``fit``. Validation rows without an attribute are left out. Weights are for
         training alone: every validation row counts as one.
-    rule : Rule, float or str, optional
-        A :class:`Rule`; a limit on GDP such as 0.02; or a text such as "gdp <= 0.02", "hsic <=
-        0.001", "gain >= 90%", "p > 0.05". None keeps 80 % of the gain.
-    weights : sequence of float
+    limit : number, str, dict, list or None
+        A bound on GDP such as 0.02; a share such as "50%" of the unpenalised model's GDP; 0 for the
+        least GDP; "gdp <= 0.02"; "hsic <= 0.001"; "gain >= 90%", the least GDP among models that
+        keep this share of the gain; "p >= 0.05", the paper's rule: the smallest weight at which a
+        test of this level does not reject independence. A dictionary goes by attribute, a list must
+        be kept as a whole, None is no limit.
+    confidence : float, optional
+        A bound on GDP or HSIC is kept if the one-sided upper confidence bound keeps it, searched
+        from the largest weight down; the first that misses it ends the search (fixed-sequence
+        testing). None compares the estimates.
+    penalty_weights : sequence of float
         The grid; 0 is added as the reference.
     validation : float or (X, y, sensitive_features)
         Share of the rows to choose on instead of training, drawn at random; or such rows
@@ -531,20 +516,21 @@ def select_weight(
     >>> y = 2 * s + X[:, 1] > 1
     >>> model = FRHSICClassifier(random_state=0)
     >>> chosen = select_weight(
-    ...     model, X, y, sensitive_features=s, rule="gain >= 50%", weights=[1, 10, 100]
+    ...     model, X, y, sensitive_features=s, limit="gain >= 50%", penalty_weights=[1, 10, 100]
     ... )
     >>> chosen.satisfied, chosen.weight > 0
     (True, True)
     """
     _check_estimator(estimator)
-    rule, scorer, grid = (
-        Rule.of_text(rule),
-        _scorer(scoring, estimator),
-        sorted({0.0, *map(float, weights)}),
-    )
+    limits = parse_limits(limit, MEASURES)
+    if confidence is not None:
+        _arrays.require_fraction(confidence, "confidence")
+    scorer = _scorer(scoring, estimator)
+    grid = sorted({0.0, *map(float, penalty_weights)})
     if len(grid) < 2 or not all(0 <= weight < np.inf for weight in grid):
         raise ValueError(
-            f"weights={weights!r}; pass a list of finite numbers above 0, such as [1, 10, 100]."
+            f"penalty_weights={penalty_weights!r}; pass a list of finite numbers above 0, such as"
+            " [1, 10, 100]."
         )
     if sensitive_features is None:
         raise ValueError(
@@ -552,14 +538,23 @@ def select_weight(
         )
     seed = _arrays.seed_of(random_state) % 2**32
     fit, held = _parts((X, y, sensitive_features, sample_weight, groups), validation, seed)
+    by_attribute(limits, held.names)  # raises before anything is trained
     models = fit_weights(estimator, grid, *fit)
     constant = DummyClassifier(strategy="prior") if is_classifier(estimator) else DummyRegressor()
     constant.fit(np.zeros((len(fit[1]), 1)), fit[1], sample_weight=fit[3])
-    candidates = [held.candidate(model, rule, scorer, models[0], constant) for model in models]
-    admitted, at = rule.choose(candidates)
-    reason = rule.reason(candidates[at], admitted[at])
+    candidates = [
+        held.candidate(model, limits, confidence, scorer, models[0], constant) for model in models
+    ]
+    limits = tuple(
+        replace(one, value=one.bound(0.0, held.base_rate(models[0])), base="")
+        if one.base == "base rate"
+        else one
+        for one in limits
+    )
+    admitted, at = choose(candidates, limits)
+    why = reason(candidates[at], limits, admitted[at])
     if not admitted[at]:
-        warn(f"{reason}. Try larger weights, or another penalty.", UnmetTargetWarning)
+        warn(f"{why}. Try larger weights, or another penalty.", UnmetLimitWarning)
     low = not candidates[at].gain >= LEAST_GAIN
     if low:
         gained = candidates[at].gain
@@ -573,10 +568,9 @@ def select_weight(
         weight=candidates[at].weight,
         estimator=models[at],
         satisfied=admitted[at] and not low,
-        reason=reason,
+        reason=why,
         candidates=tuple(replace(c, accepted=ok) for c, ok in zip(candidates, admitted)),
         models=tuple(models),
-        rule=rule,
         scorer=scorer,
         constant=constant,
     )

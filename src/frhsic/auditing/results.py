@@ -11,10 +11,9 @@ import hashlib
 import json
 import math
 import platform
-import re
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -24,8 +23,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy.stats import kstwobign, norm
 
-from frhsic.formatting import did_you_mean, figure, stated
+from frhsic.formatting import figure, stated
 from frhsic.independence.effects import Interval
+from frhsic.parity.limits import Limit, LimitLike, by_attribute, measure_name, parse_limits
 
 # version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes
 # away
@@ -52,17 +52,10 @@ LIMITED = (
     "hsic_effect",
     "distance_correlation",
 )
-# Names a number among the rows with the favourable outcome (Equal Opportunity): ``eo`` is GDP,
-# ``eo.hsic`` HSIC.
-FAVOURABLE = "eo"
-BASES = ("base rate", "gap")
+# The same numbers as limits name them, also among the rows with the favourable outcome.
+LIMITABLE = (*LIMITED, *(measure_name(key, "favourable") for key in LIMITED))
 # Measures of performance and calibration that are compared, where both audits hold them.
 WATCHED = ("auc", "squared_error", "mean_error")
-
-Limits = str | Sequence[str] | Mapping[str, float | str]
-"""Limits as people write them: ``"gdp=0.05"``, ``["gdp=10% of base rate", "eo=0.05"]`` or ``{"gdp":
-0.05}``.
-"""
 
 
 @dataclass(frozen=True)
@@ -639,91 +632,6 @@ class Audit(Document):
         return f"<Audit of {self.subject.name!r} on {self.rows.used:,} rows, {shown}>"
 
 
-@dataclass(frozen=True)
-class Limit:
-    """A limit on one number of an audit: in its own unit, or a share of the base rate or of an
-    earlier gap.
-
-    Examples
-    --------
-    >>> Limit.parse("gdp=0.05")
-    Limit(key='gdp', value=0.05, among='all', base='')
-    >>> Limit.parse("eo <= 10% of base rate")
-    Limit(key='gdp', value=0.1, among='favourable', base='base rate')
-    """
-
-    key: str
-    value: float
-    among: Literal["all", "favourable"] = "all"
-    base: str = ""
-
-    @classmethod
-    def parse(cls, text: str) -> Limit:
-        """Return the limit that a text states; raise if no audit could check it."""
-        parts = re.fullmatch(
-            r"\s*([\w.]+)\s*(?:<=|>=|=)\s*([-+.\deE]+)\s*(%?)\s*(?:of (.+?))?\s*", text
-        )
-        try:
-            name, number, percent, base = parts.groups() if parts else ("", "", "", "")
-            value = float(number)
-        except ValueError:
-            raise ValueError(
-                f"the limit is {text!r}; pass NAME=NUMBER or a share, such as gdp=0.05 or gdp=10%"
-                " of base rate."
-            ) from None
-        first, _, rest = name.partition(".")
-        favoured = first == FAVOURABLE
-        key = (rest or "gdp") if favoured else name
-        if key not in LIMITED:
-            names = [
-                *LIMITED,
-                FAVOURABLE,
-                *(limit_name(each, "favourable") for each in LIMITED[1:]),
-            ]
-            raise ValueError(
-                f"a limit names {name!r}, which has no interval to"
-                f" decide.{did_you_mean(name, names)}"
-            )
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(
-                f"the limit of {name} is {stated(value)}; pass a number above 0, such as 0.05."
-            )
-        if (percent or base) and not (percent and base in BASES and key == "gdp"):
-            raise ValueError(
-                f"the limit is {text!r}. Only gdp and eo can be a share, which is a percentage and"
-                " says of what: gdp=10% of base rate, or gdp=10% of gap (of an earlier audit). As"
-                " a number, 10 % is 0.1."
-            )
-        return cls(
-            key,
-            round(value / 100, 15) if percent else value,
-            "favourable" if favoured else "all",
-            base or "",
-        )
-
-
-def limit_name(key: str, among: str) -> str:
-    """Return the name of a limit as people write it, such as ``gdp``, ``eo`` or ``eo.hsic``."""
-    if among == "all":
-        return key
-    return FAVOURABLE if key == "gdp" else f"{FAVOURABLE}.{key}"
-
-
-def limits_of(limits: Limits) -> tuple[Limit, ...]:
-    """Return limits from what people write.
-
-    Examples
-    --------
-    >>> limits_of({"gdp": 0.1}) == limits_of("gdp=0.1") == limits_of(["gdp = 0.1"])
-    True
-    """
-    if isinstance(limits, str):
-        limits = [limits]
-    if isinstance(limits, Mapping):
-        limits = [f"{key}={value}" for key, value in limits.items()]
-    return tuple(Limit.parse(text) for text in limits)
-
-
 def largest_value(key: str, subject: Subject) -> float:
     """Return the largest value that a number can have: a mean absolute deviation is at most half of
     the range.
@@ -742,59 +650,65 @@ def checked(
     """Return whether each attribute keeps each limit; shares are of the numbers of an earlier audit
     if there is one.
     """
+    names = [attribute.name for attribute in audit.attributes]
+    by_attribute(limits, names)  # raises if a limit names another attribute
     return tuple(
-        _checked(audit, limit, name.name, earlier) for limit in limits for name in audit.attributes
+        _checked(audit, limit, name, earlier)
+        for limit in limits
+        for name in names
+        if limit.attribute in (None, name)
     )
 
 
 def _checked(audit: Audit, limit: Limit, attribute: str, earlier: Audit | None) -> LimitCheck:
-    name = limit_name(limit.key, limit.among)
-
-    def number_of(one: Audit | None) -> Number | None:
-        if one is None:
-            return None
-        population = one[attribute].all_rows if limit.among == "all" else one[attribute].positives
-        return None if population is None else population.get(limit.key)
-
-    number, reference, missing = number_of(audit), None, ""
-    if limit.base == "base rate":
-        reference = (earlier or audit).subject.base_rate
-        missing = "it is a share of the base rate, which is not above 0 here; pass a number"
-    elif limit.base == "gap":
-        reference, missing = (
-            number_of(earlier),
-            "it is a share of the gap of an earlier audit, and there is none",
+    base = "gap" if limit.is_aim else limit.base
+    number = _limited_number(audit, limit, attribute)
+    if base == "gap" and earlier is None:
+        raise ValueError(
+            f"the limit {limit} is an aim for a fit. An audit needs an earlier one to compare with"
+            " (--against; since in Python), a number such as 0.05, or 'gdp <= 10% of base rate'."
         )
     if number is None or number.interval is None:
-        missing = "it was not computed, or too few rows have the favourable outcome"
-    if (
-        number is None
-        or number.interval is None
-        or (limit.base and (reference is None or reference.value <= 0))
-    ):
-        raise ValueError(f"the limit of {name} cannot be checked for {attribute}: {missing}.")
-    most = largest_value(limit.key, audit.subject)
-    if not limit.base and limit.value >= most:
+        raise ValueError(
+            f"the limit of {limit.name} cannot be checked for {attribute}: it was not computed, or"
+            " too few rows have the favourable outcome."
+        )
+    most = largest_value(limit.measure, audit.subject)
+    if not base and limit.value >= most:
         low, high = audit.subject.span or (0.0, 1.0)
         raise ValueError(
-            f"the limit {name}={stated(limit.value)} limits nothing: {name} is at most"
+            f"the limit {limit.name}={stated(limit.value)} limits nothing: {limit.name} is at most"
             f" {figure(most)} for scores from {figure(low)} to {figure(high)}. As a number,"
             f" {stated(limit.value)} % is {stated(limit.value / 100)}."
         )
-    value = limit.value if reference is None else limit.value * reference.value
-    share = limit.value if limit.base else None
-    interval = number.interval
+    reference = None
+    if base == "base rate":
+        reference = (earlier or audit).subject.base_rate
+    elif base == "gap" and earlier is not None:
+        reference = _limited_number(earlier, limit, attribute)
+        if reference is None:
+            raise ValueError(
+                f"the limit {limit} is a share of {limit.name}, which the earlier audit lacks for"
+                f" {attribute}; pass a number."
+            )
+    whole = 0.0 if reference is None else reference.value
     return LimitCheck(
         attribute,
-        limit.key,
+        limit.measure,
         limit.among,
-        value,
+        limit.bound(gap=whole, base_rate=whole),
         number.value,
-        interval,
-        share,
-        limit.base,
+        number.interval,
+        limit.value if base else None,
+        base,
         reference,
     )
+
+
+def _limited_number(audit: Audit, limit: Limit, attribute: str) -> Number | None:
+    along = audit[attribute]
+    population = along.all_rows if limit.among == "all" else along.positives
+    return None if population is None else population.get(limit.measure)
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
@@ -867,13 +781,12 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Drift, ...]:
     return tuple(replace(change, pvalue=pvalue) for change, pvalue in zip(changes, adjusted))
 
 
-def since(audit: Audit, earlier: Audit, limit: Limits = ()) -> Audit:
+def since(audit: Audit, earlier: Audit, limit: LimitLike = None) -> Audit:
     """Return an audit with what changed since an earlier one, and with limits that are shares of
     its numbers.
     """
-    return replace(
-        audit, drift=drift(audit, earlier), limits=checked(audit, limits_of(limit), earlier)
-    )
+    limits = parse_limits(limit, LIMITABLE)
+    return replace(audit, drift=drift(audit, earlier), limits=checked(audit, limits, earlier))
 
 
 def _changes(audit: Audit, earlier: Audit, shared: list[str]) -> Iterator[Drift]:

@@ -27,13 +27,12 @@ from frhsic.auditing.measures import (
     qualities,
 )
 from frhsic.auditing.results import (
+    LIMITABLE,
     AttributeAudit,
     Audit,
     Context,
     GroupAudit,
     Histogram,
-    Limit,
-    Limits,
     Population,
     Quality,
     RowCounts,
@@ -41,9 +40,9 @@ from frhsic.auditing.results import (
     Target,
     checked,
     holm,
-    limits_of,
 )
 from frhsic.formatting import capitalized, plain
+from frhsic.parity.limits import Limit, LimitLike, parse_limits
 from frhsic.probes import cross_fitted_scores
 from frhsic.tables.columns import attribute, is_positive, label, read_sensitive, row_number
 
@@ -64,7 +63,7 @@ def audit(
     favourable: object = None,
     sample_weight: Any = None,
     groups: Any = None,
-    limit: Limits = (),
+    limit: LimitLike = None,
     threshold: float | None = None,
     settings: Settings | None = None,
     context: Context | None = None,
@@ -112,12 +111,12 @@ def audit(
         performance count groups; measures of dependence, probes and certificates use one row of
         each, drawn at random.
     limit
-        Limits on numbers that have an interval: ``"gdp=0.05"``, or ``"gdp=10% of base rate"`` (the
-        mean of y or, without y, of the scores); a list or a mapping for several. ``eo`` is GDP
-        among the rows with the favourable outcome (Equal Opportunity), ``eo.hsic`` HSIC among them.
-        ``decision_ratio=0.8`` is a least value: the lowest share of decisions along the attribute
-        over the highest (four-fifths rule); ``error_gdp`` limits wrong decisions. The interval
-        decides whether a limit is kept.
+        Limits on numbers that have an interval: 0.05 or ``"gdp <= 0.05"``, ``"gdp <= 10% of base
+        rate"`` (the mean of y or, without y, of the scores), a list of these, or a dictionary by
+        attribute. ``eo`` is GDP among the rows with the favourable outcome (Equal Opportunity),
+        ``eo.hsic`` HSIC among them. ``decision_ratio >= 0.8`` is a least value: the lowest share of
+        decisions along the attribute over the highest (four-fifths rule); ``error_gdp`` limits
+        wrong decisions. The interval decides whether a limit is kept.
     threshold
         Score from which on the decision is yes. By default 0.5 for scores between 0 and 1; other
         scores have none.
@@ -144,7 +143,8 @@ def audit(
     >>> gap.interval.low < gap.value < gap.interval.high
     True
     """
-    settings, limits = settings or Settings(), limits_of(limit)
+    settings = settings or Settings()
+    limits = parse_limits(limit, LIMITABLE)
     if y is None and any(one.among == "favourable" for one in limits):
         raise ValueError(
             "a limit of eo is about the rows with the favourable outcome; pass the target y as"

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import inspect
 import os
+import re
 import signal
 import time
 import traceback
@@ -18,12 +19,13 @@ import typer
 from typer import Argument, Option
 from typer.core import TyperGroup
 
-from frhsic.formatting import printable
+from frhsic.formatting import did_you_mean, printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from frhsic.auditing import Context
+    from frhsic.parity.limits import LimitLike
 
 # Exit codes: 1 if a number is above its limit, and for nothing else; 2 for every error.
 ABOVE, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
@@ -34,6 +36,47 @@ LONGEST = 2000
 Watch = Callable[[str], None]
 
 _received: list[int] = []
+
+
+def limit_of(texts: Sequence[str], attributes: Sequence[str], measures: Sequence[str]) -> LimitLike:
+    """Return the limit that options state, as Python takes it.
+
+    ``=`` stands for ``<=`` or ``>=``, which a shell would take for a redirection, and also follows
+    the name of an attribute.
+
+    Examples
+    --------
+    >>> limit_of(["50%"], ["age"], ["gdp"]), limit_of(["0.02"], ["age"], ["gdp"])
+    ('50%', 0.02)
+    >>> limit_of(["age=0", "gdp=0.1"], ["age", "hours"], ["gdp"])
+    [{'age': 0.0}, 'gdp <= 0.1']
+    """
+    limits = [_limit_of_text(text, attributes, measures) for text in texts]
+    if not limits:
+        return None
+    return limits[0] if len(limits) == 1 else limits
+
+
+def _limit_of_text(text: str, attributes: Sequence[str], measures: Sequence[str]) -> LimitLike:
+    from frhsic.parity.limits import AT_LEAST
+
+    named = re.fullmatch(r"\s*([^<>=]+?)\s*=\s*(.+)", text)
+    if named is None:
+        if text.strip() == "none":
+            return None
+        try:
+            return float(text)
+        except ValueError:
+            return text
+    name, limit = named.groups()
+    if name in measures:
+        return f"{name} {'>=' if name in AT_LEAST else '<='} {limit}"
+    if name in attributes:
+        return {name: _limit_of_text(limit, (), measures)}
+    raise ValueError(
+        f"--limit names {name!r}, which is neither a --sensitive nor a measure."
+        f"{did_you_mean(name, [*attributes, *measures])}"
+    )
 
 
 class Commands(TyperGroup):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from frhsic.auditing import Audit
+    from frhsic.parity.limits import LimitLike
     from frhsic.report.model import Drivers
 
     Explain = Callable[[Audit], tuple[Drivers, ...]]
@@ -83,8 +84,9 @@ class _Options:
         Option(
             help=(
                 'Limit on a number, such as gdp=0.05, "gdp=10% of base rate", or eo=0.05 among rows'
-                " with the favourable outcome: the report says whether it is kept, and the exit"
-                " code is 1 unless it is; may be repeated."
+                " with the favourable outcome; age=0.05 for one of several attributes; 50% of the"
+                " gap of --against. The report says whether it is kept, and the exit code is 1"
+                " unless it is; may be repeated."
             )
         ),
     ] = None
@@ -123,6 +125,13 @@ class _Options:
             )
         ),
     ] = None
+
+    @property
+    def limits(self) -> LimitLike:
+        """The limits as Python takes them."""
+        from frhsic.auditing.results import LIMITABLE
+
+        return _terminal.limit_of(self.limit or [], self.sensitive, LIMITABLE)
 
 
 @_terminal.with_fields
@@ -192,7 +201,7 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
         if earlier is not None:
             from frhsic.auditing import since
 
-            result = since(result, earlier, options.limit or ())
+            result = since(result, earlier, options.limits)
         if files:
             from frhsic.report import Report
             from frhsic.report.page import content
@@ -217,9 +226,10 @@ def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
     """Raise if options do not go together or a file cannot be written; return the earlier audit, if
     there is one.
     """
-    from frhsic.auditing.results import limits_of
+    from frhsic.auditing.results import LIMITABLE
+    from frhsic.parity.limits import parse_limits
 
-    limits_of(options.limit or ())
+    parse_limits(options.limits, LIMITABLE)  # raises before anything is read
     if options.score is None and not options.embedding and options.model is None:
         raise ValueError("say what to audit: --score COLUMN, --embedding PATTERN or --model FILE.")
     if options.model is not None and (options.score is not None or options.embedding):
@@ -271,9 +281,8 @@ def _shared(options: _Options, stated: _terminal.Stated, watch: Watch) -> dict[s
             at=options.at or (),
             watch=watch,
         ),
-        "limit": (
-            () if options.against else options.limit or ()
-        ),  # since() checks them against an earlier audit
+        # since() checks limits against an earlier audit
+        "limit": None if options.against else options.limits,
         "threshold": stated.threshold,
     }
 

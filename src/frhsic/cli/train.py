@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,13 +16,13 @@ from typer import Option
 from frhsic._files import require_writable, write_together
 from frhsic.cli import _terminal
 from frhsic.cli._terminal import DEFAULT_REPORT
-from frhsic.formatting import capitalized, did_you_mean, figure, ranged
+from frhsic.formatting import capitalized, figure, ranged
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from frhsic.auditing import Settings
-    from frhsic.estimators.solving import Limit
+    from frhsic.parity.limits import LimitLike
     from frhsic.report import Report
     from frhsic.tables.training import TrainingTable
 
@@ -38,8 +38,8 @@ class Recipe:
         Option(
             help=(
                 "Largest gap: a number in the unit of --aim, a share of the gap without a limit"
-                " such as 50%, 0 for the least gap, or none; NAME=LIMIT for one of several"
-                " attributes, may be repeated. 50% if not given."
+                " such as 50%, 0 for the least gap, or none; age=50% for one of several"
+                " attributes; gdp=0.05 for a measure by name. May be repeated; 50% if not given."
             )
         ),
     ] = None
@@ -79,50 +79,17 @@ class Recipe:
     def estimator(self, data: TrainingTable) -> Any:
         """Return the unfitted estimator."""
         from frhsic.estimators import ParityClassifier, ParityRegressor
+        from frhsic.estimators.tradeoffs import limited_measure
 
         kind: Any = ParityRegressor if data.classes is None else ParityClassifier
-        limit = limit_of(self.limit or ["50%"], [str(name) for name in data.s])
+        names = [str(name) for name in data.s]
+        measure = limited_measure(self.aim, self.condition)
+        limit = _terminal.limit_of(self.limit or ["50%"], names, [measure])
         chosen = {
             name: getattr(self, name)
             for name in ("aim", "condition", "uses_sensitive", "confidence")
         }
         return kind(limit=limit, **chosen, n_jobs=1, random_state=self.seed)
-
-
-def limit_of(texts: Sequence[str], attributes: Sequence[str]) -> Limit:
-    """Return the limit that options state.
-
-    Examples
-    --------
-    >>> (
-    ...     limit_of(["50%"], ["age"]),
-    ...     limit_of(["0.02"], ["age"]),
-    ...     limit_of(["age=0", "hours=none"], ["age", "hours"]),
-    ... )
-    ('50%', 0.02, {'age': 0.0, 'hours': None})
-    """
-    limits: dict[str, float | str | None] = {}
-    for text in texts:
-        name, _, value = (part.strip() for part in text.rpartition("="))
-        if name and name not in attributes:
-            raise ValueError(
-                f"--limit names {name!r}, which is no --sensitive.{did_you_mean(name, attributes)}"
-                " Write --limit 0.05 for a limit on all attributes."
-            )
-        try:
-            limits[name] = (
-                None if value == "none" else value if value.endswith("%") else float(value)
-            )
-        except ValueError:
-            raise ValueError(
-                f"--limit is {text!r}; pass a number such as 0.02, a share of the gap without a"
-                " limit such as 50%, 0 for the least gap, or none."
-            ) from None
-    if "" in limits and len(texts) > 1:
-        raise ValueError(
-            "--limit is given several times; name the attribute each time, such as age=50%."
-        )
-    return limits.get("", limits)
 
 
 @_terminal.with_fields
@@ -149,8 +116,8 @@ def train(
         Option(
             help=(
                 "Limit that the audit of the rows held out must show to be kept, as --limit of"
-                " `frhsic audit`, such "
-                "as gdp=0.05; may be repeated."
+                " `frhsic audit`, such as gdp=0.05; a share is one of the gap without a limit on"
+                " these rows. May be repeated."
             )
         ),
     ] = None,
@@ -191,9 +158,11 @@ def train(
     """
     with _terminal.one_thread():
         from frhsic.auditing import Settings
-        from frhsic.auditing.results import limits_of
+        from frhsic.auditing.results import LIMITABLE
+        from frhsic.parity.limits import parse_limits
 
-        limits_of(require or ())
+        required = _terminal.limit_of(require or [], columns.sensitive, LIMITABLE)
+        parse_limits(required, LIMITABLE)  # raises before anything is read
         if stated.threshold is not None and recipe.aim == "decision":
             raise ValueError(
                 "--aim decision chooses the threshold of its decisions itself; leave --threshold"
@@ -214,7 +183,7 @@ def train(
             )
         settings = Settings(max_rows=max_rows, seed=recipe.seed)
         model, result = fitted(
-            data, recipe, test_share, settings, title, stated, columns.table, require or ()
+            data, recipe, test_share, settings, title, stated, columns.table, required
         )
         finish(model, result, files, as_json=as_json)
 
@@ -248,7 +217,7 @@ def fitted(
     title: str | None,
     stated: _terminal.Stated,
     table: Path | None = None,
-    require: Sequence[str] = (),
+    required: LimitLike = None,
 ) -> tuple[Any, Report]:
     """Fit on a part of the rows and report on the others; return the model, which knows its file,
     and the report.
@@ -289,7 +258,7 @@ def fitted(
             favourable=data.favourable,
             groups=groups[1],
             fitted_on=(X, y, s),
-            limit=require,
+            limit=required,
             threshold=stated.threshold,
             context=replace(
                 stated.context(table),

@@ -28,16 +28,15 @@ from frhsic.auditing.measures import (
     unit_columns,
 )
 from frhsic.auditing.results import (
+    LIMITABLE,
     AttributeAudit,
     Audit,
     Context,
     Histogram,
     Law,
-    Limits,
     Number,
     Population,
     Subject,
-    limits_of,
 )
 from frhsic.auditing.running import (
     Inputs,
@@ -62,6 +61,7 @@ from frhsic.distributed.frames import (
 from frhsic.independence.effects import Interval
 from frhsic.independence.gamma import FeatureMoments, feature_moments, feature_test
 from frhsic.kernels import Kernel
+from frhsic.parity.limits import LimitLike, parse_limits
 from frhsic.parity.local_means import Cells, ScoreSums
 from frhsic.probes import linear_probe_of_sums, probe_sums
 from frhsic.splits import subsample
@@ -92,7 +92,7 @@ def audit(
     target: str | None = None,
     positive: object = None,
     favourable: object = None,
-    limit: Limits = (),
+    limit: LimitLike = None,
     threshold: float | None = None,
     settings: Settings | None = None,
     sample_rows: int = SAMPLE_ROWS,
@@ -138,7 +138,8 @@ def audit(
     of the features to that of the rows, which is taken from the sample and divided by the root of
     the ratio of the numbers of rows.
     """
-    settings, limits = settings or Settings(), limits_of(limit)
+    settings = settings or Settings()
+    limits = parse_limits(limit, LIMITABLE)
     attributes = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
     if score is None and not embedding:
         raise ValueError("say what to audit: score=COLUMN or embedding=[COLUMN, ...].")

@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 
 from frhsic.estimators.conditional import TreeTable, fold_of_rows
 from frhsic.estimators.parity import ParityEstimator, fit_with_weights
-from frhsic.estimators.solving import Sample, by_attribute
+from frhsic.estimators.solving import Sample
 from frhsic.estimators.tradeoffs import gaps_along
 from frhsic.parity import ParityResult
 from frhsic.tables.columns import is_frame, read_sensitive
@@ -109,8 +109,7 @@ def distilled(
     fitted = teacher._fit(*rows_of(part > 1))
     assert fitted is not None
     assert teacher.frontier_ is not None
-    asked = by_attribute(predictor.limit, fitted[0].names)
-    limits = {name: teacher.frontier_.absolute(name, one) for name, one in asked.items()}
+    limits = teacher.frontier_.bounds(predictor.limit)
     own = float(getattr(teacher, "threshold_", 0.0))
     student, threshold = _imitation(teacher, estimator, check[0], *fitted)
     gaps, aims = (

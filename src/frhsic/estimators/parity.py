@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import product
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit
@@ -50,23 +50,22 @@ from frhsic.estimators.solving import (
     SHARES,
     Block,
     Family,
-    Limit,
     Sample,
     Solution,
-    by_attribute,
-    check_limit,
 )
 from frhsic.estimators.tradeoffs import (
     Aim,
     Choice,
+    Condition,
     IndistinctGapWarning,
     TradeOffs,
     UnmetLimitWarning,
+    limited_measure,
     measured,
 )
+from frhsic.parity.limits import LimitLike, by_attribute, parse_limits
 from frhsic.tables.columns import is_frame, to_pandas
 
-Condition = Literal["positive", "both"]
 # Rows among which a gap is limited, by the parameter `condition`.
 CONDITIONS = {None: ("all",), "positive": ("positive",), "both": ("positive", "negative")}
 
@@ -149,7 +148,7 @@ class ParityEstimator(BaseEstimator, ABC):
         self,
         estimator: Any = None,
         *,
-        limit: Limit = "50%",
+        limit: LimitLike = "50%",
         aim: Aim = "score",
         condition: Condition | None = None,
         uses_sensitive: bool = False,
@@ -243,7 +242,9 @@ class ParityEstimator(BaseEstimator, ABC):
         )
         self.models_, eta = self._models_of_y(sample)
         self.attribute_models_, means = self._models_of_s(sample, blocks, eta)
-        solution = Solution.fit(self._family(), sample, blocks, eta, means, self.limit)
+        measure = limited_measure(self.aim, self.condition)
+        limits = by_attribute(parse_limits(self.limit, [measure]), names)
+        solution = Solution.fit(self._family(), sample, blocks, eta, means, limits)
         scores = [solution.out_of_fold(at, fold, eta, means) for at in range(len(SHARES))]
         each = [self._performance(sample, one, solution.decides) for one in scores]
         performance = {name: np.array([one[name] for one in each]) for name in each[0]}
@@ -251,14 +252,15 @@ class ParityEstimator(BaseEstimator, ABC):
             np.float64
         )
         confidence = self.confidence or 0.95
+        gaps, pvalues = measured(self.aim, path, sample, blocks, confidence)
         self.frontier_ = TradeOffs(
-            self.aim, performance, *measured(self.aim, path, sample, blocks, confidence), confidence
+            self.aim, measure, performance, gaps, pvalues, confidence, sample.base_rate
         )
         self.solution_ = solution
         self._choose(self.limit)
         return sample, eta, means
 
-    def at(self, limit: Limit) -> Self:
+    def at(self, limit: LimitLike) -> Self:
         """Return a fitted copy at another limit. Nothing is fitted again; the models are shared."""
         check_is_fitted(self)
         if self.frontier_ is None:
@@ -301,7 +303,15 @@ class ParityEstimator(BaseEstimator, ABC):
 
     def _check(self) -> None:
         self._validate_params()
-        check_limit(self.limit, 0.5 if is_classifier(self) or self.aim == "rank" else np.inf)
+        most = 0.5 if is_classifier(self) or self.aim == "rank" else np.inf
+        for limit in parse_limits(self.limit, [limited_measure(self.aim, self.condition)]):
+            if not limit.base and limit.value > most:
+                raise ValueError(
+                    f"limit is {limit.value:g}, but a gap lies between 0 and {most:g}; a share is"
+                    " written '50%'."
+                )
+            if limit.base == "gap" and limit.value > 1:
+                raise ValueError(f"limit is {limit} of the gap without a limit; pass at most 100%.")
         suited, kind = (
             (is_classifier, "classifier") if is_classifier(self) else (is_regressor, "regressor")
         )
@@ -448,14 +458,13 @@ class ParityEstimator(BaseEstimator, ABC):
             else MultiOutputRegressor(model)
         )
 
-    def _choose(self, limit: Limit) -> None:
+    def _choose(self, limit: LimitLike) -> None:
         assert self.frontier_ is not None
         choice = self.choice_ = self.frontier_.choose(limit, self.confidence is not None)
         if choice.indistinct:
             warn(str(choice), IndistinctGapWarning)
-        if not choice.met and any(
-            by_attribute(limit, self.frontier_.gaps).values()
-        ):  # 0 asks for the least gap
+        limits = [one for each in self.frontier_.limits(limit).values() for one in each]
+        if not choice.met and any(one.value > 0 for one in limits):  # 0 asks for the least gap
             warn(str(choice), UnmetLimitWarning)
 
     # Predicting

@@ -19,8 +19,7 @@ gap, projected on its functions, and a and b recalibrate :math:`\eta`.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Self
 
@@ -29,8 +28,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit, softmax
 
 from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.parity.limits import Limit
 
-Limit = float | str | Mapping[str, float | str | None] | None
 Family = Literal[
     "binary",
     "classes",
@@ -72,54 +71,6 @@ WIDTH = 0.1
 CLIP = 1e-6
 
 
-def share(text: str) -> float:
-    """Return a share that is written as a percentage.
-
-    Examples
-    --------
-    >>> share("50%")
-    0.5
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)%", text)
-    if match is None or float(match[1]) > 100:
-        raise ValueError(
-            f"limit is {text!r}; pass a number, a share of the unconstrained gap such as '50%', or"
-            " None."
-        )
-    return float(match[1]) / 100
-
-
-def by_attribute(limit: Limit, names: Iterable[str]) -> dict[str, float | str | None]:
-    """Return the limit of each attribute; a dictionary leaves attributes that it does not name
-    unconstrained.
-    """
-    if not isinstance(limit, Mapping):
-        return dict.fromkeys(names, limit)
-    unknown = [name for name in limit if name not in names]
-    if unknown:
-        raise ValueError(f"limit names {unknown[0]!r}; the attributes are {', '.join(names)}.")
-    return {name: limit.get(name) for name in names}
-
-
-def check_limit(limit: Limit, most: float) -> None:
-    """Raise if a limit cannot be one, or limits nothing: no gap is larger than `most`."""
-    for one in limit.values() if isinstance(limit, Mapping) else [limit]:
-        if isinstance(one, str):
-            share(one)
-        elif one is not None and (
-            isinstance(one, bool) or not isinstance(one, (int, float, np.number))
-        ):
-            raise TypeError(
-                f"limit is {one!r}; pass a number, a share such as '50%', None, or a dictionary of"
-                " these."
-            )
-        elif one is not None and not 0 <= one <= most:
-            raise ValueError(
-                f"limit is {one:g}, but a gap lies between 0 and {most:g}; a share is written"
-                " '50%'."
-            )
-
-
 @dataclass(frozen=True, eq=False)
 class Sample:
     """Checked rows of a call of fit. `y` holds numbers, or codes of the classes; `labels` is y as
@@ -141,6 +92,13 @@ class Sample:
     def mass(self) -> np.ndarray:
         """The weight of each row, 1 where none were given."""
         return np.ones(len(self.y)) if self.weights is None else self.weights
+
+    @property
+    def base_rate(self) -> float | None:
+        """The mean of y; None for more than two classes."""
+        if not self.numeric and self.y.max() > 1:
+            return None
+        return float(np.average(self.y, weights=self.mass))
 
     def at(self, rows: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return weights and groups of some rows."""
@@ -317,9 +275,9 @@ class Solution:
         blocks: tuple[Block, ...],
         eta: np.ndarray,
         means: np.ndarray,
-        limit: Limit,
+        limits: Mapping[str, tuple[Limit, ...]],
     ) -> Self:
-        """Find the coefficients of every trade-off without each fold."""
+        """Find the coefficients of every trade-off without each fold; limits go by attribute."""
         weights, center, scale, threshold, cost = sample.mass, 0.0, 1.0, 0.5, sample.mass
         if sample.numeric:
             center = float(np.average(sample.y, weights=weights))
@@ -343,7 +301,7 @@ class Solution:
             if family != "classes"
             else np.eye(eta.shape[1])[sample.y.astype(int)]
         )
-        scales = solution._gap_units(sample, eta, limit)
+        scales = solution._gap_units(sample, eta, limits)
         rng = np.random.default_rng(sample.seed)
         most, iterations = (MOST_ROWS // 3, 30) if family.startswith("rank") else (MOST_ROWS, 60)
         parameters = []
@@ -369,7 +327,9 @@ class Solution:
             parameters.append(solve(task, iterations))
         return replace(solution, parameters=np.stack(parameters, axis=1))
 
-    def _gap_units(self, sample: Sample, eta: np.ndarray, limit: Limit) -> list[float]:
+    def _gap_units(
+        self, sample: Sample, eta: np.ndarray, limits: Mapping[str, tuple[Limit, ...]]
+    ) -> list[float]:
         """Return what the gap along each attribute is divided by while solving: its limit, or its
         size.
         """
@@ -380,15 +340,19 @@ class Solution:
         for block in self.blocks:
             gap = block.curve(sample.s, sample.y, sample.mass).gap(scores, 0.0)[0]
             gaps[block.attribute] = max(gaps[block.attribute], gap)
-        limits, units = by_attribute(limit, sample.names).values(), []
-        for gap, one in zip(gaps, limits):
-            if one is None and any(other is not None for other in limits):
-                units.append(np.inf)
-            elif isinstance(one, str):
-                units.append(gap * max(share(one), 1e-3))
-            else:
-                units.append(float(one) / self.scale if one else gap)
+        limited = any(limits.values())
+        units = []
+        for name, gap in zip(sample.names, gaps):
+            units_of_limits = [self._unit(one, gap, sample) for one in limits[name]]
+            unlimited = np.inf if limited else gap
+            units.append(min(units_of_limits, default=unlimited))
         return units
+
+    def _unit(self, limit: Limit, gap: float, sample: Sample) -> float:
+        if limit.base == "gap":
+            return gap * max(limit.value, 1e-3)
+        bound = limit.bound(gap, sample.base_rate)
+        return bound / self.scale if bound else gap
 
     @property
     def decides(self) -> bool:

@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import stats
 
-from frhsic.estimators.solving import Block, Limit, Sample, by_attribute, share
+from frhsic.estimators.solving import Block, Sample
 from frhsic.parity import ParityResult, gdp, rank_gap
 from frhsic.parity.gap import gap_of_each
+from frhsic.parity.limits import Limit, LimitLike, by_attribute, measure_name, parse_limits
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
 Aim = Literal["score", "rank", "decision"]
+Condition = Literal["positive", "both"]
+
+# The gap that each aim limits.
+MEASURES = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 
 # Resamples for the interval of each gap of a fold, and for the p-value of the gap without
 # constraint.
@@ -38,6 +43,19 @@ class IndistinctGapWarning(UserWarning):
     """The gap without constraint is not significant, so a limit that is a share of it is not
     applied.
     """
+
+
+def limited_measure(aim: str, condition: str | None) -> str:
+    """Return the name of the gap that an aim and a condition limit, as limits write it.
+
+    Examples
+    --------
+    >>> limited_measure("rank", None), limited_measure("score", "positive")
+    ('rank_gap', 'eo')
+    """
+    if condition == "both":
+        return "equalized_odds"
+    return measure_name(MEASURES.get(aim, "gdp"), "all" if condition is None else "favourable")
 
 
 def aimed_gap(
@@ -123,8 +141,8 @@ class TradeOffs:
 
     Attributes
     ----------
-    aim : str
-        "score", "rank" or "decision": the gap that is constrained.
+    aim, measure : str
+        "score", "rank" or "decision": the gap that is constrained; and its name in limits.
     performance : dict of str to ndarray
         For each measure one value per trade-off: "log_loss" or "squared_error" with its standard
         error, and for two classes "auc" and "accuracy".
@@ -134,13 +152,17 @@ class TradeOffs:
         For each attribute the p-value of no gap, at the predictor without constraint.
     confidence : float
         Confidence of the intervals.
+    base_rate : float or None
+        Mean of y, of which a limit can be a share.
     """
 
     aim: str
+    measure: str
     performance: dict[str, np.ndarray]
     gaps: dict[str, tuple[Gap, ...]]
     pvalues: dict[str, float]
     confidence: float
+    base_rate: float | None
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each trade-off."""
@@ -174,16 +196,35 @@ class TradeOffs:
         ax.legend()
         return ax
 
-    def choose(self, limit: Limit, by_upper_end: bool) -> Choice:
+    def limits(self, limit: LimitLike) -> dict[str, tuple[Limit, ...]]:
+        """Return the limits of each attribute that a user's limit states."""
+        return by_attribute(parse_limits(limit, [self.measure]), [*self.gaps])
+
+    def bounds(self, limit: LimitLike) -> dict[str, float | None]:
+        """Return the limit of each attribute as a number, the strictest of several; None without
+        one.
+        """
+        return {
+            name: min((self._bound(name, one) for one in limits), default=None)
+            for name, limits in self.limits(limit).items()
+        }
+
+    def choose(self, limit: LimitLike, by_upper_end: bool) -> Choice:
         """Return the first place on the way to no gap that meets a limit, between two trade-offs
         too.
         """
-        limits = by_attribute(limit, self.gaps)
+        limits = self.limits(limit)
         indistinct = tuple(
-            n for n, one in limits.items() if isinstance(one, str) and self.pvalues[n] > DISTINCT
+            name
+            for name, each in limits.items()
+            if self.pvalues[name] > DISTINCT and any(one.base == "gap" for one in each)
         )
-        limited = {n: one for n, one in limits.items() if one is not None and n not in indistinct}
-        excess = [self._excess(name, one, by_upper_end) for name, one in limited.items()]
+        excess = [
+            self._excess(name, one, by_upper_end)
+            for name, each in limits.items()
+            for one in each
+            if one.base != "gap" or name not in indistinct
+        ]
         position, met = _crossing(np.max(excess, axis=0)) if excess else (0.0, True)
         gaps = {}
         for name, every in self.gaps.items():
@@ -198,13 +239,12 @@ class TradeOffs:
             indistinct,
         )
 
-    def absolute(self, name: str, limit: float | str | None) -> float | None:
-        """Return a limit as a number."""
-        return share(limit) * self.gaps[name][0].value if isinstance(limit, str) else limit
+    def _bound(self, name: str, limit: Limit) -> float:
+        return limit.bound(self.gaps[name][0].value, self.base_rate)
 
-    def _excess(self, name: str, limit: float | str, by_upper_end: bool) -> np.ndarray:
+    def _excess(self, name: str, limit: Limit, by_upper_end: bool) -> np.ndarray:
         measured = np.array([gap.high if by_upper_end else gap.value for gap in self.gaps[name]])
-        return (measured - self.absolute(name, limit)) / max(self.gaps[name][0].value, 1e-12)
+        return (measured - self._bound(name, limit)) / max(self.gaps[name][0].value, 1e-12)
 
 
 @dataclass(frozen=True)

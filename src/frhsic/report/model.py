@@ -17,11 +17,11 @@ from sklearn.model_selection import check_cv
 from frhsic import _arrays
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.measures import changes, gap_interval, qualities, shown_curve
-from frhsic.auditing.results import Curve, Document, Limits, Quality, holm
+from frhsic.auditing.results import LIMITABLE, Curve, Document, Quality, checked, holm
 from frhsic.estimators import ParityClassifier, ParityRegressor
-from frhsic.estimators.solving import by_attribute
 from frhsic.estimators.tradeoffs import Gap, gaps_along
 from frhsic.parity import gdp, gdp_curve
+from frhsic.parity.limits import LimitLike, parse_limits
 from frhsic.splits import rows_of, scores_of, subsample
 from frhsic.tables.columns import feature
 
@@ -163,7 +163,7 @@ def trained_report(
     favourable: object = None,
     groups: Any = None,
     fitted_on: tuple[Any, Any, Any] | None = None,
-    limit: Limits = (),
+    limit: LimitLike = None,
     threshold: float | None = None,
     settings: Settings | None = None,
     context: Context | None = None,
@@ -190,6 +190,7 @@ def trained_report(
         of an attribute's ranks. The report says whether that would do in place of a limit.
     limit, threshold, settings, context
         As in :func:`frhsic.audit`; `limit` is checked on these rows, and is not that of the model.
+        A share is one of the gap of ``model.at(None)`` on these rows.
 
     Examples
     --------
@@ -254,18 +255,18 @@ def trained_report(
             favourable=favourable,
             settings=settings.about(f"audit {about}"),
             groups=groups,
-            limit=limit,
             threshold=None if model.aim == "decision" else threshold,
             context=context,
         )
 
     after = audited(now, "of the model")
-    limits = [
-        model.frontier_.absolute(*one)
-        for one in by_attribute(model.choice_.limit, rows.names).items()
-    ]
+    limits = [model.frontier_.bounds(model.choice_.limit)[name] for name in rows.names]
     moved = any(one is not None for one in limits) and model.choice_.position > 0
     before = audited(was, "without the limit") if moved else None
+    stated_limits = parse_limits(limit, LIMITABLE)
+    after = replace(after, limits=checked(after, stated_limits, before or after))
+    if before is not None:
+        before = replace(before, limits=checked(before, stated_limits, before))
     others: list[TradeOffPoint] = []
     if fitted_on is not None:
         settings.tell("models of other columns")
@@ -494,8 +495,8 @@ def _tradeoff(rows: _HeldOut, limits: list[float | None], **measured: Any) -> Tr
         measure=rows.measure,
         attributes=names,
         asked=tuple(
-            "none" if one is None else str(one)
-            for one in by_attribute(choice.limit, names).values()
+            " and ".join(map(str, each)) or "none"
+            for each in frontier.limits(choice.limit).values()
         ),
         limits=tuple(limits),
         met=bool(choice.met or choice.limit == 0),

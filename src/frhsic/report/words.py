@@ -26,9 +26,9 @@ from frhsic.auditing.results import (
     LimitCheck,
     Number,
     Subject,
-    limit_name,
 )
 from frhsic.formatting import capitalized, percent, plain, ranged
+from frhsic.parity.limits import measure_name
 from frhsic.report.model import Drivers, Report, TradeOff, TradeOffPoint
 
 WORDS = tomllib.loads(
@@ -308,7 +308,7 @@ def limit_line(check: LimitCheck) -> str:
     verdict = "not shown to be kept" if check.verdict == "unclear" else check.verdict
     value = ranged(check.value, check.interval.low, check.interval.high)
     share = "" if check.share is None else say("limit_share", check=check)
-    name = limit_name(check.key, check.among)
+    name = measure_name(check.key, check.among)
     return say("limit_line", verdict=verdict, name=name, check=check, value=value, share=share)
 
 

@@ -1,0 +1,235 @@
+"""Limits as people write them: one language for fitting, choosing, auditing and the command line.
+
+================================  ===================================================
+``0.05``                          a bound: the gap is at most 0.05
+``"50%"``                         an aim: at most half of the gap without a limit
+``0``                             an aim: the least gap
+``None``                          no limit
+``{"age": 0.05, "hours": None}``  limits by attribute
+``"rank_gap <= 0.05"``            a measure by name, where there are several
+``"gdp <= 10% of base rate"``     a share of the base rate in place of the gap
+``"decision_ratio >= 0.8"``       a least value
+``["50%", "eo <= 0.05"]``         several, all of which must be kept
+================================  ===================================================
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Literal
+
+from frhsic.formatting import did_you_mean, stated
+
+# What users pass.
+LimitLike = float | str | Mapping[str, Any] | Sequence[Any] | None
+
+# Measures with a least value in place of a largest one.
+AT_LEAST = ("decision_ratio", "gain", "p")
+
+# Gaps that a limit may state as a share of the gap without a limit, or of an earlier one.
+SHARED = ("gdp", "rank_gap", "decision_gdp", "equalized_odds")
+
+# Names a measure among the rows with the favourable outcome (Equal Opportunity): ``eo`` is GDP,
+# ``eo.hsic`` HSIC.
+FAVOURABLE = "eo"
+
+_TEXT = re.compile(
+    r"(?:(?P<measure>[A-Za-z_][\w.]*)\s*(?P<sign><=|>=)\s*)?"
+    r"(?P<number>\d+\.?\d*(?:e-?\d+)?|\.\d+)\s*(?P<percent>%?)"
+    r"(?P<base>\s+of\s+base\s+rate)?"
+)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit on one measure.
+
+    Attributes
+    ----------
+    value
+        The bound in the unit of the measure, or a share if `base` says of what.
+    measure
+        Key of the number, such as ``"gdp"``.
+    among
+        ``"all"`` rows, or those with the ``"favourable"`` outcome.
+    attribute
+        The attribute that it is about; None for each of them.
+    base
+        What `value` is a share of: the ``"gap"`` without a limit (in an audit: the one of an
+        earlier audit) or the ``"base rate"``; empty if it is a number.
+    """
+
+    value: float
+    measure: str = "gdp"
+    among: Literal["all", "favourable"] = "all"
+    attribute: str | None = None
+    base: Literal["", "gap", "base rate"] = ""
+
+    @property
+    def at_least(self) -> bool:
+        """Whether the measure must be at least the value, in place of at most."""
+        return self.measure in AT_LEAST
+
+    @property
+    def is_aim(self) -> bool:
+        """Whether it is an aim: a share of the gap, or 0 for the least gap."""
+        return self.base == "gap" or self.value == 0
+
+    @property
+    def name(self) -> str:
+        """The measure as people write it, such as ``gdp``, ``eo`` or ``eo.hsic``."""
+        return measure_name(self.measure, self.among)
+
+    def __str__(self) -> str:
+        if not self.base:
+            return f"{self.value:.10g}"
+        return f"{100 * self.value:.10g}%{' of base rate' if self.base == 'base rate' else ''}"
+
+    def bound(self, gap: float, base_rate: float | None = None) -> float:
+        """Return the limit as a number, given what it may be a share of."""
+        if self.base == "gap":
+            return self.value * gap
+        if self.base == "base rate":
+            if base_rate is None or base_rate <= 0:
+                raise ValueError(
+                    "the limit is a share of the base rate, which is not above 0 here; pass a"
+                    " number."
+                )
+            return self.value * base_rate
+        return self.value
+
+
+def measure_name(measure: str, among: str) -> str:
+    """Return a measure as people write it.
+
+    Examples
+    --------
+    >>> measure_name("hsic", "all"), measure_name("gdp", "favourable")
+    ('hsic', 'eo')
+    >>> measure_name("hsic", "favourable")
+    'eo.hsic'
+    """
+    if among == "all":
+        return measure
+    return FAVOURABLE if measure == "gdp" else f"{FAVOURABLE}.{measure}"
+
+
+def parse_limits(limit: LimitLike, measures: Sequence[str]) -> tuple[Limit, ...]:
+    """Return the limits that a user wrote, one object each; none for None.
+
+    Parameters
+    ----------
+    limit
+        A number, a share, a text, a dictionary by attribute, a list of these, or None.
+    measures
+        Names of the measures that can be limited here. The first is the one that a number or a
+        share is about.
+
+    Examples
+    --------
+    >>> parse_limits(0.05, ["gdp"])
+    (Limit(value=0.05, measure='gdp', among='all', attribute=None, base=''),)
+    >>> parse_limits("eo <= 10% of base rate", ["gdp", "eo"])
+    (Limit(value=0.1, measure='gdp', among='favourable', attribute=None, base='base rate'),)
+    >>> parse_limits({"age": "50%", "hours": None}, ["rank_gap"])
+    (Limit(value=0.5, measure='rank_gap', among='all', attribute='age', base='gap'),)
+    """
+    if limit is None:
+        return ()
+    if isinstance(limit, str):
+        return (_parse_text(limit, measures),)
+    if isinstance(limit, Mapping):
+        return tuple(
+            _of_attribute(one, name)
+            for name, part in limit.items()
+            for one in parse_limits(part, measures)
+        )
+    if isinstance(limit, (list, tuple)):
+        return tuple(one for part in limit for one in parse_limits(part, measures))
+    if isinstance(limit, bool) or not isinstance(limit, Real):
+        raise TypeError(
+            f"limit is {limit!r}; pass a number, a share such as '50%', a text such as"
+            f" '{_example(measures[0])}', a dictionary of these by attribute, or None."
+        )
+    return (_of_name(measures[0], float(limit), ""),)
+
+
+def _of_attribute(limit: Limit, name: str) -> Limit:
+    if limit.attribute is not None:
+        raise TypeError(
+            f"limit names an attribute within {name!r}; pass one dictionary, by attribute."
+        )
+    return replace(limit, attribute=name)
+
+
+def _parse_text(text: str, measures: Sequence[str]) -> Limit:
+    parts = _TEXT.fullmatch(text.strip())
+    if parts is None:
+        raise ValueError(
+            f"limit is {text!r}; pass a number, a share such as '50%', or a text such as"
+            f" '{_example(measures[0])}'."
+        )
+    name = parts["measure"] or measures[0]
+    if name not in measures:
+        raise ValueError(
+            f"limit names {name!r}; here a limit is on {', '.join(measures)}."
+            f"{did_you_mean(name, measures)}"
+        )
+    value = float(parts["number"])
+    share = bool(parts["percent"])
+    if share:
+        value = round(value / 100, 15)
+    base = "base rate" if parts["base"] else "gap" if share else ""
+    if parts["base"] and not share:
+        raise ValueError(
+            f"limit is {text!r}; a share of the base rate is a percentage: 'gdp <= 10% of base"
+            " rate'."
+        )
+    limit = _of_name(name, value, base)
+    if parts["sign"] and (parts["sign"] == ">=") != limit.at_least:
+        raise ValueError(f"limit is {text!r}; write '{_example(name)}'.")
+    return limit
+
+
+def _of_name(name: str, value: float, base: Any) -> Limit:
+    """Return a limit on a measure by the name that people write; raise if there is none such."""
+    first, _, rest = name.partition(".")
+    measure = (rest or "gdp") if first == FAVOURABLE else name
+    if measure in AT_LEAST:
+        base = ""  # a share of itself: 80 % is 0.8
+        if not 0 < value <= 1:
+            raise ValueError(f"the limit of {name} is {stated(value)}; it is a share, at most 1.")
+    if base and (measure not in SHARED or (base == "base rate" and measure != "gdp")):
+        raise ValueError(
+            f"the limit of {name} is a share; pass a number, as in '{_example(name)}'."
+        )
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"the limit of {name} is {value:g}; pass a number of 0 or more.")
+    return Limit(value, measure, "favourable" if first == FAVOURABLE else "all", None, base)
+
+
+def _example(name: str) -> str:
+    return f"{name} >= 80%" if name in AT_LEAST else f"{name} <= 0.05"
+
+
+def by_attribute(limits: Iterable[Limit], names: Sequence[str]) -> dict[str, tuple[Limit, ...]]:
+    """Return the limits of each attribute; raise if one names an attribute that is not there.
+
+    Examples
+    --------
+    >>> limits = parse_limits([{"age": 0.02}, "50%"], ["gdp"])
+    >>> {name: len(each) for name, each in by_attribute(limits, ["age", "hours"]).items()}
+    {'age': 2, 'hours': 1}
+    """
+    limits = tuple(limits)
+    for one in limits:
+        if one.attribute is not None and one.attribute not in names:
+            raise ValueError(
+                f"limit names {one.attribute!r}; the attributes are {', '.join(names)}."
+                f"{did_you_mean(one.attribute, names)}"
+            )
+    return {name: tuple(one for one in limits if one.attribute in (None, name)) for name in names}

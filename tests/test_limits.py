@@ -1,0 +1,236 @@
+"""One language of limits: what it says, what it refuses, and that every place takes it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+
+import frhsic
+from cli_samples import run
+from frhsic.auditing import Settings, since
+from frhsic.auditing.results import LIMITABLE
+from frhsic.cli._terminal import limit_of
+from frhsic.parity.limits import AT_LEAST, Limit, by_attribute, parse_limits
+
+SAID = [
+    (None, []),
+    (0.05, [Limit(0.05)]),
+    (np.float32(0.25), [Limit(0.25)]),
+    (0, [Limit(0.0)]),
+    ("0.05", [Limit(0.05)]),
+    ("50%", [Limit(0.5, base="gap")]),
+    (" 12.5 % ", [Limit(0.125, base="gap")]),
+    ("gdp <= 0.05", [Limit(0.05)]),
+    ("gdp<=5e-2", [Limit(0.05)]),
+    ("gdp <= 120%", [Limit(1.2, base="gap")]),
+    ("gdp <= 10% of base rate", [Limit(0.1, base="base rate")]),
+    ("eo <= .05", [Limit(0.05, among="favourable")]),
+    ("eo.hsic <= 0.05", [Limit(0.05, "hsic", "favourable")]),
+    ("rank_gap <= 30%", [Limit(0.3, "rank_gap", base="gap")]),
+    ("decision_ratio >= 0.8", [Limit(0.8, "decision_ratio")]),
+    ("decision_ratio >= 80%", [Limit(0.8, "decision_ratio")]),
+    ({"age": 0.02, "hours": None}, [Limit(0.02, attribute="age")]),
+    (
+        {"age": ["50%", "eo <= 0.1"]},
+        [Limit(0.5, base="gap", attribute="age"), Limit(0.1, among="favourable", attribute="age")],
+    ),
+    ([0.1, {"age": "50%"}], [Limit(0.1), Limit(0.5, base="gap", attribute="age")]),
+    ((), []),
+]
+
+
+@pytest.mark.parametrize(("limit", "meant"), SAID, ids=[str(limit) for limit, _ in SAID])
+def test_a_limit_means_what_the_page_says(limit: Any, meant: list[Limit]):
+    assert parse_limits(limit, LIMITABLE) == tuple(meant)
+
+
+@pytest.mark.parametrize(
+    ("limit", "error", "message"),
+    [
+        (True, TypeError, "limit is True; pass a number, a share such as '50%'"),
+        (np.array([0.1]), TypeError, "pass a number"),
+        ({"age": {"hours": 0.1}}, TypeError, "pass one dictionary, by attribute"),
+        (-0.1, ValueError, "0 or more"),
+        (math.nan, ValueError, "0 or more"),
+        (math.inf, ValueError, "0 or more"),
+        ("half", ValueError, "limit is 'half'; pass a number, a share such as '50%'"),
+        ("gdp=0.05", ValueError, "such as 'gdp <= 0.05'"),
+        ("gdp < 0.05", ValueError, "such as 'gdp <= 0.05'"),
+        ("gdp >= 0.05", ValueError, "write 'gdp <= 0.05'"),
+        ("decision_ratio <= 0.8", ValueError, "write 'decision_ratio >= 80%'"),
+        ("decision_ratio >= 1.2", ValueError, "at most 1"),
+        ("gdpp <= 0.05", ValueError, "Did you mean 'gdp'"),
+        ("hsic <= 50%", ValueError, "the limit of hsic is a share; pass a number"),
+        ("rank_gap <= 5% of base rate", ValueError, "is a share; pass a number"),
+        ("gdp <= 0.1 of base rate", ValueError, "is a percentage: 'gdp <= 10% of base rate'"),
+    ],
+)
+def test_what_is_no_limit_is_refused_with_what_to_write(
+    limit: Any, error: type[Exception], message: str
+):
+    with pytest.raises(error, match=message):
+        parse_limits(limit, LIMITABLE)
+
+
+def test_every_measure_has_a_direction_and_a_number_is_about_the_first():
+    for name in LIMITABLE:
+        sign = ">=" if name.removeprefix("eo.") in AT_LEAST else "<="
+        (limit,) = parse_limits(f"{name} {sign} 0.5", LIMITABLE)
+        assert limit.name == name
+    assert parse_limits(0.1, ["rank_gap"]) == parse_limits("rank_gap <= 0.1", ["rank_gap"])
+
+
+def test_limits_go_to_the_attributes_that_they_name():
+    limits = parse_limits([{"age": 0.02}, "50%"], ["gdp"])
+    assert by_attribute(limits, ["age", "hours"]) == {"age": limits, "hours": limits[1:]}
+    with pytest.raises(ValueError, match="limit names 'age'; the attributes are Age"):
+        by_attribute(limits, ["Age", "hours"])
+
+
+def test_a_bound_is_a_number_a_share_of_the_gap_or_of_the_base_rate():
+    limits = parse_limits([0.05, "50%", "gdp <= 10% of base rate"], ["gdp"])
+    assert [one.bound(0.08, 0.3) for one in limits] == pytest.approx([0.05, 0.04, 0.03])
+    assert [str(one) for one in limits] == ["0.05", "50%", "10% of base rate"]
+    for rate in (None, 0.0):
+        with pytest.raises(ValueError, match="share of the base rate, which is not above 0"):
+            limits[2].bound(0.08, rate)
+
+
+# every place
+
+
+def people(n: int = 240, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    age, hours = rng.uniform(20, 60, n).round(1), rng.uniform(10, 50, n).round(1)
+    skill = rng.normal(size=n).round(3)
+    tenure = (0.1 * (age - 40) + rng.normal(size=n)).round(3)
+    chance = 1 / (1 + np.exp(-(0.8 * skill + 0.5 * tenure)))
+    columns = {"age": age, "hours": hours, "skill": skill, "tenure": tenure}
+    return pd.DataFrame(columns | {"p": chance.round(4), "y": (rng.random(n) < chance).astype(int)})
+
+
+TABLE = people()
+X, Y, S = TABLE[["skill", "tenure"]], TABLE["y"], TABLE[["age", "hours"]]
+LIMITS: dict[str, Any] = {
+    "number": 0.2,
+    "share": "50%",
+    "zero": 0,
+    "none": None,
+    "by attribute": {"age": 0.2, "hours": None},
+    "measure": "gdp <= 0.2",
+    "share of a measure": "gdp <= 50%",
+    "share of the base rate": "gdp <= 30% of base rate",
+    "list": [0.2, {"age": "gdp <= 0.3"}],
+}
+OPTIONS = {
+    "number": ["0.2"],
+    "share": ["50%"],
+    "zero": ["0"],
+    "none": ["none"],
+    "by attribute": ["age=0.2", "hours=none"],
+    "measure": ["gdp=0.2"],
+    "share of a measure": ["gdp<=50%"],
+    "share of the base rate": ["gdp=30% of base rate"],
+    "list": ["0.2", "age=gdp<=0.3"],
+}
+# aims of a fit, which an audit of one table cannot judge
+AIMS = ("share", "zero", "share of a measure")
+EACH = pytest.mark.parametrize("kind", LIMITS)
+
+
+def small(**options: Any) -> frhsic.ParityClassifier:
+    models = {"estimator": LogisticRegression(), "attribute_estimator": Ridge()}
+    return frhsic.ParityClassifier(**models, cv=2, random_state=0, **options)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> frhsic.ParityClassifier:
+    return small(limit=None).fit(X, Y, sensitive_features=S)
+
+
+@EACH
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_an_estimator_and_its_copies_take_it(kind: str, fitted: frhsic.ParityClassifier):
+    own = small(limit=LIMITS[kind]).fit(X, Y, sensitive_features=S)
+    bounds = own.at(LIMITS[kind]).frontier_.bounds(LIMITS[kind])
+    assert own.choice_.limit == LIMITS[kind]
+    assert fitted.at(LIMITS[kind]).choice_.gaps.keys() == {"age", "hours"}
+    gap = own.frontier_.gaps["age"][0].value
+    expected = {"none": None, "zero": 0.0, "share of the base rate": 0.3 * Y.mean()}
+    expected |= {"share": 0.5 * gap, "share of a measure": 0.5 * gap}
+    wanted = expected.get(kind, 0.2)
+    assert bounds["age"] == (None if wanted is None else pytest.approx(wanted))
+    assert (bounds["hours"] is None) == (kind in ("none", "by attribute"))
+
+
+def checked(audit: frhsic.auditing.Audit) -> set[str]:
+    return {check.attribute for check in audit.limits}
+
+
+@EACH
+def test_an_audit_takes_it_and_asks_for_an_earlier_one_to_judge_an_aim(kind: str):
+    settings = Settings(resamples=20)
+    if kind in AIMS:
+        with pytest.raises(ValueError, match="An audit needs an earlier one"):
+            frhsic.audit(TABLE["p"], S, Y, limit=LIMITS[kind], settings=settings)
+        plain = frhsic.audit(TABLE["p"], S, Y, settings=settings)
+        audit = since(plain, plain, LIMITS[kind])
+    else:
+        audit = frhsic.audit(TABLE["p"], S, Y, limit=LIMITS[kind], settings=settings)
+    expected = {"none": set(), "by attribute": {"age"}}
+    assert checked(audit) == expected.get(kind, {"age", "hours"})
+
+
+@EACH
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_choice_of_a_weight_takes_it(kind: str):
+    model = frhsic.FRHSICClassifier(training=frhsic.training.Training(epochs=1), random_state=0)
+    options = {"penalty_weights": [1.0], "limit": LIMITS[kind]}
+    selection = frhsic.select_weight(model, X, Y, sensitive_features=S, **options)
+    assert len(selection.reason) > 20
+
+
+@EACH
+def test_an_audit_on_dask_takes_it(kind: str):
+    dataframe = pytest.importorskip("dask.dataframe")
+    frame = dataframe.from_pandas(TABLE, npartitions=2)
+    options = {"score": "p", "sensitive": ["age", "hours"], "target": "y"}
+
+    def audit() -> frhsic.auditing.Audit:
+        return frhsic.distributed.audit(frame, **options, limit=LIMITS[kind])
+
+    if kind in AIMS:
+        with pytest.raises(ValueError, match="An audit needs an earlier one"):
+            audit()
+    else:
+        expected = {"none": set(), "by attribute": {"age"}}
+        assert checked(audit()) == expected.get(kind, {"age", "hours"})
+
+
+@EACH
+@pytest.mark.usefixtures("few_trees", "no_progress")
+def test_the_command_line_takes_it(kind: str, tmp_path: Path):
+    table = tmp_path / "people.csv"
+    TABLE.to_csv(table, index=False)
+    limits = [part for text in OPTIONS[kind] for part in ("--limit", text)]
+    command = ["audit", str(table), "--score", "p", "-t", "y", "-s", "age", "-s", "hours"]
+    result = run([*command, "--json", *limits])
+    if kind in AIMS:
+        assert result.exit_code == 2
+        assert "An audit needs an earlier one to compare with (--against" in result.stderr
+        result = run([*command, "--json"])
+        earlier = tmp_path / "earlier.json"
+        earlier.write_text(result.stdout)
+        result = run([*command, "--json", *limits, "--against", str(earlier)])
+    assert result.exit_code in (0, 1)
+    attributes = {check["attribute"] for check in json.loads(result.stdout)["limits"]}
+    assert attributes == {"none": set(), "by attribute": {"age"}}.get(kind, {"age", "hours"})
+    trained = limit_of(OPTIONS[kind], ["age", "hours"], ["gdp"])
+    assert set(parse_limits(trained, ["gdp"])) == set(parse_limits(LIMITS[kind], ["gdp"]))
