@@ -40,8 +40,8 @@ from frhsic import audit  # noqa: E402
 from frhsic.dependence import distance_correlation, hsic  # noqa: E402
 from frhsic.independence import gamma_test  # noqa: E402
 from frhsic.kernels import Gaussian  # noqa: E402
-from frhsic_paper.published_statistics import gamma_test_two_moments  # noqa: E402
 from frhsic_paper.records import hardware  # noqa: E402
+from frhsic_paper.statistics.published import gamma_test_two_moments  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "cpu_peers.json"
 PEERS = "hyppo", "dcor", "causal-learn", "pykeops"

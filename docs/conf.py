@@ -52,7 +52,6 @@ GALLERY = (
     "audit_of_scores",
     "production",
     "grid_search",
-    "skewed_attribute",
     "equal_opportunity",
     "table_handed_on",
     "monitoring",

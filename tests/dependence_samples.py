@@ -4,7 +4,9 @@ dependence.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -73,6 +75,11 @@ def within(values: list[float]) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1) / len(values) ** 0.5)
 
 
+def mean_over(seeds: int, statistic: Callable[[int], Tensor]) -> tuple[float, float]:
+    """Return mean and standard error of a statistic over seeds."""
+    return within([statistic(seed).item() for seed in range(seeds)])
+
+
 def at_least(share: float, hits: Any) -> bool:
     """Whether hits are at least as frequent as a share, up to three standard errors."""
     return bool(np.mean(hits) >= share - 3 * (share * (1 - share) / len(hits)) ** 0.5)
@@ -92,6 +99,42 @@ def ksg_by_definition(z, s, k, inside):
         counts = [sum(inside(far(x, i, j), radius) for j in others) for x in (z, s)]
         total += sum(digamma(count + 1) for count in counts) / n
     return digamma(k) + digamma(n) - total
+
+
+def eipm_by_definition(z, s, kernel_z, bandwidth):
+    """Sums written out, one anchor, one pair at a time."""
+    n = len(z)
+    k = kernel_z(z, z).tolist()
+    total = 0.0
+    for i in range(n):
+        w = [
+            0.0 if j == i else math.exp(-float(((s[i] - s[j]) ** 2).sum()) / (2 * bandwidth**2))
+            for j in range(n)
+        ]
+        w = [x / sum(w) for x in w]
+        own = sum(w[a] * w[b] * k[a][b] for a in range(n) for b in range(n))
+        cross = sum(w[a] * k[a][b] / n for a in range(n) for b in range(n))
+        mean = sum(k[a][b] for a in range(n) for b in range(n)) / n**2
+        total += math.sqrt(max(own - 2 * cross + mean, 0.0)) / n
+    return total
+
+
+def bins_by_definition(s, edges):
+    """Row numbers of each bin, one comparison at a time, without those of fewer than two rows."""
+    bounds = [-np.inf, *edges, np.inf]
+    bins = [[i for i, x in enumerate(s) if low <= x < high] for low, high in pairwise(bounds)]
+    return [rows for rows in bins if len(rows) >= 2]
+
+
+def binned_by_definition(z, s, kernel, edges):
+    """Mean over pairs of bins of their squared MMD, one pair of rows at a time."""
+    k, bins = kernel(z, z), bins_by_definition(s, edges)
+
+    def mean(a, b):
+        return sum(k[i, j].item() for i in a for j in b) / (len(a) * len(b))
+
+    pairs = [(a, b) for x, a in enumerate(bins) for b in bins[x + 1 :]]
+    return sum(mean(a, a) - 2 * mean(a, b) + mean(b, b) for a, b in pairs) / len(pairs)
 
 
 def batch(

@@ -68,16 +68,6 @@ def test_a_pipeline_in_a_grid_search(run):
         ].is_monotonic_increasing  # minus the gap: no limit, half, the least
 
 
-def test_a_skewed_attribute(run):
-    names = run("skewed_attribute", n=1500)
-    low, high = names["gaps"]["income"].interval
-    assert low < 0.125 < high
-    assert names["gaps"]["income"].value == pytest.approx(
-        names["gaps"]["log income"].value, rel=1e-9
-    )
-    assert names["smoothed"].value < 0.05
-
-
 def test_equal_opportunity(run):
     gaps = run("equal_opportunity", n=1500)["results"]["gap among y = 1"]
     assert gaps["equal opportunity"] < 0.6 * gaps["no limit"]

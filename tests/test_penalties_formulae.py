@@ -11,8 +11,15 @@ import pytest
 import torch
 from pytest import approx
 from torch import Tensor, nn
+from torch.func import vmap
 
-from dependence_samples import batch
+from dependence_samples import (
+    batch,
+    binned_by_definition,
+    bins_by_definition,
+    eipm_by_definition,
+    sloped,
+)
 from frhsic import dependence as d
 from frhsic.dependence.grams import centered
 from frhsic.kernels import (
@@ -36,7 +43,15 @@ from frhsic.penalties import (
     penalty_named,
 )
 from frhsic.penalties.base import median_distance
+from frhsic.penalties.bins import bin_membership, equal_width_edges, quantile_edges
 from frhsic.penalties.closed_forms import gaussian_inner
+from frhsic.penalties.rivals import (
+    eipm_from_gram,
+    gdp_value,
+    leave_one_out_weights,
+    mean_difference_from_bins,
+    pairwise_mmd_from_bins,
+)
 
 
 def plain(kernel_z=None, kernel_s=None, **options):
@@ -292,23 +307,141 @@ def near(expected: float, dtype: torch.dtype) -> object:
 @pytest.mark.parametrize("q", [1, 2])
 def test_statistics_of_a_batch_are_those_of_dependence(q, dtype):
     z, s, _ = batch(q=q, dtype=dtype)
-    half = HalfDistance(), HalfDistance()
     for penalty, expected in (
-        (EIPM(), d.eipm(z, s, Gaussian(1.0), bandwidth=0.5)),  # FREM with the published constants
         (DistanceCovariance(), d.distance_covariance(z, s) ** 2),
         (DistanceCorrelation(), d.distance_correlation(z, s) ** 2),
-        (DistanceCovariance(statistic="unbiased"), 4 * d.hsic_unbiased(z, s, *half)),
     ):
         assert penalty(z, s).item() == near(expected.item(), dtype)
     assert DistanceCorrelation(statistic="unbiased")(s, 3 * s).item() == near(1.0, dtype)
+
+
+@pytest.mark.parametrize("q", [1, 2])
+def test_unbiased_distance_covariance_is_four_times_hsic_of_half_distances(q, dtype):
+    """The penalty is joint - cross + product, three sums of positive terms which nearly cancel: at
+    q = 2 they add up to 5.9, and the value is 0.003. The longest sum has n² terms and thus at most
+    n² roundings, each of eps / 2 of the sum.
+    """
+    z, s, _ = batch(q=q, dtype=dtype)
+    n = len(z)
+    a, b = (torch.cdist(x.double(), x.double()) for x in (z, s))
+    joint = (a * b).sum() / (n * (n - 3))
+    cross = 2 * a.sum(0) @ b.sum(0) / (n * (n - 2) * (n - 3))
+    product = a.sum() * b.sum() / (n * (n - 1) * (n - 2) * (n - 3))
+    rounding = n**2 * torch.finfo(dtype).eps / 2 * float(joint + cross + product)
+    expected = 4 * d.hsic_unbiased(z.double(), s.double(), HalfDistance(), HalfDistance()).item()
+    value = DistanceCovariance(statistic="unbiased")(z, s).item()
+    assert value == approx(expected, rel=0, abs=rounding)
+
+
+# --- EIPM
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("q", [1, 2])
+def test_eipm_is_its_definition_with_the_published_constants_of_frem(q, dtype):
+    z, s, _ = batch(q=q, dtype=dtype)
+    expected = eipm_by_definition(z.double(), s.double(), Gaussian(1.0), bandwidth=0.5)
+    assert EIPM()(z, s).item() == near(expected, dtype)
+
+
+def test_the_core_of_eipm_counts_anchors_and_rows_as_it_is_told():
+    g = torch.Generator().manual_seed(2)
+    z, w = (
+        torch.randn(6, 2, generator=g, dtype=torch.float64),
+        torch.rand(4, 6, generator=g, dtype=torch.float64),
+    )
+    w, u, counts = w / w.sum(1, keepdim=True), w[0] / w[0].sum(), torch.tensor([0.0, 1.0, 0.0, 3.0])
+    for marginal, floor in ((None, 0.0), (u, 0.05)):
+        away = w - (1 / 6 if marginal is None else u)
+        terms = [max(float(row @ z @ z.T @ row), floor) ** 0.5 for row in away]
+        options = {"floor": floor, "marginal": marginal}
+        assert eipm_from_gram(z @ z.T, w, **options).item() == approx(sum(terms) / 4)
+        counted = eipm_from_gram(z @ z.T, w, counts=counts, **options).item()
+        assert counted == approx((terms[1] + 3 * terms[3]) / 4)
+    assert eipm_from_gram(z @ z.T, w, counts=0 * counts).item() == 0
+
+
+def test_weights_of_eipm_leave_the_anchor_out_and_sum_to_one_even_far_from_all(dtype):
+    s = torch.tensor([0.0, 0.1, 0.2, 1e4], dtype=dtype)
+    w = leave_one_out_weights(s, 0.05)
+    assert torch.equal(w.diagonal(), torch.zeros(4, dtype=dtype))
+    assert w.sum(1).tolist() == approx([1.0] * 4, rel=1e-6)
+    assert w[3].tolist() == approx([0, 0, 1, 0])  # the nearest
+
+
+# --- bins
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_pairwise_binned_mmd_has_ten_bins_of_equal_width(dtype):
     z, s, _ = batch(m=25, dtype=dtype)
     penalty = prepared(BinnedMMD(scale_z=1.5), s)
     edges = torch.linspace(s.min(), s.max(), 11, dtype=dtype)[1:-1]
-    expected = d.binned_mmd(z, s, Gaussian(1.5), edges=edges)
-    assert penalty(z, s).item() == near(expected.item(), dtype)
+    values, inner = s[:, 0].tolist(), edges.tolist()
+    expected = binned_by_definition(z.double(), values, Gaussian(1.5), inner)
+    assert penalty(z, s).item() == near(expected, dtype)
+
+
+def test_edges_are_those_of_numpy(dtype):
+    s = torch.randn(101, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    rel, deciles = (
+        1e-5 if dtype == torch.float32 else 1e-12,
+        np.quantile(s.double().numpy(), np.arange(1, 10) / 10),
+    )
+    assert quantile_edges(s).tolist() == approx(deciles.tolist(), rel=rel)
+    widths = np.linspace(float(s.min()), float(s.max()), 11)[1:-1]
+    assert equal_width_edges(s).tolist() == approx(widths.tolist(), rel=rel)
+    assert quantile_edges(s, 4).dtype == equal_width_edges(s, 4).dtype == dtype
+
+
+def test_a_value_on_an_edge_belongs_above_it_in_single_precision_too():
+    s = torch.tensor([0.1, 0.2, 0.7, 0.7])  # 0.7 is rounded down
+    member = bin_membership(s, torch.tensor([0.7]))
+    assert member.tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
+    assert bin_membership(s, torch.tensor([0.15, 0.7])).shape == (4, 3)
+
+
+def test_the_pairwise_mmd_of_many_batches_is_that_of_each():
+    sums = torch.tensor([[[8.0, 2.0], [2.0, 4.0]], [[1.0, 0.0], [0.0, 9.0]]])
+    alone = [pairwise_mmd_from_bins(each, torch.tensor([2.0, 2.0])).item() for each in sums]
+    together = pairwise_mmd_from_bins(sums, torch.full((2, 2), 2.0))
+    assert together.tolist() == alone == [2.0, 2.5]
+
+
+def test_bins_of_a_single_row_count_as_nothing():
+    z = torch.randn(3, 1, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    s = torch.tensor([0.0, 1.0, 2.0], dtype=torch.float64)
+    m = bin_membership(s, torch.tensor([0.5, 1.5], dtype=torch.float64))
+    assert mean_difference_from_bins(z, m).item() == 0
+    assert pairwise_mmd_from_bins(m.T @ z @ z.T @ m, m.sum(0)).item() == 0
+
+
+def test_mean_differences_are_their_definition_with_bins_of_each_batch(dtype):
+    z = torch.randn(2, 8, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    s = torch.tensor([0.3, 0.1, 2.0, 1.0, 1.5, 4.0, 1.0, 3.2], dtype=torch.float64)
+    # one value on an edge, one bin of a single row
+    edges = torch.tensor([[1.0, 2.0, 3.9], [1.1, 1.2, 2.5]], dtype=torch.float64)
+    members = torch.vmap(bin_membership)(torch.stack([s, s]), edges)
+    values = mean_difference_from_bins(z.to(dtype), members.to(dtype))
+    assert values.dtype == dtype
+    for value, rows, cuts in zip(values, z, edges.tolist()):
+        bins = bins_by_definition(s.tolist(), cuts)
+        expected = sum(float((rows[b].mean(0) - rows.mean(0)).square().sum()) for b in bins)
+        assert value.item() == approx(expected, rel=1e-5 if dtype == torch.float32 else 1e-12)
+
+
+def test_the_published_binned_mmd_is_a_sum_of_squared_mean_differences_over_ten_quantile_bins(
+    dtype,
+):
+    train = torch.rand(200, generator=torch.Generator().manual_seed(5), dtype=torch.float64) ** 2
+    z, s, _ = batch(m=25, dtype=dtype)
+    penalty = prepared(BinnedMMD.published(), train.to(dtype))
+    rows, edges = z.double().numpy(), np.quantile(train, np.arange(1, 10) / 10)
+    bin_of = (s.double().numpy() >= edges).sum(1)
+    bins = [rows[bin_of == b] for b in range(10) if (bin_of == b).sum() >= 2]
+    assert 2 < len(bins) < 10  # some bins are left out
+    expected = sum(((members.mean(0) - rows.mean(0)) ** 2).sum() for members in bins)
+    assert penalty(z, s).item() == near(expected, dtype)
 
 
 # --- Reg-GDP
@@ -331,22 +464,27 @@ def test_gdp_is_reg_gdp_at_equispaced_points_or_at_the_rows(dtype):
     )
 
 
-# --- bins
-# --------------------------------------------------------------------------------------------------
+def test_the_gap_of_many_models_is_that_of_each_under_vmap_too():
+    s = torch.from_numpy(sloped(200, 6)[1])
+    scores = torch.randn(7, 200, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    grid, weights = s.sort().values, torch.full((200,), 1 / 200, dtype=torch.float64)
+    together = gdp_value(scores, s, 0.1, grid, weights)
+    torch.testing.assert_close(
+        vmap(lambda f: gdp_value(f, s, 0.1, grid, weights))(scores), together
+    )
+    own = torch.stack([s, s**2])  # each model its own attribute
+    batched = vmap(lambda f, s: gdp_value(f, s, 0.1, grid))(scores[:2], own)
+    torch.testing.assert_close(batched[1], gdp_value(scores[1], own[1], 0.1, grid))
 
 
-def test_the_published_binned_mmd_is_a_sum_of_squared_mean_differences_over_ten_quantile_bins(
-    dtype,
-):
-    train = torch.rand(200, generator=torch.Generator().manual_seed(5), dtype=torch.float64) ** 2
-    z, s, _ = batch(m=25, dtype=dtype)
-    penalty = prepared(BinnedMMD.published(), train.to(dtype))
-    rows, edges = z.double().numpy(), np.quantile(train, np.arange(1, 10) / 10)
-    bin_of = (s.double().numpy() >= edges).sum(1)
-    bins = [rows[bin_of == b] for b in range(10) if (bin_of == b).sum() >= 2]
-    assert 2 < len(bins) < 10  # some bins are left out
-    expected = sum(((members.mean(0) - rows.mean(0)) ** 2).sum() for members in bins)
-    assert penalty(z, s).item() == near(expected, dtype)
+def test_gradients_of_the_gap_are_those_of_finite_differences():
+    f, s = (torch.from_numpy(x) for x in sloped(12, 7))
+    grid = s.clone()
+    weights = torch.full((12,), 1 / 12, dtype=torch.float64)
+    assert torch.autograd.gradcheck(
+        lambda f, s: gdp_value(f, s, 0.2, grid, weights),
+        (f.requires_grad_(), s.clone().requires_grad_()),
+    )
 
 
 # --- adversaries

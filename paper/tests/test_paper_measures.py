@@ -20,11 +20,10 @@ from torch import nn
 
 from dependence_samples import gaussian_pair as normal_pair
 from dependence_samples import ksg_by_definition
-from frhsic.dependence import eipm, hsic, hsic_unbiased, mutual_information
+from frhsic.dependence import hsic, hsic_unbiased, mutual_information
 from frhsic.dependence.grams import centered
 from frhsic.independence import gamma_test, permutation_test
 from frhsic.kernels import Gaussian, median_bandwidth
-from frhsic.parity import smoothed_gdp
 from frhsic.penalties import EIPM, NoPenalty
 from frhsic.training import MLP
 from frhsic_paper import measures, records
@@ -33,7 +32,8 @@ from frhsic_paper.models import Model
 from frhsic_paper.options import Options
 from frhsic_paper.printed import cached
 from frhsic_paper.protocol import CORRECTED, PUBLISHED
-from frhsic_paper.published_statistics import (
+from frhsic_paper.statistics import eipm, smoothed_gdp
+from frhsic_paper.statistics.published import (
     gamma_test_published,
     gamma_test_two_moments,
     mutual_information_published,

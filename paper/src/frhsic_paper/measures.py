@@ -19,8 +19,9 @@ from frhsic.datasets.dataset import Subset
 from frhsic.dependence.grams import hsic_biased
 from frhsic.kernels import Gaussian
 from frhsic.parity import rank_gap
-from frhsic.parity.smoothed import evaluation_points, gdp_value
+from frhsic.penalties.rivals import gdp_value
 from frhsic.training import Fleet
+from frhsic_paper.statistics.smoothed import evaluation_points
 
 PUBLISHED_BANDWIDTH = 0.1
 """Bandwidth of the published evaluator, on S scaled to [0, 1] by the training rows."""

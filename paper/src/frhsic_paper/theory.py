@@ -57,7 +57,7 @@ from frhsic.certificates import (
     rows_and_kernels,
     symmetrized,
 )
-from frhsic.dependence import hsic, kernel_hgr
+from frhsic.dependence import hsic
 from frhsic.dependence.grams import gram_times, kernel_or_median
 from frhsic.kernels import (
     Gaussian,
@@ -67,6 +67,7 @@ from frhsic.kernels import (
     Product,
     gaussian_at_median,
 )
+from frhsic_paper.statistics import kernel_hgr
 
 # Laws with finitely many sensitive values
 
@@ -608,7 +609,7 @@ def khgr_bound(
     kernel_z, kernel_s
         Kernels; a Gaussian at the median distance where None.
     ridge_z, ridge_s
-        :math:`\eta_Z, \eta_S`, as in :func:`frhsic.dependence.kernel_hgr`.
+        :math:`\eta_Z, \eta_S`, as in :func:`frhsic_paper.statistics.kernel_hgr`.
 
     References
     ----------

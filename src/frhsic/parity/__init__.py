@@ -18,14 +18,12 @@ from frhsic.parity.gap import (
     rank_gap,
     standardized_gdp,
 )
-from frhsic.parity.smoothed import SmoothedGap, smoothed_gdp
 
 __all__ = [
     "CorrelationRatio",
     "LocalMean",
     "ParityCurve",
     "ParityResult",
-    "SmoothedGap",
     "correlation_ratio",
     "equal_opportunity_gdp",
     "gdp",
@@ -33,6 +31,5 @@ __all__ = [
     "gdp_difference",
     "local_mean",
     "rank_gap",
-    "smoothed_gdp",
     "standardized_gdp",
 ]

@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from frhsic import _arrays
-from frhsic.dependence.conditional import bin_membership, quantile_edges
 from frhsic.penalties.base import Batch, Penalty
+from frhsic.penalties.bins import bin_membership, quantile_edges
 
 LAYERS = (("weight_in", "bias_in"), ("weight_out", "bias_out"))
 NAMES = tuple(name for layer in LAYERS for name in layer)

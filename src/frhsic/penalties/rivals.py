@@ -1,9 +1,10 @@
 """The paper's rivals with a formula: FREM, MMD between bins, distance covariance and correlation,
-and Reg-GDP.
+and Reg-GDP. Each formula stands before its penalty.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
@@ -12,23 +13,17 @@ from torch import Tensor
 from torch.nn import functional
 
 from frhsic import _arrays
-from frhsic.dependence.conditional import (
-    bin_membership,
-    eipm_from_gram,
-    equal_width_edges,
-    leave_one_out_weights,
-    mean_difference_from_bins,
-    pairwise_mmd_from_bins,
-    quantile_edges,
-)
 from frhsic.dependence.distance import euclidean_distances, ratio
-from frhsic.dependence.grams import hsic_unbiased
-from frhsic.kernels import Kernel
-from frhsic.parity.smoothed import Weighting, equispaced, gdp_value
+from frhsic.dependence.grams import hsic_unbiased, safe_sqrt
+from frhsic.kernels import Kernel, squared_distances
 from frhsic.penalties.base import Batch, Condition, Penalty, ScaledPenalty, ScaleZ, one_of, zero
+from frhsic.penalties.bins import bin_membership, equal_width_edges, quantile_edges
 
 Kind = Literal["pairwise", "mean-difference"]
 Edges = Literal["equal-width", "quantile"]
+
+# Where the gap of Reg-GDP is taken: at the rows, or at equispaced values.
+Weighting = Literal["population", "uniform"]
 
 # V-statistic (never negative, any row weights) or U-statistic (no row weights, at least four rows).
 Statistic = Literal["biased", "unbiased"]
@@ -42,6 +37,90 @@ FLOOR = 1e-10
 
 # Entries of a Gram matrix below this are set to zero.
 NEGLIGIBLE = 1e-30
+
+
+def leave_one_out_weights(
+    s: Tensor, bandwidth: float | Tensor, anchors: Tensor | None = None
+) -> Tensor:
+    r"""Weights of the other rows at each anchor, :math:`w_{ij} \propto \exp(-\|s_i - s_j\|^2 /
+    2\gamma^2)` for j ≠ i.
+
+    Each row sums to one and gives no weight to the anchor itself. The weights of an anchor far from
+    all other rows concentrate on the nearest ones. Pure, and safe under ``vmap``.
+
+    Parameters
+    ----------
+    s
+        Values of shape (n,) or (n, q).
+    bandwidth
+        A positive number, a 0-d tensor, or one value per column.
+    anchors
+        Row numbers of shape (a,); every row if not given.
+
+    Returns
+    -------
+    Tensor
+        Of shape (a, n).
+
+    Examples
+    --------
+    The middle row weights its two neighbours equally, the first row mostly the nearer one.
+
+    >>> leave_one_out_weights(torch.tensor([0.0, 1.0, 2.0]), 1.0)
+    tensor([[0.0000, 0.8176, 0.1824],
+            [0.5000, 0.0000, 0.5000],
+            [0.1824, 0.8176, 0.0000]])
+    """
+    rows = (s[:, None] if s.ndim == 1 else s) / bandwidth
+    numbers = torch.arange(rows.shape[0], device=rows.device)
+    anchors = numbers if anchors is None else anchors
+    exponents = -squared_distances(rows[anchors], rows) / 2
+    return torch.softmax(exponents.masked_fill(numbers == anchors[:, None], -math.inf), dim=-1)
+
+
+def eipm_from_gram(
+    k: Tensor,
+    weights: Tensor,
+    *,
+    floor: float = 0.0,
+    marginal: Tensor | None = None,
+    counts: Tensor | None = None,
+) -> Tensor:
+    r"""Mean over anchors of the distance between weighted and overall mean embedding.
+
+    .. math:: \frac1a \sum_{i=1}^{a} \sqrt{(w_i - u)^\top K (w_i - u)}, \qquad u = 1/n,
+
+    with :math:`w_i^\top K w_i - 2 w_i^\top K u + u^\top K u` under the root. Zero when every
+    weighted mean equals the overall mean. Pure, and safe under ``vmap``. A constant added to the
+    Gram matrix does not change it, since the weights sum to one.
+
+    Parameters
+    ----------
+    k
+        Gram matrix of z, of shape (n, n).
+    weights
+        Of shape (a, n), rows summing to one, as from :func:`leave_one_out_weights`.
+    floor
+        Smallest value under the root. At 0 a vanishing term has gradient 0; the published training
+        code used 1e-10.
+    marginal
+        The weights u of the overall mean, of shape (n,); equal ones if not given.
+    counts
+        How much each anchor counts in the mean, of shape (a,); alike if not given.
+
+    Examples
+    --------
+    With the linear kernel each term is a difference of means: |0 - 1/2| and |1 - 1/2|.
+
+    >>> z = torch.tensor([[0.0], [1.0]])
+    >>> eipm_from_gram(z @ z.T, torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
+    tensor(0.5000)
+    """
+    away = weights - (1 / k.shape[-1] if marginal is None else marginal)
+    terms = safe_sqrt(((away @ k) * away).sum(-1).clamp_min(floor))
+    return (
+        terms.mean(-1) if counts is None else (terms * counts).sum(-1) / counts.sum(-1).clamp_min(1)
+    )
 
 
 class EIPM(ScaledPenalty):
@@ -117,6 +196,62 @@ class EIPM(ScaledPenalty):
         w = w / w.sum(-1, keepdim=True).clamp_min(torch.finfo(w.dtype).tiny)
         counts = batch.row_weight * (batch.row_weight.cumsum(0) <= count)
         return eipm_from_gram(k, w, floor=FLOOR, marginal=batch.shares, counts=counts)
+
+
+def mean_difference_from_bins(z: Tensor, membership: Tensor) -> Tensor:
+    r"""Sum over bins of the squared distance to the overall mean, :math:`\sum_b \|\bar z_b - \bar
+    z\|^2`.
+
+    Bins with fewer than two rows are left out. Pure, and safe under ``vmap``.
+
+    Examples
+    --------
+    Means 0 and 2 about an overall mean of 1.
+
+    >>> z = torch.tensor([[0.0], [0.0], [2.0], [2.0]])
+    >>> mean_difference_from_bins(z, bin_membership(torch.arange(4.0), torch.tensor([2.0])))
+    tensor(2.)
+    """
+    sizes = membership.sum(-2)
+    away = z - z.mean(-2, keepdim=True)
+    means = (membership.mT @ away) / sizes.clamp_min(1)[..., None]
+    return ((means * means).sum(-1) * (sizes >= 2)).sum(-1)
+
+
+def pairwise_mmd_from_bins(sums: Tensor, sizes: Tensor) -> Tensor:
+    r"""Mean of the squared MMD over pairs of bins, from sums of the Gram matrix over pairs of bins.
+
+    .. math:: \binom{B}{2}^{-1} \sum_{a<b} \bigl( G_{aa} - 2 G_{ab} + G_{bb} \bigr), \qquad
+        G_{ab} = \frac{1}{n_a n_b} \sum_{i \in a, j \in b} k(z_i, z_j),
+
+    over the bins with at least two rows; 0 if there are fewer than two such bins. The diagonal is
+    included, so each term is a squared distance of mean embeddings, biased upwards by O(1/n_b).
+    Pure, and safe under ``vmap``.
+
+    Parameters
+    ----------
+    sums
+        :math:`M^\top K M` of shape (..., B, B), for a membership M of shape (..., n, B).
+    sizes
+        Rows in each bin, of shape (..., B).
+
+    Examples
+    --------
+    With the linear kernel the one pair of bins, with means 0 and 2, is at squared distance 4.
+
+    >>> z = torch.tensor([[0.0], [0.0], [2.0], [2.0]])
+    >>> m = bin_membership(torch.arange(4.0), torch.tensor([2.0]))
+    >>> pairwise_mmd_from_bins(m.T @ (z @ z.T) @ m, m.sum(0))
+    tensor(4.)
+    """
+    weights = 1 / sizes.clamp_min(1)
+    g = sums * weights[..., :, None] * weights[..., None, :]
+    own = torch.diagonal(g, dim1=-2, dim2=-1)
+    enough = sizes >= 2
+    pairs = (enough[..., :, None] & enough[..., None, :]).to(g.dtype)
+    pairs = pairs * (1 - torch.eye(g.shape[-1], dtype=g.dtype, device=g.device))
+    squares = own[..., :, None] + own[..., None, :] - 2 * g
+    return (squares * pairs).sum(dim=(-2, -1)) / pairs.sum(dim=(-2, -1)).clamp_min(1)
 
 
 class BinnedMMD(ScaledPenalty):
@@ -318,6 +453,85 @@ class DistanceCorrelation(DistanceCovariance):
         self, a: Tensor, b: Tensor, covariance: Callable[[Tensor, Tensor], Tensor]
     ) -> Tensor:
         return ratio(covariance(a, b), covariance(a, a), covariance(b, b))
+
+
+def nadaraya_watson_weights(at: Tensor, s: Tensor, bandwidth: float | Tensor) -> Tensor:
+    r"""Weights of the rows at some values of s, :math:`w_{gj} \propto \exp(-(s_g - s_j)^2 / 2h^2)`,
+    summing to one.
+
+    At a value far from all rows the weights concentrate on the nearest ones. Pure, and safe under
+    ``vmap``.
+
+    Parameters
+    ----------
+    at
+        Values of shape (g,).
+    s
+        Rows, of shape (n,).
+    bandwidth
+        The h of the smoother, in units of s.
+
+    Returns
+    -------
+    Tensor
+        Of shape (g, n).
+
+    Examples
+    --------
+    >>> nadaraya_watson_weights(torch.tensor([0.0]), torch.tensor([0.0, 1.0, 2.0]), 1.0)
+    tensor([[0.5741, 0.3482, 0.0777]])
+    """
+    return torch.softmax(-(((at[..., :, None] - s[..., None, :]) / bandwidth) ** 2) / 2, dim=-1)
+
+
+def gdp_value(
+    scores: Tensor,
+    s: Tensor,
+    bandwidth: float | Tensor,
+    grid: Tensor,
+    weights: Tensor | None = None,
+) -> Tensor:
+    r"""Gap of the smoothed mean score of many models at once, without interval or test.
+
+    .. math:: \sum_g v_g \Bigl| \sum_j w_{gj} f_j - \bar f \Bigr|, \qquad
+        w_{gj} \propto \exp\bigl(-(s_g - s_j)^2 / 2h^2\bigr).
+
+    Zero when the smoothed mean of the scores is constant on the grid. Pure, differentiable, and
+    safe under ``vmap``; memory is O(grid · n).
+
+    Parameters
+    ----------
+    scores
+        Of shape (..., n): one row per model, for instance.
+    s
+        Of shape (n,).
+    bandwidth
+        The h of the smoother, in units of s.
+    grid
+        Values of s at which the gap is taken, of shape (g,).
+    weights
+        The v of the formula, of shape (g,), summing to one; equal if not given.
+
+    Examples
+    --------
+    With a narrow smoother the smoothed means are the scores themselves: 0 and 2 about a mean of 1,
+    and for a second model 0 and 4 about a mean of 2.
+
+    >>> s = torch.tensor([0.0, 1.0])
+    >>> gdp_value(torch.tensor([[0.0, 2.0], [0.0, 4.0]]), s, 0.01, grid=s)
+    tensor([1., 2.])
+    """
+    away = scores - scores.mean(dim=-1, keepdim=True)
+    gaps = (away @ nadaraya_watson_weights(grid, s, bandwidth).mT).abs()
+    return gaps.mean(dim=-1) if weights is None else gaps @ weights
+
+
+def equispaced(values: Tensor, points: int) -> Tensor:
+    """Return equispaced points from the smallest to the largest value."""
+    low, high = values.min(), values.max()
+    return low + (high - low) * torch.arange(points, dtype=values.dtype, device=values.device) / (
+        points - 1
+    )
 
 
 class GDP(Penalty):

@@ -110,8 +110,8 @@ def eipm_by_factor(z: Tensor, s: Tensor, bandwidth: float) -> float:
     time.
 
     With :math:`K = GG^\top` up to 1e-12 of its trace, and r some thirty columns of G,
-    :math:`\|(w_i - u)^\top K^{1/2}\| = \|w_i^\top G - u^\top G\|`: :func:`frhsic.dependence.eipm`
-    in less time.
+    :math:`\|(w_i - u)^\top K^{1/2}\| = \|w_i^\top G - u^\top G\|`:
+    :func:`frhsic_paper.statistics.eipm` in less time.
     """
     factor, _ = pivoted_cholesky(Gaussian(1.0), z)
     ones = torch.ones_like(z)

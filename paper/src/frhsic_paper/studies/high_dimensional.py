@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from frhsic.datasets import Dataset
-from frhsic.dependence import eipm, hsic, hsic_unbiased
+from frhsic.dependence import hsic, hsic_unbiased
 from frhsic.kernels import Gaussian
 from frhsic.penalties import EIPM, HSIC, Penalty
 from frhsic.training import MLP
@@ -39,6 +39,7 @@ from frhsic_paper.plot import curve, figures_of, finish, panels, styled, variant
 from frhsic_paper.protocol import CORRECTED, Protocol
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.results import Results
+from frhsic_paper.statistics import eipm
 from frhsic_paper.steps import Computation
 from frhsic_paper.studies.convergence import STATISTICS, held_against
 from frhsic_paper.studies.runtime import FREM, RUNTIME_LOOKS, RUNTIME_NAMES, fastest

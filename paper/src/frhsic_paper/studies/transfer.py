@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from frhsic.datasets import Split
 from frhsic.frontier import within_band
-from frhsic.parity.smoothed import evaluation_points, gdp_value
+from frhsic.penalties.rivals import gdp_value
 from frhsic.training import Member, Recipe, TrainingData, train
 from frhsic.training.recipe import Task
 from frhsic.transferring import Transfer, transfer
@@ -49,6 +49,7 @@ from frhsic_paper.printed import METHOD_NAMES, cached, dataset_name, method_name
 from frhsic_paper.protocol import BAND, BASELINE, DATASETS, OWN, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
+from frhsic_paper.statistics.smoothed import evaluation_points
 from frhsic_paper.steps import Measurement, Training, each
 from frhsic_paper.studies.synthetic import ByRepeat, clearly_below
 from frhsic_paper.study import Study

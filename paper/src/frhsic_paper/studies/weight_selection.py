@@ -34,9 +34,9 @@ from frhsic_paper.models import Model, store_all
 from frhsic_paper.plot import FAINT, SPARE, figures_of, finish, panels, styled
 from frhsic_paper.printed import DATASET_NAMES, cached, dataset_name
 from frhsic_paper.protocol import PAPER_WEIGHTS, PROTOCOLS, Protocol
-from frhsic_paper.published_statistics import gamma_test_published, gamma_test_two_moments
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
+from frhsic_paper.statistics.published import gamma_test_published, gamma_test_two_moments
 from frhsic_paper.steps import Measurement, Training, each
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table, tables_of

@@ -23,7 +23,6 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from frhsic import ParityClassifier, ParityRegressor
-from frhsic.dependence.conditional import quantile_edges
 from frhsic.kernels import Gaussian
 from frhsic.penalties import (
     EIPM,
@@ -36,6 +35,7 @@ from frhsic.penalties import (
     Penalty,
 )
 from frhsic.penalties.base import Batch
+from frhsic.penalties.bins import quantile_edges
 from frhsic.tables.encoding import TableEncoding
 from frhsic.training import Member, Recipe, TrainingData, train
 from frhsic.training.data import Purpose, stream_seed

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -21,8 +21,7 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.parity.local_means import Array, rows_of
-
-Weighting = Literal["population", "uniform"]
+from frhsic.penalties.rivals import Weighting, equispaced
 
 GRID_POINTS = 50
 """Equispaced points of the uniform weighting, as in the published numbers."""
@@ -34,78 +33,6 @@ NODES_PER_BANDWIDTH = np.array([64, 32, 16, 8, 4])
 """As many as give at most :data:`MAX_NODES` nodes."""
 
 MAX_NODES = 4096
-
-
-def nadaraya_watson_weights(at: Tensor, s: Tensor, bandwidth: float | Tensor) -> Tensor:
-    r"""Weights of the rows at some values of s, :math:`w_{gj} \propto \exp(-(s_g - s_j)^2 / 2h^2)`,
-    summing to one.
-
-    At a value far from all rows the weights concentrate on the nearest ones. Pure, and safe under
-    ``vmap``.
-
-    Parameters
-    ----------
-    at
-        Values of shape (g,).
-    s
-        Rows, of shape (n,).
-    bandwidth
-        The h of the smoother, in units of s.
-
-    Returns
-    -------
-    Tensor
-        Of shape (g, n).
-
-    Examples
-    --------
-    >>> nadaraya_watson_weights(torch.tensor([0.0]), torch.tensor([0.0, 1.0, 2.0]), 1.0)
-    tensor([[0.5741, 0.3482, 0.0777]])
-    """
-    return torch.softmax(-(((at[..., :, None] - s[..., None, :]) / bandwidth) ** 2) / 2, dim=-1)
-
-
-def gdp_value(
-    scores: Tensor,
-    s: Tensor,
-    bandwidth: float | Tensor,
-    grid: Tensor,
-    weights: Tensor | None = None,
-) -> Tensor:
-    r"""Gap of the smoothed mean score of many models at once, without interval or test.
-
-    .. math:: \sum_g v_g \Bigl| \sum_j w_{gj} f_j - \bar f \Bigr|, \qquad
-        w_{gj} \propto \exp\bigl(-(s_g - s_j)^2 / 2h^2\bigr).
-
-    Zero when the smoothed mean of the scores is constant on the grid. Pure, differentiable, and
-    safe under ``vmap``; memory is O(grid · n). With the grid and weights of
-    :func:`evaluation_points` it is the value of :func:`smoothed_gdp`.
-
-    Parameters
-    ----------
-    scores
-        Of shape (..., n): one row per model, for instance.
-    s
-        Of shape (n,).
-    bandwidth
-        The h of the smoother, in units of s.
-    grid
-        Values of s at which the gap is taken, of shape (g,).
-    weights
-        The v of the formula, of shape (g,), summing to one; equal if not given.
-
-    Examples
-    --------
-    With a narrow smoother the smoothed means are the scores themselves: 0 and 2 about a mean of 1,
-    and for a second model 0 and 4 about a mean of 2.
-
-    >>> s = torch.tensor([0.0, 1.0])
-    >>> gdp_value(torch.tensor([[0.0, 2.0], [0.0, 4.0]]), s, 0.01, grid=s)
-    tensor([1., 2.])
-    """
-    away = scores - scores.mean(dim=-1, keepdim=True)
-    gaps = (away @ nadaraya_watson_weights(grid, s, bandwidth).mT).abs()
-    return gaps.mean(dim=-1) if weights is None else gaps @ weights
 
 
 def evaluation_points(
@@ -133,14 +60,6 @@ def evaluation_points(
     return torch.from_numpy(nodes.values).to(values), torch.from_numpy(
         nodes.counts / len(values)
     ).to(values)
-
-
-def equispaced(values: Tensor, points: int) -> Tensor:
-    """Return equispaced points from the smallest to the largest value."""
-    low, high = values.min(), values.max()
-    return low + (high - low) * torch.arange(points, dtype=values.dtype, device=values.device) / (
-        points - 1
-    )
 
 
 @dataclass(frozen=True)
@@ -200,11 +119,11 @@ def smoothed_gdp(
     .. math:: \widehat\Delta = \sum_g v_g \bigl| \hat m(s_g) - \bar f \bigr|, \qquad
         \hat m(s) = \frac{\sum_j f_j \exp(-(s - s_j)^2 / 2h^2)}{\sum_j \exp(-(s - s_j)^2 / 2h^2)},
 
-    Zero in the population when the mean score does not depend on s. It differs from :func:`gdp` by
-    the bias of smoothing, which is large where s is skewed or has outliers and the bandwidth is a
-    share of its range. The penalty Reg-GDP minimizes it, and the published numbers report it with
-    uniform weighting. On a sample it is positive: compare it with `expected_under_independence` of
-    the result.
+    Zero in the population when the mean score does not depend on s. It differs from
+    :func:`frhsic.gdp` by the bias of smoothing, which is large where s is skewed or has outliers
+    and the bandwidth is a share of its range. The penalty :class:`frhsic.penalties.GDP` minimizes
+    it, and the published numbers report it with uniform weighting. On a sample it is positive:
+    compare it with `expected_under_independence` of the result.
 
     Parameters
     ----------

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 from pytest import approx
-from torch.func import vmap
 
 from dependence_samples import at_least, within
 from dependence_samples import sloped as sample
-from frhsic.parity import smoothed_gdp
-from frhsic.parity.smoothed import EXACT_VALUES, _Gaps, evaluation_points, gdp_value, nodes_of
+from frhsic.penalties.rivals import gdp_value
+from frhsic_paper.statistics import smoothed_gdp
+from frhsic_paper.statistics.smoothed import EXACT_VALUES, _Gaps, evaluation_points, nodes_of
 
 QUICK = {"bootstrap": 0, "permutations": 0}
 
@@ -110,7 +110,7 @@ def test_an_outlier_takes_one_node():
     )
 
 
-def test_a_fleet_is_evaluated_in_one_call_and_under_vmap():
+def test_a_fleet_is_evaluated_in_one_call():
     _, s = sample(200, 6)
     s = torch.from_numpy(s)
     scores = torch.randn(7, 200, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -118,21 +118,6 @@ def test_a_fleet_is_evaluated_in_one_call_and_under_vmap():
     together = gdp_value(scores, s, 0.1, grid, weights)
     alone = [float(smoothed_gdp(row, s, bandwidth=0.1, **QUICK)) for row in scores]
     assert together.tolist() == approx(alone, rel=1e-10)
-    torch.testing.assert_close(
-        vmap(lambda f: gdp_value(f, s, 0.1, grid, weights))(scores), together
-    )
-    own = torch.stack([s, s**2])  # each model its own attribute
-    batched = vmap(lambda f, s: gdp_value(f, s, 0.1, grid))(scores[:2], own)
-    torch.testing.assert_close(batched[1], gdp_value(scores[1], own[1], 0.1, grid))
-
-
-def test_gradcheck_of_the_core():
-    f, s = (torch.from_numpy(x) for x in sample(12, 7))
-    grid, weights = evaluation_points(s, 0.2)
-    assert torch.autograd.gradcheck(
-        lambda f, s: gdp_value(f, s, 0.2, grid, weights),
-        (f.requires_grad_(), s.clone().requires_grad_()),
-    )
 
 
 def test_permutations_give_the_mean_over_all_orders_and_the_exact_p_value():
@@ -232,3 +217,28 @@ def test_ties_that_balance_have_an_interval_that_rounding_does_not_move():
         assert low == 0
         assert noise < high < 4 * noise
         assert high == approx(intervals[0][1], rel=1e-9)
+
+
+def test_the_seed_reproduces_the_result():
+    f, s = sample(100, 15)
+    first = smoothed_gdp(f, s, bandwidth=0.1, random_state=None)
+    assert smoothed_gdp(f, s, bandwidth=0.1, random_state=first.seed) == first
+    one, two = (smoothed_gdp(f, s, bandwidth=0.1, random_state=seed) for seed in (1, 2))
+    assert one.value == two.value
+    assert one.interval != two.interval
+
+
+def test_classes_are_measured_one_by_one_and_the_largest_is_reported():
+    rng = np.random.default_rng(160)
+    f, s = sample(300, 16)
+    scores = np.stack([rng.random(300), f, 0.5 * f], axis=1)
+    result = smoothed_gdp(scores, s, bandwidth=0.1)
+    alone = [smoothed_gdp(column, s, bandwidth=0.1) for column in scores.T]
+    assert result.per_column == approx([r.value for r in alone], rel=1e-12)
+    assert result.value == result.per_column[1]
+    low, high = result.interval  # simultaneous, hence wider
+    assert low < alone[1].interval[0] < result.value < alone[1].interval[1] < high
+    assert (
+        result.expected_under_independence
+        >= max(r.expected_under_independence for r in alone) - 1e-12
+    )

@@ -1,0 +1,218 @@
+r"""Distances of the law of Z given S from the law of Z: smoothed over s (EIPM), and between bins of
+s.
+
+The conditional law at an observed value is estimated by the other rows, weighted by a Gaussian in
+s. At a fixed bandwidth of that Gaussian the statistic converges to a smoothed functional; at one
+that shrinks with n it converges to the unsmoothed one, at the rate :math:`n^{-2/5}`.
+
+Bins treat s as categorical. The statistic is the kernel MMD between pairs of bins. It ignores
+dependence within a bin.
+
+The formulae are those of the penalties :class:`frhsic.penalties.EIPM` and
+:class:`frhsic.penalties.BinnedMMD`; here they are computed on whole samples, in O(n) memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from frhsic import _arrays
+from frhsic.dependence.grams import (
+    TILE_ENTRIES,
+    gram_times,
+    kernel_or_median,
+    paired_rows,
+    recentered,
+    safe_sqrt,
+)
+from frhsic.kernels import Kernel
+from frhsic.penalties.bins import bin_membership, one_attribute, quantile_edges
+from frhsic.penalties.rivals import leave_one_out_weights, pairwise_mmd_from_bins
+
+# Kernel values that `eipm` computes at most unless anchors are given, and for how many its message
+# advises anchors.
+MOST_ENTRIES, ADVISED_ENTRIES = 10**12, 10**11
+
+
+def smoothing_bandwidth(s: Any) -> Tensor:
+    r"""Bandwidth of each column by Scott's rule, :math:`\gamma_c = \mathrm{sd}(s_c)\, n^{-1/(4+q)}`
+    for q columns.
+
+    For one attribute it is :math:`\mathrm{sd}(s)\, n^{-1/5}`, which balances the smoothing bias
+    against the variance. The standard deviation divides by n. A constant column beside varying ones
+    gets bandwidth 1.
+
+    Examples
+    --------
+    >>> smoothing_bandwidth(torch.arange(32) % 2)
+    tensor([0.2500], dtype=torch.float64)
+    """
+    rows = _arrays.matrix(s, "s")
+    _arrays.require_varying(rows, "s")
+    n, q = rows.shape
+    rows = rows.detach()
+    rate: float = n ** (-1 / (4 + q))
+    return torch.where((rows == rows[:1]).all(dim=0), 1, rows.std(dim=0, correction=0) * rate)
+
+
+def eipm(
+    z: Any,
+    s: Any,
+    kernel_z: Kernel | None = None,
+    *,
+    bandwidth: float | None = None,
+    anchors: int | None = None,
+    random_state: _arrays.RandomState = None,
+    where: Any = None,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    r"""Expected integral probability metric with the kernel as witness class: the mean conditional
+    MMD.
+
+    .. math:: \frac1a \sum_i \sqrt{w_i^\top K w_i - 2 w_i^\top K u + u^\top K u}, \qquad
+        w_{ij} \propto \exp\bigl(-(s_i - s_j)^2 / 2\gamma^2\bigr) \text{ for } j \ne i, \quad u =
+        1/n,
+
+    an estimate of :math:`\mathbb E_S[\mathrm{MMD}(P_{Z|S}, P_Z)]`, which is zero exactly when Z and
+    S are independent, if the kernel is characteristic. The estimate itself is positive even then,
+    since weighted and overall means differ by chance. It costs more than
+    :func:`frhsic.dependence.hsic` and needs a bandwidth on s; use it to compare with FREM.
+
+    Parameters
+    ----------
+    z, s
+        One row per observation. One Gaussian in all columns of s gives the weights.
+    kernel_z
+        Kernel on z; None is the Gaussian at the median distance.
+    bandwidth
+        The γ of the weights, in units of s. None is :func:`smoothing_bandwidth`, which shrinks with
+        n. At a fixed bandwidth the statistic converges to a smoothed, smaller functional.
+    anchors
+        Number of rows to average over, drawn without replacement; None takes all, of up to 10,000
+        rows. The cost is O(anchors · n²).
+    random_state
+        Seed of the draw of the anchors.
+    where
+        Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
+    device
+        Where to compute; that of the inputs if not given.
+
+    Returns
+    -------
+    Tensor
+        0-d, in O(n) memory, and differentiable in z, in O(n²).
+
+    References
+    ----------
+    Kong et al. (2025), the estimator behind FREM; the paper's preliminaries on EIPM, and its remark
+    on the relation of HSIC to the MMD-based EIPM.
+
+    Examples
+    --------
+    Two groups far apart in s, and the linear kernel: each conditional mean is half a unit from the
+    overall mean.
+
+    >>> from frhsic.kernels import Linear
+    >>> eipm([0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 9.0, 9.0], Linear(), bandwidth=1.0)
+    tensor(0.5000, dtype=torch.float64)
+    """
+    z, s = paired_rows(z, s, where=where, device=device, least=2, what="EIPM")
+    kernel = kernel_or_median(kernel_z, z, "z")
+    if bandwidth is not None:
+        _arrays.require_scale(bandwidth, "bandwidth")
+    width = smoothing_bandwidth(s) if bandwidth is None else bandwidth
+    n = z.shape[0]
+    z = recentered(z, kernel)
+    rows = torch.arange(n, device=z.device)
+    if anchors is None and n**3 > MOST_ENTRIES:
+        raise ValueError(
+            f"EIPM of {n:,} rows with each of them as an anchor needs {n**3:.2g} kernel values,"
+            f" hours of work. Pass anchors={max(1, min(n, ADVISED_ENTRIES // n**2))} or so to"
+            " average over some of them, or fewer rows."
+        )
+    if anchors is not None:
+        _arrays.require_integer(anchors, "anchors", 1, n)
+        generator = _arrays.generator(random_state)
+        rows = torch.randperm(n, generator=generator, device=generator.device)[:anchors]
+    squares = []
+    for part in torch.split(rows.to(z.device), max(1, TILE_ENTRIES // n)):
+        away = leave_one_out_weights(s, width, part).mT - 1 / n  # (n, anchors of this part)
+        squares.append((gram_times(kernel.shifted, z, away) * away).sum(0))
+    return safe_sqrt(torch.cat(squares).clamp_min(0)).mean()
+
+
+def binned_mmd(
+    z: Any,
+    s: Any,
+    kernel_z: Kernel | None = None,
+    *,
+    bins: int = 10,
+    edges: Any = None,
+    where: Any = None,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    r"""Mean squared MMD between pairs of bins of s, :math:`\binom{B}{2}^{-1} \sum_{a<b}
+    \mathrm{MMD}^2(a, b)`.
+
+    Zero in the population exactly when the law of Z is the same in every bin, if the kernel is
+    characteristic; Z may still depend on S within bins. On a sample it is positive even then. Use
+    it to compare with methods for groups; for a continuous attribute prefer
+    :func:`frhsic.dependence.hsic`, which needs no bins.
+
+    Parameters
+    ----------
+    z
+        One row per observation.
+    s
+        One sensitive attribute.
+    kernel_z
+        Kernel on z; None is the Gaussian at the median distance.
+    bins
+        Number of bins, with equally many rows each. Ignored if edges are passed.
+    edges
+        Inner edges in rising order, such as :func:`frhsic.penalties.bins.equal_width_edges` of the
+        training values. The paper's appendix has ten bins of equal width, its main text four
+        quantile bins.
+    where
+        Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
+    device
+        Where to compute; that of the inputs if not given.
+
+    Returns
+    -------
+    Tensor
+        0-d, in O(n · bins) memory, and differentiable in z, in O(n²). Bins with fewer than two rows
+        are left out.
+
+    References
+    ----------
+    The paper, appendix on baselines, "MMD-binned". The published numbers are mean differences on
+    ten quantile bins, :func:`frhsic.penalties.rivals.mean_difference_from_bins`.
+
+    Examples
+    --------
+    >>> from frhsic.kernels import Linear
+    >>> binned_mmd([0.0, 0.0, 2.0, 2.0], [1.0, 2.0, 3.0, 4.0], Linear(), bins=2)
+    tensor(4., dtype=torch.float64)
+    """
+    z, s = paired_rows(z, s, where=where, device=device, least=2, what="a statistic of bins")
+    values = one_attribute(s)
+    if edges is None:
+        inner = quantile_edges(values, bins)
+    else:
+        inner = _arrays.vector(edges, "edges").to(device=z.device, dtype=z.dtype)
+        if bool((inner.diff() < 0).any()):
+            raise ValueError("edges are not in rising order; sort them.")
+    member = bin_membership(values, inner)
+    if int((member.sum(0) >= 2).sum()) < 2:
+        raise ValueError(
+            "fewer than two bins hold two rows or more. Pass fewer bins, or edges that divide s."
+        )
+    kernel = kernel_or_median(kernel_z, z, "z")
+    # a constant in the kernel drops out of every pair; without it nearly constant kernels keep
+    # their digits
+    sums = member.mT @ gram_times(kernel.shifted, recentered(z, kernel), member)
+    return pairwise_mmd_from_bins(sums, member.sum(0))

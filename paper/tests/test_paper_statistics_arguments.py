@@ -1,0 +1,233 @@
+"""Arguments of the paper's statistics: what is refused, kinds of arrays, scales and blocks."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from pytest import approx
+
+from dependence_samples import KINDS
+from frhsic.kernels import Gaussian, Laplacian, Linear
+from frhsic_paper.statistics import binned_mmd, eipm, kernel_hgr, smoothed_gdp
+from statistic_arguments import (
+    S,
+    Z,
+    check_defaults,
+    check_kind_of_array,
+    check_that_a_constant_z_tells_nothing,
+    check_that_a_default_device_does_not_matter,
+    check_that_one_row_is_refused,
+    check_that_refused_values_are_named,
+    check_that_the_order_of_rows_does_not_matter,
+    check_that_where_keeps_rows,
+)
+from trust.inputs import NAMES, pairs
+
+OF_DEPENDENCE = (binned_mmd, eipm, kernel_hgr)
+STATISTICS = (*OF_DEPENDENCE, smoothed_gdp)
+every = pytest.mark.parametrize("statistic", STATISTICS)
+of_dependence = pytest.mark.parametrize("statistic", OF_DEPENDENCE)
+
+
+@every
+def test_a_value_that_is_refused_is_named(statistic):
+    check_that_refused_values_are_named(statistic)
+
+
+@every
+def test_an_argument_that_is_left_out_has_its_documented_default(statistic):
+    check_defaults(statistic)
+
+
+@every
+def test_a_default_device_does_not_matter(statistic):
+    check_that_a_default_device_does_not_matter(statistic)
+
+
+@every
+def test_where_keeps_rows(statistic):
+    options = {"anchors": 20} if statistic is eipm else {}
+    check_that_where_keeps_rows(statistic, **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@every
+def test_every_kind_of_array_gives_the_same(statistic, kind):
+    check_kind_of_array(statistic, kind)
+
+
+@of_dependence
+def test_the_order_of_rows_does_not_matter(statistic):
+    options = {"anchors": None} if statistic is eipm else {}
+    check_that_the_order_of_rows_does_not_matter(statistic, **options)
+
+
+@pytest.mark.parametrize("n", [9, 500])
+def test_a_constant_z_tells_nothing_to_hgr(n):
+    check_that_a_constant_z_tells_nothing(kernel_hgr, n)
+
+
+@every
+def test_one_row_is_refused(statistic):
+    check_that_one_row_is_refused(statistic)
+
+
+BOTH, MANY = np.stack([Z, S], axis=1), np.arange(20_000.0)
+
+
+@pytest.mark.parametrize(
+    ("reason", "call"),
+    [
+        ("anchors", lambda: eipm(MANY, MANY, Gaussian(1.0))),
+        ("column", lambda: binned_mmd(Z, BOTH)),
+        ("max_rank=3", lambda: kernel_hgr(Z, S, kernel_s=Laplacian(0.1), max_rank=3)),
+        ("max_rank=2", lambda: kernel_hgr(Z, S, Gaussian(1.0), Gaussian(0.1), max_rank=2)),
+        ("ridge_z", lambda: kernel_hgr(1e12 * Z, S, Linear(), Linear(), ridge_z=1e-9)),
+        ("bandwidth=1e-05", lambda: smoothed_gdp(MANY, MANY / 20_000, bandwidth=1e-5)),
+    ],
+)
+def test_arguments_that_do_not_fit_each_other_are_refused(reason, call):
+    with pytest.raises((ValueError, TypeError), match=reason):
+        call()
+
+
+def test_eipm_of_many_rows_says_how_many_anchors_to_take():
+    with pytest.raises(ValueError, match=r"anchors=250 or so"):
+        eipm(MANY, MANY)
+
+
+# --- any input
+
+
+QUICK = {
+    "binned_mmd": binned_mmd,
+    "eipm": eipm,
+    "kernel_hgr": kernel_hgr,
+    "smoothed_gdp": partial(smoothed_gdp, bandwidth=0.3, bootstrap=5, permutations=5),
+}
+
+
+@pytest.mark.parametrize("name", QUICK)
+@settings(
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[hypothesis.Phase.generate],
+)
+@given(pair=pairs())
+def test_a_finite_number_or_an_error_that_names_the_argument(name: str, pair: tuple[Any, Any]):
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            value = float(QUICK[name](*pair))
+    except (ValueError, TypeError) as error:
+        if not NAMES.search(str(error)):
+            pytest.fail(f"the message of {name} does not name the argument: {error}")
+    else:
+        assert np.isfinite(value)
+
+
+@of_dependence
+def test_the_order_of_rows_of_a_skewed_attribute_does_not_matter(statistic):
+    rng = np.random.default_rng(1)
+    s = rng.exponential(size=30)
+    z = s + rng.normal(size=30)
+    order = rng.permutation(30)
+    assert float(statistic(z[order], s[order])) == approx(float(statistic(z, s)), rel=1e-6)
+
+
+RNG = np.random.default_rng(0)
+LONG_S = RNG.normal(size=60)
+LONG_Z = np.column_stack([LONG_S + 0.5 * RNG.normal(size=60), RNG.normal(size=60)])
+SCALES = [1e-300, 1e-160, 1e-40, 1e-29, 1e-12, 1e12, 1e19, 1e29, 1e40, 1e155, 1e300]
+
+
+@of_dependence
+def test_any_scale_gives_the_right_number_or_an_error_that_names_the_argument(statistic):
+    expected = float(statistic(LONG_Z, LONG_S))
+    for scale in SCALES:
+        for z, s, argument in (
+            (LONG_Z * scale, LONG_S, "z"),
+            (LONG_Z, LONG_S * scale, "s"),
+        ):
+            try:
+                value = float(statistic(z, s))
+            except ValueError as error:
+                assert not 1e-29 <= scale <= 1e29, (scale, error)  # noqa: PT017
+                assert f" {argument} " in f" {error}"  # noqa: PT017
+                continue
+            assert value == approx(expected, rel=1e-6), (argument, scale)
+
+
+@of_dependence
+def test_float32_near_its_ends_is_computed_in_float64(statistic):
+    z, s = LONG_Z.astype(np.float32), LONG_S.astype(np.float32)
+    expected = float(statistic(z.astype(float), s.astype(float)))
+    for scale in (1e-12, 1e12, 1e19, 1e29):
+        assert float(statistic(z * np.float32(scale), s)) == approx(expected, rel=1e-4), scale
+
+
+@pytest.mark.parametrize("bandwidth", [1e-300, 1e-160, 1e160, 1e300, 0.0, -1.0, np.nan, np.inf])
+def test_a_bandwidth_that_no_float_can_square_is_refused(bandwidth):
+    with pytest.raises(ValueError, match="bandwidth"):
+        eipm(LONG_Z, LONG_S, bandwidth=bandwidth)
+    with pytest.raises(ValueError, match="bandwidth"):
+        smoothed_gdp(LONG_Z[:, 0], LONG_S, bandwidth=bandwidth)
+
+
+def test_kernel_hgr_of_large_numbers_is_right_or_refused():
+    large = np.where(LONG_S > 0, 1e8, -1e8)
+    for z in (large, 1e8 * LONG_S, 1e20 * LONG_S):
+        try:
+            value = float(kernel_hgr(z, 1e8 * LONG_S, Linear(), Linear()))
+        except ValueError as error:
+            assert "ridge" in str(error)  # noqa: PT017
+        else:
+            assert 0 < value <= 1
+
+
+# --- blocks
+
+
+k = np.arange(60.0)
+TIED_S = np.round(np.exp(1.5 * np.sin(1.3 * k)), 1)  # skewed, with ties
+TIED_S[::5] = 0  # and many zeros
+TIED_Z = np.stack([np.sin(k) + 0.4 * TIED_S, np.cos(1.7 * k) * k / 20, k * k % 7], axis=1)
+
+BLOCKS = {
+    "frhsic.dependence.grams.CPU_TILE": 16,
+    "frhsic.dependence.grams.FEW_ROWS": 8,
+    "frhsic.dependence.grams.TILE_ENTRIES": 300,
+    "frhsic_paper.statistics.conditional.TILE_ENTRIES": 300,
+}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: eipm(TIED_Z, TIED_S, Gaussian(1.0), bandwidth=0.4),
+        lambda: binned_mmd(TIED_Z, TIED_S, Gaussian(1.0), bins=3),
+        lambda: kernel_hgr(TIED_Z, TIED_S),
+    ],
+    ids=["eipm", "binned_mmd", "kernel_hgr"],
+)
+def test_small_blocks_change_no_number(call, monkeypatch):
+    at_once = float(call())
+    for constant, value in BLOCKS.items():
+        monkeypatch.setattr(constant, value)
+    assert float(call()) == approx(at_once, rel=1e-8, abs=1e-12)
+
+
+@pytest.mark.parametrize("z", [TIED_Z, np.full(60, 2.0)], ids=["varying", "constant"])
+def test_a_statistic_of_tensors_has_their_type(z, dtype):
+    rows = torch.tensor(z, dtype=dtype), torch.tensor(TIED_S, dtype=dtype)
+    for statistic in (kernel_hgr, eipm):
+        assert statistic(*rows, Gaussian(1.0)).dtype == dtype

@@ -1,0 +1,77 @@
+"""Bins of one continuous attribute: their edges, and which rows belong to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from frhsic import _arrays
+
+
+def quantile_edges(s: Any, bins: int = 10) -> Tensor:
+    """Inner edges of bins with equally many rows: the quantiles 1/bins, ..., (bins - 1)/bins of s.
+
+    With ties, edges may coincide; the bin between two equal edges is empty.
+
+    Examples
+    --------
+    >>> quantile_edges([0.0, 1.0, 2.0, 3.0, 4.0], bins=2)
+    tensor([2.], dtype=torch.float64)
+    """
+    values = one_attribute(s)
+    ordered = values.detach().sort().values
+    # torch.quantile refuses more than 2**24 rows; this is its linear interpolation
+    place = _inner_shares(bins, torch.float64, values.device) * (ordered.shape[0] - 1)
+    below = place.floor().long()
+    above = (below + 1).clamp_max(ordered.shape[0] - 1)
+    return torch.lerp(ordered[below], ordered[above], (place - below).to(values.dtype))
+
+
+def equal_width_edges(s: Any, bins: int = 10) -> Tensor:
+    """Inner edges of bins of equal width over the range of s.
+
+    Examples
+    --------
+    >>> equal_width_edges([0.0, 1.0, 8.0], bins=4)
+    tensor([2., 4., 6.], dtype=torch.float64)
+    """
+    values = one_attribute(s).detach()
+    low, high = values.min(), values.max()
+    return low + (high - low) * _inner_shares(bins, values.dtype, values.device)
+
+
+def bin_membership(s: Tensor, edges: Tensor) -> Tensor:
+    """Membership of each row in the bins, as zeros and ones of shape (n, bins) for bins - 1 inner
+    edges.
+
+    A value on an edge belongs to the bin above it. Pure, and safe under ``vmap``.
+
+    Examples
+    --------
+    >>> bin_membership(torch.tensor([0.0, 1.0, 5.0]), torch.tensor([1.0, 2.0]))
+    tensor([[1., 0., 0.],
+            [0., 1., 0.],
+            [0., 0., 1.]])
+    """
+    number = (s[..., :, None] >= edges).sum(-1)
+    bins = torch.arange(edges.shape[-1] + 1, device=s.device)
+    return (number[..., None] == bins).to(s.dtype)
+
+
+def one_attribute(s: Any) -> Tensor:
+    values = _arrays.matrix(s, "s")
+    if values.shape[1] != 1:
+        raise ValueError(
+            f"s has {values.shape[1]} columns; bins are of one attribute. Pass one column at a"
+            " time."
+        )
+    _arrays.require_varying(values, "s")
+    return values[:, 0]
+
+
+def _inner_shares(bins: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return 1/bins, ..., (bins - 1)/bins."""
+    _arrays.require_integer(bins, "bins", 2)
+    return torch.arange(1, bins, dtype=dtype, device=device) / bins
