@@ -50,7 +50,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from threadpoolctl import threadpool_limits
 
 from frhsic import ParityClassifier, ParityRegressor
-from frhsic.estimators import distilled
+from frhsic.estimators import distill
 from frhsic_paper.tuned.paths import scores_of, solved, trees
 from frhsic_paper.tuned.rows import Rows, load
 from frhsic_paper.yardsticks import CONTRACTED, RARE, REFERENCE, STEPS, decided, measured
@@ -253,7 +253,7 @@ def distilled_form(train: Rows, seed: int) -> Path16:
     kind = ParityClassifier if train.binary else ParityRegressor
     for share in (1.0, 0.75, 0.5, 0.25, 0.1):
         teacher = kind(limit=f"{share:.0%}", n_jobs=1, random_state=seed)
-        student = distilled(
+        student = distill(
             teacher, model_for(train, seed), train.X, train.y, sensitive_features=train.s
         )
         yield share, lambda X, s, model=student.model: scores_of(model, X)

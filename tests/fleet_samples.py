@@ -119,8 +119,8 @@ def loss_of(
     if epoch is not None and k:
         penalty.adapt(z[:k].detach(), s[:k], epoch)
     return (
-        loss + member.weight * penalty(z[:k], s[:k], scores=scores[:k], y=y[:k])
-        if member.weight and k
+        loss + member.penalty_weight * penalty(z[:k], s[:k], scores=scores[:k], y=y[:k])
+        if member.penalty_weight and k
         else loss
     )
 

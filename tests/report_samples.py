@@ -22,7 +22,7 @@ from frhsic.auditing.results import (
     Target,
 )
 from frhsic.estimators.tradeoffs import Gap
-from frhsic.independence.effects import Interval
+from frhsic.intervals import Interval
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
 
 SUBJECT = Subject(

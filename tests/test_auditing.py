@@ -34,7 +34,7 @@ from frhsic.certificates import VarianceShare, gdp_certificate
 from frhsic.cli import app
 from frhsic.dependence import hsic, hsic_unbiased
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
-from frhsic.independence.effects import Interval
+from frhsic.intervals import Interval
 from frhsic.kernels import HalfDistance, gaussian_at_median
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean, rank_gap, standardized_gdp
 from frhsic.parity.limits import parse_limits

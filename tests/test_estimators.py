@@ -69,7 +69,9 @@ def test_the_default_classifier_is_the_paper_s_method_as_a_fleet_of_one():
 
 def test_a_path_holds_the_models_that_each_weight_gives_alone():
     X, y, s = biased(150)
-    path = fit_path(FRHSICClassifier(**QUICK), X, y, weights=[0.0, 5.0], sensitive_features=s)
+    path = fit_path(
+        FRHSICClassifier(**QUICK), X, y, penalty_weights=[0.0, 5.0], sensitive_features=s
+    )
     for model, weight in zip(path, [0.0, 5.0]):
         alone = FRHSICClassifier(penalty_weight=weight, **QUICK).fit(X, y, sensitive_features=s)
         np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X), atol=2e-4)

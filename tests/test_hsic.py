@@ -120,7 +120,7 @@ WEIGHTS = torch.arange(5.0, dtype=torch.float64)
 STATISTICS = {
     "biased": hsic,
     "unbiased": hsic_unbiased,
-    "weighted": lambda z, s, k, l: hsic(z, s, k, l, weights=WEIGHTS),
+    "weighted": lambda z, s, k, l: hsic(z, s, k, l, sample_weight=WEIGHTS),
     "of a subset": lambda z, s, k, l: hsic(z, s, k, l, where=WEIGHTS > 1),
 }
 
@@ -181,9 +181,9 @@ def test_whole_weights_are_repeated_rows_and_zero_weights_absent_ones(dtype):
     repeated = hsic(
         z.repeat_interleave(times, 0), s.repeat_interleave(times, 0), Gaussian(1.0), JOINT
     )
-    weighted = hsic(z, s, Gaussian(1.0), JOINT, weights=times)
+    weighted = hsic(z, s, Gaussian(1.0), JOINT, sample_weight=times)
     assert weighted.item() == approx(repeated.item(), abs=0, rel=close(dtype))
-    kept = hsic(z, s, Gaussian(1.0), JOINT, weights=times, where=times > 0)
+    kept = hsic(z, s, Gaussian(1.0), JOINT, sample_weight=times, where=times > 0)
     assert kept.item() == approx(repeated.item(), abs=0, rel=close(dtype))
 
 

@@ -105,7 +105,7 @@ def test_unbiased_and_weighted_values_are_those_of_float64(name, on_and_off):
         leaf = z.to(dtype, copy=True).requires_grad_()
         values = (
             hsic_unbiased(leaf, s.to(dtype), *CASES[name][2:]),
-            hsic(leaf, s.to(dtype), *CASES[name][2:], weights=weights),
+            hsic(leaf, s.to(dtype), *CASES[name][2:], sample_weight=weights),
         )
         slopes = [torch.autograd.grad(value, leaf)[0].double() for value in values]
         return torch.stack(values).detach().double(), torch.stack(slopes)

@@ -46,7 +46,7 @@ DOORS: dict[str, Any] = {
     "ParityCoupling": lambda score, age: ParityCoupling(cv=2, n_jobs=1, random_state=0).fit(
         score.to_frame(), sensitive_features=age
     ),
-    "transfer": lambda score, age: frhsic.transfer(
+    "probe_heads": lambda score, age: frhsic.probe_heads(
         None, score.to_frame(), score.to_numpy(), sensitive_features=age, heads=["linear"]
     ),
 }

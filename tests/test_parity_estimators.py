@@ -28,7 +28,7 @@ from frhsic.estimators import (
     LeakingEstimatorWarning,
     MissingSensitiveFeaturesWarning,
     UnmetLimitWarning,
-    distilled,
+    distill,
 )
 from frhsic.estimators.conditional import fold_of_rows
 from frhsic.parity import gdp, rank_gap
@@ -254,7 +254,7 @@ def test_a_distilled_model_states_its_gap_on_rows_that_it_has_not_seen(fresh):
     weights, person = np.random.default_rng(3).uniform(0.5, 2, size=400), np.arange(400) // 4
     student = LGBMClassifier(n_estimators=20, num_leaves=7, n_jobs=1, verbose=-1)
     rows = {"sensitive_features": age, "sample_weight": weights, "groups": person}
-    result = distilled(classifier(condition="both", cv=2), student, X, y, **rows)
+    result = distill(classifier(condition="both", cv=2), student, X, y, **rows)
     kept = fold_of_rows(400, 10, y, person, 0) == 0
     scores, gaps = result.model.predict_proba(X)[:, 1], []
     for label in (0, 1):
@@ -390,7 +390,7 @@ def test_a_distilled_model_reads_text_that_holds_dates_as_its_teacher_does():
     teacher = ParityClassifier(limit=None, cv=2, n_jobs=1, random_state=0)
     new, scores = people(100, 1)[0], []
     for kind in ("datetime64[s]", str):
-        model = distilled(
+        model = distill(
             teacher, student, X.astype({"since": kind}), y, sensitive_features=age
         ).model
         scores.append(model.predict_proba(new.astype({"since": kind})))

@@ -24,7 +24,7 @@ from frhsic.auditing.measures import decision_ratio
 from frhsic.auditing.results import Curve, Quality, Subject
 from frhsic.estimators.tradeoffs import Gap
 from frhsic.formatting import figure, percent, plain, stated
-from frhsic.independence.effects import Interval
+from frhsic.intervals import Interval
 from frhsic.report import Report, page, render, text, words, write
 from frhsic.report.first_page import QUALITY, needed_lines, quality_rows, questions, worst_group
 from frhsic.report.model import Driver, Drivers, drivers, shifts

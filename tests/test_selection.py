@@ -160,12 +160,12 @@ def chosen() -> Selection:
 
 
 def test_each_number_is_that_of_the_validation_rows(chosen: Selection):
-    assert [c.weight for c in chosen.candidates] == [0.0, 1.0, 10.0, 100.0]
+    assert [c.penalty_weight for c in chosen.candidates] == [0.0, 1.0, 10.0, 100.0]
     X, y, s = biased(1500)
     _, X_check, y_train, y_check, _, s_check = train_test_split(
         X, y, s, test_size=0.2, random_state=3
     )
-    taken = next(c for c in chosen.candidates if c.weight == chosen.weight)
+    taken = next(c for c in chosen.candidates if c.penalty_weight == chosen.penalty_weight)
     scores, base = (
         model.predict_proba(X_check)[:, 1] for model in (chosen.estimator, chosen.models[0])
     )
@@ -193,7 +193,7 @@ def test_the_chosen_model_keeps_the_target_and_others_that_do_have_no_better_per
         == table[table["accepted"]]["performance"].max()
     )
     assert (table[table["accepted"]]["gdp_upper"] <= 0.1).all()
-    assert chosen.estimator.penalty_weight == chosen.weight
+    assert chosen.estimator.penalty_weight == chosen.penalty_weight
     assert str(chosen).count("chosen") == 2
 
 
@@ -259,11 +259,11 @@ def test_a_limit_on_hsic_is_one_on_the_representation_with_an_upper_bound():
     options = {"limit": "hsic <= 1", "penalty_weights": [1.0]}
     result = select_weight(model, X[:100], y[:100], **options, **rows)
     test = gamma_test(result.estimator.transform(X[100:]), s[100:], epsilon=1.0)
-    taken = next(c for c in result.candidates if c.weight == result.weight)
+    taken = next(c for c in result.candidates if c.penalty_weight == result.penalty_weight)
     assert taken.hsic == pytest.approx(test.statistic)
     assert taken.hsic_upper == pytest.approx(test.statistic + 1.6448536 * test.standard_error)
     estimates = select_weight(model, X[:100], y[:100], confidence=None, **options, **rows)
-    taken = next(c for c in estimates.candidates if c.weight == estimates.weight)
+    taken = next(c for c in estimates.candidates if c.penalty_weight == estimates.penalty_weight)
     assert (taken.hsic_upper, taken.gdp_upper) == (taken.hsic, taken.gdp)
 
 
@@ -276,7 +276,7 @@ def test_a_share_of_the_base_rate_is_one_of_the_validation_rows():
         for limit in ("gdp <= 60% of base rate", 0.6 * float(y[300:].mean()))
     ]
     assert [c.accepted for c in shares[0].candidates] == [c.accepted for c in shares[1].candidates]
-    assert shares[0].weight == shares[1].weight
+    assert shares[0].penalty_weight == shares[1].penalty_weight
 
 
 def test_a_regressor_with_two_attributes_is_measured_by_the_worst():
@@ -287,7 +287,7 @@ def test_a_regressor_with_two_attributes_is_measured_by_the_worst():
     result = select_weight(
         model, X[:200], y[:200], limit="gain >= 50%", penalty_weights=[1.0, 30.0], **rows
     )
-    taken = next(c for c in result.candidates if c.weight == result.weight)
+    taken = next(c for c in result.candidates if c.penalty_weight == result.penalty_weight)
     predicted = result.estimator.predict(X[200:])
     assert taken.performance == pytest.approx(-np.mean((predicted - y[200:]) ** 2))
     assert taken.gdp == pytest.approx(max(float(gdp(predicted, column)) for column in both[200:].T))
@@ -318,7 +318,7 @@ def test_no_limit_is_content_with_a_model_that_hardly_beats_the_constant(limit: 
             scoring=scoring,
             penalty_weights=[1, 30, 1e4],
         )
-    taken = next(c for c in result.candidates if c.weight == result.weight)
+    taken = next(c for c in result.candidates if c.penalty_weight == result.penalty_weight)
     assert any(issubclass(one.category, LowGainWarning) for one in caught) == (
         not taken.gain >= 0.25
     )
@@ -424,7 +424,7 @@ def test_a_collapsed_representation_counts_as_independent():
         penalty_weights=[1.0],
         validation=0.5,
     )
-    assert (result.weight, result.candidates[0].pvalue) == (0, 1)
+    assert (result.penalty_weight, result.candidates[0].pvalue) == (0, 1)
 
 
 X40, Y40, S40 = biased(40)

@@ -72,13 +72,13 @@ def of_test(result: Any) -> list[float]:
 CALLS: dict[str, Callable[[], Any]] = {
     "hsic": lambda: d.hsic(Z, S, *KERNELS),
     "hsic of one column": lambda: d.hsic(Z[:, 0], S, Gaussian(1.0), Gaussian(1.0)),
-    "hsic, weighted": lambda: d.hsic(Z, S, *KERNELS, weights=1 + k % 3),
+    "hsic, weighted": lambda: d.hsic(Z, S, *KERNELS, sample_weight=1 + k % 3),
     "hsic_unbiased": lambda: d.hsic_unbiased(Z, S, *KERNELS),
     "hsic_features": features,
     "distance_correlation": lambda: d.distance_correlation(Z, S),
     "gradient of hsic": lambda: gradient(d.hsic, *KERNELS),
     "gradient of hsic, Gaussian": lambda: gradient(
-        d.hsic, Gaussian(1.0), Gaussian(2.0), weights=1 + k % 3
+        d.hsic, Gaussian(1.0), Gaussian(2.0), sample_weight=1 + k % 3
     ),
     "gradient of hsic_unbiased": lambda: gradient(d.hsic_unbiased, Gaussian(1.0), Laplacian(2.0)),
     "gradient of distance_correlation": lambda: gradient(d.distance_correlation),

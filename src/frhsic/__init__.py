@@ -22,12 +22,13 @@ if TYPE_CHECKING:
         ParityCoupling,
         ParityEncoder,
         ParityRegressor,
+        distill,
     )
     from frhsic.frontier import Frontier
+    from frhsic.heads import probe_heads
     from frhsic.parity import gdp
     from frhsic.persistence import load, save
     from frhsic.selection import select_weight
-    from frhsic.transferring import transfer
 
 __all__ = [
     "FRHSICClassifier",
@@ -39,13 +40,14 @@ __all__ = [
     "ParityRegressor",
     "__version__",
     "audit",
+    "distill",
     "gdp",
     "hsic",
     "load",
     "load_dataset",
+    "probe_heads",
     "save",
     "select_weight",
-    "transfer",
 ]
 
 _MODULES = (
@@ -72,7 +74,7 @@ _HOMES = {
     "load_dataset": "datasets",
     "save": "persistence",
     "select_weight": "selection",
-    "transfer": "transferring",
+    "probe_heads": "heads",
 }
 """Where a name is that is not an estimator."""
 

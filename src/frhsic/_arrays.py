@@ -172,6 +172,11 @@ def require_scale(value: float, name: str) -> None:
     )
 
 
+def as_given(value: Tensor, *inputs: Any) -> Tensor | float:
+    """Return a result as a tensor if a tensor came in, and as a float otherwise."""
+    return value if any(isinstance(x, Tensor) for x in inputs) else value.item()
+
+
 def require_fraction(value: float, name: str) -> None:
     """Raise unless value lies strictly between 0 and 1."""
     _require(0 < value < 1, value, name, "a number between 0 and 1, without either")

@@ -53,7 +53,7 @@ class Candidate:
 
     Attributes
     ----------
-    weight
+    penalty_weight
         λ.
     performance
         Value of the scorer, which is better when larger: minus log loss or minus the mean squared
@@ -77,7 +77,7 @@ class Candidate:
         Whether the limits admit this weight.
     """
 
-    weight: float
+    penalty_weight: float
     performance: float
     gain: float
     gaps: dict[str, float]
@@ -223,7 +223,7 @@ class Selection:
 
     Attributes
     ----------
-    weight
+    penalty_weight
         λ.
     estimator
         The model at that weight, fitted without the validation rows.
@@ -241,7 +241,7 @@ class Selection:
         The constant predictor: class frequencies, or mean of y, of the training rows.
     """
 
-    weight: float
+    penalty_weight: float
     estimator: Any
     satisfied: bool
     reason: str
@@ -253,7 +253,7 @@ class Selection:
     def to_frame(self) -> pd.DataFrame:
         """Return the candidates as a DataFrame, with a column `chosen`."""
         columns = (
-            "weight",
+            "penalty_weight",
             "performance",
             "gain",
             "gdp",
@@ -266,7 +266,7 @@ class Selection:
         frame = pd.DataFrame(
             {name: [getattr(one, name) for one in self.candidates] for name in columns}
         )
-        return frame.assign(chosen=frame["weight"] == self.weight)
+        return frame.assign(chosen=frame["penalty_weight"] == self.penalty_weight)
 
     def evaluate(
         self, X: Any, y: Any, *, sensitive_features: Any, groups: Any = None
@@ -296,25 +296,30 @@ class Selection:
 
     def __repr__(self) -> str:
         return (
-            f"Selection(weight={self.weight:g}, satisfied={self.satisfied},"
+            f"Selection(penalty_weight={self.penalty_weight:g}, satisfied={self.satisfied},"
             f" candidates={len(self.candidates)})"
         )
 
     def __str__(self) -> str:
         table = pd.DataFrame(
             {
-                "weight": [f"{c.weight:g}" for c in self.candidates],
+                "weight": [f"{c.penalty_weight:g}" for c in self.candidates],
                 "gain kept": [
                     "–" if math.isnan(c.gain) else percent(c.gain) for c in self.candidates
                 ],
                 "performance": [figure(c.performance) for c in self.candidates],
                 "GDP": [figure(c.gdp) for c in self.candidates],
                 "at most": [figure(c.gdp_upper) for c in self.candidates],
-                "": ["chosen" if c.weight == self.weight else "" for c in self.candidates],
+                "": [
+                    "chosen" if c.penalty_weight == self.penalty_weight else ""
+                    for c in self.candidates
+                ],
             }
         )
         met = "chosen" if self.satisfied else "chosen, but the limit is not kept"
-        return f"{table.to_string(index=False)}\nweight {self.weight:g} {met}: {self.reason}."
+        return (
+            f"{table.to_string(index=False)}\nweight {self.penalty_weight:g} {met}: {self.reason}."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -401,7 +406,7 @@ class Rows:
         error = math.nan if test.standard_error is None else test.standard_error
         reach = 0.0 if confidence is None else float(norm.ppf(confidence))
         return Candidate(
-            weight=float(model.penalty_weight),
+            penalty_weight=float(model.penalty_weight),
             performance=scorer(model, self.X, self.y),
             gain=self.gain(model, unpenalised, constant),
             gaps=gaps,
@@ -518,7 +523,7 @@ def select_weight(
     >>> chosen = select_weight(
     ...     model, X, y, sensitive_features=s, limit="gain >= 50%", penalty_weights=[1, 10, 100]
     ... )
-    >>> chosen.satisfied, chosen.weight > 0
+    >>> chosen.satisfied, chosen.penalty_weight > 0
     (True, True)
     """
     _check_estimator(estimator)
@@ -546,9 +551,11 @@ def select_weight(
         held.candidate(model, limits, confidence, scorer, models[0], constant) for model in models
     ]
     limits = tuple(
-        replace(one, value=one.bound(0.0, held.base_rate(models[0])), base="")
-        if one.base == "base rate"
-        else one
+        (
+            replace(one, value=one.bound(0.0, held.base_rate(models[0])), base="")
+            if one.base == "base rate"
+            else one
+        )
         for one in limits
     )
     admitted, at = choose(candidates, limits)
@@ -560,12 +567,12 @@ def select_weight(
         gained = candidates[at].gain
         kept = "no gain to keep" if math.isnan(gained) else f"{percent(gained)} of the gain kept"
         warn(
-            f"weight {candidates[at].weight:g}: {kept}, compared with a constant. Allow more"
-            " dependence, or bring more rows or better features.",
+            f"weight {candidates[at].penalty_weight:g}: {kept}, compared with a constant. Allow"
+            " more dependence, or bring more rows or better features.",
             LowGainWarning,
         )
     return Selection(
-        weight=candidates[at].weight,
+        penalty_weight=candidates[at].penalty_weight,
         estimator=models[at],
         satisfied=admitted[at] and not low,
         reason=why,
@@ -595,7 +602,7 @@ def fit_weights(
         # with a worker
         fit = partial(fit_path, estimator, X, y, **named)
         fleets = Parallel(n_jobs=workers)(
-            delayed(partial(fit, weights=weights[i::workers]))() for i in range(workers)
+            delayed(partial(fit, penalty_weights=weights[i::workers]))() for i in range(workers)
         )
         return [fleets[i % workers][i // workers] for i in range(len(weights))]
     if not has_fit_parameter(estimator, "groups"):

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from estimator_samples import biased
-from frhsic import load, save, transfer
+from frhsic import load, probe_heads, save
 from frhsic.estimators import FRHSICClassifier
 from frhsic.training import MLP, Training
 
@@ -85,13 +85,13 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("work", ["fit", "load", "save", "transfer"])
+@pytest.mark.parametrize("work", ["fit", "load", "save", "probe_heads"])
 def test_the_process_is_left_as_it_was(work: str, saved: Path, tmp_path: Path):
     calls: dict[str, Callable[[], object]] = {
         "fit": lambda: [fitted(0), fitted(3)],
         "load": lambda: load(saved),
         "save": lambda: save(load(saved), tmp_path / f"model-{threading.get_ident()}"),
-        "transfer": lambda: transfer(
+        "probe_heads": lambda: probe_heads(
             load(saved), X, y, sensitive_features=s, heads=["mlp"], random_state=0
         ),
     }
@@ -99,7 +99,7 @@ def test_the_process_is_left_as_it_was(work: str, saved: Path, tmp_path: Path):
     calls[work]()
     assert state_of_the_process() == before
     if (
-        work != "transfer"
+        work != "probe_heads"
     ):  # scikit-learn's own heads change the warning filters for a moment, which threads mix up
         in_threads(calls[work])
         assert state_of_the_process() == before

@@ -405,7 +405,7 @@ def _records(shared: Record, fleet: Fleet, results: list[dict[str, float]]) -> l
     return [
         {
             **shared,
-            "weight": member.weight,
+            "weight": member.penalty_weight,
             "repeat": member.split,
             "epochs": epochs,
             "diverged": stopped >= 0,

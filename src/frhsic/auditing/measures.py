@@ -31,8 +31,9 @@ from frhsic.calibration import calibration_error
 from frhsic.certificates import Certificate, VarianceShare, gdp_certificate, held_out_bound
 from frhsic.dependence.grams import column_scales
 from frhsic.independence import conditional_test, gamma, normalized_hsic_interval
-from frhsic.independence.effects import Interval, hsic_effect, normalized_effect
+from frhsic.independence.effects import hsic_effect, normalized_effect
 from frhsic.independence.gamma import gram_pair
+from frhsic.intervals import Interval
 from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
 from frhsic.parity import (
     ParityCurve,

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.stats import kstwobign, norm
 
 from frhsic.formatting import figure, stated
-from frhsic.independence.effects import Interval
+from frhsic.intervals import Interval
 from frhsic.parity.limits import Limit, LimitLike, by_attribute, measure_name, parse_limits
 
 # version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes

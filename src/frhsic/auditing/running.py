@@ -55,7 +55,7 @@ SHOWN_ROWS = 5  # rows without a value that a message names at most
 
 def audit(
     z: Any,
-    s: Any,
+    sensitive_features: Any,
     y: Any = None,
     *,
     scores: Any = None,
@@ -84,7 +84,7 @@ def audit(
     z
         One column is a score; several are a representation. Two columns between 0 and 1 whose rows
         sum to 1 are the output of ``predict_proba``: the second is the score.
-    s
+    sensitive_features
         The sensitive attribute, or a frame or matrix with several, one per column. In a Series or a
         frame, bands such as "30-39" and ordered categories become numbers, and a remark says so.
         Rows without a value are left out and counted. A column of a frame with up to 12 other
@@ -151,7 +151,9 @@ def audit(
             " well."
         )
     names = {"positive": positive, "favourable": favourable}
-    inputs = Inputs.of(z, s, y, scores, **names, weights=sample_weight, groups=groups)
+    inputs = Inputs.of(
+        z, sensitive_features, y, scores, **names, weights=sample_weight, groups=groups
+    )
     return finished(audited(inputs, threshold, settings, context or Context()), limits)
 
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence.exact import GramSums, PairSums, hsic, pair_sums
+from frhsic.dependence.exact import GramSums, PairSums, hsic_of_rows, pair_sums
 from frhsic.dependence.grams import Gram, paired_rows, safe_sqrt, working_copy
 from frhsic.kernels import HalfDistance, squared_distances
 
@@ -76,7 +76,7 @@ def ratio(zs: Tensor, zz: Tensor, ss: Tensor) -> Tensor:
 
 def distance_covariance(
     z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None
-) -> Tensor:
+) -> Tensor | float:
     r"""Distance covariance, :math:`\mathrm{dCov} = \bigl(n^{-2} \sum_{ij} A_{ij}
     B_{ij}\bigr)^{1/2}`: *not* squared.
 
@@ -95,22 +95,22 @@ def distance_covariance(
 
     Returns
     -------
-    Tensor
-        0-d, in the dtype of the inputs, differentiable once in z and s. Computed in float64 and
-        O(n) memory: by sorting in O(n log n) time if z and s have one column each and need no
-        gradient, otherwise by tiles in O(n²) time.
+    float or Tensor
+        A float; of tensors, 0-d in their dtype and differentiable once in z and s. Computed in
+        float64 and O(n) memory: by sorting in O(n log n) time if z and s have one column each and
+        need no gradient, otherwise by tiles in O(n²) time.
 
     Examples
     --------
     >>> distance_covariance([0.0, 1.0], [0.0, 1.0])
-    tensor(0.5000, dtype=torch.float64)
+    0.5
     """
-    return safe_sqrt(_inner_products(z, s, where, device)[0])
+    return _arrays.as_given(safe_sqrt(_inner_products(z, s, where, device)[0]), z, s)
 
 
 def distance_correlation(
     z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None
-) -> Tensor:
+) -> Tensor | float:
     r"""Distance correlation, :math:`\mathrm{dCor}`, the root of :math:`\mathrm{dCor}^2`: *not*
     squared, in [0, 1].
 
@@ -127,15 +127,15 @@ def distance_correlation(
 
     Returns
     -------
-    Tensor
-        0-d, differentiable (once) in z and s; 0 if z is constant.
+    float or Tensor
+        As in :func:`distance_covariance`; 0 if z is constant.
 
     Examples
     --------
-    >>> distance_correlation([0.0, 1.0, 5.0], [3.0, 1.0, -7.0])
-    tensor(1..., dtype=torch.float64)
+    >>> round(distance_correlation([0.0, 1.0, 5.0], [3.0, 1.0, -7.0]), 12)
+    1.0
     """
-    return safe_sqrt(ratio(*_inner_products(z, s, where, device)))
+    return _arrays.as_given(safe_sqrt(ratio(*_inner_products(z, s, where, device))), z, s)
 
 
 def _inner_products(
@@ -146,8 +146,8 @@ def _inner_products(
     _arrays.require_varying(s, "s")
     half, n = HalfDistance(), len(z)
     if torch.is_grad_enabled() and (z.requires_grad or s.requires_grad):
-        zz = hsic(z, z, half, half) if bool((z != z[:1]).any()) else z.sum() * 0
-        return 4 * hsic(z, s, half, half), 4 * zz, 4 * hsic(s, s, half, half)
+        zz = hsic_of_rows(z, z, half, half) if bool((z != z[:1]).any()) else z.sum() * 0
+        return 4 * hsic_of_rows(z, s, half, half), 4 * zz, 4 * hsic_of_rows(s, s, half, half)
     sums, times = _sorted_sums(z, s) if z.shape[1] == s.shape[1] == 1 else None, 1
     if sums is None:
         k, l = (Gram.of(working_copy(x, half), half) for x in (z, s))

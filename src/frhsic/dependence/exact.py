@@ -57,9 +57,9 @@ def hsic(
     kernel_s: Kernel | None = None,
     *,
     where: Any = None,
-    weights: Any = None,
+    sample_weight: Any = None,
     device: torch.device | str | None = None,
-) -> Tensor:
+) -> Tensor | float:
     r"""HSIC of two samples as a V-statistic, :math:`\operatorname{tr}(KHLH) / n^2`, exactly and in
     O(n) memory.
 
@@ -78,7 +78,7 @@ def hsic(
         Kernels; None is a Gaussian at the median distance of that variable.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
-    weights
+    sample_weight
         Weights of the rows, not negative; they are scaled to sum to one. They enter both the joint
         law and the product of its marginals, so the value still vanishes under independence.
     device
@@ -86,11 +86,11 @@ def hsic(
 
     Returns
     -------
-    Tensor
-        A 0-d tensor in the wider dtype of the inputs. Sums are in float64; those of float32 inputs
-        and Gaussian kernels on a GPU with Triton are computed by kernels of its own, with relative
-        errors below 1e-5. Differentiable once, with respect to z and s, but not to the weights or
-        the kernels' bandwidths.
+    float or Tensor
+        A float; of tensors, a 0-d tensor in the wider dtype of the inputs. Sums are in float64;
+        those of float32 inputs and Gaussian kernels on a GPU with Triton are computed by kernels of
+        its own, with relative errors below 1e-5. Differentiable once, with respect to z and s, but
+        not to the weights or the kernels' bandwidths.
 
     References
     ----------
@@ -103,12 +103,11 @@ def hsic(
 
     >>> from frhsic.kernels import Linear
     >>> hsic([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 3.0], Linear(), Linear())
-    tensor(1.5625, dtype=torch.float64)
+    1.5625
     """
-    w = None if weights is None else _weights(weights, z, where)
-    z, s = paired_rows(z, s, where=where, device=device, least=2, what="HSIC")
-    w = torch.full((len(z),), 1 / len(z), dtype=torch.float64, device=z.device) if w is None else w
-    return _hsic(z, s, kernel_z, kernel_s, w, unbiased=False).clamp_min(0)  # rounding
+    w = None if sample_weight is None else _weights(sample_weight, z, where)
+    rows = paired_rows(z, s, where=where, device=device, least=2, what="HSIC")
+    return _arrays.as_given(hsic_of_rows(*rows, kernel_z, kernel_s, w), z, s)
 
 
 def hsic_unbiased(
@@ -119,7 +118,7 @@ def hsic_unbiased(
     *,
     where: Any = None,
     device: torch.device | str | None = None,
-) -> Tensor:
+) -> Tensor | float:
     r"""HSIC of two samples as a U-statistic, the mean over distinct quadruples of rows, in O(n)
     memory.
 
@@ -137,12 +136,25 @@ def hsic_unbiased(
 
     >>> from frhsic.kernels import Gaussian
     >>> x = [0.0, 0.0, 100.0, 100.0]
-    >>> hsic_unbiased(x, x, Gaussian(1.0), Gaussian(1.0))
-    tensor(0.6667, dtype=torch.float64)
+    >>> round(hsic_unbiased(x, x, Gaussian(1.0), Gaussian(1.0)), 4)
+    0.6667
     """
-    z, s = paired_rows(z, s, where=where, device=device, least=4, what="unbiased HSIC")
-    w = torch.ones(len(z), dtype=torch.float64, device=z.device)
-    return _hsic(z, s, kernel_z, kernel_s, w, unbiased=True)
+    rows = paired_rows(z, s, where=where, device=device, least=4, what="unbiased HSIC")
+    w = torch.ones(len(rows[0]), dtype=torch.float64, device=rows[0].device)
+    return _arrays.as_given(_hsic(*rows, kernel_z, kernel_s, w, unbiased=True), z, s)
+
+
+def hsic_of_rows(
+    z: Tensor,
+    s: Tensor,
+    kernel_z: Kernel | None = None,
+    kernel_s: Kernel | None = None,
+    w: Tensor | None = None,
+) -> Tensor:
+    """Return HSIC of rows that were checked, as a tensor; the weights sum to one."""
+    if w is None:
+        w = torch.full((len(z),), 1 / len(z), dtype=torch.float64, device=z.device)
+    return _hsic(z, s, kernel_z, kernel_s, w, unbiased=False).clamp_min(0)  # rounding
 
 
 def _hsic(
@@ -277,12 +289,13 @@ def _cotangent(
 
 def _weights(weights: Any, z: Any, where: Any) -> Tensor:
     """Return the weights of the rows of z that `where` keeps, summing to one."""
-    _arrays.paired((z, "z"), (weights, "weights"))  # raises unless there are as many
-    w = _arrays.vector(weights, "weights").detach().to(torch.float64)
+    _arrays.paired((z, "z"), (weights, "sample_weight"))  # raises unless there are as many
+    w = _arrays.vector(weights, "sample_weight").detach().to(torch.float64)
     w = w if where is None else w[_arrays.subset_mask(where, len(w)).to(w.device)]
     if bool((w < 0).any()) or not bool(w.sum() > 0):
         raise ValueError(
-            "weights are negative, or zero in all rows that count; pass weights of zero or more."
+            "sample_weight is negative, or zero in all rows that count; pass weights of zero or"
+            " more."
         )
     return w / w.sum()
 

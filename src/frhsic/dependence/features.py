@@ -276,7 +276,7 @@ def hsic_features(
     features: int = 512,
     blocks: int = 16,
     where: Any = None,
-    random_state: _arrays.RandomState = None,
+    random_state: _arrays.RandomState = 0,
     device: torch.device | str | None = None,
 ) -> Estimate:
     r"""HSIC by random features, :math:`\| n^{-1} \sum_i \tilde\varphi(z_i) \tilde\psi(s_i)^\top
@@ -341,7 +341,7 @@ def draw_feature_maps(
     *,
     features: int = 512,
     blocks: int = 16,
-    random_state: _arrays.RandomState = None,
+    random_state: _arrays.RandomState = 0,
 ) -> FeatureMaps:
     """Draw features for two kernels once, to sum them over parts of the data.
 

@@ -43,7 +43,7 @@ def mutual_information(
     components: int | None = None,
     random_state: _arrays.RandomState = 0,
     where: Any = None,
-) -> Tensor:
+) -> Tensor | float:
     r"""Mutual information in nats by nearest neighbours, with strict marginal counts.
 
     .. math:: \hat I = \psi(k) + \psi(n) - \frac1n \sum_i \bigl[ \psi(n_z(i) + 1) + \psi(n_s(i) + 1)
@@ -78,9 +78,9 @@ def mutual_information(
 
     Returns
     -------
-    Tensor
-        0-d, on the CPU, in the dtype of the inputs; not differentiable. O(n log n) time by trees,
-        O(n) memory.
+    float or Tensor
+        A float; of tensors, 0-d on the CPU in their dtype, not differentiable. O(n log n) time by
+        trees, O(n) memory.
 
     Examples
     --------
@@ -89,9 +89,10 @@ def mutual_information(
     1/3 + ... + 1/7.
 
     >>> x = [0.0, 1.0, 3.0, 6.0, 10.0, 15.0, 21.0, 28.0]
-    >>> mutual_information(x, x, n_neighbors=1)
-    tensor(1.5929, dtype=torch.float64)
+    >>> round(mutual_information(x, x, n_neighbors=1), 4)
+    1.5929
     """
+    inputs = z, s
     z, s, dtype = information_rows(z, s, where, n_neighbors)
     columns, z, s = z.shape[1], _standardized(z), _standardized(s)
     if components is not None and not 1 <= components <= columns:
@@ -99,14 +100,15 @@ def mutual_information(
             f"components is {components}; pass from 1 to {columns}, the columns of z, or None."
         )
     if z.shape[1] == 0:  # z is constant, hence independent of s
-        return torch.zeros((), dtype=dtype, device="cpu")
+        return _arrays.as_given(torch.zeros((), dtype=dtype, device="cpu"), *inputs)
     if components is not None or z.shape[1] > MAX_COMPONENTS:
         # far-off rows would set the directions
         z = _standardized(principal_components(z.clip(-FAR, FAR), components, least=1))
     noise = _arrays.numpy_generator(random_state)
     z = z + JITTER * noise.standard_normal(z.shape)
     s = s + JITTER * noise.standard_normal(s.shape)
-    return torch.tensor(ksg(z, s, n_neighbors, strict=True), dtype=dtype, device="cpu")
+    value = torch.tensor(ksg(z, s, n_neighbors, strict=True), dtype=dtype, device="cpu")
+    return _arrays.as_given(value, *inputs)
 
 
 def information_rows(

@@ -58,8 +58,8 @@ from frhsic.distributed.frames import (
     over_partitions,
     require_columns,
 )
-from frhsic.independence.effects import Interval
 from frhsic.independence.gamma import FeatureMoments, feature_moments, feature_test
+from frhsic.intervals import Interval
 from frhsic.kernels import Kernel
 from frhsic.parity.limits import LimitLike, parse_limits
 from frhsic.parity.local_means import Cells, ScoreSums
@@ -585,7 +585,7 @@ def hsic_of_parts(
     kernel_s: Kernel,
     *,
     features: int = 512,
-    random_state: _arrays.RandomState = None,
+    random_state: _arrays.RandomState = 0,
 ) -> Estimate:
     r"""HSIC by random features of data in parts, from sums of features over the parts.
 

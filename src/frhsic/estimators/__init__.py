@@ -3,7 +3,7 @@ without S, networks.
 """
 
 from frhsic.estimators.coupling import ParityCoupling
-from frhsic.estimators.distilling import Distilled, distilled
+from frhsic.estimators.distilling import Distilled, distill
 from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning
 from frhsic.estimators.network import (
@@ -30,6 +30,6 @@ __all__ = [
     "TradeOffs",
     "UnlabelledRowsWarning",
     "UnmetLimitWarning",
-    "distilled",
+    "distill",
     "fit_path",
 ]

@@ -50,7 +50,7 @@ class Distilled:
     teacher_gaps: dict[str, ParityResult]
 
 
-def distilled(
+def distill(
     predictor: ParityEstimator,
     estimator: Any,
     X: Any,
@@ -86,7 +86,7 @@ def distilled(
     >>> X = np.column_stack([s, rng.normal(size=500)])
     >>> student = LGBMRegressor(n_estimators=20, verbose=-1)
     >>> predictor = ParityRegressor(limit="80%", random_state=0)
-    >>> model = distilled(predictor, student, X, X.sum(axis=1), sensitive_features=s)
+    >>> model = distill(predictor, student, X, X.sum(axis=1), sensitive_features=s)
     >>> model.model.predict(X).shape
     (500,)
     """

@@ -40,8 +40,8 @@ class ParityEncoder(NetworkEstimator):
     gains nothing from carrying S. The attributes are needed to fit, not to transform.
 
     Pass y if the tasks to come resemble it: Z then keeps little else. Leave it out if they are
-    unknown: Z keeps more of X, and more of S with it. :func:`frhsic.transfer` measures what heads
-    on Z still recover of S.
+    unknown: Z keeps more of X, and more of S with it. :func:`frhsic.probe_heads` measures what
+    heads on Z still recover of S.
 
     Parameters
     ----------

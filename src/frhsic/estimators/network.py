@@ -653,7 +653,7 @@ def fit_path(
     X: Any,
     y: Any = None,
     *,
-    weights: Sequence[float],
+    penalty_weights: Sequence[float],
     sensitive_features: Any,
     sample_weight: Any = None,
     groups: Any = None,
@@ -669,12 +669,12 @@ def fit_path(
         The estimator to copy; it is not changed.
     X, y, sensitive_features, sample_weight, groups
         As in its ``fit``.
-    weights : sequence of float
-        One `penalty_weight` for each copy.
+    penalty_weights : sequence of float
+        One for each copy.
 
     Returns
     -------
-    list of fitted estimators, in the order of `weights`
+    list of fitted estimators, in the order of `penalty_weights`
 
     Examples
     --------
@@ -682,7 +682,7 @@ def fit_path(
     >>> model = FRHSICRegressor(training=Training(epochs=1), random_state=0)
     >>> [
     ...     one.penalty_weight
-    ...     for one in fit_path(model, s[:, None], s, weights=[0, 1], sensitive_features=s)
+    ...     for one in fit_path(model, s[:, None], s, penalty_weights=[0, 1], sensitive_features=s)
     ... ]
     [0.0, 1.0]
     """
@@ -691,7 +691,7 @@ def fit_path(
             f"estimator is {type(estimator).__name__}; pass an FRHSIC* estimator or a"
             " ParityEncoder."
         )
-    path = [float(weight) for weight in weights]
+    path = [float(weight) for weight in penalty_weights]
     if not path or sensitive_features is None:
         raise ValueError(
             "pass at least one weight, and sensitive_features: without them every weight is the"

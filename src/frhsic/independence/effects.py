@@ -30,19 +30,10 @@ from frhsic import _arrays
 from frhsic.dependence.exact import GramSums, OwnSums, PairSums, product_rows
 from frhsic.dependence.grams import Gram
 from frhsic.independence.gamma import GramPair, gram_pair, pearson_parameters
+from frhsic.intervals import Interval
 from frhsic.kernels import Kernel
 
 METHOD = "three-moment law of HSIC"
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Confidence interval of a number: its ends, its confidence, and how it was computed."""
-
-    low: float
-    high: float
-    confidence: float
-    method: str
 
 
 @dataclass(frozen=True)

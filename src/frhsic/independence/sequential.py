@@ -90,7 +90,7 @@ class SequentialTest:
     """
 
     def __init__(
-        self, *, level: float = 0.05, resamples: int = 999, random_state: _arrays.RandomState = None
+        self, *, level: float = 0.05, resamples: int = 999, random_state: _arrays.RandomState = 0
     ) -> None:
         _arrays.require_fraction(level, "level")
         _arrays.require_integer(resamples, "resamples")

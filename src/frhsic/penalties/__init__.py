@@ -42,7 +42,7 @@ PENALTY_NAMES = tuple(MAKERS)
 
 
 def penalty_named(
-    name: str, z_dim: int = 50, *, head: bool = True, condition: Condition = "all"
+    name: str, z_dim: int = 50, *, head: bool = True, condition: Condition = None
 ) -> Penalty:
     """Return the penalty of a name in :data:`PENALTY_NAMES`. For a variant, make an object of
     :mod:`frhsic.penalties`.
@@ -82,6 +82,6 @@ def penalty_named(
     if penalty.condition != condition and name != "none":
         raise ValueError(
             f"penalty={name!r} has no form for Equal Opportunity; choose another, or"
-            " condition='all'."
+            " condition=None."
         )
     return penalty

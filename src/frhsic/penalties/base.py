@@ -40,7 +40,7 @@ from frhsic.penalties.closed_forms import whitened
 
 # Rows that must be independent of S: all (Demographic Parity), or those with y = 1 (Equal
 # Opportunity).
-Condition = Literal["all", "positive"]
+Condition = Literal["positive"] | None
 
 # Units of z, see :class:`ScaledPenalty`.
 ScaleZ = Literal["normalized", "standardized", "whitened", "published"]
@@ -113,8 +113,9 @@ class Penalty(nn.Module, ABC):
     Parameters
     ----------
     condition
-        ``"all"`` for Demographic Parity. ``"positive"`` for Equal Opportunity: the penalty of the
-        rows with y = 1. A batch with 10 such rows or fewer gives 0, as in the published runs.
+        None for Demographic Parity, the penalty of all rows. ``"positive"`` for Equal Opportunity:
+        that of the rows with y = 1. A batch with 10 such rows or fewer gives 0, as in the published
+        runs.
 
     Attributes
     ----------
@@ -140,7 +141,7 @@ class Penalty(nn.Module, ABC):
     The same with S divided by its standard deviation in the training rows, which is state.
 
     >>> class ScaledCovariance(Covariance):
-    ...     def __init__(self, *, condition="all"):
+    ...     def __init__(self, *, condition=None):
     ...         super().__init__(condition=condition)
     ...         self.register_buffer("scale", None)
     ...
@@ -160,9 +161,9 @@ class Penalty(nn.Module, ABC):
     default_weight_decay: float = 0.0
     default_variance_floor: float = 0.0
 
-    def __init__(self, *, condition: Condition = "all") -> None:
+    def __init__(self, *, condition: Condition = None) -> None:
         super().__init__()
-        one_of("condition", condition, get_args(Condition))
+        one_of("condition", condition, ("positive", None))
         self.condition = condition
         self.needs_target = condition == "positive"
         self.n_attributes: int | None = None
@@ -336,7 +337,7 @@ def _require_tensor(x: object, name: str) -> None:
         )
 
 
-def one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
+def one_of(name: str, value: object, choices: tuple[object, ...]) -> None:
     """Raise unless `value` is one of the choices."""
     if value not in choices:
         raise ValueError(

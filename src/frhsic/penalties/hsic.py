@@ -127,7 +127,7 @@ class HSIC(ScaledPenalty):
         head_weight: float = 1.0,
         standardize_scores: bool = False,
         attributes: Attributes = "joint",
-        condition: Condition = "all",
+        condition: Condition = None,
     ) -> None:
         super().__init__(kernel_z, scale_z, condition)
         self._terms = _terms(self.kernel_z)
@@ -163,7 +163,7 @@ class HSIC(ScaledPenalty):
 
     @classmethod
     def published(
-        cls, *, attributes: Literal["isotropic", "sum"] = "isotropic", condition: Condition = "all"
+        cls, *, attributes: Literal["isotropic", "sum"] = "isotropic", condition: Condition = None
     ) -> HSIC:
         """Return the penalty of the paper's printed numbers: Gaussians at median bandwidths on Z
         and S, no head.
@@ -176,7 +176,7 @@ class HSIC(ScaledPenalty):
         >>> HSIC.published().needs_scores
         False
         """
-        scale: Literal["published"] | float = "published" if condition == "all" else 1.0
+        scale: Literal["published"] | float = "published" if condition is None else 1.0
         return cls(
             Gaussian(1.0),
             scale_z=scale,

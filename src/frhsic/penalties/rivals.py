@@ -170,7 +170,7 @@ class EIPM(ScaledPenalty):
         scale_z: ScaleZ | float = 1.0,
         gamma: float = 0.5,
         anchors: int | None = 32,
-        condition: Condition = "all",
+        condition: Condition = None,
     ) -> None:
         super().__init__(kernel_z, scale_z, condition)
         if anchors is not None:
@@ -305,7 +305,7 @@ class BinnedMMD(ScaledPenalty):
         scale_z: ScaleZ | float = "normalized",
         bins: int = 10,
         edges: Edges = "equal-width",
-        condition: Condition = "all",
+        condition: Condition = None,
     ) -> None:
         super().__init__(kernel_z, scale_z, condition)
         one_of("kind", kind, get_args(Kind))
@@ -321,7 +321,7 @@ class BinnedMMD(ScaledPenalty):
         self.register_buffer("edges", None)
 
     @classmethod
-    def published(cls, *, condition: Condition = "all") -> BinnedMMD:
+    def published(cls, *, condition: Condition = None) -> BinnedMMD:
         """Return the penalty of the paper's printed numbers: mean differences over 10 quantile bins
         of unscaled z.
 
@@ -397,7 +397,7 @@ class DistanceCovariance(Penalty):
     tensor(0.2500)
     """
 
-    def __init__(self, *, statistic: Statistic = "biased", condition: Condition = "all") -> None:
+    def __init__(self, *, statistic: Statistic = "biased", condition: Condition = None) -> None:
         super().__init__(condition=condition)
         one_of("statistic", statistic, get_args(Statistic))
         if statistic == "unbiased" and condition == "positive":
@@ -582,7 +582,7 @@ class GDP(Penalty):
         bandwidth: float = 0.2,
         weighting: Weighting = "uniform",
         points: int = 30,
-        condition: Condition = "all",
+        condition: Condition = None,
     ) -> None:
         super().__init__(condition=condition)
         one_of("weighting", weighting, get_args(Weighting))

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from frhsic.auditing.results import RATIOS, AttributeAudit, Audit, Curve, LimitCheck
 from frhsic.formatting import capitalized, figure, percent, ranged, stated
-from frhsic.independence.effects import Interval
+from frhsic.intervals import Interval
 from frhsic.report.model import Report
 from frhsic.report.words import (
     FORMS,

@@ -41,17 +41,19 @@ class Member:
 
     Examples
     --------
-    >>> Member(weight=10.0, seed=42)
-    Member(weight=10.0, seed=42, split=0)
+    >>> Member(penalty_weight=10.0, seed=42)
+    Member(penalty_weight=10.0, seed=42, split=0)
     """
 
-    weight: float
+    penalty_weight: float
     seed: int = 0
     split: int = 0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.weight) and self.weight >= 0):
-            raise ValueError(f"weight is {self.weight}; pass a finite number, zero or more.")
+        if not (math.isfinite(self.penalty_weight) and self.penalty_weight >= 0):
+            raise ValueError(
+                f"penalty_weight is {self.penalty_weight}; pass a finite number, zero or more."
+            )
         if not (0 <= self.seed < 2**32 and 0 <= self.split < 2**32):
             raise ValueError(
                 f"seed={self.seed} and split={self.split} must be from 0 to 2**32 - 1."
@@ -59,7 +61,9 @@ class Member:
 
 
 def grid(
-    weights: Iterable[float], seeds: Iterable[int] = (0,), splits: Iterable[int] | None = None
+    penalty_weights: Iterable[float],
+    seeds: Iterable[int] = (0,),
+    splits: Iterable[int] | None = None,
 ) -> list[Member]:
     """Return one member for each weight and each (seed, split) pair.
 
@@ -67,10 +71,12 @@ def grid(
 
     Examples
     --------
-    >>> [(m.weight, m.seed, m.split) for m in grid([0.0, 1.0], seeds=[42, 43], splits=[0, 1])]
+    >>> members = grid([0.0, 1.0], seeds=[42, 43], splits=[0, 1])
+    >>> [(one.penalty_weight, one.seed, one.split) for one in members]
     [(0.0, 42, 0), (1.0, 42, 0), (0.0, 43, 1), (1.0, 43, 1)]
     """
-    seeds, weights = list(seeds), list(weights)
+    seeds = list(seeds)
+    weights = list(penalty_weights)
     pairs = zip(seeds, [0] * len(seeds) if splits is None else splits, strict=True)
     return [Member(float(w), int(seed), int(split)) for seed, split in pairs for w in weights]
 

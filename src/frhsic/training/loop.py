@@ -163,7 +163,7 @@ def train(
 
 def _check(data: TrainingData, members: Sequence[Member], recipe: Recipe) -> None:
     if not members:
-        raise ValueError("no members came; pass at least one Member(weight, seed, split).")
+        raise ValueError("no members came; pass at least one Member(penalty_weight, seed, split).")
     most = max(m.split for m in members)
     if most >= data.splits:
         raise ValueError(
@@ -202,7 +202,7 @@ class Trainer:
             recipe.decay(self.model.penalty),
             recipe.epochs_on(data.rows),
         )
-        self.model.guarded = any(member.weight == 0 for member in members)
+        self.model.guarded = any(member.penalty_weight == 0 for member in members)
         table, held_out = tables
         assert table is not None
         self.batches = Batches(data, table, keys, recipe.batch_size)

@@ -174,7 +174,7 @@ class State:
         # (G, ...) state that a group shares: what the penalty fixed before training
         self.shared = {name: per_group(name).to(device) for name in rest if name in shared}
         self.weight = torch.tensor(
-            [m.weight for m in members], dtype=flat.dtype, device=device
+            [m.penalty_weight for m in members], dtype=flat.dtype, device=device
         )  # (M,) λ
         # (pieces,) steps taken, a count for each piece of `flat`
         self.steps = torch.zeros(len(pieces(flat)), dtype=torch.float32, device=device)

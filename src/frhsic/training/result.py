@@ -200,7 +200,10 @@ class Fleet:
         """Return whether directions of a model's Z were cut: it was penalized, and there were
         enough rows.
         """
-        return isinstance(self.network.bottleneck, Bottleneck) and self.members[index].weight > 0
+        return (
+            isinstance(self.network.bottleneck, Bottleneck)
+            and self.members[index].penalty_weight > 0
+        )
 
     def select(self, indices: Sequence[int]) -> Fleet:
         """Return the fleet of some of the models, in the order given."""
@@ -399,7 +402,7 @@ def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
     >>> floored(fleet, data, 0.01).module(0)[0][1].rank < 50
     True
     """
-    if floor == 0 or all(member.weight == 0 for member in fleet.members):
+    if floor == 0 or all(member.penalty_weight == 0 for member in fleet.members):
         return fleet
     like = next(iter(fleet.parameters.values()))
     x = data.x.to(like)  # to the device once, for all models
@@ -408,7 +411,7 @@ def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
         return fleet
 
     def maps(index: int, member: Member) -> tuple[Tensor, ...]:
-        if member.weight > 0:
+        if member.penalty_weight > 0:
             z = fleet.select([index]).transform(x[member.split])[0].double()
             if bool(z.isfinite().all()):
                 return _principal(z, floor)

@@ -26,10 +26,10 @@ from torch import Tensor, nn
 
 from frhsic.datasets import Split
 from frhsic.frontier import within_band
+from frhsic.heads import HeadProbes, probe_heads
 from frhsic.penalties.rivals import gdp_value
 from frhsic.training import Member, Recipe, TrainingData, train
 from frhsic.training.recipe import Task
-from frhsic.transferring import Transfer, transfer
 from frhsic_paper.claim import (
     FEWEST_SPLITS,
     NOT_RUN,
@@ -71,14 +71,14 @@ def grid(protocol: Protocol) -> Grid:
     return Grid("transfer", datasets, methods, (10.0, 100.0), SMALL_REPEATS[protocol.name], splits)
 
 
-def fresh_heads(model: Model, split: Split, rows: int) -> Transfer:
+def fresh_heads(model: Model, split: Split, rows: int) -> HeadProbes:
     """Fit every kind of head on the frozen representation of the first training rows, and measure
     on test rows.
     """
     train_rows, test = split.train, split.test
     z, z_test = (model.encode(x).numpy() for x in (train_rows.x[:rows], test.x))
     y, s = (values[:rows].numpy() for values in (train_rows.y, train_rows.s))
-    return transfer(
+    return probe_heads(
         None,
         z,
         y,

@@ -1,6 +1,4 @@
-"""Transfer: how much newly trained heads on a frozen representation depend on a sensitive
-attribute.
-"""
+"""How much newly trained heads on a frozen representation depend on a sensitive attribute."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ from frhsic.parity import gdp, standardized_gdp
 from frhsic.probes import held_out_r2, linear_head
 from frhsic.splits import scores_of, subsample
 
-__all__ = ["HEADS", "SVM_ROWS", "AttributeProbes", "HeadGap", "Transfer", "transfer"]
+__all__ = ["HEADS", "SVM_ROWS", "AttributeProbes", "HeadGap", "HeadProbes", "probe_heads"]
 
 Kind = Literal["classification", "regression"]
 
@@ -101,7 +99,7 @@ class AttributeProbes:
 
 
 @dataclass(frozen=True)
-class Transfer:
+class HeadProbes:
     """Gaps of newly trained heads, and probes for each attribute.
 
     Attributes
@@ -148,7 +146,7 @@ class Transfer:
         return pd.DataFrame([{**asdict(gap), **probes[gap.attribute]} for gap in self.heads])
 
 
-def transfer(
+def probe_heads(
     encoder: Any,
     X: Any,
     y: Any,
@@ -159,7 +157,7 @@ def transfer(
     task: Literal["auto", "classification", "regression"] = "auto",
     resolution: float | None = None,
     random_state: _arrays.RandomState = 0,
-) -> Transfer:
+) -> HeadProbes:
     r"""Fit fresh heads f on frozen Z = h(X), and measure :math:`E_S |E[f(Z) | S] - E f(Z)|` of each
     on test rows.
 
@@ -194,7 +192,7 @@ def transfer(
     Z is the attribute itself: every head that uses it has a gap, and a probe recovers it.
 
     >>> s = np.linspace(0, 1, 200)
-    >>> result = transfer(None, s[:, None], s > 0.5, sensitive_features=s, heads=["linear"])
+    >>> result = probe_heads(None, s[:, None], s > 0.5, sensitive_features=s, heads=["linear"])
     >>> result.worst.gdp > 0.2, round(result.probes[0].linear_r2, 2)
     (True, 1.0)
     """
@@ -245,7 +243,7 @@ def transfer(
         information = float(mutual_information(z_test, own_test, random_state=seed))
         probes.append(AttributeProbes(name, linear, trees, information))
     unit = "probability" if kind == "classification" else "unit of y"
-    return Transfer(tuple(gaps), tuple(probes), unit, len(z), len(z_test), seed)
+    return HeadProbes(tuple(gaps), tuple(probes), unit, len(z), len(z_test), seed)
 
 
 def _attributes(s: Any) -> np.ndarray:

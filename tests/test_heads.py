@@ -10,10 +10,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from estimator_samples import QUICK, biased
-from frhsic import transfer
+from frhsic import probe_heads
 from frhsic.estimators import ParityEncoder
+from frhsic.heads import HEADS, _standardized
 from frhsic.parity import gdp
-from frhsic.transferring import HEADS, _standardized
 
 
 def known(n: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -26,7 +26,7 @@ def known(n: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 def test_every_head_s_gap_is_in_probabilities_and_a_probe_recovers_the_attribute():
     z, y, s = known()
-    result = transfer(None, z, y, sensitive_features=s)
+    result = probe_heads(None, z, y, sensitive_features=s)
     assert [h.head for h in result.heads] == list(HEADS)
     assert result.unit == "probability"
     assert all(0.05 < h.gdp < 0.5 for h in result.heads)
@@ -42,7 +42,7 @@ def test_every_head_s_gap_is_in_probabilities_and_a_probe_recovers_the_attribute
 
 def test_where_nothing_of_the_attribute_is_left_no_head_finds_it():
     z, _, s = known()
-    result = transfer(
+    result = probe_heads(
         lambda rows: rows[:, 1:], z, z[:, 1] > 0, sensitive_features=s, heads=["linear", "boosting"]
     )
     for head in result.heads:
@@ -56,7 +56,7 @@ def test_a_head_s_gap_is_that_of_its_own_probabilities_on_the_test_rows():
     z, y, s = known()
     z_test, y_test, s_test = known(seed=1)
     head = LogisticRegression()
-    result = transfer(
+    result = probe_heads(
         None, z, y, sensitive_features=s, test=(z_test, y_test, s_test), heads={"mine": head}
     )
     scores = head.fit(z, y).predict_proba(z_test)[:, 1]
@@ -68,8 +68,8 @@ def test_a_head_s_gap_is_that_of_its_own_probabilities_on_the_test_rows():
 def test_a_regression_has_gaps_in_the_unit_of_its_target():
     z, _, s = known(300)
     y = 1000 * z.sum(1)
-    one = transfer(None, z, y, sensitive_features=s, heads=["linear", "mlp", "svm"])
-    other = transfer(None, z, 2 * y, sensitive_features=s, heads=["linear", "mlp", "svm"])
+    one = probe_heads(None, z, y, sensitive_features=s, heads=["linear", "mlp", "svm"])
+    other = probe_heads(None, z, 2 * y, sensitive_features=s, heads=["linear", "mlp", "svm"])
     assert one.unit == "unit of y"
     for a, b in zip(one.heads, other.heads):
         assert b.gdp == pytest.approx(2 * a.gdp, rel=1e-3)
@@ -81,13 +81,13 @@ def test_a_regression_has_gaps_in_the_unit_of_its_target():
 def test_a_target_in_float32_whose_zeros_are_rounded_warns_of_nothing():
     z, _, s = known(100)
     y = np.maximum(np.random.default_rng(0).normal(size=100), 0).astype(np.float32)
-    transfer(None, z, y, sensitive_features=s, heads=["svm"], test=(z, y, s), random_state=0)
+    probe_heads(None, z, y, sensitive_features=s, heads=["svm"], test=(z, y, s), random_state=0)
 
 
 def test_several_attributes_are_measured_one_by_one():
     z, y, s = known()
     both = pd.DataFrame({"age": s, "noise": np.random.default_rng(5).normal(size=len(s))})
-    result = transfer(None, z, y, sensitive_features=both, heads=["linear"])
+    result = probe_heads(None, z, y, sensitive_features=both, heads=["linear"])
     table = result.to_frame().set_index("attribute")
     assert list(table.index) == ["age", "noise"]
     assert table.loc["age", "gdp"] > 3 * table.loc["noise", "gdp"]
@@ -101,7 +101,7 @@ def test_an_encoder_s_own_representation_is_what_heads_see():
     strong = ParityEncoder(penalty_weight=100, **QUICK).fit(X, y, sensitive_features=s)
     X, y, s = biased(400, seed=1)
     before, after = (
-        transfer(model, X, y, sensitive_features=s, heads=["linear", "forest"])
+        probe_heads(model, X, y, sensitive_features=s, heads=["linear", "forest"])
         for model in (plain, strong)
     )
     assert after.worst.gdp < before.worst.gdp
@@ -109,9 +109,9 @@ def test_an_encoder_s_own_representation_is_what_heads_see():
 
 
 def test_a_support_vector_machine_is_given_at_most_so_many_rows(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("frhsic.transferring.SVM_ROWS", 100)
+    monkeypatch.setattr("frhsic.heads.SVM_ROWS", 100)
     z, y, s = known(300)
-    result = transfer(None, z, y, sensitive_features=s, heads=["svm", "linear"])
+    result = probe_heads(None, z, y, sensitive_features=s, heads=["svm", "linear"])
     assert [h.train_rows for h in result.heads] == [100, 225]
 
 
@@ -119,11 +119,11 @@ def test_the_seed_repeats_it_and_a_generator_moves_on():
     z, y, s = known(200)
     used = torch.Generator().manual_seed(4)
     seeded = [
-        transfer(None, z, y, sensitive_features=s, heads=["mlp", "forest"], random_state=4)
+        probe_heads(None, z, y, sensitive_features=s, heads=["mlp", "forest"], random_state=4)
         for _ in range(2)
     ]
     moved = [
-        transfer(None, z, y, sensitive_features=s, heads=["linear"], random_state=used)
+        probe_heads(None, z, y, sensitive_features=s, heads=["linear"], random_state=used)
         for _ in range(2)
     ]
     assert seeded[0] == seeded[1]
@@ -140,7 +140,7 @@ def test_bad_input_is_refused():
     z, y, s = known(60)
     for heads in ("linear", ["perceptron"], [], {}):
         with pytest.raises(ValueError, match="heads"):
-            transfer(None, z, y, sensitive_features=s, heads=heads)
+            probe_heads(None, z, y, sensitive_features=s, heads=heads)
     refused = [
         ({"heads": {"svc": LinearSVC()}}, TypeError, "no probabilities"),
         ({"encoder": 3}, TypeError, "something with a transform"),
@@ -150,4 +150,4 @@ def test_bad_input_is_refused():
     ]
     for change, error, message in refused:
         with pytest.raises(error, match=message):
-            transfer(**{"encoder": None, "X": z, "y": y, "sensitive_features": s} | change)
+            probe_heads(**{"encoder": None, "X": z, "y": y, "sensitive_features": s} | change)
