@@ -24,7 +24,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.svm import SVC, SVR
 from torch import Tensor, nn
 
-from frhsic.datasets import Split
+from frhsic.datasets.dataset import Split
 from frhsic.frontier import within_band
 from frhsic.parity.smoothed import evaluation_points, gdp_value
 from frhsic.training import Member, Recipe, TrainingData, train

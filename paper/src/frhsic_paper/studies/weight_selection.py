@@ -24,7 +24,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from frhsic.datasets import Split
+from frhsic.datasets.dataset import Split
 from frhsic.frontier import within_band
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim, outcome_of
