@@ -22,7 +22,7 @@ import report_samples as samples
 from frhsic.auditing import Audit, Context, Drift, LimitCheck, Number, Settings, audit
 from frhsic.auditing.measures import decision_ratio
 from frhsic.auditing.results import Curve, Quality, Subject
-from frhsic.estimators.tradeoffs import Gap
+from frhsic.estimators.frontier import Gap
 from frhsic.formatting import figure, percent, plain, stated
 from frhsic.independence.effects import Interval
 from frhsic.report import Report, page, render, text, words, write

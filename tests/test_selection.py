@@ -198,7 +198,7 @@ def test_the_chosen_model_keeps_the_target_and_others_that_do_have_no_better_per
     )
     assert (table[table["accepted"]]["gdp_upper"] <= 0.1).all()
     assert chosen.estimator.penalty_weight == chosen.weight
-    assert [p.weight for p in chosen.frontier.of("penalised")] == [1.0, 10.0, 100.0]
+    assert table["weight"].tolist() == [0.0, 1.0, 10.0, 100.0]
     assert str(chosen).count("chosen") == 2
 
 

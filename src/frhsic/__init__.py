@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         ParityEncoder,
         ParityRegressor,
     )
-    from frhsic.frontier import Frontier
     from frhsic.parity import gdp
     from frhsic.persistence import load, save
     from frhsic.selection import select_weight
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = [
     "FRHSICClassifier",
     "FRHSICRegressor",
-    "Frontier",
     "ParityClassifier",
     "ParityCoupling",
     "ParityEncoder",
@@ -64,7 +62,6 @@ _MODULES = (
     "training",
 )
 _HOMES = {
-    "Frontier": "frontier",
     "audit": "auditing",
     "gdp": "parity",
     "hsic": "dependence",

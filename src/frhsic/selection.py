@@ -25,7 +25,6 @@ from frhsic import _arrays
 from frhsic._warnings import warn
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, fit_path
 from frhsic.formatting import did_you_mean, figure, percent
-from frhsic.frontier import Frontier, Run
 from frhsic.independence import IndependenceResult, gamma_test
 from frhsic.kernels import Gaussian, per_column_gaussians
 from frhsic.parity import ParityResult, gdp
@@ -297,12 +296,6 @@ class Selection:
     rule: Rule
     scorer: Callable[[Any, Any, Any], float]
     constant: Any
-
-    @property
-    def frontier(self) -> Frontier:
-        """The candidates as a :class:`~frhsic.Frontier` of performance and GDP, to plot."""
-        named = [("none" if c.weight == 0 else "penalised", c) for c in self.candidates]
-        return Frontier(tuple(Run(name, c.weight, 0, c.performance, c.gdp) for name, c in named))
 
     def to_frame(self) -> pd.DataFrame:
         """Return the candidates as a DataFrame, with a column `chosen`."""

@@ -5,6 +5,7 @@ without S, networks.
 from frhsic.estimators.coupling import ParityCoupling
 from frhsic.estimators.distilling import Distilled, distilled
 from frhsic.estimators.encoder import ParityEncoder
+from frhsic.estimators.frontier import Choice, Frontier, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning
 from frhsic.estimators.network import (
     FRHSICClassifier,
@@ -13,13 +14,13 @@ from frhsic.estimators.network import (
     fit_path,
 )
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
-from frhsic.estimators.tradeoffs import Choice, IndistinctGapWarning, TradeOffs, UnmetLimitWarning
 
 __all__ = [
     "Choice",
     "Distilled",
     "FRHSICClassifier",
     "FRHSICRegressor",
+    "Frontier",
     "IndistinctGapWarning",
     "LeakingEstimatorWarning",
     "MissingSensitiveFeaturesWarning",
@@ -27,7 +28,6 @@ __all__ = [
     "ParityCoupling",
     "ParityEncoder",
     "ParityRegressor",
-    "TradeOffs",
     "UnlabelledRowsWarning",
     "UnmetLimitWarning",
     "distilled",

@@ -15,9 +15,9 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing
 
 from frhsic.estimators.conditional import TreeTable, fold_of_rows
+from frhsic.estimators.frontier import gaps_along
 from frhsic.estimators.parity import ParityEstimator, fit_with_weights
 from frhsic.estimators.solving import Sample, by_attribute
-from frhsic.estimators.tradeoffs import gaps_along
 from frhsic.parity import ParityResult
 from frhsic.tables.columns import is_frame, read_sensitive
 

@@ -36,6 +36,14 @@ from sklearn.utils.validation import (
 from frhsic import _arrays
 from frhsic._warnings import warn
 from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, fold_of_rows
+from frhsic.estimators.frontier import (
+    Aim,
+    Choice,
+    Frontier,
+    IndistinctGapWarning,
+    UnmetLimitWarning,
+    measured,
+)
 from frhsic.estimators.inputs import (
     named_arguments,
     require_variation,
@@ -55,14 +63,6 @@ from frhsic.estimators.solving import (
     Solution,
     by_attribute,
     check_limit,
-)
-from frhsic.estimators.tradeoffs import (
-    Aim,
-    Choice,
-    IndistinctGapWarning,
-    TradeOffs,
-    UnmetLimitWarning,
-    measured,
 )
 from frhsic.tables.columns import is_frame, to_pandas
 
@@ -142,7 +142,7 @@ class ParityEstimator(BaseEstimator, ABC):
     models_: list[Any]
     attribute_models_: list[list[Any]]
     solution_: Solution | None
-    frontier_: TradeOffs | None
+    frontier_: Frontier | None
     choice_: Choice | None
 
     def __init__(
@@ -251,7 +251,7 @@ class ParityEstimator(BaseEstimator, ABC):
             np.float64
         )
         confidence = self.confidence or 0.95
-        self.frontier_ = TradeOffs(
+        self.frontier_ = Frontier(
             self.aim, performance, *measured(self.aim, path, sample, blocks, confidence), confidence
         )
         self.solution_ = solution
@@ -573,7 +573,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
 
     Attributes
     ----------
-    frontier_, choice_ : TradeOffs and Choice, or None
+    frontier_, choice_ : Frontier and Choice, or None
         Every trade-off, measured on rows that neither fitted nor chose it; the one that is served,
         with its gaps.
     classes_, models_, attribute_models_, solution_

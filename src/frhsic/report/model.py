@@ -19,8 +19,8 @@ from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.measures import changes, gap_interval, qualities, shown_curve
 from frhsic.auditing.results import Curve, Document, Limits, Quality, holm
 from frhsic.estimators import ParityClassifier, ParityRegressor
+from frhsic.estimators.frontier import Gap, gaps_along
 from frhsic.estimators.solving import by_attribute
-from frhsic.estimators.tradeoffs import Gap, gaps_along
 from frhsic.parity import gdp, gdp_curve
 from frhsic.splits import rows_of, scores_of, subsample
 from frhsic.tables.columns import feature

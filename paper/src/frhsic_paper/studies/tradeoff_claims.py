@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 
 from frhsic.datasets.catalogue import ENTRIES
-from frhsic.frontier import Frontier, Run, within_band
 from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim, outcome_of
+from frhsic_paper.frontier import Frontier, Run, within_band
 from frhsic_paper.frontiers import finite, frontier, is_error, matched, naup, nearly, rounded, swept
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, printed, printed_sweeps
 from frhsic_paper.protocol import (

@@ -25,7 +25,6 @@ from sklearn.svm import SVC, SVR
 from torch import Tensor, nn
 
 from frhsic.datasets.dataset import Split
-from frhsic.frontier import within_band
 from frhsic.parity.smoothed import evaluation_points, gdp_value
 from frhsic.training import Member, Recipe, TrainingData, train
 from frhsic.training.recipe import Task
@@ -39,6 +38,7 @@ from frhsic_paper.claim import (
     enough,
     outcome_of,
 )
+from frhsic_paper.frontier import within_band
 from frhsic_paper.frontiers import datasets_of, mean_of, methods_of, weights_of
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Splits, by_name
 from frhsic_paper.measures import PUBLISHED_BANDWIDTH
