@@ -23,7 +23,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from frhsic import _arrays
 from frhsic._warnings import warn
-from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, fit_path
+from frhsic.estimators import FRHSICClassifier, FRHSICRegressor
+from frhsic.estimators.network import fit_path
 from frhsic.formatting import did_you_mean, figure, percent
 from frhsic.independence import IndependenceResult, gamma_test
 from frhsic.kernels import Gaussian, per_column_gaussians

@@ -3,21 +3,15 @@ without S, networks.
 """
 
 from frhsic.estimators.coupling import ParityCoupling
-from frhsic.estimators.distilling import Distilled, distilled
+from frhsic.estimators.distilling import distilled
 from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.frontier import Choice, Frontier, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning
-from frhsic.estimators.network import (
-    FRHSICClassifier,
-    FRHSICRegressor,
-    UnlabelledRowsWarning,
-    fit_path,
-)
+from frhsic.estimators.network import FRHSICClassifier, FRHSICRegressor, UnlabelledRowsWarning
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
 
 __all__ = [
     "Choice",
-    "Distilled",
     "FRHSICClassifier",
     "FRHSICRegressor",
     "Frontier",
@@ -31,5 +25,4 @@ __all__ = [
     "UnlabelledRowsWarning",
     "UnmetLimitWarning",
     "distilled",
-    "fit_path",
 ]

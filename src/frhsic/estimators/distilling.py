@@ -77,6 +77,13 @@ def distilled(
     X, y, sensitive_features, sample_weight, groups
         Rows, as in the predictor's `fit`; the same rows may be passed.
 
+    Returns
+    -------
+    Distilled
+        The plain model as `model`, for a DataFrame a pipeline with its encoding, and the
+        `threshold` above which the decision is the second class. `performance` and `gaps` measure
+        it on rows that neither has seen, `teacher_performance` and `teacher_gaps` what it imitates.
+
     Examples
     --------
     >>> from lightgbm import LGBMRegressor

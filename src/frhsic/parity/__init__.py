@@ -2,14 +2,7 @@
 attribute.
 """
 
-from frhsic.parity.curve import (
-    CorrelationRatio,
-    LocalMean,
-    ParityCurve,
-    correlation_ratio,
-    gdp_curve,
-    local_mean,
-)
+from frhsic.parity.curve import ParityCurve, correlation_ratio, gdp_curve
 from frhsic.parity.gap import (
     ParityResult,
     equal_opportunity_gdp,
@@ -21,8 +14,6 @@ from frhsic.parity.gap import (
 from frhsic.parity.smoothed import SmoothedGap, smoothed_gdp
 
 __all__ = [
-    "CorrelationRatio",
-    "LocalMean",
     "ParityCurve",
     "ParityResult",
     "SmoothedGap",
@@ -31,7 +22,6 @@ __all__ = [
     "gdp",
     "gdp_curve",
     "gdp_difference",
-    "local_mean",
     "rank_gap",
     "smoothed_gdp",
     "standardized_gdp",
