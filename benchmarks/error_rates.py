@@ -68,7 +68,8 @@ from frhsic.independence import (
     permutation_test,
 )
 from frhsic.kernels import Gaussian
-from frhsic.parity import correlation_ratio, gdp_curve, local_mean, rank_gap
+from frhsic.parity import correlation_ratio, gdp_curve, rank_gap
+from frhsic.parity.curve import local_mean
 from frhsic.parity.gap import GapOptions, columns_of, largest_gap
 from frhsic.parity.local_means import rows_of
 

@@ -21,7 +21,7 @@ from frhsic.auditing.results import (
     Subject,
     Target,
 )
-from frhsic.estimators.tradeoffs import Gap
+from frhsic.estimators.frontier import Gap
 from frhsic.intervals import Interval
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
 

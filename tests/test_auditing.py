@@ -19,7 +19,7 @@ from sklearn.metrics import log_loss
 from typer.testing import CliRunner
 
 import report_samples as samples
-from frhsic.auditing import Audit, Context, LimitCheck, Number, Settings, audit, drift, since
+from frhsic.auditing import Audit, Context, Settings, audit, drift, since
 from frhsic.auditing.measures import (
     Rows,
     base_rate,
@@ -28,7 +28,7 @@ from frhsic.auditing.measures import (
     mean_and_error,
     qualities,
 )
-from frhsic.auditing.results import LIMITABLE, Law, checked
+from frhsic.auditing.results import LIMITABLE, Law, LimitCheck, Number, checked
 from frhsic.auditing.running import Inputs, outcome
 from frhsic.certificates import VarianceShare, gdp_certificate
 from frhsic.cli import app
@@ -36,7 +36,8 @@ from frhsic.dependence import hsic, hsic_unbiased
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
 from frhsic.intervals import Interval
 from frhsic.kernels import HalfDistance, gaussian_at_median
-from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean, rank_gap, standardized_gdp
+from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardized_gdp
+from frhsic.parity.curve import local_mean
 from frhsic.parity.limits import parse_limits
 from frhsic.probes import cross_fitted_scores
 from frhsic.report import render, words

@@ -15,7 +15,8 @@ import pytest
 from cli_samples import done, one_line_and_2, people, run
 from estimator_samples import quick
 from frhsic import save
-from frhsic.auditing import Audit, Drift, Settings, audit
+from frhsic.auditing import Audit, Settings, audit
+from frhsic.auditing.results import Drift
 from frhsic.cli import app
 from frhsic.cli.audit import _changes
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor

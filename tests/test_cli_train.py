@@ -251,7 +251,7 @@ def gap_without_a_limit(X, y, age):
 @pytest.mark.filterwarnings(
     "ignore::frhsic.tables.schema.SuspiciousColumnWarning"
 )  # the last target is skill
-@pytest.mark.filterwarnings("ignore::frhsic.estimators.tradeoffs.IndistinctGapWarning")
+@pytest.mark.filterwarnings("ignore::frhsic.estimators.frontier.IndistinctGapWarning")
 def test_a_report_says_that_leaving_out_the_attribute_was_enough(by_age):
     X, y, age = by_age
     X = X[["skill", "noise"]]

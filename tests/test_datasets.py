@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import gzip
 import hashlib
 import io
 import sys
 import zipfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,63 +17,18 @@ import torch
 from typer.testing import CliRunner
 
 from frhsic.cli import app, main
-from frhsic.datasets import (
-    Dataset,
-    DatasetUnavailableError,
-    Feature,
-    catalogue,
-    load_dataset,
-    sources,
-)
+from frhsic.datasets import Dataset, DatasetUnavailableError, catalogue, load_dataset, sources
 from frhsic.datasets.catalogue import ENTRIES
-from frhsic.datasets.dataset import encoded, partition
+from frhsic.datasets.dataset import Feature, encoded, partition
 from frhsic.datasets.sources import RawFile, obtain
-from real_data import raw_folder
-
-
-@functools.cache
-def _load(name: str, variant: str) -> Dataset | str:
-    folder = raw_folder()
-    with pytest.MonkeyPatch.context() as patch:
-        if folder is not None:
-            patch.setenv("FRHSIC_DATA", str(folder))
-        try:
-            return load_dataset(name, variant)
-        except DatasetUnavailableError as error:
-            return str(error)
-
-
-@pytest.fixture(scope="session")
-def real() -> Callable[..., Dataset]:
-    """Return load(name, variant="corrected"), which skips the test when no place has the file."""
-
-    def load(name: str, variant: str = "corrected") -> Dataset:
-        loaded = _load(name, variant)
-        if isinstance(loaded, str):
-            pytest.skip(f"the real data cannot be had here: {loaded}")
-        return loaded
-
-    return load
-
+from real_data import raw_folder, real
 
 # The tables: rows, columns, balance and sums, pinned
 
-# name, variant: n, d, sum of y, sum of s, and sums of some columns of X. ACS Income: of the 46 %
+# name: n, d, sum of y, sum of s, and sums of some columns of X. ACS Income: of the 46 %
 # sample of the state.
 PINNED = {
-    ("adult", "published"): (
-        32561,
-        107,
-        7841,
-        1256257,
-        {
-            "capital-gain": 35089324,
-            "hours-per-week": 1316684,
-            "sex=Male": 21790,
-            "workclass=?": 1836,
-        },
-    ),
-    ("adult", "corrected"): (
+    "adult": (
         30162,
         103,
         7508,
@@ -87,14 +40,7 @@ PINNED = {
             "education=Bachelors": 5044,
         },
     ),
-    ("acs_income", "published"): (
-        20000,
-        9,
-        8163,
-        855178,
-        {"WKHP": 757112, "OCCP": 79908508, "SCHL": 369333, "POBP": 1919744},
-    ),
-    ("acs_income", "corrected"): (
+    "acs_income": (
         20000,
         98,
         8163,
@@ -107,14 +53,7 @@ PINNED = {
             "SCHL=21": 4887,
         },
     ),
-    ("meps", "published"): (
-        13283,
-        19,
-        2848,
-        609705,
-        {"TTLP15X": 427073210, "POVCAT15": 46490, "EDUCYR": 168852},
-    ),
-    ("meps", "corrected"): (
+    "meps": (
         15830,
         141,
         2718,
@@ -127,63 +66,49 @@ PINNED = {
             "INSCOV15=2": 5600,
         },
     ),
-    ("crime", "published"): (
-        1994,
-        99,
-        474.53,
-        924.01,
-        {"population": 114.84, "OtherPerCap": 567.74, "racepctblack": 358.18},
-    ),
-    ("crime", "corrected"): (
+    "crime": (
         1994,
         99,
         474.53,
         358.18,
         {"population": 114.84, "OtherPerCap": 567.49, "householdsize": 924.01},
     ),
-    ("compas", "published"): (
-        6172,
-        16,
-        2809,
-        213147,
-        {"priors_count": 20037, "sex=Female": 1175, "race=African-American": 3175},
-    ),
-    ("compas", "corrected"): (
+    "compas": (
         6172,
         14,
         2809,
         213147,
         {"priors_count": 20037, "sex=Female": 1175, "c_charge_degree=F": 3970},
     ),
-    ("bank", "corrected"): (
+    "bank": (
         41188,
         61,
         4640,
         1648511,
         {"campaign": 105754, "poutcome=success": 1373},
     ),
-    ("credit", "corrected"): (
+    "credit": (
         30000,
         32,
         6636,
         1064565,
         {"LIMIT_BAL": 5024529680, "PAY_0": -501, "MARRIAGE=3": 323},
     ),
-    ("support", "corrected"): (
+    "support": (
         9105,
         44,
         4265,
         570435.7427,
         {"num.co": 17014, "scoma": 109781, "ca=metastatic": 1858},
     ),
-    ("pension", "corrected"): (
+    "pension": (
         9275,
         6,
         3637,
         364086.795164,
         {"age": 381019, "nettfa": 176889.787068, "pira": 2359},
     ),
-    ("wages", "corrected"): (
+    "wages": (
         6763,
         19,
         15203.871454,
@@ -193,11 +118,9 @@ PINNED = {
 }
 
 
-@pytest.mark.parametrize(("name", "variant"), PINNED)
-def test_a_table_is_the_pinned_one_says_where_its_rows_are_from_and_splits_into_scaled_rows(
-    real, name, variant
-):
-    data = real(name, variant)
+@pytest.mark.parametrize("name", PINNED)
+def test_a_table_is_the_pinned_one_says_where_its_rows_are_from_and_splits_into_scaled_rows(name):
+    data = real(load_dataset, name)
     split = data.split(42)
     assert split.train.x.isfinite().all()
     assert split.test.x.isfinite().all()
@@ -206,9 +129,9 @@ def test_a_table_is_the_pinned_one_says_where_its_rows_are_from_and_splits_into_
     assert "sha256" in data.provenance
     assert all((data.licence, data.citation, data.dropped))
     assert data.attributes[0] not in data.X
-    n, d, y, s, sums = PINNED[name, variant]
+    n, d, y, s, sums = PINNED[name]
     assert (data.n, data.d) == (n, d)
-    assert (n, d) == getattr(ENTRIES[name], variant)
+    assert (n, d) == ENTRIES[name].shape
     if (
         name == "acs_income"
         and "the paper's rows" in data.provenance
@@ -221,27 +144,16 @@ def test_a_table_is_the_pinned_one_says_where_its_rows_are_from_and_splits_into_
 
 
 @pytest.mark.parametrize("name", ["adult", "meps", "compas", "acs_income"])
-def test_indicators_of_one_column_add_up_to_one(real, name):
-    data = real(name)
+def test_indicators_of_one_column_add_up_to_one(name):
+    data = real(load_dataset, name)
     sources = {column.source for column in data.features if column.kind == "indicator"}
     for source in sources:
         own = [column.name for column in data.features if column.source == source]
         assert (data.X[own].sum(axis=1) == 1).all(), source
 
 
-def test_published_crime_protects_the_neighbour_of_the_column_it_means(real):
-    published, corrected = real("crime", "published"), real("crime")
-    assert published.attributes == ("householdsize",)
-    assert corrected.attributes == ("racepctblack",)
-    assert published.s.std() == pytest.approx(
-        0.1637, abs=1e-4
-    )  # the published spectra imply a variance of .0264
-    assert sorted(corrected.protecting("householdsize").X) == sorted(published.X)
-
-
-def test_corrected_crime_leaves_the_imputation_to_the_split(real):
-    assert real("crime").X["OtherPerCap"].isna().sum() == 1
-    assert real("crime", "published").X.isna().to_numpy().sum() == 0
+def test_crime_leaves_the_imputation_to_the_split():
+    assert real(load_dataset, "crime").X["OtherPerCap"].isna().sum() == 1
 
 
 def test_acs_codes_fall_into_their_documented_groups():
@@ -317,8 +229,8 @@ def test_a_whole_state_is_known_by_its_length_and_by_rows_of_it():
     catalogue.check_acs(table.to_csv(index=False).encode())
 
 
-def test_support_knows_nothing_of_what_came_later(real):
-    data = real("support")
+def test_support_knows_nothing_of_what_came_later():
+    data = real(load_dataset, "support")
     later = (
         "hospdead",
         "death",
@@ -354,7 +266,7 @@ def toy(n: int = 50, holes: int = 0, **changes: object) -> Dataset:
         pd.Series(draw.uniform(20, 60, n), name="age"),
     )
     features = (Feature.numeric("a"), Feature.indicator("b", "yes"), Feature.numeric("c"))
-    return replace(Dataset("toy", "own", X, y, s, features, "binary"), **changes)
+    return replace(Dataset("toy", X, y, s, features, "binary"), **changes)
 
 
 def test_training_rows_are_the_first_of_the_legacy_permutation():
@@ -455,8 +367,6 @@ def test_a_sample_is_the_head_of_the_permutation():
     [
         (lambda: load_dataset("aduld"), "Did you mean 'adult'"),
         (lambda: load_dataset("zzz"), "There are: adult, acs_income"),
-        (lambda: load_dataset("adult", "correct"), "variant="),
-        (lambda: load_dataset("bank", "published"), "does not use"),
         (lambda: catalogue.acs_groups(pd.Series([9920], name="OCCP")), "code 9920"),
         (lambda: catalogue.check_acs(catalogue.unpack_acs(state_archive())), "has 12 rows"),
         (
@@ -713,8 +623,7 @@ def test_the_list_has_every_dataset_with_its_shape_and_licence(empty):
     assert said.exit_code == 0
     for one in ENTRIES.values():
         assert one.name in said.output
-        assert f"{one.corrected[0]:,} × {one.corrected[1]}" in said.output
-        assert one.published is None or f"{one.published[0]:,} × {one.published[1]}" in said.output
+        assert f"{one.shape[0]:,} × {one.shape[1]}" in said.output
     assert "CC BY 4.0" in said.output
 
 

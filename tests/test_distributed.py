@@ -17,7 +17,8 @@ from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from typer.testing import CliRunner
 
 from frhsic import FRHSICClassifier, FRHSICRegressor, distributed, probes
-from frhsic.auditing import Number, Settings
+from frhsic.auditing import Settings
+from frhsic.auditing.results import Number
 from frhsic.cli import app
 from frhsic.dependence import hsic_features
 from frhsic.dependence.features import draw_feature_maps

@@ -26,9 +26,8 @@ from frhsic.estimators import (
     MissingSensitiveFeaturesWarning,
     ParityEncoder,
     UnlabelledRowsWarning,
-    fit_path,
 )
-from frhsic.estimators.network import AUTO_ROWS
+from frhsic.estimators.network import AUTO_ROWS, fit_path
 from frhsic.kernels import Gaussian
 from frhsic.parity import gdp_difference
 from frhsic.penalties import GDP, HSIC

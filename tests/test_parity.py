@@ -18,11 +18,10 @@ from frhsic.parity import (
     correlation_ratio,
     gdp,
     gdp_curve,
-    local_mean,
     rank_gap,
     standardized_gdp,
 )
-from frhsic.parity.curve import _variance_without_effect
+from frhsic.parity.curve import _variance_without_effect, local_mean
 from frhsic.parity.gap import gap_of_each, tail_share
 from frhsic.parity.local_means import Cells, skewed
 

@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 from scipy.special import ndtr
 
-from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean
+from frhsic.parity import correlation_ratio, gdp, gdp_curve
+from frhsic.parity.curve import local_mean
 from frhsic.parity.gap import GapOptions, RankGap, columns_of, tail_share
 from frhsic.parity.local_means import (
     Cells,

@@ -19,10 +19,10 @@ import pandas as pd
 import pytest
 
 import report_samples as samples
-from frhsic.auditing import Audit, Context, Drift, LimitCheck, Number, Settings, audit
+from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.measures import decision_ratio
-from frhsic.auditing.results import Curve, Quality, Subject
-from frhsic.estimators.tradeoffs import Gap
+from frhsic.auditing.results import Curve, Drift, LimitCheck, Number, Quality, Subject
+from frhsic.estimators.frontier import Gap
 from frhsic.formatting import figure, percent, plain, stated
 from frhsic.intervals import Interval
 from frhsic.report import Report, page, render, text, words, write

@@ -194,6 +194,7 @@ def test_the_chosen_model_keeps_the_target_and_others_that_do_have_no_better_per
     )
     assert (table[table["accepted"]]["gdp_upper"] <= 0.1).all()
     assert chosen.estimator.penalty_weight == chosen.penalty_weight
+    assert table["penalty_weight"].tolist() == [0.0, 1.0, 10.0, 100.0]
     assert str(chosen).count("chosen") == 2
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
+import pytest
 
-from frhsic.datasets import Dataset, Feature
+from frhsic.datasets.dataset import Dataset, Feature
+from frhsic_paper import datasets
 
 ADULT_NUMBERS = (
     "fnlwgt",
@@ -17,7 +21,13 @@ ADULT_NUMBERS = (
 )
 
 
-def toy_dataset(name: str, variant: str = "corrected", n: int = 2000) -> Dataset:
+def stand_in(monkeypatch: pytest.MonkeyPatch, n: int = 2000) -> None:
+    """Let studies load a toy in the place of a dataset, under both protocols."""
+    for load in ("load_dataset", "load_published"):
+        monkeypatch.setattr(datasets, load, partial(toy_dataset, n=n))
+
+
+def toy_dataset(name: str, n: int = 2000) -> Dataset:
     """Return a table whose features know of s and y: a regression under the name of crime, else two
     classes.
     """
@@ -29,7 +39,6 @@ def toy_dataset(name: str, variant: str = "corrected", n: int = 2000) -> Dataset
     y = 1 / (1 + np.exp(-signal)) if regression else (signal > np.median(signal)).astype(np.float64)
     return Dataset(
         name,
-        variant,
         pd.DataFrame(x, columns=list(ADULT_NUMBERS)),
         pd.Series(y, name="y"),
         pd.Series(s, name="age"),

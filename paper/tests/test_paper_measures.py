@@ -45,7 +45,7 @@ from frhsic_paper.studies.weight_selection import _tests, selection
 from frhsic_paper.sweep import measure_information
 from frhsic_paper.synthetic import gaussian_pair
 from frhsic_paper.timing import Loop, LoopedEIPM, Timing, plain_clock
-from paper_samples import ADULT_NUMBERS, toy_dataset
+from paper_samples import ADULT_NUMBERS, stand_in, toy_dataset
 
 # --- probes
 
@@ -179,7 +179,7 @@ def test_in_single_precision_a_wide_kernel_stops_at_the_cut_whatever_the_data():
 
 
 def test_spectra_of_both_protocols_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("frhsic_paper.grid.load_dataset", toy_dataset)
+    stand_in(monkeypatch)
     monkeypatch.setattr(bandwidth_scaling, "ROWS", 60)
     options = Options(tmp_path, "cpu", ("crime",))
     published, corrected = (
@@ -253,7 +253,7 @@ def test_epochs_of_the_warm_up_are_not_timed_and_others_are_averaged_as_asked():
 
 
 def test_sensitive_columns_are_the_published_ones_and_those_of_the_text(tmp_path, monkeypatch):
-    monkeypatch.setattr("frhsic_paper.grid.load_dataset", toy_dataset)
+    stand_in(monkeypatch)
     monkeypatch.setattr(high_dimensional, "ROWS", 300)
     short = replace(high_dimensional.TIMES["published"], epochs=1, averaged=1)
     monkeypatch.setitem(high_dimensional.TIMES, "published", short)

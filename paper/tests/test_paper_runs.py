@@ -29,13 +29,13 @@ from frhsic_paper.study import named, tasks, train_side_by_side
 from frhsic_paper.study import run as run_study
 from frhsic_paper.sweep import measure_information
 from frhsic_paper.synthetic import synthetic_task
-from paper_samples import toy_dataset
+from paper_samples import stand_in
 from workers_that_die import dying_worker
 
 
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch):
-    monkeypatch.setattr("frhsic_paper.grid.load_dataset", toy_dataset)
+    stand_in(monkeypatch)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -345,7 +345,7 @@ def test_studies_that_measure_stored_models_run_from_end_to_end(
     monkeypatch.setattr("frhsic_paper.studies.transfer.ROWS", 150)
     monkeypatch.setattr("frhsic_paper.studies.leak.TRAIN_ROWS", 150)
     if name != "bound":  # which draws 1,500 rows
-        monkeypatch.setattr("frhsic_paper.grid.load_dataset", partial(toy_dataset, n=400))
+        stand_in(monkeypatch, n=400)
     part, *counts = EXPECTED[name]
     options = Options(tmp_path, "cpu", ("crime",), epochs=1, repeats=1)
     run_study(with_one_method(name), protocol, options)
@@ -455,7 +455,7 @@ def test_every_grid_is_a_part_of_one_task_and_running_times_of_none(protocol):
 
 
 def test_studies_trained_at_a_time_have_the_records_of_those_trained_in_turn(tmp_path, monkeypatch):
-    monkeypatch.setattr("frhsic_paper.grid.load_dataset", partial(toy_dataset, n=1500))
+    stand_in(monkeypatch, n=1500)
     studies = named(STUDIES, ["weight-selection", "bound"])
     together, in_turn = (
         Options(tmp_path / name, "cpu", ("crime",), epochs=1, repeats=1) for name in ("a", "b")

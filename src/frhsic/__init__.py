@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         ParityRegressor,
         distill,
     )
-    from frhsic.frontier import Frontier
     from frhsic.heads import probe_heads
     from frhsic.parity import gdp
     from frhsic.persistence import load, save
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = [
     "FRHSICClassifier",
     "FRHSICRegressor",
-    "Frontier",
     "ParityClassifier",
     "ParityCoupling",
     "ParityEncoder",
@@ -66,7 +64,6 @@ _MODULES = (
     "training",
 )
 _HOMES = {
-    "Frontier": "frontier",
     "audit": "auditing",
     "gdp": "parity",
     "hsic": "dependence",

@@ -62,10 +62,10 @@ from frhsic.estimators.conditional import (
     TreeTable,
 )
 from frhsic.estimators.coupling import DensityRatio, JointBasis
+from frhsic.estimators.frontier import Choice, Frontier, Gap
 from frhsic.estimators.network import NetworkEstimator, set_state
 from frhsic.estimators.parity import ParityEstimator
 from frhsic.estimators.solving import Block, Solution
-from frhsic.estimators.tradeoffs import Choice, Gap, TradeOffs
 from frhsic.formatting import printable
 from frhsic.kernels import Kernel
 from frhsic.penalties import NoPenalty, Penalty
@@ -97,7 +97,7 @@ FITTED = (
     MLP,
     SensitiveBasis,
     Solution,
-    TradeOffs,
+    Frontier,
     Training,
 )
 CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (*TABLES, *FITTED)} | {
@@ -138,7 +138,7 @@ PLAIN: dict[str, Any] = {
     "move_cost_": (float, int),
     "untouched_": (float, int),
     "solution_": (Solution, type(None)),
-    "frontier_": (TradeOffs, type(None)),
+    "frontier_": (Frontier, type(None)),
     "choice_": (Choice, type(None)),
 }
 """Fitted attributes that `model.json` holds, as far as a model has them, with their types."""

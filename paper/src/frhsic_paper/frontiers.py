@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from frhsic.datasets.catalogue import ENTRIES
-from frhsic.frontier import Frontier, Point, Run
+from frhsic_paper.frontier import Frontier, Point, Run
 from frhsic_paper.models import best_in_band
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, dataset_name, method_name
 from frhsic_paper.protocol import BAND, BASELINE, CONTRACTED, Protocol

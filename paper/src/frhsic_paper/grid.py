@@ -16,13 +16,15 @@ from typing import Literal
 from joblib import Parallel, delayed
 from torch import Tensor, nn
 
-from frhsic.datasets import Dataset, Split, load_dataset
+from frhsic.datasets import Dataset
+from frhsic.datasets.dataset import Split
 from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import HSIC, BinnedMMD, DistanceCorrelation, Penalty, penalty_named
 from frhsic.penalties.adversary import _Adversarial
 from frhsic.training import MLP, Fleet, Member, Recipe, TrainingData, train
 from frhsic.training.recipe import Task
 from frhsic_paper import records
+from frhsic_paper.datasets import loaded
 from frhsic_paper.measures import measured
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import BASELINE, OWN, PUBLISHED, Protocol
@@ -147,11 +149,6 @@ def by_name(
         own |= {"mmd": BinnedMMD, "dcor": unbiased, "adv": partial(CorrelationAdversary, z_dim)}
     makers = ((name, own.get(name, partial(penalty_named, name, z_dim=z_dim))) for name in names)
     return tuple(Method.as_estimators_do(name, make) for name, make in makers)
-
-
-def loaded(name: str, protocol: Protocol) -> Dataset:
-    """Load a dataset in the protocol's variant."""
-    return load_dataset(name, variant=protocol.variant)
 
 
 def small_table(rows: int, name: str, protocol: Protocol) -> Dataset:

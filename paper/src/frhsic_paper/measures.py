@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from frhsic.datasets import Split
-from frhsic.datasets.dataset import Subset
+from frhsic.datasets.dataset import Split, Subset
 from frhsic.dependence.grams import hsic_biased
 from frhsic.kernels import Gaussian
 from frhsic.parity import rank_gap

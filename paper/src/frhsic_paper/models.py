@@ -18,10 +18,10 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from frhsic._files import write_whole
-from frhsic.frontier import within_band
 from frhsic.training import MLP
 from frhsic.training.result import Bottleneck
 from frhsic_paper import records
+from frhsic_paper.frontier import within_band
 from frhsic_paper.grid import Keep, Trained
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import BAND, BASELINE

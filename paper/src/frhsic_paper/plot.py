@@ -23,7 +23,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from scipy.stats import t as student
 
 from frhsic._files import write_whole
-from frhsic.frontier import Frontier, Point, band_limit
+from frhsic_paper.frontier import Frontier, Point, band_limit
 from frhsic_paper.printed import method_name
 from frhsic_paper.protocol import BAND, CONTRACTED, PROTOCOLS, Protocol
 from frhsic_paper.records import Record

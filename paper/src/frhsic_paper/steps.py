@@ -15,7 +15,7 @@ from pathlib import Path
 
 from joblib import Parallel, delayed
 
-from frhsic.datasets import Split
+from frhsic.datasets.dataset import Split
 from frhsic.training import Fleet
 from frhsic_paper import models, records
 from frhsic_paper.grid import BY, Grid, Keep, Trained, run

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from frhsic.datasets import Split
+from frhsic.datasets.dataset import Split
 from frhsic.dependence import mutual_information
 from frhsic.training import Fleet
 from frhsic_paper.grid import Grid, by_name, held_out

@@ -17,7 +17,7 @@ from scipy import integrate, optimize, special
 from torch import Tensor
 
 from frhsic._arrays import RandomState, numpy_generator, require_positive, require_rows
-from frhsic.datasets import Dataset, Feature
+from frhsic.datasets.dataset import Dataset, Feature
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +194,6 @@ class SyntheticTask:
         X = pd.DataFrame(self.x.numpy().astype("float64"), columns=["x1", "x2"])
         return Dataset(
             "synthetic",
-            "paper",
             X,
             pd.Series(self.y.numpy().astype("float64"), name="y"),
             pd.Series(self.s.numpy().astype("float64"), name="s"),

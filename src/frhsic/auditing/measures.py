@@ -35,15 +35,8 @@ from frhsic.independence.effects import hsic_effect, normalized_effect
 from frhsic.independence.gamma import gram_pair
 from frhsic.intervals import Interval
 from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
-from frhsic.parity import (
-    ParityCurve,
-    ParityResult,
-    correlation_ratio,
-    gdp_curve,
-    local_mean,
-    rank_gap,
-)
-from frhsic.parity.curve import curve_of_sums
+from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, gdp_curve, rank_gap
+from frhsic.parity.curve import curve_of_sums, local_mean
 from frhsic.parity.gap import ColumnGap, GapOptions, largest_gap
 from frhsic.parity.local_means import Cells, ScoreSums, Smoother, rows_of
 from frhsic.probes import ProbeKind, probe

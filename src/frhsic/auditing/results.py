@@ -586,15 +586,18 @@ class Audit(Document):
     subject, rows
         What was audited, on how many rows.
     attributes
-        One :class:`AttributeAudit` for each sensitive attribute.
+        One for each sensitive attribute, ``audit["age"]``: the measures on `all_rows` and on those
+        with the favourable outcome, `positives`. ``audit["age"].all_rows["gdp"]`` is a number with
+        its `value`, `interval`, `pvalue` and the rows it was computed from.
     joint
         Numbers about all attributes together, when there are several.
     groups
-        One :class:`GroupAudit` for each column of s that holds unordered groups.
+        One for each column of s that holds unordered groups.
     quality
         How well the scores predict the target, beside a constant.
     limits
-        Whether the stated limits are kept.
+        Whether the stated limits are kept; the `verdict` of each is ``"kept"``, ``"not kept"`` or
+        ``"unclear"``.
     drift
         Changes since an earlier audit, where it was compared with one.
     settings, context
@@ -736,6 +739,13 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Drift, ...]:
     ----------
     audit, earlier
         Audits of different rows; the same rows are refused.
+
+    Returns
+    -------
+    tuple of Drift
+        For each comparison its `key` and `attribute`, the number `before` and `after`, the
+        `interval` of the difference, the adjusted `pvalue`, and whether it has `changed` and
+        `improved` at the `level`.
 
     Notes
     -----

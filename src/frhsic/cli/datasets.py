@@ -29,15 +29,11 @@ def list_datasets(
     """List the datasets: rows, columns, sensitive attribute, owner, licence, and whether the file
     is here.
     """
-    from frhsic.datasets import cache_dir
     from frhsic.datasets.catalogue import ENTRIES
-    from frhsic.datasets.sources import local_place
+    from frhsic.datasets.sources import cache_dir, local_place
 
     rows: list[dict[str, Any]] = [
-        {
-            name: getattr(one, name)
-            for name in ("name", "title", "corrected", "published", "sensitive", "licence")
-        }
+        {name: getattr(one, name) for name in ("name", "title", "shape", "sensitive", "licence")}
         | {"source": one.owner, "here": local_place(one.files)}
         for one in ENTRIES.values()
     ]
@@ -47,15 +43,12 @@ def list_datasets(
         return
     from rich.table import Table
 
-    table = Table("name", "n × d", "n × d as published", "sensitive", "source", "licence", "here")
+    table = Table("name", "n × d", "sensitive", "source", "licence", "here")
     for row in rows:
-        shapes = [
-            "–" if shape is None else f"{shape[0]:,} × {shape[1]}"
-            for shape in (row["corrected"], row["published"])
-        ]
+        n, d = row["shape"]
         table.add_row(
             row["name"],
-            *shapes,
+            f"{n:,} × {d}",
             *(row[key] or "-" for key in ("sensitive", "source", "licence", "here")),
         )
     console = _terminal.console()

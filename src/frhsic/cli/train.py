@@ -79,7 +79,7 @@ class Recipe:
     def estimator(self, data: TrainingTable) -> Any:
         """Return the unfitted estimator."""
         from frhsic.estimators import ParityClassifier, ParityRegressor
-        from frhsic.estimators.tradeoffs import limited_measure
+        from frhsic.estimators.frontier import limited_measure
 
         kind: Any = ParityRegressor if data.classes is None else ParityClassifier
         names = [str(name) for name in data.s]

@@ -1,16 +1,7 @@
-"""Ten real tables with a target and a sensitive attribute, each in the variant of the paper's text
-and as published.
-"""
+"""Ten real tables with a target and a sensitive attribute."""
 
 from frhsic.datasets.catalogue import load_dataset
-from frhsic.datasets.dataset import Dataset, Feature, Split
-from frhsic.datasets.sources import DatasetUnavailableError, cache_dir
+from frhsic.datasets.dataset import Dataset
+from frhsic.datasets.sources import DatasetUnavailableError
 
-__all__ = [
-    "Dataset",
-    "DatasetUnavailableError",
-    "Feature",
-    "Split",
-    "cache_dir",
-    "load_dataset",
-]
+__all__ = ["Dataset", "DatasetUnavailableError", "load_dataset"]

@@ -1,5 +1,4 @@
-"""Load datasets by name: what the file of each holds as features, target and sensitive attribute,
-in either variant.
+"""Load datasets by name: what the file of each holds as features, target and sensitive attribute.
 
 ``catalogue.toml`` says what is known of each, names of columns, and what is left out.
 """
@@ -9,19 +8,18 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from io import BytesIO
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from frhsic.datasets.dataset import Dataset, Task, encoded, legacy_permutation
-from frhsic.datasets.sources import RawFile, obtain, zip_member
+from frhsic.datasets.sources import Obtained, RawFile, obtain, zip_member
 from frhsic.formatting import did_you_mean
 
-Variant = Literal["corrected", "published"]
 Facts = dict[str, Any]
 
 CATALOGUE: dict[str, Facts] = tomllib.loads(
@@ -31,7 +29,7 @@ CATALOGUE: dict[str, Facts] = tomllib.loads(
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """The content of a dataset's file in one variant.
+    """The content of a dataset's file.
 
     `numeric` and `categorical` are the features among the columns of `frame`, as
     :func:`~frhsic.datasets.dataset.encoded` takes them. `source` says whose data and which rows
@@ -47,15 +45,16 @@ class Content:
     dropped: list[str]
 
 
-def _plain(facts: Facts, data: bytes, variant: Variant) -> Content:
+def _plain(facts: Facts, data: bytes) -> Content:
     """Return a table whose columns are taken as they come."""
     options: Any = facts.get("read", {})
     frame = pd.DataFrame(pd.read_csv(BytesIO(data), **options))
     y: Any = frame[facts["target"]]
-    return _content(facts, frame, y == facts["positive"] if "positive" in facts else y)
+    return content_of(facts, frame, y == facts["positive"] if "positive" in facts else y)
 
 
-def _content(facts: Facts, frame: pd.DataFrame, y: Any, *dropped: str) -> Content:
+def content_of(facts: Facts, frame: pd.DataFrame, y: Any, *dropped: str) -> Content:
+    """Return the columns of a frame that the catalogue names."""
     numeric, categorical = facts["numeric"].split(), facts.get("categorical", "").split()
     s = frame[facts["attribute"]].rename(facts.get("renamed", facts["attribute"]))
     return Content(
@@ -69,36 +68,44 @@ def _content(facts: Facts, frame: pd.DataFrame, y: Any, *dropped: str) -> Conten
     )
 
 
-def _adult(facts: Facts, data: bytes, variant: Variant) -> Content:
-    """Read Adult; `corrected` drops the rows with a "?", `published` keeps "?" as a level."""
-    frame = pd.read_csv(
-        BytesIO(data), header=None, names=facts["columns"].split(), skipinitialspace=True
+def read_adult(facts: Facts, data: bytes) -> pd.DataFrame:
+    """Return all rows of Adult's file."""
+    columns = facts["columns"].split()
+    return pd.read_csv(BytesIO(data), header=None, names=columns, skipinitialspace=True)
+
+
+def _adult(facts: Facts, data: bytes) -> Content:
+    """Return the rows of Adult without a "?"."""
+    frame = read_adult(facts, data)
+    complete = (frame[facts["categorical"].split()] != "?").all(axis=1)
+    dropped = (
+        f"{int((~complete).sum())} rows with '?' (missing) in workclass, occupation or"
+        " native-country."
     )
-    dropped = []
-    if variant == "corrected":
-        complete = (frame[facts["categorical"].split()] != "?").all(axis=1)
-        dropped.append(
-            f"{int((~complete).sum())} rows with '?' (missing) in workclass, occupation or"
-            " native-country; the published numbers kept '?' as a level."
-        )
-        frame = frame[complete].reset_index(drop=True)
-    return _content(facts, frame, (frame["income"] == ">50K").rename("income>50K"), *dropped)
+    frame = frame[complete].reset_index(drop=True)
+    return content_of(facts, frame, high_income(frame), dropped)
 
 
-def _compas(facts: Facts, data: bytes, variant: Variant) -> Content:
-    """Read COMPAS after ProPublica's filter; `published` also has two counts of days as features.
+def high_income(adult: pd.DataFrame) -> pd.Series[bool]:
+    """Return the target of Adult."""
+    return (adult["income"] == ">50K").rename("income>50K")
+
+
+def read_compas(facts: Facts, data: bytes) -> Content:
+    """Return COMPAS after ProPublica's filter.
 
     Names and dates of birth of real people are in the file; they are not parsed.
     """
-    days = facts["days"].split()
-    used = [
+    used = {
         *facts["numeric"].split(),
-        *days,
         *facts["categorical"].split(),
         facts["attribute"],
         facts["target"],
-    ]
-    frame = pd.read_csv(BytesIO(data), usecols=[*used, "is_recid", "score_text"])
+        "days_b_screening_arrest",
+        "is_recid",
+        "score_text",
+    }
+    frame = pd.read_csv(BytesIO(data), usecols=sorted(used))
     kept = (
         (frame["days_b_screening_arrest"].abs() <= 30)
         & (frame["is_recid"] != -1)
@@ -110,21 +117,17 @@ def _compas(facts: Facts, data: bytes, variant: Variant) -> Content:
         " screening, no case found, ordinary traffic offence, or no score."
     )
     frame = frame[kept].reset_index(drop=True)
-    if variant == "corrected":
-        return _content(facts, frame, frame[facts["target"]], filtered, *facts["dropped_corrected"])
-    facts = facts | {"numeric": " ".join([facts["numeric"], *days])}
-    return _content(facts, frame, frame[facts["target"]], filtered)
+    return content_of(facts, frame, frame[facts["target"]], filtered)
 
 
-def _crime(facts: Facts, data: bytes, variant: Variant, most_missing: float = 0.2) -> Content:
-    """Read Communities and Crime; `corrected` protects racepctblack, `published` householdsize, the
-    column beside.
-    """
+def read_crime(facts: Facts, data: bytes, most_missing: float = 0.2) -> Content:
+    """Return Communities and Crime without columns that are mostly missing."""
     columns = facts["columns"].split()
     frame = pd.read_csv(
         BytesIO(data), header=None, names=columns, usecols=columns[5:], na_values="?"
     ).astype("float64")
-    sensitive, target = "racepctblack" if variant == "corrected" else "householdsize", columns[-1]
+    sensitive = facts["attribute"]
+    target = columns[-1]
     sparse = frame.columns[frame.isna().mean() > most_missing]
     X = frame.drop(columns=[sensitive, target, *sparse])
     missing = int(X.isna().to_numpy().sum())
@@ -135,67 +138,45 @@ def _crime(facts: Facts, data: bytes, variant: Variant, most_missing: float = 0.
             f"{len(sparse)} columns with more than {most_missing:.0%} missing, from the survey of"
             f" police departments: {', '.join(sparse)}."
         ),
+        f"{missing} missing value stays NaN until a split fills it with the training rows' median.",
     ]
-    if variant == "published":
-        X = X.fillna(X.median())
-        dropped.append(
-            f"{missing} missing value was replaced by the median over all rows, test rows included."
-        )
-    else:
-        dropped.append(
-            f"{missing} missing value stays NaN until a split fills it with the training rows'"
-            " median."
-        )
     return Content(
         X, [str(name) for name in X], {}, frame[target], frame[sensitive], facts["source"], dropped
     )
 
 
-def _meps(facts: Facts, data: bytes, variant: Variant) -> Content:
-    """Read MEPS; `corrected` is Panel 19 with its usual filter, `published` both panels, codes as
-    numbers.
-    """
-    scores, age = facts["numeric"].split(), facts["attribute"]
-    visits, known, asked, published, levels = (
-        facts[key].split() for key in ("visits", "known", "asked", "published", "categorical")
+def _meps(facts: Facts, data: bytes) -> Content:
+    """Return Panel 19 of MEPS with its usual filter."""
+    scores, levels, known, asked = (
+        facts[key].split() for key in ("numeric", "categorical", "known", "asked")
     )
-    read = {*levels, *scores, *known, *asked, *published, *visits, age, "PANEL"}
-    frame, dropped = pd.read_csv(BytesIO(data), usecols=sorted(read)), list(facts["dropped"])
-    if variant == "corrected":
-        panel = frame["PANEL"] == 19
-        usable = (frame[known] >= 0).all(axis=1) & (frame[asked] >= -1).all(axis=1)
-        dropped += [
-            f"{int((~panel).sum())} rows of Panel 20.",
-            (
-                f"{int((panel & ~usable).sum())} rows of Panel 19: region, age, marital status or"
-                " asthma not known, or an answer refused, not known or not ascertained."
-                " 'Inapplicable' (-1) is kept as a level."
-            ),
-            *facts["dropped_corrected"],
-        ]
-        frame = frame[panel & usable].reset_index(drop=True)
-        frame[scores] = frame[scores].where(frame[scores] >= 0, np.nan)
-        source = "Panel 19 of MEPS HC-181, Agency for Healthcare Research and Quality."
-    else:
-        complete = (frame[[*published, age]] >= 0).all(axis=1)
-        dropped.append(
-            f"{int((~complete).sum())} rows with a negative value in a feature or in age: codes of"
-            " missing answers, and incomes that really were negative."
-        )
-        frame = frame[complete].reset_index(drop=True)
-        scores, levels, panels = published, [], frame["PANEL"].value_counts()
-        source = (
-            f"MEPS HC-181, Agency for Healthcare Research and Quality; {panels.get(19, 0)} rows are"
-            f" of Panel 19 and {panels.get(20, 0)} of Panel 20."
-        )
-    many = (frame[visits].sum(axis=1) >= 10).rename("visits>=10")
-    return Content(frame, scores, dict.fromkeys(levels), many, frame[age], source, dropped)
+    used = {*levels, *scores, *known, *asked, *facts["visits"].split(), facts["attribute"], "PANEL"}
+    frame = pd.read_csv(BytesIO(data), usecols=sorted(used))
+    panel = frame["PANEL"] == 19
+    usable = (frame[known] >= 0).all(axis=1) & (frame[asked] >= -1).all(axis=1)
+    dropped = [
+        f"{int((~panel).sum())} rows of Panel 20.",
+        (
+            f"{int((panel & ~usable).sum())} rows of Panel 19: region, age, marital status or"
+            " asthma not known, or an answer refused, not known or not ascertained."
+            " 'Inapplicable' (-1) is kept as a level."
+        ),
+    ]
+    frame = frame[panel & usable].reset_index(drop=True)
+    frame[scores] = frame[scores].where(frame[scores] >= 0, np.nan)
+    return content_of(facts, frame, many_visits(facts, frame), *dropped)
 
 
-def _support(facts: Facts, data: bytes, variant: Variant) -> Content:
+def many_visits(facts: Facts, meps: pd.DataFrame) -> pd.Series[bool]:
+    """Return the target of MEPS."""
+    visits: pd.Series[Any] = meps[facts["visits"].split()].sum(axis=1)
+    return (visits >= 10).rename("visits>=10")
+
+
+def _support(facts: Facts, data: bytes) -> Content:
     """Read the patients of SUPPORT, described by what was known on the third day."""
     frame = pd.read_csv(BytesIO(data))
-    return _content(
+    return content_of(
         facts, frame, ((frame["death"] == 1) & (frame["d.time"] <= 180)).rename(facts["target"])
     )
 
@@ -205,36 +186,44 @@ ACS_TABLE = ["AGEP", *ACS["features"].split(), ACS_LABEL]
 DRAWN, SEED = 20_000, 42
 
 
-def _acs_income(facts: Facts, data: bytes, variant: Variant) -> Content:
-    """Read 20,000 rows drawn by the paper's seed; `published` leaves all codes as numbers."""
+def read_acs_income(facts: Facts, data: bytes) -> Content:
+    """Return 20,000 rows of ACS Income drawn by the paper's seed, with all codes as numbers."""
     table = pd.read_csv(BytesIO(data), usecols=ACS_TABLE)
-    n, features = len(table), facts["features"].split()
+    n = len(table)
     frame = table.iloc[legacy_permutation(n, SEED)[:DRAWN]].reset_index(drop=True)
     dropped = [
         *facts["dropped"],
         f"{n - DRAWN} of {n} rows: {DRAWN} are drawn without replacement by seed {SEED}.",
     ]
-    numeric, levels = features, {}
-    if variant == "corrected":
-        dropped.append(
-            "Occupation and place of birth within their major groups: 23 SOC groups for some 530"
-            " codes, 8 world areas for some 210."
-        )
-        numeric = ["WKHP"]
-        codes: dict[str, list[Any]] = {
-            name: list(range(first, last + 1)) for name, (first, last) in facts["levels"].items()
-        }
-        for name in facts["groups"]:
-            codes[name], frame[name] = acs_groups(frame[name])
-        levels = {name: codes[name] for name in features if name in codes}
     whole = (
         f"of a {n / ACS_ROWS:.0%} sample of the state's {ACS_ROWS}: another draw than the paper's."
     )
     if n == ACS_ROWS:
         whole = "of all of them: these are the paper's rows."
     target = frame[ACS_LABEL].rename("income>50000")
-    return Content(
-        frame, numeric, levels, target, frame["AGEP"], f"{facts['source']} {whole}", dropped
+    source = f"{facts['source']} {whole}"
+    return Content(frame, facts["features"].split(), {}, target, frame["AGEP"], source, dropped)
+
+
+def _acs_income(facts: Facts, data: bytes) -> Content:
+    """Return the rows of ACS Income with one column for each level of a code."""
+    codes = read_acs_income(facts, data)
+    frame = codes.frame.copy()
+    levels: dict[str, list[Any]] = {
+        name: list(range(first, last + 1)) for name, (first, last) in facts["levels"].items()
+    }
+    for name in facts["groups"]:
+        levels[name], frame[name] = acs_groups(frame[name])
+    grouped = (
+        "Occupation and place of birth within their major groups: 23 SOC groups for some 530"
+        " codes, 8 world areas for some 210."
+    )
+    return replace(
+        codes,
+        frame=frame,
+        numeric=["WKHP"],
+        categorical={name: levels[name] for name in codes.numeric if name in levels},
+        dropped=[*codes.dropped, grouped],
     )
 
 
@@ -305,11 +294,11 @@ def check_acs(data: bytes) -> None:
         raise ValueError("the table has the right length but not the rows that are known of it")
 
 
-READERS: dict[str, Callable[[Facts, bytes, Variant], Content]] = {
+READERS: dict[str, Callable[[Facts, bytes], Content]] = {
     "acs_income": _acs_income,
     "adult": _adult,
-    "compas": _compas,
-    "crime": _crime,
+    "compas": read_compas,
+    "crime": read_crime,
     "meps": _meps,
     "support": _support,
 }
@@ -320,10 +309,9 @@ ALIASES = {"communities": "crime"}
 
 @dataclass(frozen=True)
 class Entry:
-    """A dataset on offer: its files in order of preference and its shape (n, d) in either variant.
+    """A dataset on offer: its files in order of preference and its shape (n, d).
 
-    `classes` is empty for a regression. `published` is None for a dataset that the paper does not
-    use.
+    `classes` is empty for a regression.
     """
 
     name: str
@@ -334,8 +322,7 @@ class Entry:
     citation: str
     classes: tuple[str, ...]
     sensitive: str
-    corrected: tuple[int, int]
-    published: tuple[int, int] | None = None
+    shape: tuple[int, int]
 
     @classmethod
     def of(cls, name: str) -> Entry:
@@ -368,7 +355,7 @@ def entry(name: str) -> Entry:
 
     Examples
     --------
-    >>> entry("communities").corrected
+    >>> entry("communities").shape
     (1994, 99)
     """
     key = ALIASES.get(name, name)
@@ -379,7 +366,7 @@ def entry(name: str) -> Entry:
     return ENTRIES[key]
 
 
-def load_dataset(name: str, variant: Variant = "corrected") -> Dataset:
+def load_dataset(name: str) -> Dataset:
     """Return a dataset by name, from the first place that has its file.
 
     Parameters
@@ -387,9 +374,6 @@ def load_dataset(name: str, variant: Variant = "corrected") -> Dataset:
     name : str
         "adult", "acs_income", "meps", "crime" (also "communities") or "compas", which are the
         paper's; "bank", "credit", "support", "pension" or "wages", which it does not use.
-    variant : "corrected" or "published"
-        "published" has the rows, columns and sensitive attribute that the paper's printed numbers
-        were made with, mistakes included; "corrected" has what the paper's text describes.
 
     Returns
     -------
@@ -407,21 +391,16 @@ def load_dataset(name: str, variant: Variant = "corrected") -> Dataset:
     file, downloaded by pip and read as a zip file.
     """
     described = entry(name)
-    if variant not in ("corrected", "published"):
-        raise ValueError(f"variant={variant!r}; pass 'corrected' or 'published'.")
-    if variant == "published" and described.published is None:
-        raise ValueError(
-            f"the paper does not use {described.name}, so it has no published variant; pass"
-            " 'corrected'."
-        )
     obtained = obtain(described.files)
-    content = READERS.get(described.name, _plain)(
-        CATALOGUE[described.name]["table"], obtained.data, variant
-    )
+    content = READERS.get(described.name, _plain)(CATALOGUE[described.name]["table"], obtained.data)
+    return dataset_of(described, obtained, content)
+
+
+def dataset_of(described: Entry, obtained: Obtained, content: Content) -> Dataset:
+    """Return the dataset that the content of a file is."""
     X, features = encoded(content.frame, content.numeric, content.categorical)
     return Dataset(
         described.name,
-        variant,
         X,
         content.y.astype("float64"),
         content.s.astype("float64"),

@@ -84,8 +84,8 @@ class Dataset:
 
     Attributes
     ----------
-    name, variant : str
-        Arguments of :func:`~frhsic.datasets.load_dataset`.
+    name : str
+        Argument of :func:`~frhsic.datasets.load_dataset`.
     X : DataFrame of shape (n, d)
         Features, all numeric. A missing value stays NaN until :meth:`split` fills it with the
         median of the training rows, so that test rows do not influence it.
@@ -108,7 +108,6 @@ class Dataset:
     >>> table = pd.DataFrame({"hours": [40.0, 20.0, 38.0], "score": [1.0, 0.0, 1.0]})
     >>> data = Dataset(
     ...     "toy",
-    ...     "own",
     ...     table,
     ...     pd.Series([1, 0, 1]),
     ...     pd.Series([30.0, 50.0, 41.0], name="age"),
@@ -120,7 +119,6 @@ class Dataset:
     """
 
     name: str
-    variant: str
     X: pd.DataFrame
     y: pd.Series[Any]
     s: pd.Series[Any] | pd.DataFrame
@@ -155,8 +153,8 @@ class Dataset:
     def __repr__(self) -> str:
         protected = ", ".join(self.attributes)
         return (
-            f"Dataset({self.name!r}, {self.variant!r}: n={self.n}, d={self.d}, {self.task}, target"
-            f" {self.y.name!r}, sensitive {protected})"
+            f"Dataset({self.name!r}: n={self.n}, d={self.d}, {self.task}, target {self.y.name!r},"
+            f" sensitive {protected})"
         )
 
     @property
@@ -184,7 +182,6 @@ class Dataset:
         >>> table = pd.DataFrame({"hours": [40.0, 20.0], "score": [1.0, 0.0]})
         >>> data = Dataset(
         ...     "toy",
-        ...     "own",
         ...     table,
         ...     pd.Series([1, 0]),
         ...     pd.Series([30.0, 50.0], name="age"),
@@ -282,7 +279,6 @@ class Dataset:
         >>> table = pd.DataFrame({"hours": [40.0, 20.0, 38.0, 10.0, 30.0]})
         >>> data = Dataset(
         ...     "toy",
-        ...     "own",
         ...     table,
         ...     pd.Series([1, 0, 1, 0, 1]),
         ...     pd.Series([30.0, 50.0, 41.0, 22.0, 63.0], name="age"),

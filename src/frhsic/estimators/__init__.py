@@ -3,23 +3,18 @@ without S, networks.
 """
 
 from frhsic.estimators.coupling import ParityCoupling
-from frhsic.estimators.distilling import Distilled, distill
+from frhsic.estimators.distilling import distill
 from frhsic.estimators.encoder import ParityEncoder
+from frhsic.estimators.frontier import Choice, Frontier, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning
-from frhsic.estimators.network import (
-    FRHSICClassifier,
-    FRHSICRegressor,
-    UnlabelledRowsWarning,
-    fit_path,
-)
+from frhsic.estimators.network import FRHSICClassifier, FRHSICRegressor, UnlabelledRowsWarning
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
-from frhsic.estimators.tradeoffs import Choice, IndistinctGapWarning, TradeOffs, UnmetLimitWarning
 
 __all__ = [
     "Choice",
-    "Distilled",
     "FRHSICClassifier",
     "FRHSICRegressor",
+    "Frontier",
     "IndistinctGapWarning",
     "LeakingEstimatorWarning",
     "MissingSensitiveFeaturesWarning",
@@ -27,9 +22,7 @@ __all__ = [
     "ParityCoupling",
     "ParityEncoder",
     "ParityRegressor",
-    "TradeOffs",
     "UnlabelledRowsWarning",
     "UnmetLimitWarning",
     "distill",
-    "fit_path",
 ]

@@ -15,9 +15,9 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing
 
 from frhsic.estimators.conditional import TreeTable, fold_of_rows
+from frhsic.estimators.frontier import gaps_along
 from frhsic.estimators.parity import ParityEstimator, fit_with_weights
 from frhsic.estimators.solving import Sample
-from frhsic.estimators.tradeoffs import gaps_along
 from frhsic.parity import ParityResult
 from frhsic.tables.columns import is_frame, read_sensitive
 
@@ -76,6 +76,13 @@ def distill(
         learns both labels of each row, weighted by the score.
     X, y, sensitive_features, sample_weight, groups
         Rows, as in the predictor's `fit`; the same rows may be passed.
+
+    Returns
+    -------
+    Distilled
+        The plain model as `model`, for a DataFrame a pipeline with its encoding, and the
+        `threshold` above which the decision is the second class. `performance` and `gaps` measure
+        it on rows that neither has seen, `teacher_performance` and `teacher_gaps` what it imitates.
 
     Examples
     --------

@@ -36,6 +36,16 @@ from sklearn.utils.validation import (
 from frhsic import _arrays
 from frhsic._warnings import warn
 from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, fold_of_rows
+from frhsic.estimators.frontier import (
+    Aim,
+    Choice,
+    Condition,
+    Frontier,
+    IndistinctGapWarning,
+    UnmetLimitWarning,
+    limited_measure,
+    measured,
+)
 from frhsic.estimators.inputs import (
     named_arguments,
     require_variation,
@@ -52,16 +62,6 @@ from frhsic.estimators.solving import (
     Family,
     Sample,
     Solution,
-)
-from frhsic.estimators.tradeoffs import (
-    Aim,
-    Choice,
-    Condition,
-    IndistinctGapWarning,
-    TradeOffs,
-    UnmetLimitWarning,
-    limited_measure,
-    measured,
 )
 from frhsic.parity.limits import LimitLike, by_attribute, parse_limits
 from frhsic.tables.columns import is_frame, to_pandas
@@ -141,7 +141,7 @@ class ParityEstimator(BaseEstimator, ABC):
     models_: list[Any]
     attribute_models_: list[list[Any]]
     solution_: Solution | None
-    frontier_: TradeOffs | None
+    frontier_: Frontier | None
     choice_: Choice | None
 
     def __init__(
@@ -253,7 +253,7 @@ class ParityEstimator(BaseEstimator, ABC):
         )
         confidence = self.confidence or 0.95
         gaps, pvalues = measured(self.aim, path, sample, blocks, confidence)
-        self.frontier_ = TradeOffs(
+        self.frontier_ = Frontier(
             self.aim, measure, performance, gaps, pvalues, confidence, sample.base_rate
         )
         self.solution_ = solution
@@ -582,7 +582,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
 
     Attributes
     ----------
-    frontier_, choice_ : TradeOffs and Choice, or None
+    frontier_, choice_ : Frontier and Choice, or None
         Every trade-off, measured on rows that neither fitted nor chose it; the one that is served,
         with its gaps.
     classes_, models_, attribute_models_, solution_

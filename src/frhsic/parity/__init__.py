@@ -2,14 +2,7 @@
 attribute.
 """
 
-from frhsic.parity.curve import (
-    CorrelationRatio,
-    LocalMean,
-    ParityCurve,
-    correlation_ratio,
-    gdp_curve,
-    local_mean,
-)
+from frhsic.parity.curve import ParityCurve, correlation_ratio, gdp_curve
 from frhsic.parity.gap import (
     ParityResult,
     equal_opportunity_gdp,
@@ -20,8 +13,6 @@ from frhsic.parity.gap import (
 )
 
 __all__ = [
-    "CorrelationRatio",
-    "LocalMean",
     "ParityCurve",
     "ParityResult",
     "correlation_ratio",
@@ -29,7 +20,6 @@ __all__ = [
     "gdp",
     "gdp_curve",
     "gdp_difference",
-    "local_mean",
     "rank_gap",
     "standardized_gdp",
 ]

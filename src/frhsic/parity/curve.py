@@ -343,6 +343,13 @@ def correlation_ratio(
     s, where, sample_weight, confidence
         As in :func:`gdp`. Increasing maps of s do not change the value.
 
+    Returns
+    -------
+    CorrelationRatio
+        The share as `value` and ``float(...)``, its `standard_error` and `interval`. `trusted` is
+        False where most values of s occur once and there are fewer than 250 rows: the interval
+        would miss a mean that oscillates between neighbouring rows.
+
     Notes
     -----
     The variance within a value of s is that of its rows. Where a value has one row, it is estimated

@@ -19,7 +19,7 @@ from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.measures import changes, gap_interval, qualities, shown_curve
 from frhsic.auditing.results import LIMITABLE, Curve, Document, Quality, checked, holm
 from frhsic.estimators import ParityClassifier, ParityRegressor
-from frhsic.estimators.tradeoffs import Gap, gaps_along
+from frhsic.estimators.frontier import Gap, gaps_along
 from frhsic.parity import gdp, gdp_curve
 from frhsic.parity.limits import LimitLike, parse_limits
 from frhsic.splits import rows_of, scores_of, subsample

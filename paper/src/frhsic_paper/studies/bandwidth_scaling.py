@@ -32,7 +32,8 @@ from torch import Tensor
 from frhsic.dependence.grams import centered
 from frhsic.kernels import Gaussian
 from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim
-from frhsic_paper.grid import FIRST_SEED, loaded
+from frhsic_paper.datasets import loaded
+from frhsic_paper.grid import FIRST_SEED
 from frhsic_paper.options import Options
 from frhsic_paper.plot import GRAY, Drawn, finish, panels, styled, variant
 from frhsic_paper.printed import DATASET_NAMES, cached, dataset_name

@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from frhsic.certificates import DirectionRule, NumericalRank, gdp_certificate
-from frhsic.datasets import Split
+from frhsic.datasets.dataset import Split
 from frhsic.dependence import hsic
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic_paper.claim import Outcome, by_protocol, claim, outcome_of

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from frhsic.datasets import Split
+from frhsic.datasets.dataset import Split
 from frhsic.training import Fleet
 from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim
 from frhsic_paper.frontiers import frontier, methods_of, naup, paper_scale, swept

@@ -33,7 +33,8 @@ from frhsic.kernels import Gaussian
 from frhsic.penalties import EIPM, HSIC, Penalty
 from frhsic.training import MLP
 from frhsic_paper.claim import Outcome, by_protocol, claim, outcome_of
-from frhsic_paper.grid import FIRST_SEED, loaded
+from frhsic_paper.datasets import loaded
+from frhsic_paper.grid import FIRST_SEED
 from frhsic_paper.options import Options
 from frhsic_paper.plot import curve, figures_of, finish, panels, styled, variant
 from frhsic_paper.protocol import CORRECTED, Protocol

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from frhsic.frontier import Point
 from frhsic_paper.claim import NOT_RUN, Outcome, claim, enough
+from frhsic_paper.frontier import Point
 from frhsic_paper.frontiers import frontier, swept, tables_of_variants
 from frhsic_paper.grid import Grid, Splits, by_name
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES

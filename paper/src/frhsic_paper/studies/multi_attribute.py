@@ -8,12 +8,13 @@ from functools import partial
 from matplotlib.figure import Figure
 
 from frhsic.datasets import Dataset
-from frhsic.frontier import within_band
 from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC
 from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim, outcome_of
+from frhsic_paper.datasets import loaded
+from frhsic_paper.frontier import within_band
 from frhsic_paper.frontiers import frontier, mean_of, methods_of, weights_of, with_contraction
-from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, loaded, representation_hsic
+from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, representation_hsic
 from frhsic_paper.plot import (
     AT_THE_STAR,
     GDP_NAMES,

@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 
 from frhsic.datasets.catalogue import ENTRIES
-from frhsic.frontier import Frontier, Run, within_band
 from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim, outcome_of
+from frhsic_paper.frontier import Frontier, Run, within_band
 from frhsic_paper.frontiers import finite, frontier, is_error, matched, naup, nearly, rounded, swept
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, printed, printed_sweeps
 from frhsic_paper.protocol import (
@@ -449,7 +449,7 @@ def _one_hot(results: Results, protocol: Protocol) -> Outcome:
     """
     if not protocol.printed:
         return Outcome(
-            None, ", ".join(f"{DATASET_NAMES[d]} d = {ENTRIES[d].corrected[1]}" for d in VARIABLES)
+            None, ", ".join(f"{DATASET_NAMES[d]} d = {ENTRIES[d].shape[1]}" for d in VARIABLES)
         )
     columns = {d: next(r["d"] for r in printed_sweeps() if r["dataset"] == d) for d in VARIABLES}
     text = ", ".join(
@@ -462,7 +462,7 @@ def _one_hot(results: Results, protocol: Protocol) -> Outcome:
 @claim("meps-panel", "Appendix, datasets", "MEPS is Panel 19 of 2015.", "Panel 19, n ≈ 13,000")
 def _meps_panel(results: Results, protocol: Protocol) -> Outcome:
     """The whole file HC-181 was used, Panels 19 and 20."""
-    rows = ENTRIES["meps"].corrected[0]
+    rows = ENTRIES["meps"].shape[0]
     if not protocol.printed:
         return Outcome(None, f"Panel 19: n = {rows:,}")
     theirs = next(r["n"] for r in printed_sweeps() if r["dataset"] == "meps")
@@ -553,7 +553,7 @@ def _adult_rows(results: Results, protocol: Protocol) -> Outcome:
     """All 32,561 rows of the source were used, with “?” as a level of its own; 107 columns cannot
     be had otherwise.
     """
-    rows, columns = ENTRIES["adult"].corrected
+    rows, columns = ENTRIES["adult"].shape
     if not protocol.printed:
         return Outcome(None, f"n = {rows:,}, d = {columns}")
     row = next(r for r in printed_sweeps() if r["dataset"] == "adult")

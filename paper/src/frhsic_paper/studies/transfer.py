@@ -24,8 +24,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.svm import SVC, SVR
 from torch import Tensor, nn
 
-from frhsic.datasets import Split
-from frhsic.frontier import within_band
+from frhsic.datasets.dataset import Split
 from frhsic.heads import HeadProbes, probe_heads
 from frhsic.penalties.rivals import gdp_value
 from frhsic.training import Member, Recipe, TrainingData, train
@@ -39,6 +38,7 @@ from frhsic_paper.claim import (
     enough,
     outcome_of,
 )
+from frhsic_paper.frontier import within_band
 from frhsic_paper.frontiers import datasets_of, mean_of, methods_of, weights_of
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Splits, by_name
 from frhsic_paper.measures import PUBLISHED_BANDWIDTH

@@ -24,10 +24,10 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from frhsic.datasets import Split
-from frhsic.frontier import within_band
+from frhsic.datasets.dataset import Split
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim, outcome_of
+from frhsic_paper.frontier import within_band
 from frhsic_paper.frontiers import datasets_of, is_error, weights_of
 from frhsic_paper.grid import Grid, Splits, by_name
 from frhsic_paper.models import Model, store_all

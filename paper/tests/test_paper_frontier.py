@@ -3,12 +3,11 @@
 import json
 from importlib.resources import files
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from pytest import approx
 
-from frhsic.frontier import Frontier, Run, band_limit, within_band
+from frhsic_paper.frontier import Frontier, Run, band_limit, within_band
 from frhsic_paper.frontiers import Scale, naup, naup_by_repeat
 from frhsic_paper.models import best_in_band
 
@@ -134,16 +133,8 @@ def test_points_average_repeats():
     assert point.repeats == 6
 
 
-def test_frame_and_plot():
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    frame = small().to_frame()
-    assert list(frame.loc[frame.efficient, "weight"]) == [0, 1, 10]
-    assert (
-        len(small().plot().lines) == 3
-    )  # a star, dots and the line of those that are not dominated
-    plt.close("all")
+def test_a_point_with_less_performance_and_more_dependence_is_dominated():
+    assert [p.weight for p in small().non_dominated("a")] == [10, 1]
 
 
 @pytest.mark.parametrize(

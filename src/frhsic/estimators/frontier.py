@@ -133,7 +133,7 @@ class Gap:
 
 
 @dataclass(frozen=True, eq=False)
-class TradeOffs:
+class Frontier:
     """Every trade-off of one fit, from no constraint to almost no gap.
 
     Loss, performance and gaps are of the out-of-fold rows: none of them fitted η or m of the

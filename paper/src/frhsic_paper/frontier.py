@@ -10,10 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
 __all__ = ["Frontier", "Point", "Run", "band_limit", "within_band"]
 
@@ -157,44 +155,6 @@ class Frontier:
         return {
             m: min(points, key=lambda p: p.dependence, default=None) for m, points in inside.items()
         }
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the points as a DataFrame, one row for each method and weight, with a column
-        `efficient`.
-        """
-        efficient = {id(p) for m in self.methods for p in self.non_dominated(m)}
-        rows = [{**p.__dict__, "efficient": id(p) in efficient} for p in self.points]
-        return pd.DataFrame(rows)
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the points, a line through each method's non-dominated ones and a star for the
-        baseline.
-        """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6, 4.2), layout="constrained")
-        for method in self.methods:
-            points = self.of(method)
-            if method == self.baseline:
-                ax.plot(
-                    points[0].dependence,
-                    points[0].performance,
-                    "k*",
-                    markersize=13,
-                    label=method,
-                    zorder=5,
-                )
-                continue
-            (dots,) = ax.plot(*_coordinates(points), "o", markersize=4, alpha=0.45)
-            line = _coordinates(self.non_dominated(method))
-            ax.plot(*line, "-o", markersize=4, color=dots.get_color(), label=method)
-        ax.set_xlabel("dependence on the sensitive attribute (lower is less)")
-        ax.set_ylabel(
-            "performance (higher is better)" if self.higher_is_better else "error (lower is better)"
-        )
-        ax.legend(frameon=False)
-        return ax
 
     def _signed(self, performance: float) -> float:
         return performance if self.higher_is_better else -performance
