@@ -41,6 +41,8 @@ def learned(*cells: str, decimal: str | None = ".") -> str:
         (["1234567890123456", "1"], "text"),
         (["1", "2", "x"], "text"),
         (["1,234", "2"], "text"),
+        (["１２３", "4"], "text"),
+        (["３１.05.2024"], "text"),
         (["True", "false"], "boolean"),
         (["", "NA", "?"], "empty"),
         (["none", "cook"], "text"),
@@ -197,7 +199,7 @@ def test_every_mark_is_a_missing_number_and_a_decimal_sign_is_one_sign():
     values = schema(pd.DataFrame({"x": ["2,25", *NUMBER_MARKS]}))["x"]
     assert values.iloc[0] == 2.25
     assert values.iloc[1:].isna().all()
-    for cell in ("1.234", "1.234,5", "a lot"):
+    for cell in ("1.234", "1.234,5", "a lot", "１２３", "١٢"):
         with pytest.raises(
             ValueError, match=f"held numbers in training; it holds '{cell}', first in row 2"
         ):

@@ -39,7 +39,8 @@ FORMATS = {
 }
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": None, ".zip": None}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_POINT, _COMMA = re.compile(r"[-+]?\d*\.\d+"), re.compile(r"[-+]?\d+,\d+")
+_POINT = re.compile(r"[-+]?[0-9]*\.[0-9]+")
+_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,9 @@ Kind = Literal["number", "boolean", "date", "duration", "text", "category", "ide
 # level.
 NUMBER_MARKS = (*MARKS, "na", "None", "none", "-", ".")
 TRUTH = {"true": 1.0, "false": 0.0}
-NUMBER = r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+NUMBER = r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
 # Digits that would be lost in a number: a column that has such a cell holds codes.
-CODE = r"^[-+]?(?:0\d|\d{16,}$)"
+CODE = r"^[-+]?(?:0[0-9]|[0-9]{16,}$)"
 # Share of the different values that look like dates from which on a column holds dates.
 MOST_DATES = 0.5
 LEVELLED = ("text", "category", "identifier")
