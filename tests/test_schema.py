@@ -21,7 +21,7 @@ from frhsic.estimators import FRHSICClassifier
 from frhsic.persistence import from_json, to_json
 from frhsic.tables import files
 from frhsic.tables.files import TableFile
-from frhsic.tables.schema import DATE_FORMS, NUMBER_MARKS, Schema, date_forms
+from frhsic.tables.schema import NUMBER_MARKS, Schema
 from frhsic.tables.training import ColumnRoles, read_training_table
 
 run = CliRunner().invoke
@@ -41,12 +41,18 @@ def learned(*cells: str, decimal: str | None = ".") -> str:
         (["1234567890123456", "1"], "text"),
         (["1", "2", "x"], "text"),
         (["1,234", "2"], "text"),
+        (["１２３", "4"], "text"),
+        (["３１.05.2024"], "text"),
         (["True", "false"], "boolean"),
         (["", "NA", "?"], "empty"),
         (["none", "cook"], "text"),
         (["2024-05-31", "-"], "date"),
         (["2024-05", "2024-06"], "text"),
-        (["2024-02-30", "2024-03-01"], "text"),
+        (["2024-05-31", "31.05.2024", "2024-05-31T10:20+02:00", "never"], "date"),
+        (["never", "unknown", "1.5.2024", "2024-05-31"], "text"),
+        (["10.0.0.1", "10.4.1.12"], "text"),
+        (["12-34-56", "40-47-84"], "text"),
+        (["20240531", "20240601"], "number"),
         ([f"p{i}" for i in range(65)], "identifier"),
         ([f"p{i}" for i in range(64)], "text"),
     ],
@@ -74,48 +80,118 @@ def test_in_a_table_with_types_text_stays_text_unless_it_is_dates():
     assert schema.columns[0].levels == (1, 3)
 
 
-@pytest.mark.parametrize("form", DATE_FORMS[1:])
-def test_dates_in_every_form_are_the_same_days(form):
-    days = pd.Series(pd.date_range("2019-12-29 10:20:30", periods=40, freq="9D"))
-    if "%H" not in form:
-        days = days.dt.normalize()
-    elif "%S" not in form:
-        days = days.dt.floor("min")
-    cells = days.dt.strftime(form)
-    assert form in date_forms(cells)
-    schema = Schema.learn(cells.to_frame("d"), decimal=".")
-    assert schema(cells.to_frame("d"))["d"].tolist() == days.tolist()
-    alone = [schema(cells.iloc[[i]].to_frame("d"))["d"].iloc[0] for i in range(40)]
+DAYS = pd.Series(pd.date_range("2019-12-29 10:20:30", periods=40, freq="9D"))
+
+
+@pytest.mark.parametrize(
+    "form", ["%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y/%m/%d", "%d.%m.%Y"]
+)
+def test_iso_dates_and_those_with_points_are_read_cell_by_cell(form):
+    days = DAYS if "%H" in form else DAYS.dt.normalize()
+    cells = days.dt.strftime(form).to_frame("d")
+    schema = Schema.learn(cells, decimal=".")
+    assert schema(cells)["d"].tolist() == days.tolist()
+    alone = [schema(cells.iloc[[i]])["d"].iloc[0] for i in range(40)]
     assert alone == days.tolist()
 
 
-def test_how_dates_are_read_is_told(tmp_path):
-    rng, n = np.random.default_rng(0), 60
-    days = [f"{rng.integers(1, 13):02d}/{rng.integers(1, 13):02d}/2024" for _ in range(n)]
-    frame = pd.DataFrame(
+def test_dates_with_a_time_zone_are_taken_in_utc():
+    cells = pd.DataFrame({"d": ["2024-05-31T10:20+02:00", "2024-05-31 08:20"]})
+    assert Schema.learn(cells)(cells)["d"].tolist() == [pd.Timestamp("2024-05-31 08:20")] * 2
+
+
+OTHER_DATES = [
+    *("%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%d.%m.%y", "%m/%d/%y", "%d-%b-%Y", "%d %b %Y"),
+    *("%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d. %B %Y", "%d.%m.%Y %H:%M"),
+    *("%d/%m/%Y %H:%M:%S", "%m/%d/%Y %I:%M:%S %p"),
+]
+
+
+@pytest.mark.parametrize("decimal", [".", None])
+@pytest.mark.parametrize("form", OTHER_DATES)
+def test_other_dates_are_an_error_until_their_format_is_said(form, decimal):
+    days = DAYS.dt.floor("min") if "%M" in form else DAYS.dt.normalize()
+    days = DAYS if "%S" in form else days
+    cells = days.dt.strftime(form).to_frame("d")
+    message = f"column 'd' holds dates; it holds '{cells['d'][0]}', .* by --date-format, .*pd.to_da"
+    with pytest.raises(ValueError, match=message):
+        Schema.learn(cells, decimal=decimal)(cells)
+    schema = Schema.learn(cells, decimal=decimal, date_format=form)
+    for read in (schema, from_json(to_json(schema))):
+        assert read(cells)["d"].tolist() == days.tolist()
+        assert read(cells.iloc[[3]])["d"].tolist() == [days[3]]
+
+
+@pytest.mark.parametrize("cells", [["2024-02-30", "2024-03-01"], ["31.05.2024", "never"] * 2])
+def test_a_value_among_dates_that_is_none_is_named(cells):
+    table = pd.DataFrame({"d": [*cells, "01.06.2024"]})
+    wrong = min(cells, key=lambda cell: cell != "2024-02-30" and cell != "never")
+    row = 1 + cells.index(wrong)
+    with pytest.raises(ValueError, match=f"holds dates; it holds '{wrong}', first in row {row}, "):
+        Schema.learn(table, decimal=".")(table)
+
+
+def test_a_date_format_is_for_the_columns_that_it_fits_and_goes_before_numbers():
+    table = pd.DataFrame(
         {
-            "when": days,
-            "age": rng.integers(20, 60, n),
-            "x": rng.normal(size=n),
-            "y": np.arange(n) % 2,
+            "day": ["20240531", "20240601"],
+            "iso": ["2024-05-31", "2024-06-01"],
+            "x": ["1", "2"],
+            "job": ["cook", "clerk"],
         }
     )
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    data = read_training_table(TableFile.open(tmp_path / "t.csv"), ColumnRoles("y", ("age",)))
-    assert data.notes[0].startswith("'when' is read as a date: month, day, year; write it as")
-    for form, notes in (
-        ("%d/%m/%Y", ("'when' is read as a date: day, month, year.",)),
-        ("%d. %B %Y", ("'when' is read as a date: day, month, year.",)),
-        ("%Y-%m-%d", ()),
-    ):
-        frame["when"] = pd.date_range("2024-01-20", periods=n).strftime(form)
-        frame.to_csv(tmp_path / "t.csv", index=False)
-        assert (
-            read_training_table(
-                TableFile.open(tmp_path / "t.csv"), ColumnRoles("y", ("age",))
-            ).notes
-            == notes
-        )
+    schema = Schema.learn(table, decimal=".", date_format="%Y%m%d")
+    assert list(schema.kinds.values()) == ["date", "date", "number", "text"]
+    read = schema(table, date_format="%Y%m%d")
+    assert read["day"].tolist() == read["iso"].tolist() == [*pd.to_datetime(table["iso"])]
+    other = table.assign(day=["31/05/2024", "01/06/2024"])
+    assert schema(other, date_format="%d/%m/%Y")["day"].tolist() == read["day"].tolist()
+    with pytest.raises(ValueError, match=r"'31/05/2024', .*, first in row 1, which .* as %Y%m%d"):
+        schema(other)
+
+
+def test_a_model_of_typed_dates_is_served_from_text_in_a_format():
+    schema = Schema.learn(pd.DataFrame({"d": DAYS}))
+    cells = DAYS.dt.strftime("%m.%d.%Y %H:%M:%S").to_frame("d")
+    assert schema(cells, date_format="%m.%d.%Y %H:%M:%S")["d"].tolist() == DAYS.tolist()
+
+
+@pytest.mark.parametrize("form", ["%Q", "%s", "%d %d", "mixed", "ISO8601", "31/05/2024", "%"])
+def test_a_text_that_is_no_date_format_is_refused(form):
+    table = pd.DataFrame({"d": ["31/05/2024"]})
+    with pytest.raises(ValueError, match=r"the date format .* cannot be used: .* as %d/%m/%Y"):
+        Schema.learn(table, date_format=form)
+    with pytest.raises(ValueError, match="cannot be used"):
+        Schema.learn(table)(table, date_format=form)
+
+
+def test_a_date_format_of_train_is_that_of_predict_and_audit(tmp_path):
+    rng, n = np.random.default_rng(0), 120
+    day = pd.Series(pd.date_range("2020-01-01", periods=n)).sample(frac=1, random_state=0)
+    frame = pd.DataFrame({"when": day.to_numpy(), "age": rng.integers(20, 60, n)})
+    frame = frame.assign(x=rng.normal(size=n), y=rng.integers(0, 2, n), id=np.arange(n))
+    table, model = tmp_path / "t.csv", tmp_path / "model"
+    train = ["train", str(table), "-t", "y", "-s", "age", "--drop", "id"]
+    train += ["-o", str(model), "--report", str(tmp_path / "r.html")]
+    audit = ["audit", str(table), "-s", "age", "--model", str(model), "--json", "--max-rows", "100"]
+    scores = {}
+    for form in ("%Y-%m-%d", "%d/%m/%Y"):
+        frame.assign(when=frame["when"].dt.strftime(form)).to_csv(table, index=False)
+        stated = [] if form == "%Y-%m-%d" else ["--date-format", form]
+        if stated:
+            refused = run(app, train)
+            assert refused.exit_code == 2
+            assert "column 'when' holds dates" in refused.output
+            assert "--date-format" in refused.output
+        result = run(app, [*train, *stated])
+        assert result.exit_code in (0, 1), result.output
+        scores[form] = predicted(model, table)
+        assert run(app, audit).exit_code == 0
+    assert scores["%d/%m/%Y"] == scores["%Y-%m-%d"]
+    frame.assign(when=frame["when"].dt.strftime("%b %d, %Y")).to_csv(table, index=False)
+    for command in (["predict", str(model), str(table), "-o", str(tmp_path / "s.csv")], audit):
+        assert run(app, command).exit_code == 2
+        assert run(app, [*command, "--date-format", "%b %d, %Y"]).exit_code == 0
 
 
 def test_every_mark_is_a_missing_number_and_a_decimal_sign_is_one_sign():
@@ -123,7 +199,7 @@ def test_every_mark_is_a_missing_number_and_a_decimal_sign_is_one_sign():
     values = schema(pd.DataFrame({"x": ["2,25", *NUMBER_MARKS]}))["x"]
     assert values.iloc[0] == 2.25
     assert values.iloc[1:].isna().all()
-    for cell in ("1.234", "1.234,5", "a lot"):
+    for cell in ("1.234", "1.234,5", "a lot", "１２３", "١٢"):
         with pytest.raises(
             ValueError, match=f"held numbers in training; it holds '{cell}', first in row 2"
         ):
@@ -147,7 +223,7 @@ def test_a_schema_survives_json_and_a_forged_one_is_refused():
     schema = Schema.learn(frame.assign(d=pd.Categorical([1.5, 2])), decimal=",", separator=";")
     plain = to_json(schema)
     assert from_json(plain) == schema
-    for field, value in (("kind", "code"), ("form", "%s"), ("levels", "abc"), ("name", 3)):
+    for field, value in (("kind", "code"), ("date_format", "%s"), ("levels", "abc"), ("name", 3)):
         forged = to_json(schema)
         forged["fields"]["columns"][0]["fields"][field] = value
         with pytest.raises(ValueError):  # any message: files are made by anyone

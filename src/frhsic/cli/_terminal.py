@@ -335,7 +335,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a text file is written."""
+    """How a table is written."""
 
     separator: Annotated[
         str | None,
@@ -351,6 +351,15 @@ class Reading:
         str | None,
         Option(
             help="Encoding of a text file; UTF-8, or Windows-1252 where it is not, if not given."
+        ),
+    ] = None
+    date_format: Annotated[
+        str | None,
+        Option(
+            help=(
+                "How dates in text are written, such as %d/%m/%Y; 2024-05-31 and 31.05.2024 are"
+                " read without it, and a saved model remembers it."
+            )
         ),
     ] = None
 
@@ -404,7 +413,7 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     >>> @with_fields
     ... def tell(reading: Reading, *, weight: float = 1.0) -> None:
     ...     print(reading.decimal, weight)
-    >>> tell(separator=None, decimal=",", encoding=None, weight=2.0)
+    >>> tell(separator=None, decimal=",", encoding=None, date_format=None, weight=2.0)
     , 2.0
     """
     parameters = inspect.signature(command, eval_str=True).parameters.values()

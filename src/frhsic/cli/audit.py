@@ -325,7 +325,8 @@ def _audited(
     rows = read_rows(file, columns, required=[*needed, *parts], seed=options.seed, watch=watch)
     frame, notes = rows.frame, [*file.notes, *rows.note("audited")]
     measured = list(dict.fromkeys([*needed, *parts, *filter(None, [options.row_weights])]))
-    table = Schema.learn(frame[measured], decimal=file.decimal)(frame)
+    schema = Schema.learn(frame[measured], decimal=file.decimal, date_format=file.date_format)
+    table = schema(frame)
 
     def amounts(name: str, role: str = "") -> pd.Series[Any]:
         return pd.Series(numbers(table[name], f"column {name!r}{role}"), frame.index, name=name)
@@ -399,9 +400,9 @@ def _scheduled(
     unused = [options.model, options.groups, options.row_weights, *vars(reading).values()]
     if any(value is not None for value in unused):
         raise ValueError(
-            "--model, --groups, --row-weights, --delimiter, --decimal and --encoding are not used"
-            " with --scheduler: it reads scores from Parquet and takes rows as independent and"
-            " equal. Audit a file without --scheduler."
+            "--model, --groups, --row-weights, --delimiter, --decimal, --encoding and --date-format"
+            " are not used with --scheduler: it reads scores from Parquet and takes rows as"
+            " independent and equal. Audit a file without --scheduler."
         )
     assert options.scheduler is not None
     paths = table_files(str(options.table))

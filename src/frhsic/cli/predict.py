@@ -170,7 +170,9 @@ class Served:
                     pd.CategoricalDtype(list(column.levels), ordered=column.ordered)
                 )
             attributes[name] = attribute(values, f"column {name!r}")[0]
-        return self.schema(rows, file.decimal), pd.DataFrame(attributes, rows.index)
+        return self.schema(rows, file.decimal, file.date_format), pd.DataFrame(
+            attributes, rows.index
+        )
 
     def outputs(self, rows: pd.DataFrame, file: TableFile) -> pd.DataFrame:
         """Return what the model makes of rows, by the names of the columns that are written."""

@@ -273,7 +273,7 @@ def quoted(names: Sequence[str]) -> str:
 
 # Sensitive attributes
 
-_NUMBER = r"(-?\d+(?:\.\d+)?)"
+_NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)"
 _CLOSED = re.compile(
     rf"{_NUMBER}\s*(?:-|\u2013|\u2014|to|\.\.)\s*{_NUMBER}"
     rf"|[\[(]\s*{_NUMBER}\s*[,;]\s*{_NUMBER}\s*[\])]",

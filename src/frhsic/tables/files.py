@@ -13,7 +13,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,8 @@ FORMATS = {
 }
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": None, ".zip": None}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_POINT, _COMMA = re.compile(r"[-+]?\d*\.\d+"), re.compile(r"[-+]?\d+,\d+")
+_POINT = re.compile(r"[-+]?[0-9]*\.[0-9]+")
+_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class TableFile:
         Whether each row ends with a separator.
     notes
         Sentences on what was found out rather than known.
+    date_format
+        How dates are written in text; empty if that was not said.
     """
 
     path: Path
@@ -69,6 +72,7 @@ class TableFile:
     spaced: bool = False
     trailing: bool = False
     notes: tuple[str, ...] = ()
+    date_format: str = ""
 
     @classmethod
     def open(
@@ -77,6 +81,7 @@ class TableFile:
         separator: str | None = None,
         decimal: str | None = None,
         encoding: str | None = None,
+        date_format: str | None = None,
     ) -> TableFile:
         """Read the header of a file and check that two columns never have one name.
 
@@ -93,6 +98,8 @@ class TableFile:
             have numbers with decimal commas and none with points.
         encoding
             Left out, UTF-8, or Windows-1252 (Latin-1) for a file that is not UTF-8.
+        date_format
+            Format of strptime for columns of text that hold dates.
         """
         separator = "\t" if separator == "\\t" else separator
         if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
@@ -106,7 +113,7 @@ class TableFile:
             names = () if is_text else tuple(_typed(path)[0].names)
             file = _inspected(path, separator, decimal, encoding) if is_text else cls(path, names)
         check_distinct(file.names, path.name)
-        return file
+        return replace(file, date_format=date_format or "")
 
     def find(self, name: str) -> str:
         """Return a name if the file has such a column; else raise and suggest the nearest one."""

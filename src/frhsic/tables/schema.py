@@ -39,41 +39,39 @@ Kind = Literal["number", "boolean", "date", "duration", "text", "category", "ide
 # level.
 NUMBER_MARKS = (*MARKS, "na", "None", "none", "-", ".")
 TRUTH = {"true": 1.0, "false": 0.0}
-NUMBER = r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+NUMBER = r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
 # Digits that would be lost in a number: a column that has such a cell holds codes.
-CODE = r"^[-+]?(?:0\d|\d{16,}$)"
+CODE = r"^[-+]?(?:0[0-9]|[0-9]{16,}$)"
+# Share of the different values that look like dates from which on a column holds dates.
+MOST_DATES = 0.5
 LEVELLED = ("text", "category", "identifier")
-ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
-_DATES = "%d.%m.%Y|%m/%d/%Y|%d/%m/%Y|%Y/%m/%d|%d-%m-%Y|%d.%m.%y|%m/%d/%y|%d/%m/%y|%d-%b-%Y|%Y.%m.%d"
-_NAMED_MONTHS = "%d %b %Y|%d %B %Y|%b %d, %Y|%B %d, %Y|%d. %B %Y"
-# How dates may be written, those with a month first before those with a day first.
-DATE_FORMS = (
-    "ISO8601",
-    *(
-        date + time
-        for date in f"{_DATES}|{_NAMED_MONTHS}".split("|")
-        for time in ("", " %H:%M", " %H:%M:%S")
-    ),
+_DAY = "(0?[1-9]|[12][0-9]|3[01])"
+_MONTH = "(jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-zä]*"
+# Text that looks like a date: a day, a month and a year, perhaps with a time after them.
+DATE = (
+    f"({_DAY}[-/. ]{_DAY}[-/. ]([0-9]{{2}}){{1,2}}|[0-9]{{4}}[-/. ]{_DAY}[-/. ]{_DAY}"
+    f"|({_DAY}[-. ]+{_MONTH}|{_MONTH}[-. ]+{_DAY})[-., ]+[0-9]{{2,4}})([T ,].*)?"
 )
 
 
 @dataclass(frozen=True)
 class ColumnType:
     """One column: its kind, its levels as far as it has some, and how its dates are written in
-    text.
+    text: in a format of strptime, or if that is empty, as 2024-05-31 or 31.05.2024.
     """
 
     name: str
     kind: Kind
     levels: tuple[Any, ...] = ()
-    form: str = ""
+    date_format: str = ""
     ordered: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind) or self.form not in ("", *DATE_FORMS):
+        if self.date_format:
+            _dates(pd.Series(["x"]), self.date_format)  # a text that is no format raises
+        if self.kind not in get_args(Kind):
             raise ValueError(
-                f"column {self.name!r} is of the kind {self.kind!r} {self.form!r}, which is not"
-                " known."
+                f"column {self.name!r} is of the kind {self.kind!r}, which is not known."
             )
 
     def __call__(self, column: pd.Series[Any], decimal: str = ".") -> pd.Series[Any]:
@@ -97,13 +95,16 @@ class ColumnType:
         parsed = self._parsed(cells.mask(missing), decimal)
         wrong = np.flatnonzero(parsed.isna() & ~missing)
         if len(wrong):
-            held = {"number": "numbers", "boolean": "true and false"}.get(
-                self.kind, f"{self.kind}s"
-            )
-            raise ValueError(
-                f"column {self.name!r} held {held} in training;"
-                f" {examples(column[np.isin(codes, wrong)])}."
-            )
+            found = examples(column[np.isin(codes, wrong)])
+            if self.kind == "date":
+                written = self.date_format or "2024-05-31 or 31.05.2024"
+                raise ValueError(
+                    f"column {self.name!r} holds dates; {found}, which is not written as {written}."
+                    " Say how they are written by --date-format, such as %d/%m/%Y (in Python, use"
+                    " pd.to_datetime)."
+                )
+            held = {"number": "numbers", "boolean": "true and false", "duration": "durations"}
+            raise ValueError(f"column {self.name!r} held {held[self.kind]} in training; {found}.")
         values = parsed.array.take(codes, allow_fill=True)
         whole = self.kind == "boolean" and not missing.any() and codes.min(initial=0) == 0
         return pd.Series(values.astype(bool) if whole else values, column.index, name=self.name)
@@ -138,7 +139,7 @@ class ColumnType:
             return cells.str.lower().map(TRUTH).astype(np.float64)
         if self.kind == "duration":
             return pd.to_timedelta(cells, errors="coerce")
-        return pd.Series(_dates(cells, self.form or "ISO8601").dt.tz_localize(None))
+        return pd.Series(_dates(cells, self.date_format).dt.tz_localize(None))
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,12 @@ class Schema:
 
     @classmethod
     def learn(
-        cls, table: pd.DataFrame, *, decimal: str | None = None, separator: str = ""
+        cls,
+        table: pd.DataFrame,
+        *,
+        decimal: str | None = None,
+        separator: str = "",
+        date_format: str = "",
     ) -> Schema:
         """Learn what the columns of a table hold, from all of its rows.
 
@@ -181,11 +187,13 @@ class Schema:
             Columns of text or of any type.
         decimal
             Decimal sign of a text file, whose columns of digits are numbers. None for a table whose
-            columns have types: there text stays text, unless all of it is dates.
+            columns have types: there text stays text, unless it looks like dates.
         separator
             Character between the fields of a text file.
+        date_format
+            Format of strptime. A column of text is read by it if it fits most of its values.
         """
-        columns = tuple(_learned(str(name), table[name], decimal) for name in table)
+        columns = tuple(_learned(str(name), table[name], decimal, date_format) for name in table)
         return cls(columns, decimal or ".", separator)
 
     @property
@@ -203,44 +211,31 @@ class Schema:
         known = {column.name: column for column in self.columns}
         return replace(self, columns=tuple(known[name] for name in names))
 
-    def __call__(self, table: pd.DataFrame, decimal: str | None = None) -> pd.DataFrame:
-        """Return the columns of the schema, each with the type of its kind; `decimal` is that of
-        another text file.
+    def __call__(
+        self, table: pd.DataFrame, decimal: str | None = None, date_format: str = ""
+    ) -> pd.DataFrame:
+        """Return the columns of the schema, each with the type of its kind.
+
+        `decimal` and `date_format` are those of another file. The format replaces the one that was
+        learned; if none was, all dates in text are read by it.
         """
         sign = decimal or self.decimal
-        return pd.DataFrame(
-            {one.name: one(table[one.name], sign) for one in self.columns}, table.index
-        )
+        learned = any(one.date_format for one in self.columns)
+        values = {}
+        for one in self.columns:
+            if date_format and (one.date_format or not learned):
+                one = replace(one, date_format=date_format)
+            values[one.name] = one(table[one.name], sign)
+        return pd.DataFrame(values, table.index)
 
     def unseen(self, table: pd.DataFrame) -> dict[str, Counter[str]]:
         """Count the values of each column that are no level of training."""
         return {one.name: one.unseen(table[one.name]) for one in self.columns}
 
 
-def date_forms(column: pd.Series[Any]) -> list[str]:
-    """Return every form in which all dates of a column of text may be written.
-
-    Examples
-    --------
-    >>> date_forms(pd.Series(["31.05.2024", "01.06.2024"])), date_forms(pd.Series(["03/04/2024"]))
-    (['%d.%m.%Y'], ['%m/%d/%Y', '%d/%m/%Y'])
-    """
-    cells = _cells(column)[1]
-    cells = cells[~cells.isin(NUMBER_MARKS)]
-    first = "" if cells.empty else str(cells.iloc[0])
-    if sum(map(str.isdigit, first)) < 3 or len(first) > 40:
-        return []
-    forms = ["ISO8601"] if ISO_DATE.fullmatch(first) else DATE_FORMS[1:]
-    if forms[0] == "ISO8601" and not cells.str.fullmatch(ISO_DATE.pattern).all():
-        return []
-    return [
-        form
-        for form in forms
-        if _dates(cells.head(20), form).notna().all() and _dates(cells, form).notna().all()
-    ]
-
-
-def _learned(name: str, column: pd.Series[Any], decimal: str | None) -> ColumnType:
+def _learned(
+    name: str, column: pd.Series[Any], decimal: str | None, date_format: str
+) -> ColumnType:
     """Learn the kind of one column; marks such as "NA" are missing values of a text file only."""
     codes, values = pd.factorize(column)  # type: Any, Any
     if isinstance(column.dtype, pd.CategoricalDtype) and len(values):
@@ -261,13 +256,15 @@ def _learned(name: str, column: pd.Series[Any], decimal: str | None) -> ColumnTy
         if decimal is not None:
             text, missing = cells, cells.isin(MARKS).to_numpy()
         cells = cells[~cells.isin(NUMBER_MARKS)]
+        if date_format and _dates(cells, date_format).notna().mean() > MOST_DATES:
+            return ColumnType(name, "date", date_format=date_format)
         if decimal is not None and len(cells):
             if cells.str.lower().isin(TRUTH).all():
                 return ColumnType(name, "boolean")
             if _numeric(cells, decimal).notna().all() and not cells.str.contains(CODE).any():
                 return ColumnType(name, "number")
-        if forms := date_forms(cells):
-            return ColumnType(name, "date", form=forms[0])
+        if cells.str.fullmatch(DATE, case=False).mean() > MOST_DATES:
+            return ColumnType(name, "date")
         values = text
     if missing.all():
         return ColumnType(name, "empty")
@@ -284,8 +281,21 @@ def _cells(column: pd.Series[Any]) -> tuple[np.ndarray, pd.Series[Any]]:
     return codes, pd.Series(cells, dtype=str).str.strip()
 
 
-def _dates(cells: pd.Series[Any], form: str) -> pd.Series[Any]:
-    return pd.to_datetime(cells, format=form, errors="coerce", utc=True)
+def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
+    """Return text as dates in UTC, NaT where it is not written in this format, or if that is
+    empty, neither as 2024-05-31 nor as 31.05.2024.
+    """
+    if not date_format:
+        iso = pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
+        return iso.fillna(_dates(cells, "%d.%m.%Y"))
+    try:
+        if "%" not in date_format:
+            raise ValueError("it has no %")
+        return pd.to_datetime(cells, format=date_format, errors="coerce", utc=True)
+    except (ValueError, re.error) as error:
+        raise ValueError(
+            f"the date format {date_format!r} cannot be used: {error}. Pass one such as %d/%m/%Y."
+        ) from error
 
 
 def _numeric(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:

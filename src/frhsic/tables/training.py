@@ -4,7 +4,6 @@ file.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,13 +18,12 @@ from frhsic.tables.columns import (
     distinct,
     expand,
     is_positive,
-    is_text,
     label,
     quoted,
     read_target,
 )
 from frhsic.tables.files import TableFile, read_rows
-from frhsic.tables.schema import Schema, date_forms, identifiers
+from frhsic.tables.schema import Schema, identifiers
 
 # Rows that an audit needs.
 LEAST_HELD_OUT = 20
@@ -195,9 +193,14 @@ def read_training_table(
     columns = [target, *sensitive, *features, *roles.split_by]
     rows = read_rows(file, columns, required=[target, *roles.split_by], seed=seed, watch=watch)
     frame = rows.frame.reset_index(drop=True)
-    schema = Schema.learn(frame, decimal=file.decimal, separator=file.separator or "")
+    schema = Schema.learn(
+        frame,
+        decimal=file.decimal,
+        separator=file.separator,
+        date_format=file.date_format,
+    )
     table = schema(frame)
-    notes = [*file.notes, *_dates(frame, schema), *rows.note("used")]
+    notes = [*file.notes, *rows.note("used")]
     attributes = {one: attribute(table[one], f"sensitive attribute {one!r}") for one in sensitive}
     s = pd.DataFrame({one: values for one, (values, _) in attributes.items()})
     check_varies(s, f"every row of {name}; nothing can depend on it")
@@ -258,17 +261,6 @@ def _usable(
             " use it."
         )
     return [name for name in features if name not in {*empty, *ids}], lines
-
-
-def _dates(frame: pd.DataFrame, schema: Schema) -> Iterator[str]:
-    """Yield a sentence for each column of dates that are not written as 2024-05-31."""
-    parts = {"d": "day", "m": "month", "b": "month", "B": "month", "y": "year", "Y": "year"}
-    for column in schema.columns:
-        if column.form not in ("", "ISO8601") and is_text(frame[column.name]):
-            order = ", ".join(parts[sign] for sign in re.findall("%([dmbByY])", column.form))
-            sure = len(date_forms(frame[column.name])) == 1
-            remedy = "" if sure else "; write it as 2024-05-31 if it is not"
-            yield f"{column.name!r} is read as a date: {order}{remedy}."
 
 
 def _notes(
