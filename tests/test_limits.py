@@ -180,8 +180,10 @@ def test_an_audit_takes_it_and_asks_for_an_earlier_one_to_judge_an_aim(kind: str
     if kind in AIMS:
         with pytest.raises(ValueError, match="An audit needs an earlier one"):
             frhsic.audit(TABLE["p"], S, Y, limit=LIMITS[kind], settings=settings)
-        plain = frhsic.audit(TABLE["p"], S, Y, settings=settings)
-        audit = since(plain, plain, LIMITS[kind])
+        earlier = people(seed=1)
+        may = frhsic.audit(earlier["p"], earlier[["age", "hours"]], earlier["y"], settings=settings)
+        june = frhsic.audit(TABLE["p"], S, Y, settings=settings)
+        audit = since(june, may, LIMITS[kind])
     else:
         audit = frhsic.audit(TABLE["p"], S, Y, limit=LIMITS[kind], settings=settings)
     expected = {"none": set(), "by attribute": {"age"}}
@@ -225,9 +227,10 @@ def test_the_command_line_takes_it(kind: str, tmp_path: Path):
     if kind in AIMS:
         assert result.exit_code == 2
         assert "An audit needs an earlier one to compare with (--against" in result.stderr
-        result = run([*command, "--json"])
-        earlier = tmp_path / "earlier.json"
-        earlier.write_text(result.stdout)
+        people(seed=1).to_csv(tmp_path / "may.csv", index=False)
+        may = run(["audit", str(tmp_path / "may.csv"), *command[2:], "--json"])
+        earlier = tmp_path / "may.json"
+        earlier.write_text(may.stdout)
         result = run([*command, "--json", *limits, "--against", str(earlier)])
     assert result.exit_code in (0, 1)
     attributes = {check["attribute"] for check in json.loads(result.stdout)["limits"]}

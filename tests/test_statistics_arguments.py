@@ -78,6 +78,18 @@ def test_every_kind_of_array_gives_the_same(name, kind):
     check_kind_of_array(STATISTICS[name], kind)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["hsic", "hsic_unbiased", "distance_covariance", "distance_correlation", "mutual_information"],
+)
+def test_arrays_give_a_float_and_tensors_a_tensor(name: str):
+    statistic = getattr(dependence, name)
+    assert type(statistic(Z, S)) is float
+    assert type(statistic(Z.tolist(), S.tolist())) is float
+    for rows in ((torch.tensor(Z), S), (Z, torch.tensor(S))):
+        assert isinstance(statistic(*rows), torch.Tensor)
+
+
 SYMMETRIC = (
     "hsic",
     "hsic_unbiased",

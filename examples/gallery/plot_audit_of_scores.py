@@ -34,7 +34,7 @@ audit = frhsic.audit(
     table["score"],
     table["age"],
     table["repaid"],
-    limit="gdp=5% of base rate",
+    limit="gdp <= 5% of base rate",
     settings=Settings(max_rows=600, probe_rows=1500, resamples=199, at=[22, 60]),
 )
 attribute = audit["age"]
