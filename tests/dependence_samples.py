@@ -77,7 +77,7 @@ def within(values: list[float]) -> tuple[float, float]:
 
 def mean_over(seeds: int, statistic: Callable[[int], Tensor]) -> tuple[float, float]:
     """Return mean and standard error of a statistic over seeds."""
-    return within([statistic(seed).item() for seed in range(seeds)])
+    return within([float(statistic(seed)) for seed in range(seeds)])
 
 
 def at_least(share: float, hits: Any) -> bool:

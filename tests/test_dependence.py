@@ -122,11 +122,11 @@ def test_values_of_other_packages():
     assert [float(f(z, s)) for f in DISTANCES] == approx(
         [0.11790753828946414, 0.22724746286159672], rel=1e-10
     )
-    assert [f(z[:, 0], s).item() for f in DISTANCES] == approx(
+    assert [float(f(z[:, 0], s)) for f in DISTANCES] == approx(
         [0.15473102193868007, 0.3873004379107914], rel=1e-10
     )
     i = np.arange(200.0)
-    assert mutual_information(np.sin(i), np.sin(i) ** 2 * 2 + np.cos(3 * i)).item() == approx(
+    assert mutual_information(np.sin(i), np.sin(i) ** 2 * 2 + np.cos(3 * i)) == approx(
         0.59746483, abs=1e-8
     )
 
@@ -206,7 +206,7 @@ def test_values_that_coincide_count_as_one_value():
     z = np.repeat(np.arange(4.0), 250)
     revealing = z + 0.05 * np.random.default_rng(0).standard_normal(1000)
     assert mutual_information(z, z) == approx(math.log(4), abs=0.05)
-    assert mutual_information(revealing, z).item() == approx(math.log(4), abs=0.02)
+    assert mutual_information(revealing, z) == approx(math.log(4), abs=0.02)
 
 
 def test_fifty_columns_in_mixed_units_are_reduced_to_the_components_that_carry_the_variance():
@@ -216,5 +216,5 @@ def test_fifty_columns_in_mixed_units_are_reduced_to_the_components_that_carry_t
     z, s = z * 10 ** rng.uniform(-3, 3, 50), core[:, 0] + 0.5 * rng.standard_normal(600)
     assert float(mutual_information(z, s)) == approx(math.log(1 + 4) / 2, abs=0.12)
     assert float(mutual_information(z, s)) == approx(
-        mutual_information(z, s, components=2).item(), abs=1e-9
+        mutual_information(z, s, components=2), abs=1e-9
     )

@@ -65,7 +65,7 @@ def test_model_that_diverges_keeps_what_it_was_before_that_epoch_and_the_others_
     data = sample()
     with pytest.warns(
         DivergenceWarning,
-        match=r"1 of 3 models .* Member\(weight=1.0, seed=0, split=0\) in epoch 1",
+        match=r"1 of 3 models .* Member\(penalty_weight=1.0, seed=0, split=0\) in epoch 1",
     ):
         fleet = binary(
             data, [Member(0.0), Member(1.0), Member(0.0, 1)], penalty=partial(Explosive, 4)
