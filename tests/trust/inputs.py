@@ -12,7 +12,7 @@ import torch
 from hypothesis import strategies as st
 
 from estimator_samples import quick
-from frhsic import certificates, dependence, independence, kernels, parity
+from frhsic import dependence, independence, kernels, parity
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear
 
@@ -86,10 +86,6 @@ OTHERS: dict[
     str, Statistic
 ] = {  # not penalties, objectives and probes: they trust the loop that calls them
     "median_bandwidth": lambda z, s: kernels.median_bandwidth(z, name="z"),
-    "gdp_certificate": lambda z, s: certificates.gdp_certificate(z, s).value,
-    "held_out_bound": lambda z, s: (
-        certificates.held_out_bound(z, s, Gaussian(1.0), Gaussian(1.0)).value
-    ),
 }
 
 

@@ -5,7 +5,6 @@ The words stand in ``assets/words.toml``. Here is decided which of them are true
 
 from __future__ import annotations
 
-import math
 import string
 import tomllib
 from collections.abc import Callable, Sequence
@@ -19,7 +18,6 @@ from frhsic.auditing.measures import SPARSE
 from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
-    CertificateRow,
     Curve,
     Drift,
     GroupAudit,
@@ -53,7 +51,7 @@ UNIT_SCALE = (
 FORMS: dict[str, Callable[[Any], str]] = {
     **{
         name: getattr(formatting, name)
-        for name in ("chance", "figure", "percent", "plain", "stated", "upper_figure")
+        for name in ("chance", "figure", "percent", "plain", "stated")
     },
     "capital": capitalized,
     "count": lambda n: f"{n:,.0f}",
@@ -181,36 +179,6 @@ def contrast_sentence(contrast: Number, curve: Curve, subject: Subject, s: str) 
         **contrast.settings,
     )
     return text if contrast.interval else text + say("few_near")
-
-
-def certificate_label(row: CertificateRow, subject: Subject) -> str:
-    """Return the name of a certificate; of an unknown one, its key."""
-    return fill(
-        WORDS["certificate_labels"].get(row.key, row.key),
-        f=score_phrase(subject),
-        z=subject_phrase(subject),
-    )
-
-
-def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
-    """Return the sentence of a certificate, and why it says nothing where it is vacuous."""
-    share = math.floor(100 * float(row.settings.get("share", 0)) + 1e-6)
-    outside = float(row.settings.get("unresolved", 1.0))
-    shown = row.settings | {
-        "f": score_phrase(subject),
-        "z": subject_phrase(subject),
-        "s": s,
-        "rows": row.rows,
-        "confidence": (
-            "" if row.confidence is None else f"{100 * row.confidence:.10g} %"
-        ),  # 99.97 % is not 100 %
-        "share": "all" if share >= 100 else f"at least {share} %",
-        "unresolved": f"about {percent(outside)}" if outside >= 0.001 else "less than 0.1 %",
-        "spread": " (each column divided by its spread)" if subject.dimensions > 1 else "",
-    }
-    template = WORDS["certificate_sentences"].get(row.key, "The bound is {value:upper_figure}.")
-    text = fill(template, value=row.value, **shown)
-    return text + say("vacuous", row=row) if row.vacuous else text
 
 
 def findings(audit: Audit, attribute: AttributeAudit) -> list[str]:
