@@ -124,10 +124,7 @@ def test_every_number_is_the_one_that_the_library_gives(scored):
         assert (numbers[key].value, numbers[key].interval) == (expected.value, expected.interval)
     half = HalfDistance()
     assert numbers["distance_correlation"].value == normalized_hsic_interval(a, b, half, half).value
-    assert {number.key for number in numbers.numbers} == set(words.LABELS) - {
-        "separation",
-        "calibration_gdp",
-    }
+    assert {number.key for number in numbers.numbers} == set(words.LABELS) - {"calibration_gdp"}
 
 
 def test_curves_are_the_librarys_and_marked_where_rows_are_few(scored):
@@ -285,15 +282,14 @@ def test_what_cannot_be_computed_is_left_out():
         audit(f, age, settings=QUICK)["height"]
 
 
-def test_a_continuous_target_gets_a_test_of_separation():
-    rng = np.random.default_rng(0)
-    y, e, d = rng.normal(size=(3, 300))
-    age, settings = 40 + 5 * (y + d), replace(QUICK, resamples=99)
-    through, direct = (
-        audit(f, age, y, settings=settings)["s"].all_rows for f in (y + e, y + e + 0.8 * d)
+def test_a_continuous_target_adds_its_calibration_alone():
+    z, age, _ = table(300)
+    y = z[:, 0] + np.random.default_rng(0).normal(size=300)
+    without, with_target = (
+        audit(z, age, target, settings=QUICK)["age"].all_rows for target in (None, y)
     )
-    assert through["separation"].pvalue > 0.05 >= direct["separation"].pvalue
-    assert direct["separation"].value > direct["separation"].under_independence
+    added = {number.key for number in with_target.numbers} - {n.key for n in without.numbers}
+    assert added == {"calibration_gdp"}
 
 
 def test_units_of_the_columns_do_not_matter():
@@ -302,6 +298,20 @@ def test_units_of_the_columns_do_not_matter():
     plain, mixed = (audit(x, age, settings=QUICK)["age"].all_rows for x in (z, z * units))
     for key in ("hsic", "hsic_effect", "distance_correlation"):
         assert mixed[key].value == pytest.approx(plain[key].value, rel=1e-6)
+
+
+def test_each_column_of_a_representation_is_divided_by_its_spread():
+    """The standard deviation, with values beyond ten interquartile ranges of the median drawn
+    in.
+    """
+    z, age, _ = table(300, d=2)
+    z[0, 1] = 1e4
+    low, middle, high = np.percentile(z, [25, 50, 75], axis=0)
+    reach = 10 * (high - low)
+    near = np.minimum(np.maximum(z, middle - reach), middle + reach)
+    unit = z / near.std(axis=0)
+    measured = audit(z, age, settings=QUICK)["age"].all_rows["hsic"].value
+    assert measured == pytest.approx(float(hsic_unbiased(unit, age)), rel=1e-10)
 
 
 # how well the scores predict

@@ -219,14 +219,12 @@ TOGETHER: list[
     ),
     ("ridge_z", lambda: dependence.kernel_hgr(1e12 * Z, S, Linear(), Linear(), ridge_z=1e-9)),
     ("at least 6 rows", lambda: independence.gamma_test(Z[:5], S[:5])),
-    ("at least 4 rows", lambda: independence.aggregated_test(Z[:3], S[:3])),
-    ("at least 20 rows", lambda: independence.conditional_test(Z[:19], S[:19], k[:19])),
+    ("at least 4 rows", lambda: independence.permutation_test(Z[:3], S[:3])),
     (
         "at least 6 rows",
         lambda: feature_test(MAPS, feature_moments(MAPS, COLUMN[:5], COLUMN[:5])),
     ),
     ("resamples is 0", lambda: independence.permutation_test(Z, S, resamples=0)),
-    ("resamples is 0", lambda: independence.conditional_test(Z, S, k, resamples=0)),
     ("groups", lambda: independence.permutation_test(Z, S, groups=k // 2, epsilon=0.1)),
     (
         "constant",

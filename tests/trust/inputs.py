@@ -71,13 +71,6 @@ INDEPENDENCE: dict[str, Statistic] = {
     "permutation_test": lambda z, s: (
         independence.permutation_test(z, s, resamples=19, **seeded).pvalue
     ),
-    "aggregated_test": lambda z, s: (
-        independence.aggregated_test(z, s, resamples=9, **seeded).pvalue
-    ),
-    "conditional_test": lambda z, s: (
-        independence.conditional_test(z, s, s, resamples=9, **seeded).pvalue
-    ),
-    "equivalence_test": lambda z, s: independence.equivalence_test(z, s, 0.1).pvalue,
     "hsic_interval": independence.hsic_interval,
     "normalized_hsic_interval": independence.normalized_hsic_interval,
 }

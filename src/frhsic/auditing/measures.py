@@ -28,7 +28,7 @@ from frhsic.auditing.results import (
 )
 from frhsic.calibration import calibration_error
 from frhsic.dependence.grams import column_scales
-from frhsic.independence import conditional_test, gamma, normalized_hsic_interval
+from frhsic.independence import gamma, normalized_hsic_interval
 from frhsic.independence.effects import Interval, hsic_effect, normalized_effect
 from frhsic.independence.gamma import gram_pair
 from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
@@ -312,9 +312,6 @@ def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Populatio
             numbers.append(_rank_gap(rows, settings))
             numbers += _explained(own, settings)
     numbers += dependence(own, settings, probed=probed)
-    if rows.scores is not None and rows.y is not None and not ((rows.y == 0) | (rows.y == 1)).all():
-        settings.tell("separation")
-        numbers += _separation(own, settings)
     return Population(rows.count, tuple(numbers), curves, contrasts)
 
 
@@ -420,28 +417,6 @@ def _probes(own: Rows, settings: Settings) -> Iterator[Number]:
         settings.tell(f"{kind} probe")
         result = probe(own.z[chosen], own.s[chosen, 0], kind, seed=settings.seed)
         yield Number(f"probe_{kind}", result.r2, result.rows, None, result.shuffled_r2)
-
-
-def _separation(own: Rows, settings: Settings) -> Iterator[Number]:
-    """Yield the association of the scores with the attribute among rows with an equal target, and
-    its test.
-    """
-    rows = own.keep(subsample(own.count, settings.max_rows, settings.generator(6)))
-    options: dict[str, Any] = {"resamples": settings.resamples, "random_state": settings.seed}
-    with contextlib.suppress(ValueError):  # constant scores, target or attribute
-        test = conditional_test(
-            rows.scores, rows.s, rows.y, level=1 - settings.confidence, **options
-        )
-        details: dict[str, Setting] = {} if test.caution is None else {"caution": test.caution}
-        yield Number(
-            "separation",
-            test.effect_size,
-            test.n,
-            None,
-            test.effect_size_null,
-            test.pvalue,
-            details,
-        )
 
 
 def _contrast(rows: Rows, at: float, settings: Settings) -> Number:

@@ -92,10 +92,8 @@ def audit(
         attribute is measured within each of them.
     y
         Target: numbers, or with `positive` anything. If it has two values, Equal Opportunity is
-        measured on the rows with the favourable one. Of other targets, a test asks whether the
-        scores depend on the attribute among rows with an equal target (separation). With a
-        representation and no `scores`, a linear head for the target is fitted out of fold and
-        audited.
+        measured on the rows with the favourable one. With a representation and no `scores`, a
+        linear head for the target is fitted out of fold and audited.
     scores
         Scores of a head on the representation; by default z itself if it has one column.
     positive

@@ -157,7 +157,6 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
         y="target" if subject.target is None else subject.target.name,
         value=number.value,
         share="nothing" if number.value <= 0 else percent(number.value),
-        null=null,
         threshold=0.5 if subject.threshold is None else subject.threshold,
         **{name: tail or "" for name, tail in tails.items()},
     )
@@ -185,12 +184,9 @@ def findings(audit: Audit, attribute: AttributeAudit) -> list[str]:
     """Return the finding about an attribute in one sentence, and the sentences that it rests on."""
     subject, numbers = audit.subject, attribute.all_rows
     s, z, f = attribute.name, subject_phrase(subject), score_phrase(subject)
-    gap, test, given, lines = (
-        numbers.get("gdp"),
-        numbers.get("hsic"),
-        numbers.get("separation"),
-        list[str](),
-    )
+    gap = numbers.get("gdp")
+    test = numbers.get("hsic")
+    lines: list[str] = []
     if gap is not None:
         moves = "moves" if is_significant(gap, subject) else "stays"
         lines.append(say(moves, f=f, s=s, gap=gap, overall=numbers.curves["gdp"].overall))
@@ -206,12 +202,6 @@ def findings(audit: Audit, attribute: AttributeAudit) -> list[str]:
                 s=s,
                 test=test,
             )
-        )
-    if given is not None and subject.target is not None:
-        verb = "depends" if is_significant(given, subject) else "is not seen to depend"
-        caution = f" {given.settings['caution']}" if given.settings else ""
-        lines.append(
-            say("depends_given", y=subject.target.name, f=f, verb=verb, s=s, test=given) + caution
         )
     probes = [number for number in numbers.numbers if number.key.startswith("probe_")]
     if probes:
