@@ -9,7 +9,6 @@ draws:
 
 - `gamma_test` and `permutation_test` (199 permutations) at their default kernels, Gaussians at the
 median distance;
-- `aggregated_test` (199 permutations) at its default kernels;
 - hyppo's `Hsic` as it comes: unbiased statistic, chi-square approximation, the bandwidth of Z for S
 as well;
 - dcor's permutation test of distance covariance (199 permutations) and its t test of distance
@@ -35,7 +34,7 @@ from dcor.independence import distance_correlation_t_test, distance_covariance_t
 from hyppo.independence import Hsic
 from matplotlib.figure import Figure
 
-from frhsic.independence import aggregated_test, gamma_test, permutation_test
+from frhsic.independence import gamma_test, permutation_test
 
 LEVEL = 0.05
 RESAMPLES = 199
@@ -77,9 +76,6 @@ TESTS: dict[str, Callable[[Array, Array, int], float]] = {
     "permutation_test": lambda z, s, seed: (
         permutation_test(z, s, resamples=RESAMPLES, random_state=seed).pvalue
     ),
-    "aggregated_test": lambda z, s, seed: (
-        aggregated_test(z, s, resamples=RESAMPLES, random_state=seed).pvalue
-    ),
     "hyppo Hsic": lambda z, s, seed: float(Hsic().test(z, s)[1]),
     "dcor permutation": lambda z, s, seed: float(
         distance_covariance_test(z, s, num_resamples=RESAMPLES, random_state=seed).pvalue
@@ -116,7 +112,6 @@ def figure(records: pd.DataFrame, path: Path, n: int = 100) -> None:
             "#0072b2",
             "permutation_test (gamma_test, hyppo Hsic: within .05)",
         ),
-        "aggregated_test": ("D", "#d55e00", "aggregated_test"),
         "dcor permutation": ("v", "#999999", "dcor permutation"),
     }
     canvas = Figure(figsize=(6.4, 3.2), layout="constrained")

@@ -10,7 +10,6 @@ from dataclasses import replace
 from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
-    CertificateRow,
     Context,
     Curve,
     Histogram,
@@ -33,8 +32,6 @@ SUBJECT = Subject(
     span=(0.0, 1.0),
     law=Law((0.0, 0.4, 1.0), (0.2, 0.6, 1.0), 0.3, 30162, False),
 )
-
-WIDTHS = {"bandwidth_z": 0.21, "bandwidth_s": 15.0}
 
 
 def curve(strength: float = 1.0, points: int = 81, overall: float = 0.3) -> Curve:
@@ -98,23 +95,6 @@ def attribute(name: str = "age", strength: float = 1.0) -> AttributeAudit:
         law=Law((17.0, 36.0, 90.0), (0.1, 0.5, 1.0), 38.0, 30162, False),
         all_rows=population(strength),
         positives=replace(population(0.6 * strength), rows=7508),
-        certificates=(
-            CertificateRow(
-                "population_hsic", 0.41, ("rows i.i.d.",), False, 4000, 0.091, 0.95, settings=WIDTHS
-            ),
-            CertificateRow(
-                "gap_of_every_head",
-                3.2,
-                ("none",),
-                True,
-                4000,
-                None,
-                None,
-                2.0,
-                "both laws have norm at most 1",
-                WIDTHS | {"directions": 8, "all_directions": 73, "share": 0.953},
-            ),
-        ),
     )
 
 

@@ -17,7 +17,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import frhsic
-from frhsic.independence import aggregated_test, conditional_test, permutation_test
+from frhsic.independence import permutation_test
 from frhsic.training import Training
 from real_data import raw_folder
 
@@ -122,8 +122,7 @@ def at_work(
     monkeypatch.chdir(folder)
     monkeypatch.setattr("frhsic.training.recipe.AUTO_EPOCHS", (2, 2))
     monkeypatch.setitem(frhsic.select_weight.__kwdefaults__, "weights", (0.0, 1.0, 100.0))
-    for test in (aggregated_test, conditional_test, permutation_test):
-        monkeypatch.setitem(test.__kwdefaults__, "resamples", 99)
+    monkeypatch.setitem(permutation_test.__kwdefaults__, "resamples", 99)
     with threadpool_limits(1), mpl.rc_context({"backend": "agg"}):
         yield dict(names)
 

@@ -1,4 +1,4 @@
-"""Intervals for HSIC and the test of equivalence: values, identities, coverage, level and power."""
+"""Intervals for HSIC: values, identities and coverage."""
 
 import math
 from itertools import permutations
@@ -16,7 +16,6 @@ from frhsic.dependence.exact import CUBE_ROWS, CenteredGram, _estimated_trace, o
 from frhsic.dependence.grams import Gram, centered, hsic_biased
 from frhsic.dependence.grams import hsic_unbiased as unbiased
 from frhsic.independence import (
-    equivalence_test,
     gamma_test,
     hsic_interval,
     normalized_hsic_interval,
@@ -136,23 +135,6 @@ def test_intervals_and_tests_are_those_of_the_three_moment_law(seed, normalized)
             if bottom
             else above == approx(tail)
         )
-    if not normalized:
-        test = equivalence_test(z, s, 0.02, ONE, ONE, level=0.1)
-        assert test.pvalue == approx(law(0.02).cdf(value))
-        assert test.threshold == approx(law(0.02).ppf(0.1))
-        assert test.power == approx(law(0.0).cdf(test.threshold))
-        bounded = test.upper_bound > 0  # the largest value that is not rejected, if there is one
-        assert (
-            law(test.upper_bound).cdf(max(value, 0)) == approx(0.1)
-            if bounded
-            else law(0.0).cdf(max(value, 0)) <= 0.1
-        )
-        assert (test.epsilon, test.level, test.n, test.equivalent) == (
-            0.02,
-            0.1,
-            n,
-            test.pvalue <= 0.1,
-        )
 
 
 @pytest.mark.parametrize(
@@ -191,27 +173,6 @@ def test_normalized_intervals_cover_the_mean_of_their_estimates(d):
             [effect.interval.low <= truth <= effect.interval.high for effect in effects]
         )
         assert covered >= band(120, 0.95)[0]
-
-
-@pytest.mark.parametrize("rho", [0.2, pytest.param(0.4, marks=pytest.mark.slow)])
-def test_equivalence_is_claimed_no_more_often_than_the_level_where_hsic_is_epsilon(rho):
-    draws, epsilon = 250, gaussian_population(rho)
-    claimed = sum(
-        equivalence_test(*correlated(150, rho, seed), epsilon, ONE, ONE).equivalent
-        for seed in range(draws)
-    )
-    assert claimed / draws <= band(draws, 0.05)[1]
-
-
-def test_the_power_is_the_rate_at_which_independent_data_are_called_equivalent():
-    draws, epsilon = 200, gaussian_population(0.3)
-    results = [
-        equivalence_test(*correlated(150, 0.0, seed), epsilon, ONE, ONE) for seed in range(draws)
-    ]
-    power = np.mean([result.power for result in results])
-    low, high = band(draws, float(power))
-    assert 0.3 < power < 0.99
-    assert low - 0.03 <= np.mean([result.equivalent for result in results]) <= high + 0.03
 
 
 def test_one_positive_decision_says_nothing_of_its_share():

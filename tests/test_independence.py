@@ -17,7 +17,7 @@ from dependence_samples import gaussian_population
 from frhsic.dependence.exact import own_sums, pair_sums, product_rows
 from frhsic.dependence.features import draw_feature_maps
 from frhsic.dependence.grams import Gram, centered, hsic_biased, hsic_unbiased
-from frhsic.independence import aggregated_test, gamma, gamma_test, permutation, permutation_test
+from frhsic.independence import gamma, gamma_test, permutation, permutation_test
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear, gaussian_at_median
 
 
@@ -291,9 +291,10 @@ def test_ties_are_counted(scale):
 def test_threshold_and_pvalue_say_the_same():
     for seed in range(8):
         z, s = rows(30, 1, seed), rows(30, 1, 1000 + seed)
-        results = [gamma_test(z, s, level=0.3)]
-        for test in (permutation_test, aggregated_test):
-            results.append(test(z, s, level=0.3, resamples=99, random_state=seed))
+        results = [
+            gamma_test(z, s, level=0.3),
+            permutation_test(z, s, level=0.3, resamples=99, random_state=seed),
+        ]
         for result in results:
             assert result.rejected == (result.statistic > result.threshold)
 
@@ -303,75 +304,6 @@ def test_too_few_resamples_never_reject():
     result = permutation_test(z, z, resamples=18, random_state=0)
     assert (result.threshold, result.rejected) == (math.inf, False)
     assert permutation_test(z, z, resamples=19, random_state=0).rejected
-
-
-def test_the_default_pairs_each_bandwidth_with_each_other(monkeypatch):
-    z = rows(60, 1, 0)
-    s = z**2 + rows(60, 1, 1)
-    of_z, of_s = (gaussian_at_median(x).bandwidth for x in (z, s))
-    grid = list(itertools.product((0.5, 1.0, 2.0), repeat=2))
-    for weight, kept in ((1.0, grid), (1e-9, [(a, b) for a, b in grid if a == b])):
-        monkeypatch.setattr(permutation, "UNEQUAL", weight)
-        pairs = [*((Gaussian(a * of_z), Gaussian(b * of_s)) for a, b in kept), (Linear(), Linear())]
-        default = aggregated_test(z, s, resamples=99, random_state=3)
-        explicit = aggregated_test(z, s, pairs, resamples=99, random_state=3)
-        assert (default.pvalue, default.kernels) == (explicit.pvalue, explicit.kernels)
-        assert default.threshold == approx(explicit.threshold, rel=1e-9)
-
-
-def test_the_aggregated_test_says_how_many_rows_it_drew():
-    z, s = rows(80, 1, 0), rows(80, 1, 1)
-    some = aggregated_test(z, s, resamples=19, random_state=3, max_rows=50)
-    assert (some.n, some.seed) == (50, 3)
-    assert some.method.endswith(", 50 of 80 rows")
-    drawn = torch.randperm(80, generator=torch.Generator().manual_seed(3))[:50]
-    assert (
-        some.statistic
-        == aggregated_test(z[drawn], s[drawn], resamples=19, random_state=3).statistic
-    )
-    every = aggregated_test(z, s, resamples=19, random_state=3, max_rows=80)
-    assert every == aggregated_test(z, s, resamples=19, random_state=3)
-
-
-def test_the_aggregated_test_is_the_largest_standardised_value_over_the_same_permutations():
-    """By whole Gram matrices, and standardised by enumeration of all permutations rather than by
-    the formula.
-    """
-    n, resamples = 6, 99
-    z, s = rows(n, 1, 2), rows(n, 1, 3)
-    pairs = [(Gaussian(1.0), Gaussian(0.5)), (Laplacian(2.0), Gaussian(1.0)), (Linear(), Linear())]
-    orders = drawn_orders(n, resamples, 7)
-    observed, null, moments = [], [], []
-    for k, l in pairs:
-        k_gram, l_gram = grams(z, s, k, l)
-        every = all_permuted(k_gram, l_gram)
-        moments.append((every.mean(), every.std()))
-        observed.append((float(hsic_biased(k_gram, l_gram)) - every.mean()) / every.std())
-        null.append((permuted(k_gram, l_gram, orders) - every.mean()) / every.std())
-    largest, best = np.max(null, axis=0), int(np.argmax(observed))
-    result = aggregated_test(z, s, pairs, resamples=resamples, random_state=7)
-    assert result.pvalue == (1 + (largest >= observed[best] - 1e-9).sum()) / 100
-    assert result.kernels == (repr(pairs[best][0]), repr(pairs[best][1]))
-    mean, deviation = moments[best]
-    assert result.threshold == approx(mean + deviation * np.sort(largest)[-5], rel=1e-8)
-
-
-def test_a_pair_of_kernels_that_sees_nothing_does_not_matter():
-    """Every two rows are far apart on the scale of the kernel, so all permutations have the same
-    HSIC.
-    """
-    z = rows(40, 1, 0)
-    s = 0.3 * z + rows(40, 1, 50)
-    blind = (Gaussian(1e-9), Gaussian(1e-9))
-    both = aggregated_test(z, s, [blind, (Linear(), Linear())], resamples=99, random_state=0)
-    one = aggregated_test(z, s, [(Linear(), Linear())], resamples=99, random_state=0)
-    alone = aggregated_test(z, s, [blind], resamples=99, random_state=0)
-    constant = aggregated_test(
-        torch.ones(40, 1), s, [(Gaussian(1.0), Gaussian(1.0))], resamples=99, random_state=0
-    )
-    assert alone.pvalue == constant.pvalue == 1
-    assert both.kernels == one.kernels
-    assert both.pvalue == one.pvalue < 0.2
 
 
 TESTS = [

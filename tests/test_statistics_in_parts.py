@@ -38,7 +38,6 @@ BLOCKS = {
     "dependence.features.CHUNK": 16,
     "dependence.grams.TILE_ENTRIES": 300,
     "dependence.exact.PANEL": 16,
-    "independence.conditional.TILE_ENTRIES": 300,
     "independence.permutation.DENSE_ROWS": 10,
     "independence.permutation.BLOCK_ENTRIES": 300,
     "independence.sequential.BLOCK_ENTRIES": 300,
@@ -88,8 +87,6 @@ CALLS: dict[str, Callable[[], Any]] = {
     "permutation_test by entries": lambda: of_test(
         i.permutation_test(Z, Z, Laplacian(0.2), Laplacian(0.3), **FEW)
     ),
-    "conditional_test": lambda: of_test(i.conditional_test(Z[:, 0], S, np.sin(3 * k), **FEW)),
-    "aggregated_test": lambda: of_test(i.aggregated_test(Z, S, **FEW)),
     "SequentialTest": lambda: (
         i.SequentialTest(**FEW).update(Z[:30], S[:30]).update(Z[30:], S[30:]).history
     ),

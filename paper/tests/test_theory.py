@@ -18,10 +18,10 @@ import torch
 from pytest import approx
 
 from certificate_instances import INSTANCES, gram_of, holds, instance, kernel_of, table_of
-from frhsic.certificates import NumericalRank, VarianceShare
 from frhsic.dependence.grams import centered, hsic_biased
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Linear, PerColumn
 from frhsic_paper import theory
+from frhsic_paper.certificates import NumericalRank, VarianceShare
 from frhsic_paper.theory import (
     FiniteLaw,
     KernelExpansion,
@@ -345,7 +345,7 @@ ADULT = MLPEncoders(widths=(107, 50, 50), weight_bounds=(5.0, 5.0), input_bound=
 def test_uniform_bound_is_the_formula_of_the_paper() -> None:
     n, delta = 1000, 0.1
     bound = theory.uniform_bound(
-        n, LinearEncoders(2.0, 3.0, 5), Gaussian(0.5), InverseMultiquadric(2.0), delta=delta
+        n, LinearEncoders(2.0, 3.0, 5), Gaussian(0.5), InverseMultiquadric(2.0), confidence=0.9
     )
     complexity = 2 * 3 * math.sqrt(5 / n)
     expected = (
@@ -475,7 +475,7 @@ def test_uniform_bound_holds_on_200_draws_of_a_known_law() -> None:
 
 def test_the_bridge_adds_up() -> None:
     train = theory.uniform_bound(
-        10_000, LinearEncoders(1.0, 1.0, 3), Gaussian(1.0), Gaussian(2.0), delta=0.02
+        10_000, LinearEncoders(1.0, 1.0, 3), Gaussian(1.0), Gaussian(2.0), confidence=0.98
     )
     population = theory.train_to_population(0.003, train)
     assert population.value == approx(0.003 + train.value)

@@ -50,7 +50,6 @@ __all__ = [
 
 _MODULES = (
     "auditing",
-    "certificates",
     "datasets",
     "dependence",
     "distributed",

@@ -8,7 +8,6 @@ import difflib
 import math
 import unicodedata
 from collections.abc import Iterable
-from decimal import ROUND_CEILING, Context
 
 # Known names that a hint lists at most.
 SHOWN = 30
@@ -45,30 +44,6 @@ def figure(value: float | None) -> str:
     if size >= 1000:
         return f"{sign}{size:,.0f}"
     return f"{sign}{size:#.3g}".removesuffix(".")
-
-
-def upper_figure(value: float | None) -> str:
-    """Format an upper bound, such as that of a certificate: as :func:`figure`, rounded up, so that
-    it still holds.
-
-    Examples
-    --------
-    >>> (
-    ...     upper_figure(0.08121),
-    ...     upper_figure(0.0812),
-    ...     upper_figure(12345.6),
-    ...     upper_figure(0.99999),
-    ...     upper_figure(None),
-    ... )
-    ('0.0813', '0.0812', '12,346', '1.00', '–')
-    """
-    if value is None or value == 0:
-        return figure(value)
-    whole = math.floor(math.log10(abs(value))) + 1
-    rounded = Context(prec=whole if 3 < whole <= 6 else 3, rounding=ROUND_CEILING).create_decimal(
-        repr(float(value))
-    )
-    return figure(float(rounded))
 
 
 def plain(value: float) -> str:

@@ -163,8 +163,7 @@ def probe_heads(
 
     No head on a representation independent of S has a gap. A representation that was trained with a
     penalty on its own head alone may leave other heads a large one. The largest gap is a lower
-    bound on what some head could do; for upper bounds see :mod:`frhsic.certificates`. All gaps are
-    in one unit: probabilities, or the unit of y.
+    bound on what some head could do. All gaps are in one unit: probabilities, or the unit of y.
 
     Parameters
     ----------

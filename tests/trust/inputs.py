@@ -13,7 +13,7 @@ import torch
 from hypothesis import strategies as st
 
 from estimator_samples import quick
-from frhsic import certificates, dependence, independence, kernels, parity
+from frhsic import dependence, independence, kernels, parity
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear
 from frhsic.parity.curve import local_mean
@@ -73,13 +73,6 @@ INDEPENDENCE: dict[str, Statistic] = {
     "permutation_test": lambda z, s: (
         independence.permutation_test(z, s, resamples=19, **seeded).pvalue
     ),
-    "aggregated_test": lambda z, s: (
-        independence.aggregated_test(z, s, resamples=9, **seeded).pvalue
-    ),
-    "conditional_test": lambda z, s: (
-        independence.conditional_test(z, s, s, resamples=9, **seeded).pvalue
-    ),
-    "equivalence_test": lambda z, s: independence.equivalence_test(z, s, 0.1).pvalue,
     "hsic_interval": independence.hsic_interval,
     "normalized_hsic_interval": independence.normalized_hsic_interval,
 }
@@ -88,10 +81,6 @@ OTHERS: dict[
     str, Statistic
 ] = {  # not penalties, objectives and probes: they trust the loop that calls them
     "median_bandwidth": lambda z, s: kernels.median_bandwidth(z, name="z"),
-    "gdp_certificate": lambda z, s: certificates.gdp_certificate(z, s).value,
-    "held_out_bound": lambda z, s: (
-        certificates.held_out_bound(z, s, Gaussian(1.0), Gaussian(1.0)).value
-    ),
 }
 
 

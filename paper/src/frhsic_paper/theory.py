@@ -40,7 +40,17 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.certificates import (
+from frhsic.dependence import hsic
+from frhsic.dependence.grams import gram_times, kernel_or_median
+from frhsic.kernels import (
+    Gaussian,
+    InverseMultiquadric,
+    Kernel,
+    PerColumn,
+    Product,
+    gaussian_at_median,
+)
+from frhsic_paper.certificates import (
     FIXED_KERNELS,
     LARGEST_HSIC,
     ON_THESE_ROWS,
@@ -56,16 +66,6 @@ from frhsic.certificates import (
     require_form,
     rows_and_kernels,
     symmetrized,
-)
-from frhsic.dependence import hsic
-from frhsic.dependence.grams import gram_times, kernel_or_median
-from frhsic.kernels import (
-    Gaussian,
-    InverseMultiquadric,
-    Kernel,
-    PerColumn,
-    Product,
-    gaussian_at_median,
 )
 from frhsic_paper.statistics import kernel_hgr
 
@@ -394,7 +394,7 @@ def population_gdp(
     norm
         :math:`\|f\|` in the RKHS of the kernel on Z.
     form, directions
-        As in :func:`frhsic.certificates.gdp_certificate`.
+        As in :func:`frhsic_paper.certificates.gdp_certificate`.
 
     References
     ----------
@@ -1162,18 +1162,18 @@ def feature_lipschitz(kernel: Kernel) -> float:
 
 
 def uniform_bound(
-    n: int, encoders: EncoderClass, kernel_z: Kernel, kernel_s: Kernel, *, delta: float = 0.05
+    n: int, encoders: EncoderClass, kernel_z: Kernel, kernel_s: Kernel, *, confidence: float = 0.95
 ) -> Certificate:
     r"""Bound how far HSIC on n rows lies from the population, for all encoders of a class at once.
 
     .. math:: B_n(\mathcal H, \delta) = 8 \sqrt2 \sqrt{\frac{\log(2/\delta)}{n}} + \frac4n
         + 48 \sqrt\pi \max\{\ell_S, \ell_Z\}\, \mathcal G_n(\mathcal H)
 
-    for kernels with unit diagonal. With probability at least :math:`1 - \delta` no encoder of the
-    class, chosen on these rows or not, has :math:`|\widehat{\mathrm{HSIC}} - \mathrm{HSIC}|` above
-    it. At realistic n the bound is vacuous; `n_needed` in the details is the number of rows from
-    which it is not. For an encoder that was fixed before the rows were drawn use
-    :func:`frhsic.certificates.held_out_bound`, which is far smaller.
+    for kernels with unit diagonal. With probability at least :math:`1 - \delta`, the `confidence`,
+    no encoder of the class, chosen on these rows or not, has :math:`|\widehat{\mathrm{HSIC}} -
+    \mathrm{HSIC}|` above it. At realistic n the bound is vacuous; `n_needed` in the details is the
+    number of rows from which it is not. For an encoder that was fixed before the rows were drawn
+    use :func:`frhsic_paper.certificates.held_out_bound`, which is far smaller.
 
     Parameters
     ----------
@@ -1183,8 +1183,8 @@ def uniform_bound(
         :class:`LinearEncoders`, :class:`MLPEncoders` or :class:`SingleEncoder`.
     kernel_z, kernel_s
         Fixed kernels with unit diagonal and a Lipschitz feature map.
-    delta
-        Probability δ of error.
+    confidence
+        Probability :math:`1 - \delta` with which the bound holds.
 
     References
     ----------
@@ -1198,16 +1198,16 @@ def uniform_bound(
     (1.421, True, 322874)
     """
     _arrays.require_integer(n, "n")
-    _arrays.require_fraction(delta, "delta")
+    _arrays.require_fraction(confidence, "confidence")
     slope = max(feature_lipschitz(kernel_z), feature_lipschitz(kernel_s))
     # B_n = a / sqrt(n) + 4 / n
-    sampling = 8 * math.sqrt(2 * math.log(2 / delta))
+    sampling = 8 * math.sqrt(2 * math.log(2 / (1 - confidence)))
     complexity = 48 * math.sqrt(math.pi) * slope * encoders.complexity
     root = (sampling + complexity) / math.sqrt(n)
     return hsic_certificate(
         root + 4 / n,
         "largest distance of HSIC on the rows from the population over the encoder class",
-        1 - delta,
+        confidence,
         ("rows i.i.d.", FIXED_KERNELS, "every encoder considered lies in the class"),
         {
             "n": n,

@@ -19,7 +19,6 @@ from torch import Tensor
 from frhsic import _arrays
 from frhsic.auditing.results import (
     GAPS,
-    CertificateRow,
     Curve,
     Law,
     Number,
@@ -28,9 +27,8 @@ from frhsic.auditing.results import (
     Setting,
 )
 from frhsic.calibration import calibration_error
-from frhsic.certificates import Certificate, VarianceShare, gdp_certificate, held_out_bound
 from frhsic.dependence.grams import column_scales
-from frhsic.independence import conditional_test, gamma, normalized_hsic_interval
+from frhsic.independence import gamma, normalized_hsic_interval
 from frhsic.independence.effects import hsic_effect, normalized_effect
 from frhsic.independence.gamma import gram_pair
 from frhsic.intervals import Interval
@@ -47,11 +45,6 @@ SPARSE = 30  # rows below which a group of a curve is not to be trusted
 RANK_ROWS = 50_000  # rows of the rank gap at most, which looks at nine decisions
 COMMON = (
     0.1  # resolution of the gap that is compared between audits, whatever their numbers of rows
-)
-# share of the variance of S in its feature space that the directions of the gap certificates keep
-SHARE = 0.95
-OTHER_ROWS = (
-    100  # rows outside the subsample that the bandwidths of the population bound need at least
 )
 PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
 
@@ -313,9 +306,6 @@ def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Populatio
             numbers.append(_rank_gap(rows, settings))
             numbers += _explained(own, settings)
     numbers += dependence(own, settings, probed=probed)
-    if rows.scores is not None and rows.y is not None and not ((rows.y == 0) | (rows.y == 1)).all():
-        settings.tell("separation")
-        numbers += _separation(own, settings)
     return Population(rows.count, tuple(numbers), curves, contrasts)
 
 
@@ -373,11 +363,9 @@ def dependence(own: Rows, settings: Settings, *, probed: bool) -> Iterator[Numbe
         yield from _probes(own, settings)
 
 
-def unit_columns(z: np.ndarray, like: np.ndarray | None = None) -> np.ndarray:
-    """Return z with each of several columns divided by its spread (in `like`), so that units do not
-    matter.
-    """
-    return z if z.shape[1] == 1 else z / column_scales(z if like is None else like)
+def unit_columns(z: np.ndarray) -> np.ndarray:
+    """Return z with each of several columns divided by its spread, so that units do not matter."""
+    return z if z.shape[1] == 1 else z / column_scales(z)
 
 
 def audit_kernels(z: Tensor, s: Tensor) -> tuple[Gaussian, Kernel, str, str]:
@@ -425,28 +413,6 @@ def _probes(own: Rows, settings: Settings) -> Iterator[Number]:
         yield Number(f"probe_{kind}", result.r2, result.rows, None, result.shuffled_r2)
 
 
-def _separation(own: Rows, settings: Settings) -> Iterator[Number]:
-    """Yield the association of the scores with the attribute among rows with an equal target, and
-    its test.
-    """
-    rows = own.keep(subsample(own.count, settings.max_rows, settings.generator(6)))
-    options: dict[str, Any] = {"resamples": settings.resamples, "random_state": settings.seed}
-    with contextlib.suppress(ValueError):  # constant scores, target or attribute
-        test = conditional_test(
-            rows.scores, rows.s, rows.y, level=1 - settings.confidence, **options
-        )
-        details: dict[str, Setting] = {} if test.caution is None else {"caution": test.caution}
-        yield Number(
-            "separation",
-            test.effect_size,
-            test.n,
-            None,
-            test.effect_size_null,
-            test.pvalue,
-            details,
-        )
-
-
 def _contrast(rows: Rows, at: float, settings: Settings) -> Number:
     """Return the mean score of the rows nearest to a value less the overall mean, and which rows
     these are.
@@ -457,81 +423,6 @@ def _contrast(rows: Rows, at: float, settings: Settings) -> Number:
     place: dict[str, Setting] = {"at": at, "start": near.start, "end": near.end}
     return Number(
         "contrast", near.value, near.rows, None if near.rows < SPARSE else interval, settings=place
-    )
-
-
-def certificates(rows: Rows, settings: Settings) -> Iterator[CertificateRow]:
-    """Yield the certificates of one attribute on a subsample of the rows; none if z or s is
-    constant there.
-    """
-    settings.tell("certificates")
-    rows = rows.independent(settings.generator(8))
-    if rows.count < LEAST_ROWS:
-        return
-    chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
-    z, s = torch.from_numpy(unit_columns(rows.z[chosen])), torch.from_numpy(rows.s[chosen])
-    rest = np.setdiff1d(np.arange(rows.count), chosen)
-    try:
-        kernels = audit_kernels(z, s)[:2]
-    except ValueError:
-        return
-    kernel_z, kernel_s = kernels
-    heads = {} if rows.scores is None else {"gap_of_these_scores": rows.scores[chosen]}
-    for key, scores in (heads | {"gap_of_every_head": None}).items():
-        rule = VarianceShare(SHARE)
-        gap = gdp_certificate(
-            z, s, kernel_z=kernel_z, kernel_s=kernel_s, scores=scores, directions=rule
-        )
-        share = float(gap.directions.eigenvalues.sum()) / gap.directions.total
-        # a centred Gram matrix has one eigenvalue less than there are distinct values
-        yield _bound(
-            key,
-            gap,
-            *kernels,
-            share=share,
-            all_directions=len(np.unique(rows.s[chosen], axis=0)) - 1,
-        )
-    if (
-        len(rest) >= OTHER_ROWS
-    ):  # the bound needs scales and bandwidths from rows that it does not use
-        others = torch.from_numpy(unit_columns(rows.z[rest])), torch.from_numpy(rows.s[rest])
-        with contextlib.suppress(ValueError):  # z or s is constant in the other rows
-            fixed = audit_kernels(*others)[:2]
-            scaled = unit_columns(rows.z[chosen], like=rows.z[rest])
-            yield _bound(
-                "population_hsic",
-                held_out_bound(scaled, s, *fixed, delta=1 - settings.confidence),
-                *fixed,
-            )
-
-
-def _bound(
-    key: str, certificate: Certificate, kernel_z: Gaussian, kernel_s: Any, **settings: float
-) -> CertificateRow:
-    """Return a certificate as plain values: roots, as all but the bound on HSIC are bounds on
-    squares.
-    """
-    details = {
-        name: value
-        for name, value in certificate.details.items()
-        if isinstance(value, (int, float))
-    }
-    settings |= {"bandwidth_z": float(kernel_z.bandwidth), "bandwidth_s": float(kernel_s.bandwidth)}
-    scaled = float if key == "population_hsic" else math.sqrt
-    observed = details["hsic"] if certificate.bounded is None else certificate.bounded
-    return CertificateRow(
-        key=key,
-        value=scaled(certificate.value) if math.isfinite(certificate.value) else None,
-        assumes=certificate.assumes,
-        vacuous=certificate.vacuous,
-        rows=int(details["n"]),
-        observed=scaled(max(observed, 0.0)),
-        confidence=certificate.confidence if certificate.confidence < 1 else None,
-        trivial=scaled(certificate.trivial or 0.0) if certificate.vacuous else None,
-        trivial_because=certificate.trivial_because,
-        settings={
-            name: value for name, value in {**details, **settings}.items() if math.isfinite(value)
-        },
     )
 
 

@@ -29,7 +29,7 @@ from frhsic.parity.limits import Limit, LimitLike, by_attribute, measure_name, p
 
 # version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes
 # away
-FORMAT = 7
+FORMAT = 8
 PACKAGES = ("frhsic", "numpy", "scikit-learn", "torch")
 POINTS = 200  # values at which the distribution of a variable is kept, at most
 
@@ -295,26 +295,6 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class CertificateRow:
-    """A bound that a theorem gives, its assumptions, and whether it is informative.
-
-    `value` is None if the bound is infinite. `trivial` is a bound that always holds, and
-    `trivial_because` says why. A certificate is `vacuous` if its bound is not below `trivial`.
-    """
-
-    key: str
-    value: float | None
-    assumes: tuple[str, ...]
-    vacuous: bool
-    rows: int
-    observed: float | None = None
-    confidence: float | None = None
-    trivial: float | None = None
-    trivial_because: str = ""
-    settings: dict[str, Setting] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Population:
     """The same measures on one set of rows: all, or those with the favourable outcome (Equal
     Opportunity).
@@ -374,7 +354,6 @@ class AttributeAudit:
     law: Law
     all_rows: Population
     positives: Population | None = None
-    certificates: tuple[CertificateRow, ...] = ()
 
 
 @dataclass(frozen=True)

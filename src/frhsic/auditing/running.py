@@ -20,7 +20,6 @@ from frhsic.auditing.measures import (
     Settings,
     base_rate,
     between_levels,
-    certificates,
     dependence,
     gaps_of,
     measure,
@@ -74,10 +73,10 @@ def audit(
     along S with a simultaneous band; the same of decisions at the threshold, of wrong decisions and
     of the target less the score; the rank gap, and the share of the variance of f that S explains;
     HSIC, its normalised size and its test, and distance correlation; how much of the attribute a
-    linear and a tree probe recover; the same on the rows with the favourable outcome; contrasts at
-    chosen values; and certificates. In the population all are zero when Z and S are independent,
-    except that errors may depend on S anyway; the value of each estimate on independent data is
-    given beside it.
+    linear and a tree probe recover; the same on the rows with the favourable outcome; and
+    contrasts at chosen values. In the population all are zero when Z and S are independent, except
+    that errors may depend on S anyway; the value of each estimate on independent data is given
+    beside it.
 
     Parameters
     ----------
@@ -92,10 +91,8 @@ def audit(
         attribute is measured within each of them.
     y
         Target: numbers, or with `positive` anything. If it has two values, Equal Opportunity is
-        measured on the rows with the favourable one. Of other targets, a test asks whether the
-        scores depend on the attribute among rows with an equal target (separation). With a
-        representation and no `scores`, a linear head for the target is fitted out of fold and
-        audited.
+        measured on the rows with the favourable one. With a representation and no `scores`, a
+        linear head for the target is fitted out of fold and audited.
     scores
         Scores of a head on the representation; by default z itself if it has one column.
     positive
@@ -104,12 +101,12 @@ def audit(
         Value of y that is good for a person, such as "repaid" where the score is a probability of
         default. Equal Opportunity is measured on its rows. By default the positive value.
     sample_weight
-        Weights of the rows. Gaps and performance use them as weights; measures of dependence,
-        probes and certificates keep rows at random in proportion to them.
+        Weights of the rows. Gaps and performance use them as weights; measures of dependence and
+        probes keep rows at random in proportion to them.
     groups
         Labels of rows that belong together, such as several rows of one person. Gaps and
-        performance count groups; measures of dependence, probes and certificates use one row of
-        each, drawn at random.
+        performance count groups; measures of dependence and probes use one row of each, drawn at
+        random.
     limit
         Limits on numbers that have an interval: 0.05 or ``"gdp <= 0.05"``, ``"gdp <= 10% of base
         rate"`` (the mean of y or, without y, of the scores), a list of these, or a dictionary by
@@ -311,7 +308,6 @@ def _attribute(rows: Rows, name: str, settings: Settings) -> AttributeAudit:
         law=rows.law(values),
         all_rows=measure(rows, settings),
         positives=favoured_rows(rows, settings),
-        certificates=tuple(certificates(rows, settings)),
     )
 
 

@@ -1,25 +1,18 @@
 """Tests of independence by HSIC, with the level they claim, and intervals for HSIC."""
 
-from frhsic.independence.conditional import conditional_test
 from frhsic.independence.effects import (
     Effect,
-    EquivalenceResult,
-    equivalence_test,
     hsic_interval,
     normalized_hsic_interval,
 )
 from frhsic.independence.gamma import IndependenceResult, gamma_test
-from frhsic.independence.permutation import aggregated_test, permutation_test
+from frhsic.independence.permutation import permutation_test
 from frhsic.independence.sequential import SequentialTest
 
 __all__ = [
     "Effect",
-    "EquivalenceResult",
     "IndependenceResult",
     "SequentialTest",
-    "aggregated_test",
-    "conditional_test",
-    "equivalence_test",
     "gamma_test",
     "hsic_interval",
     "normalized_hsic_interval",

@@ -1,4 +1,4 @@
-r"""Intervals for HSIC, and the test that dependence is small.
+r"""Intervals for HSIC.
 
 The unbiased HSIC of a sample, :math:`\hat\theta`, estimates the population value :math:`\theta`.
 For weak dependence it is close to a weighted sum of noncentral chi-squares, whose cumulants are
@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 from scipy.optimize import brentq
-from scipy.special import gammainc, gammaincc, gammaincinv
+from scipy.special import gammainc, gammaincc
 from torch import Tensor
 
 from frhsic import _arrays
@@ -60,50 +60,6 @@ class Effect:
 
     def __float__(self) -> float:
         return self.value
-
-
-@dataclass(frozen=True)
-class EquivalenceResult:
-    r"""Result of a test of :math:`H_0`: HSIC :math:`\ge \epsilon`.
-
-    Attributes
-    ----------
-    statistic
-        Unbiased HSIC of the rows, also given by ``float(result)``.
-    pvalue
-        Probability of a statistic at most as large if HSIC is `epsilon`.
-    epsilon
-        HSIC from which dependence counts as relevant.
-    threshold
-        :math:`H_0` is rejected if the statistic is at most this value.
-    level
-        Level of the test.
-    upper_bound
-        The smallest `epsilon` that would be rejected: HSIC is below it with confidence 1 - level.
-    power
-        Probability that independent data with these margins reject :math:`H_0`.
-    n, kernels, bandwidth_rules
-        As in :class:`~frhsic.independence.IndependenceResult`.
-    """
-
-    statistic: float
-    pvalue: float
-    epsilon: float
-    threshold: float
-    level: float
-    upper_bound: float
-    power: float
-    n: int
-    kernels: tuple[str, str]
-    bandwidth_rules: tuple[str, str]
-
-    @property
-    def equivalent(self) -> bool:
-        """Whether dependence is shown to be below `epsilon` at `level`."""
-        return self.pvalue <= self.level
-
-    def __float__(self) -> float:
-        return self.statistic
 
 
 def hsic_interval(
@@ -186,62 +142,6 @@ def normalized_hsic_interval(
     )
 
 
-def equivalence_test(
-    z: Any,
-    s: Any,
-    epsilon: float,
-    kernel_z: Kernel | None = None,
-    kernel_s: Kernel | None = None,
-    *,
-    level: float = 0.05,
-    where: Any = None,
-    device: torch.device | str | None = None,
-) -> EquivalenceResult:
-    r"""Test of :math:`H_0`: HSIC :math:`\ge \epsilon`, for those who must show that dependence is
-    small.
-
-    .. math:: p = P_\epsilon(\hat\theta \le v), \qquad v \text{ the unbiased HSIC of the rows.}
-
-    A test of independence that does not reject shows nothing: it may lack power. Here a small
-    p-value shows that HSIC is below `epsilon`. Look at `power` first: if it is low, these rows are
-    too few for this `epsilon`.
-
-    Parameters
-    ----------
-    z, s, kernel_z, kernel_s, where, device
-        As for :func:`~frhsic.independence.gamma_test`. `epsilon` depends on the kernels: fix them
-        beforehand.
-    epsilon
-        HSIC from which dependence counts as relevant.
-    level
-        Level of the test.
-
-    Examples
-    --------
-    >>> draw = torch.Generator().manual_seed(0)
-    >>> z, s = torch.randn(2, 500, generator=draw, dtype=torch.float64)
-    >>> result = equivalence_test(z, s, 0.01)
-    >>> result.equivalent, result.upper_bound < 0.01
-    (True, True)
-    """
-    _arrays.require_positive(epsilon, "epsilon")
-    _arrays.require_fraction(level, "level")
-    pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, third=True)
-    value, law = _hsic_law(pair)
-    shape, scale, start = law.parameters(epsilon)
-    threshold = start + scale * float(gammaincinv(shape, level))
-    return EquivalenceResult(
-        statistic=value,
-        pvalue=law.below(value, epsilon),
-        epsilon=float(epsilon),
-        threshold=threshold,
-        level=level,
-        upper_bound=law.largest(value, level),
-        power=law.below(threshold, 0.0),
-        **pair.about,
-    )
-
-
 @dataclass(frozen=True)
 class _Law:
     """Law of the estimate at each population value: its variance and third cumulant at zero, and
@@ -298,7 +198,9 @@ class _Law:
 
 def hsic_effect(pair: GramPair, confidence: float) -> Effect:
     """:func:`hsic_interval` of Gram matrices that other statistics use as well."""
-    return _effect(pair, *_hsic_law(pair), confidence, math.inf)
+    value = float(pair.sums.unbiased)
+    law = _law(pair, value, pair.influence, 1.0)
+    return _effect(pair, value, law, confidence, math.inf)
 
 
 def normalized_effect(pair: GramPair, confidence: float) -> Effect:
@@ -307,12 +209,6 @@ def normalized_effect(pair: GramPair, confidence: float) -> Effect:
     if law is None:
         return Effect(0.0, Interval(0.0, 1.0, confidence, METHOD), **pair.about)
     return _effect(pair, *law, confidence, 1.0)
-
-
-def _hsic_law(pair: GramPair) -> tuple[float, _Law]:
-    """Return the unbiased HSIC and its law."""
-    value = float(pair.sums.unbiased)
-    return value, _law(pair, value, pair.influence, 1.0)
 
 
 def _normalized_law(pair: GramPair) -> tuple[float, _Law] | None:

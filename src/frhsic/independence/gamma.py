@@ -202,8 +202,6 @@ class IndependenceResult:
         this `standard_error`.
     standard_error
         Standard error of HSIC under dependence; None without `epsilon`.
-    caution
-        What makes the p-value doubtful, or None. Only the conditional test has a reason for it.
     """
 
     statistic: float
@@ -222,7 +220,6 @@ class IndependenceResult:
     epsilon: float | None = None
     pvalue_epsilon: float | None = None
     standard_error: float | None = None
-    caution: str | None = None
 
     @property
     def rejected(self) -> bool:

@@ -5,7 +5,6 @@ The words stand in ``assets/words.toml``. Here is decided which of them are true
 
 from __future__ import annotations
 
-import math
 import string
 import tomllib
 from collections.abc import Callable, Sequence
@@ -19,7 +18,6 @@ from frhsic.auditing.measures import SPARSE
 from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
-    CertificateRow,
     Curve,
     Drift,
     GroupAudit,
@@ -53,7 +51,7 @@ UNIT_SCALE = (
 FORMS: dict[str, Callable[[Any], str]] = {
     **{
         name: getattr(formatting, name)
-        for name in ("chance", "figure", "percent", "plain", "stated", "upper_figure")
+        for name in ("chance", "figure", "percent", "plain", "stated")
     },
     "capital": capitalized,
     "count": lambda n: f"{n:,.0f}",
@@ -159,7 +157,6 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
         y="target" if subject.target is None else subject.target.name,
         value=number.value,
         share="nothing" if number.value <= 0 else percent(number.value),
-        null=null,
         threshold=0.5 if subject.threshold is None else subject.threshold,
         **{name: tail or "" for name, tail in tails.items()},
     )
@@ -183,46 +180,13 @@ def contrast_sentence(contrast: Number, curve: Curve, subject: Subject, s: str) 
     return text if contrast.interval else text + say("few_near")
 
 
-def certificate_label(row: CertificateRow, subject: Subject) -> str:
-    """Return the name of a certificate; of an unknown one, its key."""
-    return fill(
-        WORDS["certificate_labels"].get(row.key, row.key),
-        f=score_phrase(subject),
-        z=subject_phrase(subject),
-    )
-
-
-def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
-    """Return the sentence of a certificate, and why it says nothing where it is vacuous."""
-    share = math.floor(100 * float(row.settings.get("share", 0)) + 1e-6)
-    outside = float(row.settings.get("unresolved", 1.0))
-    shown = row.settings | {
-        "f": score_phrase(subject),
-        "z": subject_phrase(subject),
-        "s": s,
-        "rows": row.rows,
-        "confidence": (
-            "" if row.confidence is None else f"{100 * row.confidence:.10g} %"
-        ),  # 99.97 % is not 100 %
-        "share": "all" if share >= 100 else f"at least {share} %",
-        "unresolved": f"about {percent(outside)}" if outside >= 0.001 else "less than 0.1 %",
-        "spread": " (each column divided by its spread)" if subject.dimensions > 1 else "",
-    }
-    template = WORDS["certificate_sentences"].get(row.key, "The bound is {value:upper_figure}.")
-    text = fill(template, value=row.value, **shown)
-    return text + say("vacuous", row=row) if row.vacuous else text
-
-
 def findings(audit: Audit, attribute: AttributeAudit) -> list[str]:
     """Return the finding about an attribute in one sentence, and the sentences that it rests on."""
     subject, numbers = audit.subject, attribute.all_rows
     s, z, f = attribute.name, subject_phrase(subject), score_phrase(subject)
-    gap, test, given, lines = (
-        numbers.get("gdp"),
-        numbers.get("hsic"),
-        numbers.get("separation"),
-        list[str](),
-    )
+    gap = numbers.get("gdp")
+    test = numbers.get("hsic")
+    lines: list[str] = []
     if gap is not None:
         moves = "moves" if is_significant(gap, subject) else "stays"
         lines.append(say(moves, f=f, s=s, gap=gap, overall=numbers.curves["gdp"].overall))
@@ -238,12 +202,6 @@ def findings(audit: Audit, attribute: AttributeAudit) -> list[str]:
                 s=s,
                 test=test,
             )
-        )
-    if given is not None and subject.target is not None:
-        verb = "depends" if is_significant(given, subject) else "is not seen to depend"
-        caution = f" {given.settings['caution']}" if given.settings else ""
-        lines.append(
-            say("depends_given", y=subject.target.name, f=f, verb=verb, s=s, test=given) + caution
         )
     probes = [number for number in numbers.numbers if number.key.startswith("probe_")]
     if probes:

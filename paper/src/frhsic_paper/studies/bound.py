@@ -23,10 +23,10 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from frhsic.certificates import DirectionRule, NumericalRank, gdp_certificate
 from frhsic.datasets.dataset import Split
 from frhsic.dependence import hsic
 from frhsic.kernels import Gaussian, median_bandwidth
+from frhsic_paper.certificates import DirectionRule, NumericalRank, gdp_certificate
 from frhsic_paper.claim import Outcome, by_protocol, claim, outcome_of
 from frhsic_paper.frontiers import datasets_of
 from frhsic_paper.grid import Grid, Splits, by_name, small_table

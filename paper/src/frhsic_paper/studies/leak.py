@@ -28,8 +28,8 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from frhsic.certificates import VarianceShare, gdp_certificate
 from frhsic.datasets.dataset import Split
+from frhsic_paper.certificates import VarianceShare, gdp_certificate
 from frhsic_paper.claim import Case, by_cases, claim
 from frhsic_paper.frontiers import (
     datasets_of,

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frhsic.certificates import Certificate, gdp_certificate
 from frhsic.kernels import Gaussian
+from frhsic_paper.certificates import Certificate, gdp_certificate
 from frhsic_paper.claim import Outcome, Rule, by_protocol, claim, outcome_of
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import Protocol

@@ -55,8 +55,6 @@ from frhsic.dependence.grams import gram_times, kernel_or_median, paired_rows, p
 from frhsic.kernels import Kernel, Linear
 from frhsic.parity import gdp
 
-__all__ = ["Certificate", "gdp_certificate", "held_out_bound"]
-
 Detail = float | int | tuple[float, ...]
 """A value of :attr:`Certificate.details`: a number or a tuple of numbers."""
 
@@ -555,12 +553,12 @@ def held_out_bound(
     kernel_z: Kernel,
     kernel_s: Kernel,
     *,
-    delta: float = 0.05,
+    confidence: float = 0.95,
     device: torch.device | str | None = None,
 ) -> Certificate:
     r"""Bound HSIC in the population from held-out rows.
 
-    With probability at least :math:`1 - \delta`
+    With probability at least :math:`1 - \delta`, the `confidence`,
 
     .. math:: \sqrt{\mathrm{HSIC}} \;\le\;
         \frac{n}{n - 1} \Big( \sqrt{\widehat{\mathrm{HSIC}}} + \sqrt{\frac{3 \log(1/\delta)}{n}}
@@ -577,8 +575,8 @@ def held_out_bound(
         Kernels with unit diagonal that are never negative, such as Gaussians; others, such as
         `Linear`, raise an error. Their bandwidths must come from other rows (the training rows), so
         None raises an error.
-    delta
-        Probability δ of error.
+    confidence
+        Probability :math:`1 - \delta` with which the bound holds.
     device
         Where to compute; that of the data if None.
 
@@ -609,7 +607,7 @@ def held_out_bound(
     >>> round(bound.details["hsic"], 12), round(bound.value, 4), bound.vacuous
     (0.0, 0.0226, False)
     """
-    _arrays.require_fraction(delta, "delta")
+    _arrays.require_fraction(confidence, "confidence")
     for kernel, name in ((kernel_z, "kernel_z"), (kernel_s, "kernel_s")):
         if kernel is None or not kernel.unit_diagonal:
             raise ValueError(
@@ -619,11 +617,11 @@ def held_out_bound(
     z, s, *_ = rows_and_kernels(z, s, kernel_z, kernel_s, device=device)
     n = z.shape[0]
     measured = max(float(hsic(z, s, kernel_z, kernel_s)), 0.0)
-    deviation = math.sqrt(3 * math.log(1 / delta) / n)
+    deviation = math.sqrt(3 * math.log(1 / (1 - confidence)) / n)
     return hsic_certificate(
         (n / (n - 1) * (math.sqrt(measured) + deviation)) ** 2,
         "HSIC of z and s in the population",
-        1 - delta,
+        confidence,
         ("rows i.i.d. and independent of the encoder", FIXED_KERNELS, "kernels not negative"),
         {"n": n, "hsic": measured, "deviation": deviation},
     )
@@ -648,11 +646,11 @@ def hsic_certificate(
     )
 
 
-def binned_gap_bound(scores: Any, s: Any, edges: Any, *, delta: float = 0.05) -> Certificate:
+def binned_gap_bound(scores: Any, s: Any, edges: Any, *, confidence: float = 0.95) -> Certificate:
     r"""Bound the gap between groups of S in the population, :math:`\Delta = \sum_b p_b |E[f | b] -
     E f|`.
 
-    With probability at least :math:`1 - \delta`, for every law of the rows,
+    With probability at least :math:`1 - \delta`, the `confidence`, for every law of the rows,
 
     .. math:: \Delta \;\le\; \frac{n}{n-1} \hat\Delta + 2 v \sqrt{\frac{L}{k}} + \frac{L}{2k},
         \qquad
@@ -674,8 +672,8 @@ def binned_gap_bound(scores: Any, s: Any, edges: Any, *, delta: float = 0.05) ->
     edges
         Increasing values between the groups, fixed without these rows: quantiles of S among the
         training rows, or values between its levels. Group b has :math:`e_{b-1} \le s < e_b`.
-    delta
-        Probability δ of error.
+    confidence
+        Probability :math:`1 - \delta` with which the bound holds.
 
     Notes
     -----
@@ -702,7 +700,7 @@ def binned_gap_bound(scores: Any, s: Any, edges: Any, *, delta: float = 0.05) ->
     >>> round(bound.bounded, 12), round(bound.value, 3), bound.vacuous
     (0.1, 0.121, False)
     """
-    _arrays.require_fraction(delta, "delta")
+    _arrays.require_fraction(confidence, "confidence")
     pair = zip(_arrays.paired((scores, "scores"), (s, "s")), ("scores", "s"))
     f, values = (_arrays.to_numpy(_arrays.vector(x, name).double()) for x, name in pair)
     cuts, n = np.asarray(edges, dtype=np.float64).ravel(), len(f)
@@ -717,14 +715,15 @@ def binned_gap_bound(scores: Any, s: Any, edges: Any, *, delta: float = 0.05) ->
         )
     group = np.searchsorted(cuts, values, side="right")
     gap = float(np.abs(np.bincount(group, f - f.mean())).sum()) / n
-    log, pairs = math.log(2 / delta), n // 2
+    log = math.log(2 / (1 - confidence))
+    pairs = n // 2
     spread = min(0.5, float(f.std(ddof=1)) + math.sqrt(2 * log / (n - 1)))
     deviation = 2 * spread * math.sqrt(log / pairs) + log / (2 * pairs)
     return Certificate(
         value=n / (n - 1) * gap + deviation,
         bounds=f"gap in the population between {len(cuts) + 1} groups of s",
         bounded=gap,
-        confidence=1 - delta,
+        confidence=confidence,
         assumes=("rows i.i.d.", "the predictor and the edges were chosen without these rows"),
         trivial=0.5,
         trivial_because="no score in [0, 1] has a larger gap",

@@ -11,17 +11,17 @@ from pytest import approx
 from scipy.stats import binom
 
 from certificate_instances import INSTANCES, holds, instance, kernel_of
-from frhsic import certificates
-from frhsic.certificates import (
+from frhsic.dependence.grams import centered, hsic_biased, hsic_weighted
+from frhsic.kernels import Gaussian, Laplacian, Linear
+from frhsic.parity import gdp
+from frhsic_paper import certificates
+from frhsic_paper.certificates import (
     NumericalRank,
     VarianceShare,
     binned_gap_bound,
     gdp_certificate,
     held_out_bound,
 )
-from frhsic.dependence.grams import centered, hsic_biased, hsic_weighted
-from frhsic.kernels import Gaussian, Laplacian, Linear
-from frhsic.parity import gdp
 
 ONE = Gaussian(1.0)
 RULES = [NumericalRank(1e-6), NumericalRank(1e-2), VarianceShare(0.9), 1]
@@ -260,22 +260,20 @@ def test_one_row_moves_the_root_of_hsic_by_at_most_the_root_of_six_over_n():
 
 @pytest.mark.parametrize("dependence", [0.0, 0.3, 1.0])
 def test_the_held_out_bound_covers_the_population(dependence):
-    """Laws whose HSIC is known; over 200 samples each the bound must fail in no more than a share
-    δ.
-    """
+    """Laws whose HSIC is known; of 200 samples the bound may fail in one less the confidence."""
     rng = np.random.default_rng(1)
     product = np.full((4, 4), 1 / 16)
     table = (1 - dependence) * product + dependence * np.eye(4) / 4
     kernel_z, kernel_s = ONE, Laplacian(0.7)
     z, s = (x[:, None] for x in (torch.arange(16.0).double() // 4, torch.arange(16.0).double() % 4))
     truth = float(hsic_weighted(kernel_z(z, z), kernel_s(s, s), torch.tensor(table.reshape(-1))))
-    delta, misses, values = 0.1, 0, []
+    misses, values = 0, []
     for _ in range(200):
         drawn = rng.choice(16, size=60, p=table.reshape(-1))
-        bound = held_out_bound(drawn // 4, drawn % 4, kernel_z, kernel_s, delta=delta)
+        bound = held_out_bound(drawn // 4, drawn % 4, kernel_z, kernel_s, confidence=0.9)
         misses += bound.value < truth
         values.append(bound.value)
-    assert misses <= 200 * delta
+    assert misses <= 200 * 0.1
     assert np.mean(values) < 0.25 + 2 * truth
 
 
@@ -308,14 +306,17 @@ def test_the_gap_is_its_definition():
 
 @pytest.mark.parametrize("law", ["no gap", "linear", "one group", "decisions"])
 def test_it_fails_at_most_as_often_as_it_says(law):
-    """At δ = .5, so that failures could be seen; at .05 there are none in as many draws."""
+    """At a confidence of .5, so that failures could be seen; at .95 there are none in as many
+    draws.
+    """
     rng = np.random.default_rng(0)
     draws = [draw(law, 300, rng) for _ in range(400)]
-    for delta in (0.05, 0.5):
+    for confidence in (0.95, 0.5):
         failures = sum(
-            truth > float(binned_gap_bound(f, s, EDGES, delta=delta)) for f, s, truth in draws
+            truth > float(binned_gap_bound(f, s, EDGES, confidence=confidence))
+            for f, s, truth in draws
         )
-        assert failures <= binom.ppf(0.999, 400, delta)
+        assert failures <= binom.ppf(0.999, 400, 1 - confidence)
 
 
 def test_the_step_of_the_proof_that_bounds_the_variance():
