@@ -2,7 +2,6 @@
 
 from frhsic.independence.conditional import conditional_test
 from frhsic.independence.effects import (
-    Effect,
     EquivalenceResult,
     equivalence_test,
     hsic_interval,
@@ -13,7 +12,6 @@ from frhsic.independence.permutation import aggregated_test, permutation_test
 from frhsic.independence.sequential import SequentialTest
 
 __all__ = [
-    "Effect",
     "EquivalenceResult",
     "IndependenceResult",
     "SequentialTest",
