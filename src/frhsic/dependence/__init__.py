@@ -2,11 +2,10 @@
 
 from frhsic.dependence.distance import distance_correlation, distance_covariance
 from frhsic.dependence.exact import hsic, hsic_unbiased
-from frhsic.dependence.features import Estimate, hsic_features
+from frhsic.dependence.features import hsic_features
 from frhsic.dependence.information import mutual_information
 
 __all__ = [
-    "Estimate",
     "distance_correlation",
     "distance_covariance",
     "hsic",

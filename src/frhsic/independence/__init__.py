@@ -1,7 +1,6 @@
 """Tests of independence by HSIC, with the level they claim, and intervals for HSIC."""
 
 from frhsic.independence.effects import (
-    Effect,
     hsic_interval,
     normalized_hsic_interval,
 )
@@ -10,7 +9,6 @@ from frhsic.independence.permutation import permutation_test
 from frhsic.independence.sequential import SequentialTest
 
 __all__ = [
-    "Effect",
     "IndependenceResult",
     "SequentialTest",
     "gamma_test",

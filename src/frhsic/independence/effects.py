@@ -86,6 +86,12 @@ def hsic_interval(
     confidence
         Confidence of the interval.
 
+    Returns
+    -------
+    Effect
+        The estimate as `value` and ``float(...)``, and the `interval` of the population value under
+        these kernels, whose bandwidths count as fixed.
+
     Examples
     --------
     >>> x = torch.linspace(0, 1, 50, dtype=torch.float64)
