@@ -237,7 +237,12 @@ def _learned(
     name: str, column: pd.Series[Any], decimal: str | None, date_format: str
 ) -> ColumnType:
     """Learn the kind of one column; marks such as "NA" are missing values of a text file only."""
-    codes, values = pd.factorize(column)  # type: Any, Any
+    try:
+        codes, values = pd.factorize(column)  # type: Any, Any
+    except TypeError as error:
+        raise TypeError(
+            f"column {name!r} holds lists or records ({error}); take it apart or drop it."
+        ) from error
     if isinstance(column.dtype, pd.CategoricalDtype) and len(values):
         levels = tuple(map(plain_level, column.cat.categories))
         return ColumnType(name, "category", levels, ordered=bool(column.cat.ordered))
@@ -256,14 +261,14 @@ def _learned(
         if decimal is not None:
             text, missing = cells, cells.isin(MARKS).to_numpy()
         cells = cells[~cells.isin(NUMBER_MARKS)]
-        if date_format and _dates(cells, date_format).notna().mean() > MOST_DATES:
+        if date_format and _dates(cells, date_format).notna().mean() >= MOST_DATES:
             return ColumnType(name, "date", date_format=date_format)
         if decimal is not None and len(cells):
             if cells.str.lower().isin(TRUTH).all():
                 return ColumnType(name, "boolean")
             if _numeric(cells, decimal).notna().all() and not cells.str.contains(CODE).any():
                 return ColumnType(name, "number")
-        if cells.str.fullmatch(DATE, case=False).mean() > MOST_DATES:
+        if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
             return ColumnType(name, "date")
         values = text
     if missing.all():
