@@ -47,11 +47,13 @@ MOST_DATES = 0.5
 LEVELLED = ("text", "category", "identifier")
 _DAY = "(0?[1-9]|[12][0-9]|3[01])"
 _MONTH = "(jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-zä]*"
-# Text that looks like a date: a day, a month and a year, perhaps with a time after them.
+# Text that looks like a date: a day, a month and a year, perhaps with a weekday and a time.
 DATE = (
-    f"({_DAY}[-/. ]{_DAY}[-/. ]([0-9]{{2}}){{1,2}}|[0-9]{{4}}[-/. ]{_DAY}[-/. ]{_DAY}"
+    f"([a-z]+[,. ]+)?({_DAY}[-/. ]{_DAY}[-/. ]([0-9]{{2}}){{1,2}}"
+    f"|[0-9]{{4}}[-/. ]{_DAY}[-/. ]{_DAY}"
     f"|({_DAY}[-. ]+{_MONTH}|{_MONTH}[-. ]+{_DAY})[-., ]+[0-9]{{2,4}})([T ,].*)?"
 )
+POINTS = r"^([0-9]+)\.([0-9]+)\.([0-9]{4})$"
 
 
 @dataclass(frozen=True)
@@ -291,8 +293,10 @@ def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
     empty, neither as 2024-05-31 nor as 31.05.2024.
     """
     if not date_format:
-        iso = pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
-        return iso.fillna(_dates(cells, "%d.%m.%Y"))
+        # pandas would take 2024 as its first day
+        whole = cells.where(cells.str.fullmatch(DATE, case=False, na=False))
+        iso = whole.str.replace(POINTS, r"\3-\2-\1", regex=True)
+        return pd.to_datetime(iso, format="ISO8601", errors="coerce", utc=True)
     try:
         if "%" not in date_format:
             raise ValueError("it has no %")
@@ -308,7 +312,7 @@ def _numeric(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     import pyarrow as pa
 
     if decimal == ",":
-        cells = cells.mask(cells.str.contains(".", regex=False).fillna(False)).str.replace(
+        cells = cells.mask(cells.str.contains(".", regex=False, na=False)).str.replace(
             ",", ".", regex=False
         )
     cells = cells.str.removeprefix("+")
