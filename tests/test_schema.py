@@ -49,7 +49,8 @@ def learned(*cells: str, decimal: str | None = ".") -> str:
         (["2024-05-31", "-"], "date"),
         (["2024-05", "2024-06"], "text"),
         (["2024-05-31", "31.05.2024", "2024-05-31T10:20+02:00", "never"], "date"),
-        (["never", "unknown", "1.5.2024", "2024-05-31"], "text"),
+        (["never", "unknown", "1.5.2024"], "text"),
+        (["never", "1.5.2024"], "date"),
         (["10.0.0.1", "10.4.1.12"], "text"),
         (["12-34-56", "40-47-84"], "text"),
         (["20240531", "20240601"], "number"),
@@ -96,14 +97,14 @@ def test_iso_dates_and_those_with_points_are_read_cell_by_cell(form):
 
 
 def test_dates_with_a_time_zone_are_taken_in_utc():
-    cells = pd.DataFrame({"d": ["2024-05-31T10:20+02:00", "2024-05-31 08:20"]})
+    cells = pd.DataFrame({"d": ["2024-05-31T10:20+02:00", "2024-05-31 08:20Z"]})
     assert Schema.learn(cells)(cells)["d"].tolist() == [pd.Timestamp("2024-05-31 08:20")] * 2
 
 
 OTHER_DATES = [
     *("%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%d.%m.%y", "%m/%d/%y", "%d-%b-%Y", "%d %b %Y"),
     *("%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d. %B %Y", "%d.%m.%Y %H:%M"),
-    *("%d/%m/%Y %H:%M:%S", "%m/%d/%Y %I:%M:%S %p"),
+    *("%d/%m/%Y %H:%M:%S", "%m/%d/%Y %I:%M:%S %p", "%a, %d %b %Y"),
 ]
 
 
@@ -122,10 +123,12 @@ def test_other_dates_are_an_error_until_their_format_is_said(form, decimal):
         assert read(cells.iloc[[3]])["d"].tolist() == [days[3]]
 
 
-@pytest.mark.parametrize("cells", [["2024-02-30", "2024-03-01"], ["31.05.2024", "never"] * 2])
+@pytest.mark.parametrize(
+    "cells", [["2024-02-30", "2024-03-01"], ["31.05.2024", "never"] * 2, ["31.05.2024", "2024"]]
+)
 def test_a_value_among_dates_that_is_none_is_named(cells):
     table = pd.DataFrame({"d": [*cells, "01.06.2024"]})
-    wrong = min(cells, key=lambda cell: cell != "2024-02-30" and cell != "never")
+    wrong = next(cell for cell in cells if cell in ("2024-02-30", "never", "2024"))
     row = 1 + cells.index(wrong)
     with pytest.raises(ValueError, match=f"holds dates; it holds '{wrong}', first in row {row}, "):
         Schema.learn(table, decimal=".")(table)

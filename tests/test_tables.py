@@ -137,9 +137,11 @@ def test_latin_1_is_read_and_said_and_an_encoding_can_be_named(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes("größe,x\n1,ä\n".encode("latin-1"))
     assert read_frame(path).to_dict("list") == {"größe": [1], "x": ["ä"]}
-    assert "Windows-1252" in TableFile.open(path).notes[0]
+    assert "Windows-1252. Name another encoding by --encoding" in TableFile.open(path).notes[0]
     path.write_bytes("größe,x\n1,ä\n".encode("utf-16"))
-    assert read_frame(path, encoding="utf-16").to_dict("list") == {"größe": [1], "x": ["ä"]}
+    for encoding in ({}, {"encoding": "utf-16"}):
+        assert read_frame(path, **encoding).to_dict("list") == {"größe": [1], "x": ["ä"]}
+        assert TableFile.open(path, **encoding).notes == ()
     for encoding in ("utf-8", "no such encoding"):
         with pytest.raises(ValueError, match="name the right one"):
             read_frame(path, encoding=encoding)
@@ -181,6 +183,7 @@ def test_compressed_files_are_read_and_damaged_ones_are_value_errors(ending, tmp
         ("a,b\n1,\0\n", "has a NUL"),
         ("\n  \n\n", "it is empty and has not even a header"),
         ("a,b\n", "a header and no rows"),
+        ("\na,b", "a header and no rows"),
         ("a,b\n1,\n,2\n", "lacks a value in one of 'a', 'b'; none is left"),
         ("a,b\n1,\n2,NA\n", "column 'b' has no value in any of the 2 rows"),
     ],
@@ -517,7 +520,11 @@ def test_a_band_without_an_end_is_refused_and_numbers_as_text_are_no_bands():
             TypeError,
             "age is not numeric: it holds 'old', 'young', first in row 102",
         ),
-        ([1.0, np.inf], ValueError, "infinite values came in age"),
+        (
+            [1.0, np.inf],
+            ValueError,
+            "infinite values came in age: it holds 'inf', first in row 102",
+        ),
         ([1 + 1j], ValueError, "Complex data not supported"),
         (pd.to_datetime(["2020-01-01"]), TypeError, "age holds dates"),
     ],
@@ -539,6 +546,34 @@ def test_every_kind_of_frame_becomes_the_same(convert: str):
     pd.testing.assert_frame_equal(
         to_pandas(frame.lazy() if convert == "lazy" else frame), people(), check_dtype=False
     )
+
+
+def test_columns_of_two_levels_are_refused():
+    frame = people().set_axis(pd.MultiIndex.from_product([["a", "b"], ["x", "y"]]), axis=1)
+    with pytest.raises(ValueError, match="X has columns of 2 levels; join them"):
+        to_pandas(frame, "X")
+
+
+@pytest.mark.parametrize("cell", [[1], {"a": 1}])
+def test_lists_and_records_are_named(cell, tmp_path):
+    frame = people().assign(events=[cell] * 60)
+    frame.to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(TypeError, match="column 'events' holds lists or records"):
+        trained(tmp_path / "t.parquet", "member")
+
+
+def test_a_value_is_named_by_its_row_in_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "CELLS", 40)
+    frame = people().assign(seen="2024-05-31", y=np.arange(60) % 2).astype({"y": object})
+    frame.loc[:9, "y"] = ""
+    frame.loc[50, "seen"] = "2024-05-32"
+    frame.loc[20, "seen"] = "2024-06-01"
+    file = TableFile.open(write(frame, tmp_path / "t.csv"))
+    with pytest.raises(ValueError, match=r"'seen' holds dates; it holds '2024-05-32', .* row 51,"):
+        read_training_table(file, ColumnRoles("y", ("age",)))
+    pieces = list(file.pieces(["age"]))
+    assert len(pieces) == 2
+    assert pd.concat(pieces).index.tolist() == list(range(60))
 
 
 @pytest.mark.parametrize("dtype", [bool, "boolean"])

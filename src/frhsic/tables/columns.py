@@ -97,6 +97,11 @@ def to_pandas(table: Any, name: str = "frame") -> pd.DataFrame:
             f"{name} is {type(table).__name__}; pass a pandas or polars DataFrame, a pyarrow Table"
             " or a mapping of columns."
         )
+    if table.columns.nlevels > 1:
+        raise ValueError(
+            f"{name} has columns of {table.columns.nlevels} levels; join them into one name each,"
+            " such as by columns.map('_'.join)."
+        )
     return table.reset_index(drop=True).rename(columns=str)
 
 
@@ -217,7 +222,10 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
         column = values
     result = np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     if np.isinf(result).any():
-        raise ValueError(f"infinite values came in {name}; replace them or drop those rows.")
+        found = examples(column[np.isinf(result)])
+        raise ValueError(
+            f"infinite values came in {name}: {found}; replace them or drop those rows."
+        )
     return result
 
 

@@ -4,6 +4,7 @@ with their types.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import itertools
@@ -124,17 +125,22 @@ class TableFile:
         return name
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Yield the rows piece by piece, only these columns of them.
+        """Yield the rows piece by piece, only these columns of them, indexed by their place.
 
         A row of a text file that has more or fewer fields than the header raises.
         """
-        columns, size = list(columns), max(1, CELLS // max(1, len(columns)))
+        columns = list(columns)
+        size = max(1, CELLS // max(1, len(columns)))
+        place = 0
         with _readable(self.path):
             batches = _typed(self.path)[1](columns) if self.decimal is None else self._text(columns)
             for batch in batches:
                 for start in range(0, batch.num_rows, size):
                     # floats would round long identifiers
-                    yield batch.slice(start, size).to_pandas(integer_object_nulls=True)[columns]
+                    piece = batch.slice(start, size).to_pandas(integer_object_nulls=True)[columns]
+                    piece.index = pd.RangeIndex(place, place + len(piece))
+                    place += len(piece)
+                    yield piece
 
     def _text(self, columns: list[str]) -> Iterator[Any]:
         """Yield batches of the cells of a text file."""
@@ -233,7 +239,6 @@ def read_rows(
     )
     parts, keys, given, seen, present = [], [], 0, 0, pd.Series(0, index=required)
     for piece in file.pieces(columns):
-        piece.index = pd.RangeIndex(given, given + len(piece))
         given += len(piece)
         has = pd.DataFrame({name: ~is_missing(piece[name]) for name in required}, index=piece.index)
         present += has.sum()
@@ -337,6 +342,9 @@ def _inspected(
     separator = known_separator or (usual if usual in even or len(even) != 1 else even[0])
     spaced = f"{separator} " in lines[blank]
     header, *rows = _rows(lines, separator, spaced=spaced)
+    header_lines = blank + 1 + sum(name.count("\n") for name in header)
+    if header_lines >= len(lines):
+        raise ValueError("it has a header and no rows")
     decimal = known_decimal or _decimal(rows, separator)
     if separator == decimal:
         raise ValueError(
@@ -346,44 +354,54 @@ def _inspected(
     names = [name.strip() for name in header]
     if len(names) > 1 and not names[-1]:
         names.pop()
-    notes = {
-        f"{path.name} was read with {SEPARATORS.get(separator)} between fields.": (
-            separator not in (usual, known_separator)
-        ),
-        f"{path.name} was read with decimal commas.": known_decimal is None and decimal == ",",
-        f"{path.name} is not UTF-8; it was read as Windows-1252.": (
-            known is None and encoding != "utf-8-sig"
-        ),
-    }
+    notes = []
+    if separator not in (usual, known_separator):
+        notes.append(f"{path.name} was read with {SEPARATORS[separator]} between fields.")
+    if known_decimal is None and decimal == ",":
+        notes.append(f"{path.name} was read with decimal commas.")
+    if known is None and encoding in ("cp1252", "latin-1"):
+        notes.append(
+            f"{path.name} is not UTF-8; it was read as Windows-1252. Name another encoding by"
+            " --encoding, such as cp1250."
+        )
     return TableFile(
         path,
         tuple(name or f"Unnamed: {i}" for i, name in enumerate(names)),
         separator,
         decimal,
         encoding,
-        blank + 1 + sum(name.count("\n") for name in header),
+        header_lines,
         spaced,
         bool(rows) and all(len(row) == len(names) + 1 and not row[-1].strip() for row in rows),
-        tuple(note for note, due in notes.items() if due),
+        tuple(notes),
     )
 
 
 def _encoding(path: Path, known: str | None) -> str:
-    """Return the first encoding in which the whole file is text."""
-    for encoding in [known] if known else ["utf-8-sig", "cp1252", "latin-1"]:
+    """Return the encoding of a byte-order mark, or the first in which the whole file is text."""
+    with _open(path) as raw:
+        mark = raw.read(2)
+    guesses = ["utf-8-sig", "cp1252", "latin-1"]
+    if mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        guesses = ["utf-16"]
+    for encoding in [known] if known else guesses:
         try:
             with _open_text(path, encoding) as file:
                 while text := file.read(2**20):
                     if "\0" in text:
                         raise ValueError(
-                            "it has a NUL character; it is damaged or in another encoding"
+                            "it has a NUL character; it is damaged or in another encoding, which"
+                            " --encoding names"
                         )
-        except UnicodeDecodeError:
+        except UnicodeError:
             continue
         except LookupError:
             break
         return encoding
-    raise ValueError(f"it is not text in the encoding {known}; name the right one, such as cp1252")
+    raise ValueError(
+        f"it is not text in the encoding {known or 'utf-16'}; name the right one by --encoding,"
+        " such as cp1252"
+    )
 
 
 def _rows(lines: list[str], separator: str, *, spaced: bool) -> list[list[str]]:

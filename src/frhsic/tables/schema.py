@@ -47,11 +47,13 @@ MOST_DATES = 0.5
 LEVELLED = ("text", "category", "identifier")
 _DAY = "(0?[1-9]|[12][0-9]|3[01])"
 _MONTH = "(jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-zä]*"
-# Text that looks like a date: a day, a month and a year, perhaps with a time after them.
+# Text that looks like a date: a day, a month and a year, perhaps with a weekday and a time.
 DATE = (
-    f"({_DAY}[-/. ]{_DAY}[-/. ]([0-9]{{2}}){{1,2}}|[0-9]{{4}}[-/. ]{_DAY}[-/. ]{_DAY}"
+    f"([a-z]+[,. ]+)?({_DAY}[-/. ]{_DAY}[-/. ]([0-9]{{2}}){{1,2}}"
+    f"|[0-9]{{4}}[-/. ]{_DAY}[-/. ]{_DAY}"
     f"|({_DAY}[-. ]+{_MONTH}|{_MONTH}[-. ]+{_DAY})[-., ]+[0-9]{{2,4}})([T ,].*)?"
 )
+POINTS = r"^([0-9]+)\.([0-9]+)\.([0-9]{4})$"
 
 
 @dataclass(frozen=True)
@@ -237,7 +239,12 @@ def _learned(
     name: str, column: pd.Series[Any], decimal: str | None, date_format: str
 ) -> ColumnType:
     """Learn the kind of one column; marks such as "NA" are missing values of a text file only."""
-    codes, values = pd.factorize(column)  # type: Any, Any
+    try:
+        codes, values = pd.factorize(column)  # type: Any, Any
+    except TypeError as error:
+        raise TypeError(
+            f"column {name!r} holds lists or records ({error}); take it apart or drop it."
+        ) from error
     if isinstance(column.dtype, pd.CategoricalDtype) and len(values):
         levels = tuple(map(plain_level, column.cat.categories))
         return ColumnType(name, "category", levels, ordered=bool(column.cat.ordered))
@@ -256,14 +263,14 @@ def _learned(
         if decimal is not None:
             text, missing = cells, cells.isin(MARKS).to_numpy()
         cells = cells[~cells.isin(NUMBER_MARKS)]
-        if date_format and _dates(cells, date_format).notna().mean() > MOST_DATES:
+        if date_format and _dates(cells, date_format).notna().mean() >= MOST_DATES:
             return ColumnType(name, "date", date_format=date_format)
         if decimal is not None and len(cells):
             if cells.str.lower().isin(TRUTH).all():
                 return ColumnType(name, "boolean")
             if _numeric(cells, decimal).notna().all() and not cells.str.contains(CODE).any():
                 return ColumnType(name, "number")
-        if cells.str.fullmatch(DATE, case=False).mean() > MOST_DATES:
+        if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
             return ColumnType(name, "date")
         values = text
     if missing.all():
@@ -286,8 +293,10 @@ def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
     empty, neither as 2024-05-31 nor as 31.05.2024.
     """
     if not date_format:
-        iso = pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
-        return iso.fillna(_dates(cells, "%d.%m.%Y"))
+        # pandas would take 2024 as its first day
+        whole = cells.where(cells.str.fullmatch(DATE, case=False, na=False))
+        iso = whole.str.replace(POINTS, r"\3-\2-\1", regex=True)
+        return pd.to_datetime(iso, format="ISO8601", errors="coerce", utc=True)
     try:
         if "%" not in date_format:
             raise ValueError("it has no %")
@@ -303,7 +312,7 @@ def _numeric(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     import pyarrow as pa
 
     if decimal == ",":
-        cells = cells.mask(cells.str.contains(".", regex=False).fillna(False)).str.replace(
+        cells = cells.mask(cells.str.contains(".", regex=False, na=False)).str.replace(
             ",", ".", regex=False
         )
     cells = cells.str.removeprefix("+")

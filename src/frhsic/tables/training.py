@@ -192,7 +192,7 @@ def read_training_table(
     target, sensitive = roles.target, list(roles.sensitive)
     columns = [target, *sensitive, *features, *roles.split_by]
     rows = read_rows(file, columns, required=[target, *roles.split_by], seed=seed, watch=watch)
-    frame = rows.frame.reset_index(drop=True)
+    frame = rows.frame
     schema = Schema.learn(
         frame,
         decimal=file.decimal,
@@ -214,7 +214,7 @@ def read_training_table(
         *_notes(s, codes, classes, target),
     ]
     return TrainingTable(
-        table[kept],
+        table[kept].reset_index(drop=True),
         codes if classes is None else classes[codes.astype(np.int64)],
         s,
         classes,
