@@ -331,15 +331,16 @@ def _audited(
     def amounts(name: str, role: str = "") -> pd.Series[Any]:
         return pd.Series(numbers(table[name], f"column {name!r}{role}"), frame.index, name=name)
 
-    if (
-        options.target is not None
-        and options.positive is None
-        and kind_of(table[options.target]) == "category"
-    ):
-        _, classes = read_target(table[options.target])
-        assert classes is not None  # of text
-        notes.append(_terminal.positive_note(classes[1], options.target))
-        options = replace(options, positive=classes[1])
+    if options.target is not None:
+        column = table[options.target]
+        named = options.positive is not None or kind_of(column) == "category"
+        if named or set(column.unique()) == {0, 1}:  # else its numbers are taken as they are
+            _, classes, said = read_target(column, options.positive)
+            notes += said
+            if named and options.positive is None:
+                assert classes is not None  # of text
+                notes.append(_terminal.positive_note(classes[1], options.target))
+                options = replace(options, positive=classes[1])
     if served is not None:
         z, scores = served.audited(frame, file)
         name, score_name = f"representation of {served.path.name}", f"score of {served.path.name}"
@@ -425,7 +426,24 @@ def _scheduled(
             ),
             **_shared(options, stated, watch),
         )
-    return result, lambda _: ()
+    remarks = _class_counts(options, result)
+    return replace(result, context=replace(result.context, remarks=remarks)), lambda _: ()
+
+
+def _class_counts(options: _Options, result: Audit) -> tuple[str, ...]:
+    """Return a sentence on the rows of each class, if the target of an audit of all rows has
+    two.
+    """
+    favoured = options.favourable is None and result.attributes[0].positives is not None
+    rate = result.subject.base_rate
+    if rate is None or options.target is None or not (options.positive or favoured):
+        return ()
+    ones = round(rate.value * result.rows.used)
+    named = "" if options.positive is None else f" is {options.positive!r}"
+    return (
+        f"Target {options.target!r}: 1{named} ({ones:,} rows); 0 ({result.rows.used - ones:,}"
+        " rows).",
+    )
 
 
 def _tables(result: Audit, changes: list[str]) -> Iterator[RenderableType]:
