@@ -127,6 +127,21 @@ class _Options:
     ] = None
 
     @property
+    def inputs(self) -> dict[str, Path]:
+        """The files that are read, by the words that messages use for them."""
+        files = {"table": self.table, "model": self.model, "earlier audit": self.against}
+        return {kind: path for kind, path in files.items() if path is not None}
+
+    @property
+    def read(self) -> list[Path]:
+        """All files that are read, also those that a folder or a pattern stands for."""
+        if self.scheduler is None:
+            return list(self.inputs.values())
+        from frhsic.distributed.frames import table_files
+
+        return [*self.inputs.values(), *map(Path, table_files(str(self.table)))]
+
+    @property
     def limits(self) -> LimitLike:
         """The limits as Python takes them."""
         from frhsic.auditing.results import LIMITABLE
@@ -209,7 +224,8 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
             watch("what drives the score")
             report = Report(result, drivers=drivers(result))
             watch("writing the report")
-            write_together({path: content(report, kind) for kind, path in files.items()})
+            contents = {path: content(report, kind) for kind, path in files.items()}
+            write_together(contents, options.read)
     if options.as_json:
         typer.echo(result.to_json(indent=1))
     else:
@@ -239,8 +255,7 @@ def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
     for name in ("positive", "favourable"):
         if getattr(options, name) is not None and options.target is None:
             raise ValueError(f"--{name} names a value of the target; pass --target too.")
-    inputs = {"table": options.table, "model": options.model, "earlier audit": options.against}
-    require_writable(files, {kind: path for kind, path in inputs.items() if path is not None})
+    require_writable(files, options.inputs)
     if options.against is None:
         return None
     from frhsic.auditing import Audit
