@@ -343,7 +343,7 @@ def table(n: int = 400) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
 
 
 def named(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> list[str]:
-    codes, classes = read_target(pd.Series(y, name="y"))
+    codes, classes, _ = read_target(pd.Series(y, name="y"))
     return list(suspicions(X, codes, 0 if classes is None else 2, s))
 
 
@@ -462,7 +462,7 @@ def test_what_should_be_no_feature_is_left_out_or_named(tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     data = trained(tmp_path / "t.csv")
     assert list(data.X) == ["x", "job", "hours", "born", "grade"]
-    assert [note.split("'")[1] for note in data.notes] == ["none", "row"]
+    assert [note.split("'")[1] for note in data.notes] == ["none", "row", "y"]
     asked = trained(tmp_path / "t.csv", features=("x", "row", "who", "none"))
     assert list(asked.X) == ["x", "row", "who"]
     grades = trained(tmp_path / "t.csv", "grade", features=("x",))
@@ -621,6 +621,8 @@ def test_roles_that_do_not_fit_the_table_are_refused(roles: dict[str, Any], mess
         (["ja", "nein", "ja"], "nein", [0, 1, 0], ["ja", "nein"]),
         (["b", "a", "b"], "a", [0, 1, 0], ["b", "a"]),
         (["cook", "clerk", "nurse"], "cook", [1, 0, 0], ["not cook", "cook"]),
+        (["Yes", "no", "yes", "YES ", "NO", "no"], None, [1, 0, 1, 1, 0, 0], ["no", "YES"]),
+        (["Cook", "clerk", "cook", "cook"], " COOK", [1, 0, 1, 1], ["clerk", "cook"]),
         ([3.0, 1.0], None, [1, 0], [1, 3]),
         ([0.5, 1.5], None, [0, 1], [0.5, 1.5]),
         ([0.0, 1.0, 1.0], "0", [1, 0, 0], [1, 0]),
@@ -633,7 +635,7 @@ def test_roles_that_do_not_fit_the_table_are_refused(roles: dict[str, Any], mess
 def test_a_target_has_two_classes_with_the_positive_one_last_or_is_a_number(
     values, positive, codes, classes
 ):
-    read, names = read_target(pd.Series(values, name="y"), positive)
+    read, names, _ = read_target(pd.Series(values, name="y"), positive)
     assert read.tolist() == codes
     if classes is None:
         assert names is None
@@ -659,3 +661,26 @@ def test_a_target_has_two_classes_with_the_positive_one_last_or_is_a_number(
 def test_targets_that_cannot_be_predicted_are_refused(values, positive, message):
     with pytest.raises(ValueError, match=message):
         read_target(pd.Series(values, name="y"), positive)
+
+
+def test_labels_that_differ_in_case_or_blanks_are_one_and_every_class_is_counted():
+    labels = pd.Series(["Yes", "yes", "yes", "YES ", "y", "no", "No", None], name="paid")
+    _, classes, notes = read_target(labels.dropna(), "yes")
+    assert classes.tolist() == ["not yes", "yes"]
+    assert notes == [
+        "Labels of 'paid' that differ only in case or blanks are one: 'YES ', 'Yes' as 'yes'; 'no'"
+        " as 'No'.",
+        "Target 'paid': 1 is 'yes' (4 rows); 0 is 'No' (2 rows), 'y' (1 row).",
+        "'y' of 'paid' counts as 0; if it means the same as 'yes', write it so.",
+    ]
+    for values, said in (
+        ([0, 1, 1], ["Target 'y': 1 is '1' (2 rows); 0 is '0' (1 row)."]),
+        ([True, False], ["Target 'y': 1 is 'True' (1 row); 0 is 'False' (1 row)."]),
+        ([1.5, 2.5, 3.5], []),
+    ):
+        assert read_target(pd.Series(values, name="y"))[2] == said
+    several = pd.Series(list("abcdefgh"), name="y", dtype="category")
+    assert read_target(several, "A")[2] == [
+        "Target 'y': 1 is 'a' (1 row); 0 is 'b' (1 row), 'c' (1 row), 'd' (1 row), 'e' (1 row),"
+        " 'f' (1 row) and 2 other values."
+    ]

@@ -127,6 +127,21 @@ class _Options:
     ] = None
 
     @property
+    def inputs(self) -> dict[str, Path]:
+        """The files that are read, by the words that messages use for them."""
+        files = {"table": self.table, "model": self.model, "earlier audit": self.against}
+        return {kind: path for kind, path in files.items() if path is not None}
+
+    @property
+    def read(self) -> list[Path]:
+        """All files that are read, also those that a folder or a pattern stands for."""
+        if self.scheduler is None:
+            return list(self.inputs.values())
+        from frhsic.distributed.frames import table_files
+
+        return [*self.inputs.values(), *map(Path, table_files(str(self.table)))]
+
+    @property
     def limits(self) -> LimitLike:
         """The limits as Python takes them."""
         from frhsic.auditing.results import LIMITABLE
@@ -209,7 +224,8 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
             watch("what drives the score")
             report = Report(result, drivers=drivers(result))
             watch("writing the report")
-            write_together({path: content(report, kind) for kind, path in files.items()})
+            contents = {path: content(report, kind) for kind, path in files.items()}
+            write_together(contents, options.read)
     if options.as_json:
         typer.echo(result.to_json(indent=1))
     else:
@@ -239,8 +255,7 @@ def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
     for name in ("positive", "favourable"):
         if getattr(options, name) is not None and options.target is None:
             raise ValueError(f"--{name} names a value of the target; pass --target too.")
-    inputs = {"table": options.table, "model": options.model, "earlier audit": options.against}
-    require_writable(files, {kind: path for kind, path in inputs.items() if path is not None})
+    require_writable(files, options.inputs)
     if options.against is None:
         return None
     from frhsic.auditing import Audit
@@ -331,15 +346,16 @@ def _audited(
     def amounts(name: str, role: str = "") -> pd.Series[Any]:
         return pd.Series(numbers(table[name], f"column {name!r}{role}"), frame.index, name=name)
 
-    if (
-        options.target is not None
-        and options.positive is None
-        and kind_of(table[options.target]) == "category"
-    ):
-        _, classes = read_target(table[options.target])
-        assert classes is not None  # of text
-        notes.append(_terminal.positive_note(classes[1], options.target))
-        options = replace(options, positive=classes[1])
+    if options.target is not None:
+        column = table[options.target]
+        named = options.positive is not None or kind_of(column) == "category"
+        if named or set(column.unique()) == {0, 1}:  # else its numbers are taken as they are
+            _, classes, said = read_target(column, options.positive)
+            notes += said
+            if named and options.positive is None:
+                assert classes is not None  # of text
+                notes.append(_terminal.positive_note(classes[1], options.target))
+                options = replace(options, positive=classes[1])
     if served is not None:
         z, scores = served.audited(frame, file)
         name, score_name = f"representation of {served.path.name}", f"score of {served.path.name}"
@@ -425,7 +441,24 @@ def _scheduled(
             ),
             **_shared(options, stated, watch),
         )
-    return result, lambda _: ()
+    remarks = _class_counts(options, result)
+    return replace(result, context=replace(result.context, remarks=remarks)), lambda _: ()
+
+
+def _class_counts(options: _Options, result: Audit) -> tuple[str, ...]:
+    """Return a sentence on the rows of each class, if the target of an audit of all rows has
+    two.
+    """
+    favoured = options.favourable is None and result.attributes[0].positives is not None
+    rate = result.subject.base_rate
+    if rate is None or options.target is None or not (options.positive or favoured):
+        return ()
+    ones = round(rate.value * result.rows.used)
+    named = "" if options.positive is None else f" is {options.positive!r}"
+    return (
+        f"Target {options.target!r}: 1{named} ({ones:,} rows); 0 ({result.rows.used - ones:,}"
+        " rows).",
+    )
 
 
 def _tables(result: Audit, changes: list[str]) -> Iterator[RenderableType]:

@@ -73,7 +73,7 @@ def predict(
         file = served.open(table, reading)
         kept = [file.find(name) for name in keep or ()]
         rows = 0
-        with _terminal.progress() as watch, writing(out) as stream:
+        with _terminal.progress() as watch, writing(out, [table, model]) as stream:
             for frame in file.pieces(list(dict.fromkeys([*served.columns, *kept]))):
                 if frame.empty:
                     continue

@@ -207,10 +207,11 @@ def read_training_table(
     kept, left_out = _usable(table, schema, features, roles.features or ())
     if not kept:
         raise ValueError(f"no column is left to predict from in {name}: {' '.join(left_out)}")
-    codes, classes = read_target(table[target], roles.positive)
+    codes, classes, said = read_target(table[target], roles.positive)
     notes += [
         *(note for _, note in attributes.values() if note),
         *left_out,
+        *said,
         *_notes(s, codes, classes, target),
     ]
     return TrainingTable(
