@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from frhsic.tables.schema import Schema
 
 DEFAULT_SCORES = Path("frhsic-scores.csv")
+# Rows that a model of the user's own predicts at once, always as many.
+BLOCK = 1024
 
 
 @_terminal.with_fields
@@ -67,7 +69,9 @@ def predict(
 
     0 done; 2 bad input; 130 interrupted.
     """
-    with _terminal.one_thread():
+    from threadpoolctl import threadpool_limits
+
+    with _terminal.one_thread(), threadpool_limits(1, "blas"):
         require_writable({"scores": out}, {"table": table, "model": model})
         served = Served.load(model)
         file = served.open(table, reading)
@@ -179,25 +183,43 @@ class Served:
         import numpy as np
         import pandas as pd
 
+        X, s = self.inputs(rows, file)
+        if getattr(self.model, "estimator", None) is None:
+            return self._outputs(X, s)
+        # linear algebra rounds by the number of rows and by their layout, which columns fix
+        blocks = []
+        for start in range(0, len(X), BLOCK):
+            places = np.minimum(np.arange(start, start + BLOCK), len(X) - 1)
+            block = [
+                pd.DataFrame({name: column.array.take(places) for name, column in table.items()})
+                for table in (X, s)
+            ]
+            blocks.append(self._outputs(*block).iloc[: len(X) - start])
+        return pd.concat(blocks).set_axis(rows.index)
+
+    def _outputs(self, X: pd.DataFrame, s: pd.DataFrame) -> pd.DataFrame:
+        """Return what the model makes of features and attributes."""
+        import numpy as np
+        import pandas as pd
+
         from frhsic.splits import scores_of
 
-        X, s = self.inputs(rows, file)
         model = self.model
         if not hasattr(model, "predict"):
             z = model.transform(X)
-            return pd.DataFrame(z, rows.index, [f"z_{i}" for i in range(z.shape[1])])
+            return pd.DataFrame(z, X.index, [f"z_{i}" for i in range(z.shape[1])])
         predicted = np.asarray(
             model.predict(X, **({"sensitive_features": s} if self.sensitive else {}))
         )
         if not hasattr(model, "predict_proba"):
-            return pd.DataFrame({"predicted": predicted.astype(np.float64)}, rows.index)
+            return pd.DataFrame({"predicted": predicted.astype(np.float64)}, X.index)
         names = (
             ["score"]
             if len(model.classes_) == 2
             else [f"score_{label}" for label in model.classes_]
         )
-        scores = pd.DataFrame(scores_of(model, X, s), rows.index, names)
-        return scores.assign(predicted=pd.Series(predicted, rows.index, dtype=object))
+        scores = pd.DataFrame(scores_of(model, X, s), X.index, names)
+        return scores.assign(predicted=predicted.astype(object))
 
     def audited(self, rows: pd.DataFrame, file: TableFile) -> tuple[Any, Any]:
         """Return Z and the score of rows, None where the model has none."""
