@@ -258,3 +258,21 @@ def test_a_line_does_not_depend_on_the_lines_beside_it_for_a_model_of_ones_own(t
         X.iloc[chosen].to_csv(tmp_path / "some.csv", index=False)
         some = predicted(tmp_path / "model", tmp_path / "some.csv", tmp_path / "out.csv")
         np.testing.assert_array_equal(some["predicted"], every[chosen])
+
+
+def test_kept_formulas_are_text_in_a_spreadsheet_unless_asked_for(place, tmp_path):
+    cells = ["=cmd|'/c calc'!A1", "-5", "'quoted", "x"]
+    table = pd.read_csv(place / "new.csv").head(4).assign(**{"=note": cells, "when": "2024-05-31"})
+    table.to_csv(tmp_path / "new.csv", index=False)
+    table.astype({"when": "datetime64[ns]"}).to_parquet(tmp_path / "new.parquet")
+    for name in ("new.csv", "new.parquet"):
+        asked = ["predict", str(place / "model"), str(tmp_path / name), "--keep", "=note"]
+        asked += ["--keep", "when", "-o", str(tmp_path / "scores.csv")]
+        done(asked)
+        written = pd.read_csv(tmp_path / "scores.csv", dtype=str)
+        assert written["'=note"].tolist() == ["'=cmd|'/c calc'!A1", "-5", "'quoted", "x"]
+        assert written["when"].tolist() == ["2024-05-31"] * 4
+        (back,) = files.TableFile.open(tmp_path / "scores.csv").pieces(["=note"])
+        assert back["=note"].tolist() == cells
+        done([*asked, "--keep-formulas"])
+        assert pd.read_csv(tmp_path / "scores.csv", dtype=str)["=note"].tolist() == cells

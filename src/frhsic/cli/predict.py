@@ -40,6 +40,16 @@ def predict(
         list[str] | None,
         Option(help="Column of the table to copy, such as an identifier; may be repeated."),
     ] = None,
+    formulas: Annotated[
+        bool,
+        Option(
+            "--keep-formulas",
+            help=(
+                "Copy text such as =1+1 as it is. Otherwise a quote is put before it, so that a"
+                " spreadsheet shows it as text; frhsic reads it without the quote."
+            ),
+        ),
+    ] = False,
     reading: _terminal.Reading,
 ) -> None:
     """Write the score and the prediction of a saved model for each row of a table.
@@ -87,12 +97,24 @@ def predict(
                         f"--keep {taken[0]}: a column of this name is written; rename it in"
                         f" {table.name}."
                     )
-                frame[kept].join(outputs).to_csv(stream, index=False, header=rows == 0)
+                lines = frame[kept].join(outputs)
+                lines = lines if formulas else _shielded(lines)
+                lines.to_csv(stream, index=False, header=rows == 0)
                 rows += len(frame)
                 watch(f"reading {table.name}: {rows:,} rows")
             if rows == 0:
                 raise ValueError(f"{table.name} has a header and no rows.")
     _terminal.show([], [*file.notes, *served.unseen_notes()], {"scores": out})
+
+
+def _shielded(lines: pd.DataFrame) -> pd.DataFrame:
+    """Return lines whose text a spreadsheet shows as text."""
+    from frhsic.tables.columns import kind_of
+    from frhsic.tables.files import shield
+
+    text = [str(name) for name in lines if kind_of(lines[name]) == "category"]
+    lines = lines.assign(**{name: lines[name].astype(object).map(shield) for name in text})
+    return lines.rename(columns=shield)
 
 
 @dataclass(frozen=True, eq=False)
