@@ -27,7 +27,7 @@ from frhsic.tables.columns import (
     read_target,
     to_pandas,
 )
-from frhsic.tables.files import TableFile, read_rows
+from frhsic.tables.files import TableFile, read_rows, shield
 from frhsic.tables.schema import Schema, SuspiciousColumnWarning, suspicions
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
@@ -684,3 +684,20 @@ def test_labels_that_differ_in_case_or_blanks_are_one_and_every_class_is_counted
         "Target 'y': 1 is 'a' (1 row); 0 is 'b' (1 row), 'c' (1 row), 'd' (1 row), 'e' (1 row),"
         " 'f' (1 row) and 2 other values."
     ]
+
+
+FORMULAS = ["=cmd|'/c calc'!A1", "@SUM(1)", "\t=1", " =1+1", "+49 170 1", "-x", "＝1", "\nx"]
+PLAIN = ["-5", "+3", "-3,5", "-1.5e-300", "-5%", "-", "+", "'quoted", "it's", "", "007", "x=1"]
+
+
+def test_formulas_are_shielded_and_read_back_equal(tmp_path):
+    twice = [f"'{cell}" for cell in FORMULAS]
+    cells = [*FORMULAS, *PLAIN, *twice]
+    assert [shield(cell) for cell in cells] == [*twice, *PLAIN, *(f"'{cell}" for cell in twice)]
+    assert [shield(value) for value in (-1.5, None, True)] == [-1.5, None, True]
+    frame = pd.DataFrame({"a": cells, "=b": "'c"})
+    path = tmp_path / "t.csv"
+    frame.map(shield).rename(columns=shield).to_csv(path, index=False)
+    file = TableFile.open(path)
+    assert file.names == ("a", "=b")
+    assert pd.concat(file.pieces(file.names)).to_numpy().tolist() == frame.to_numpy().tolist()

@@ -42,6 +42,9 @@ COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": None, ".zip":
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _POINT = re.compile(r"[-+]?[0-9]*\.[0-9]+")
 _COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
+# Text that a spreadsheet takes for a formula, and what is none of it: signed numbers, a sign alone.
+_FORMULA = re.compile(r"'*(\s*[=+\-@＝＋－＠]|[\t\r\n])")
+_SIGNED = re.compile(r"\s*[-+][0-9.,]*([eE][-+]?[0-9]+)?%?\s*")
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,7 @@ class TableFile:
                             f"some rows have a value after the last of the {len(self.names)}"
                             " columns"
                         )
-                    yield batch
+                    yield _unshielded(batch)
             except pa.ArrowInvalid as error:
                 sign = SEPARATORS.get(self.separator, repr(self.separator))
                 raise ValueError(
@@ -351,7 +354,7 @@ def _inspected(
             f"{decimal!r} cannot separate its fields and be the decimal sign; say what separates"
             " them"
         )
-    names = [name.strip() for name in header]
+    names = [_unshield(name.strip()) for name in header]
     if len(names) > 1 and not names[-1]:
         names.pop()
     notes = []
@@ -463,6 +466,37 @@ def _open(path: Path) -> Any:
         if len(names) != 1:
             raise ValueError(f"it holds {len(names)} files; pass an archive of one")
         return archive.open(names[0])
+
+
+def shield(value: Any) -> Any:
+    """Return text that a spreadsheet would run as a formula with a quote before it, which
+    :class:`TableFile` takes away; anything else as it is.
+
+    Examples
+    --------
+    >>> shield("=1+1"), shield("-1.5"), shield("it's")
+    ("'=1+1", '-1.5', "it's")
+    """
+    if isinstance(value, str) and _FORMULA.match(value) and not _SIGNED.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def _unshield(text: str) -> str:
+    return text[1:] if text.startswith("'") and shield(text[1:]) == text else text
+
+
+def _unshielded(batch: Any) -> Any:
+    """Return cells of text as they were before :func:`shield`."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    columns = batch.columns
+    for i, column in enumerate(columns):
+        if compute.any(compute.starts_with(column, "'")).as_py():
+            cells = [None if cell is None else _unshield(cell) for cell in column.to_pylist()]
+            columns[i] = pa.array(cells, column.type)
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 # Parquet and Arrow
