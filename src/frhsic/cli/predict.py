@@ -68,9 +68,12 @@ def predict(
     0 done; 2 bad input; 130 interrupted.
     """
     with _terminal.one_thread():
+        from frhsic.tables.files import TableFile
+
         require_writable({"scores": out}, {"table": table, "model": model})
+        file = TableFile.open(table, **vars(reading))  # before the model, which takes longer
         served = Served.load(model)
-        file = served.open(table, reading)
+        file = served.reopened(file, reading)
         kept = [file.find(name) for name in keep or ()]
         rows = 0
         with _terminal.progress() as watch, writing(out) as stream:
@@ -126,13 +129,13 @@ class Served:
         """All columns that a prediction needs."""
         return list(dict.fromkeys([*self.schema.names, *self.sensitive]))
 
-    def open(self, table: Path, reading: _terminal.Reading) -> TableFile:
-        """Open a file that has these columns; what is not known of it is as in the training
+    def reopened(self, file: TableFile, reading: _terminal.Reading) -> TableFile:
+        """Return a file that has these columns; what is not known of it is as in the training
         file.
         """
         from frhsic.tables.files import TableFile
 
-        file = TableFile.open(table, **vars(reading))
+        table = file.path
         if not reading.separator and self.schema.separator and not {*self.columns} <= {*file.names}:
             reading = replace(reading, separator=self.schema.separator)
             file = TableFile.open(table, **vars(reading))
