@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.stats import kstwobign, norm
+from scipy.special import kolmogorov, ndtr, ndtri
 
 from frhsic.formatting import figure, stated
 from frhsic.intervals import Interval
@@ -801,11 +801,11 @@ def _changes(audit: Audit, earlier: Audit, shared: list[str]) -> Iterator[Drift]
 
 
 def _difference(key: str, attribute: str, old: Number, new: Number, level: float) -> Drift:
-    z, difference = float(norm.ppf(1 - level / 2)), new.value - old.value
+    z, difference = float(ndtri(1 - level / 2)), new.value - old.value
     (new_down, new_up), (old_down, old_up) = _reaches(new), _reaches(old)
     down, up = math.hypot(new_down, old_up), math.hypot(new_up, old_down)
     reach = down if difference > 0 else up
-    pvalue = 2 * float(norm.sf(abs(difference) / reach)) if reach > 0 else float(difference == 0)
+    pvalue = 2 * float(ndtr(-abs(difference) / reach)) if reach > 0 else float(difference == 0)
     interval = Interval(difference - z * down, difference + z * up, 1 - level, "joined intervals")
     return Drift(key, attribute, old.value, new.value, interval, pvalue, level)
 
@@ -819,7 +819,7 @@ def _reaches(number: Number) -> tuple[float, float]:
     error = number.standard_error or 0.0
     if number.interval is None:
         return error, error
-    z = float(norm.ppf((1 + number.interval.confidence) / 2))
+    z = float(ndtri((1 + number.interval.confidence) / 2))
     below, above = (
         (number.value - number.interval.low) / z,
         (number.interval.high - number.value) / z,
@@ -831,5 +831,5 @@ def _laws(key: str, attribute: str, old: Law, new: Law, level: float) -> Drift:
     at = np.union1d(old.values, new.values)
     (old_low, old_high), (new_low, new_high) = old.bounds(at), new.bounds(at)
     distance = max(float((old_low - new_high).max()), float((new_low - old_high).max()), 0.0)
-    pvalue = float(kstwobign.sf(distance * math.sqrt(old.rows * new.rows / (old.rows + new.rows))))
+    pvalue = float(kolmogorov(distance * math.sqrt(old.rows * new.rows / (old.rows + new.rows))))
     return Drift(key, attribute, old.mean, new.mean, None, pvalue, level)

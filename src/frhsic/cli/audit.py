@@ -200,8 +200,6 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
     performance has fallen, or the attribute, the score or the base rate has changed; 2 any error;
     130 interrupted.
     """
-    from frhsic.report import words
-
     page = (
         {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_REPORT}
     )
@@ -226,6 +224,8 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
             watch("writing the report")
             contents = {path: content(report, kind) for kind, path in files.items()}
             write_together(contents, options.read)
+    from frhsic.report import words
+
     if options.as_json:
         typer.echo(result.to_json(indent=1))
     else:
@@ -308,6 +308,23 @@ def _audited(
     """Read the table and audit it; return the audit, and what tells which columns of a model carry
     the attributes.
     """
+    from frhsic.tables.files import TableFile, read_rows
+
+    served = None
+    file = TableFile.open(options.table, **vars(reading))
+    if options.model is not None:
+        served = Served.load(options.model)
+        file = served.reopened(file, reading)
+    parts = _parts(options, file.names, options.table.name)
+    needed = [
+        file.find(name)
+        for name in (*options.sensitive, options.target, options.score)
+        if name is not None
+    ]
+    design = [file.find(name) for name in (options.groups, options.row_weights) if name is not None]
+    columns = [*needed, *parts, *design, *(served.columns if served else ())]
+
+    # late: a wrong name of a column is told before torch is imported
     import pandas as pd
 
     from frhsic.auditing import Settings, audit
@@ -320,23 +337,8 @@ def _audited(
         read_sensitive,
         read_target,
     )
-    from frhsic.tables.files import TableFile, read_rows
     from frhsic.tables.schema import Schema
 
-    served = None
-    if options.model is None:
-        file = TableFile.open(options.table, **vars(reading))
-    else:
-        served = Served.load(options.model)
-        file = served.open(options.table, reading)
-    parts = _parts(options, file.names, options.table.name)
-    needed = [
-        file.find(name)
-        for name in (*options.sensitive, options.target, options.score)
-        if name is not None
-    ]
-    design = [file.find(name) for name in (options.groups, options.row_weights) if name is not None]
-    columns = [*needed, *parts, *design, *(served.columns if served else ())]
     rows = read_rows(file, columns, required=[*needed, *parts], seed=options.seed, watch=watch)
     frame, notes = rows.frame, [*file.notes, *rows.note("audited")]
     measured = list(dict.fromkeys([*needed, *parts, *filter(None, [options.row_weights])]))

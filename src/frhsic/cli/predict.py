@@ -82,9 +82,12 @@ def predict(
     from threadpoolctl import threadpool_limits
 
     with _terminal.one_thread(), threadpool_limits(1, "blas"):
+        from frhsic.tables.files import TableFile
+
         require_writable({"scores": out}, {"table": table, "model": model})
+        file = TableFile.open(table, **vars(reading))  # before the model, which takes longer
         served = Served.load(model)
-        file = served.open(table, reading)
+        file = served.reopened(file, reading)
         kept = [file.find(name) for name in keep or ()]
         rows = 0
         with _terminal.progress() as watch, writing(out, [table, model]) as stream:
@@ -152,13 +155,13 @@ class Served:
         """All columns that a prediction needs."""
         return list(dict.fromkeys([*self.schema.names, *self.sensitive]))
 
-    def open(self, table: Path, reading: _terminal.Reading) -> TableFile:
-        """Open a file that has these columns; what is not known of it is as in the training
+    def reopened(self, file: TableFile, reading: _terminal.Reading) -> TableFile:
+        """Return a file that has these columns; what is not known of it is as in the training
         file.
         """
         from frhsic.tables.files import TableFile
 
-        file = TableFile.open(table, **vars(reading))
+        table = file.path
         if not reading.separator and self.schema.separator and not {*self.columns} <= {*file.names}:
             reading = replace(reading, separator=self.schema.separator)
             file = TableFile.open(table, **vars(reading))

@@ -157,7 +157,6 @@ def train(
     held out; 2 bad input; 130 interrupted.
     """
     with _terminal.one_thread():
-        from frhsic.auditing import Settings
         from frhsic.auditing.results import LIMITABLE
         from frhsic.parity.limits import parse_limits
 
@@ -181,6 +180,8 @@ def train(
                 f"--threshold is {stated.threshold:g}, and the scores are probabilities; pass a"
                 " number between 0 and 1."
             )
+        from frhsic.auditing import Settings  # which needs torch
+
         settings = Settings(max_rows=max_rows, seed=recipe.seed)
         model, result = fitted(
             data, recipe, test_share, settings, title, stated, columns.table, required

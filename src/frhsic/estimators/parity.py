@@ -726,7 +726,7 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
         return self._scores(X, sensitive_features)
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
-        return _arrays.to_numpy(_arrays.vector(np.asarray(y, dtype=np.float64), "y"))
+        return _arrays.vector(np.asarray(y, dtype=np.float64), "y")
 
     def _eta(self, model: Any, X: Any) -> np.ndarray:
         predicted = (model.predict if hasattr(model, "predict") else model)(X)

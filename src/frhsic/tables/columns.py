@@ -344,9 +344,7 @@ def read_sensitive(
     )
     table = _banded(values, name, default)
     if table is None:
-        array = _arrays.to_numpy(_arrays.matrix(values, name, allow_missing=allow_missing)).astype(
-            np.float64
-        )
+        array = _arrays.matrix(values, name, allow_missing=allow_missing).astype(np.float64)
         return Sensitive(array, tuple(_arrays.column_names(values, default, array.shape[1])))
     parts = [attribute(table[column], f"{name} {column!r}") for column in table]
     array = np.column_stack([part for part, _ in parts])

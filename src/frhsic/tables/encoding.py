@@ -347,7 +347,7 @@ def _columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Any]]:
     categories.
     """
     if not is_frame(table):
-        array = _arrays.to_numpy(_arrays.matrix(table, name, allow_missing=True)).astype(np.float64)
+        array = _arrays.matrix(table, name, allow_missing=True).astype(np.float64)
         return [(f"x{j}", array[:, j], "number") for j in range(array.shape[1])]
     table = to_pandas(table, name)
     if len(table) == 0:
