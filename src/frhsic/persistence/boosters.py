@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from frhsic.persistence.rules import BOOSTERS, KINDS, fits, require
+from frhsic.persistence.rules import BOOSTERS, fits, require
 from frhsic.persistence.trees import State, require_tree
 
 # Bytes of a tree of LightGBM and of a model of XGBoost, of which Python takes about twenty times as
@@ -23,6 +23,10 @@ MOST_TREE, MOST_XGBOOST = 2**24, 2**25
 NO_PARENT = PRUNED = 2**31 - 1
 OLDEST = [2, 1, 0]
 MOST_COLUMNS = 2**20  # each thread has room for so many numbers
+
+
+OBJECTIVE = re.compile(r"(\w+)(?: num_class:(\d+))?(?: sigmoid:[\d.e+-]+)?")
+"""The objective of LightGBM, with its numbers."""
 
 
 def _numbers(values: Any, dtype: Any, length: int) -> np.ndarray:
@@ -59,20 +63,14 @@ def lightgbm_text(text: str) -> str:
     header = _pairs(head)
     classes = int(header["num_class"])
     names = header["feature_names"].split(" ")
-    objective, *options = header["objective"].split(" ")
-    outputs = classes if objective.startswith("multiclass") else 1
+    objective = OBJECTIVE.fullmatch(header["objective"])
+    require(objective and fits(objective[1], "objective"), "another objective")
+    assert objective is not None
+    require(objective[2] in (None, str(classes)), "an objective of other classes")
+    outputs = classes if objective[1].startswith("multiclass") else 1
     require(0 < classes == outputs <= len(blocks), "a booster of other classes")
     require(len(blocks) % classes == 0, "a booster of other classes")
-    require(fits(objective, KINDS["objective"]), "another objective")
     require(all(re.fullmatch(r"[^\s\x00-\x1f]+", name) for name in names), "names with spaces")
-    written = [objective]
-    for option in options:
-        name, _, value = option.partition(":")
-        if name == "sigmoid":
-            written.append(f"sigmoid:{float(value)!r}")
-        else:
-            require(option == f"num_class:{classes}", "another objective")
-            written.append(option)
     lines = [
         "tree",
         "version=v4",
@@ -80,7 +78,7 @@ def lightgbm_text(text: str) -> str:
         f"num_tree_per_iteration={classes}",
         "label_index=0",
         f"max_feature_idx={len(names) - 1}",
-        f"objective={' '.join(written)}",
+        f"objective={objective[0]}",
         *(["average_output"] if "average_output" in header else []),
         f"feature_names={' '.join(names)}",
         f"feature_infos={' '.join(['none'] * len(names))}",
@@ -158,7 +156,9 @@ def xgboost_content(content: Any) -> Any:
     trees, classes, columns = model["trees"], int(sizes["num_class"]), int(sizes["num_feature"])
     outputs = max(classes, 1)
     require(content["version"] >= OLDEST and outputs <= len(trees), "a booster of other classes")
-    own_classes = learner["objective"].get("softmax_multiclass_param", {"num_class": "0"})
+    objective = learner["objective"]
+    require(fits(objective["name"], "objective"), "another objective")
+    own_classes = objective.get("softmax_multiclass_param", {"num_class": "0"})
     require(int(own_classes["num_class"]) == classes, "a booster of other classes")
     require(np.size(json.loads(sizes["base_score"])) in (1, outputs), "a start of other classes")
     _require_below(_numbers(model["tree_info"], np.int64, len(trees)), outputs)
@@ -200,22 +200,10 @@ def _conform(value: Any, form: Any) -> Any:
     """Return JSON with the parts of a form, each as the form says, and no others."""
     if isinstance(form, dict):
         return {name: _conform(value[name], part) for name, part in form.items() if name in value}
-    if form == "trees":
-        return [_conform(tree, BOOSTERS["xgboost_tree"]) for tree in value]
-    return FORMS[form](value)
-
-
-def _exactly(expected: Any) -> Callable[[Any], Any]:
-    def conform(value: Any) -> Any:
-        require(value == expected, f"a booster with {value!r}")
-        return expected
-
-    return conform
-
-
-def _objective(name: str) -> str:
-    require(fits(name, KINDS["objective"]), "another objective")
-    return name
+    if isinstance(form, str) and form in FORMS:
+        return FORMS[form](value)
+    require(value == form, f"a booster with {value!r}")
+    return form
 
 
 SEVERAL = {
@@ -227,12 +215,10 @@ FORMS: dict[str, Callable[[Any], Any]] = SEVERAL | {
     "number": lambda value: repr(float(value)),
     "scores": lambda value: json.dumps(np.array(json.loads(value), dtype=np.float64).tolist()),
     "names": lambda values: [str(name) for name in values],
-    "objective": _objective,
-    "none": _exactly([]),
-    "gbtree": _exactly("gbtree"),
-    "one": _exactly("1"),
+    "text": str,
+    "trees": lambda trees: [_conform(tree, BOOSTERS["xgboost_tree"]) for tree in trees],
 }
-"""What the words of the form of an XGBoost model mean."""
+"""What the words of the form of an XGBoost model mean; others stand for themselves."""
 
 
 # The estimators around them

@@ -34,6 +34,8 @@ BOOSTERS: dict[str, Any] = _LIST["boosters"]
 OWN: list[str] = _LIST["own"].split()
 """Fitted attributes of the library's own estimators."""
 
+MOST_COLUMNS = 2**24  # for each of which some models take a number when they are loaded
+
 # Attributes that all transformers of scikit-learn can have; the kind of those that are not written
 DERIVED = "derived"
 COMMON = {"feature_names_in_", "_sklearn_output_config"}
@@ -133,7 +135,7 @@ def _is_step(value: Any, length: int = 2) -> bool:
 WORDS: dict[str, Callable[[Any], bool]] = {
     "none": lambda value: value is None,
     "flag": lambda value: isinstance(value, (bool, np.bool_)),
-    "count": lambda value: _is_integer(value) and 0 <= value < 2**31,
+    "count": lambda value: _is_integer(value) and 0 <= value < MOST_COLUMNS,
     "number": _is_number,
     "jobs": _is_integer,
     "numbers": lambda value: _is_array(value, "biuf") or _is_number(value),
@@ -149,6 +151,7 @@ WORDS: dict[str, Callable[[Any], bool]] = {
     "step": _is_step,
     "transformer": lambda value: _is_step(value, 3),
     "model": lambda value: hasattr(value, "get_params") or hasattr(value, "predict"),
+    "objective": lambda value: value in _LIST["words"]["objective"].split(),
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import BSpline
 from sklearn.base import is_classifier
+from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.preprocessing import OneHotEncoder
@@ -90,8 +91,9 @@ def _classes(model: Any) -> int:
     """Return the number of classes, 1 for numbers, once the model says the same everywhere."""
     if not is_classifier(model):
         return 1
-    require(len(model.classes_) == getattr(model, "n_classes_", len(model.classes_)), "its classes")
-    return len(model.classes_)
+    classes = len(model.classes_)
+    require(getattr(model, "n_classes_", classes) == classes, "other classes")
+    return classes
 
 
 def check_decision_tree(model: Any) -> None:
@@ -103,8 +105,6 @@ def check_decision_tree(model: Any) -> None:
 def check_outputs(model: Any) -> None:
     """Check what is predicted: one class, or one or several numbers."""
     require(model.n_outputs_ == 1 or not is_classifier(model), "classes of several outputs")
-    if hasattr(model, "class_prior_"):
-        require(np.shape(model.class_prior_) == (_classes(model),), "a prior of other classes")
     if hasattr(model, "constant_"):
         require(np.shape(model.constant_) == (1, model.n_outputs_), "other constants")
 
@@ -119,59 +119,45 @@ def check_ensemble(model: Any) -> None:
         own = tree.tree_.max_n_classes, tree.tree_.n_outputs
         require(own == values and tree.n_features_in_ == model.n_features_in_, "other trees")
     if boosted:
-        require(trees.shape[1] == _outputs(model), "trees of other classes")
-        start = getattr(model.init_, "class_prior_", None)
-        known = model.init_ == "zero" or model.init_.n_outputs_ == 1
-        require(known and (start is None or len(start) == _classes(model)), "another start")
-        require((start is None) != is_classifier(model) or model.init_ == "zero", "another start")
-        model._loss = model._get_loss(sample_weight=None)
+        _check_boosting(model)
+        require(trees.shape[1] == model.n_trees_per_iteration_, "other classes")
+        if not isinstance(model.init_, str):
+            start = model.init_.class_prior_ if is_classifier(model) else model.init_.constant_[0]
+            require(np.shape(start) == (_classes(model),), "another start")
 
 
 # Boosting
 
 
-def _outputs(model: Any) -> int:
-    """Return the number of trees of each iteration."""
+def _check_boosting(model: Any) -> None:
     classes = _classes(model)
-    outputs = classes if classes > 2 else 1
-    require(model.n_trees_per_iteration_ == outputs, "trees of other classes")
-    return outputs
+    require(model.n_trees_per_iteration_ == (classes if classes > 2 else 1), "other classes")
+    model._loss = model._get_loss(sample_weight=None)
 
 
 def predictor_state(predictor: TreePredictor) -> State:
-    return {**vars(predictor), "nodes": _bytes(predictor.nodes)}
+    return {"nodes": _bytes(predictor.nodes)}
 
 
 def build_predictor(state: State) -> TreePredictor:
     nodes = np.frombuffer(state["nodes"].tobytes(), PREDICTOR_RECORD_DTYPE).copy()
-    bitsets = [
-        typed(state[name], np.uint32, (len(state[name]), 8))
-        for name in ("binned_left_cat_bitsets", "raw_left_cat_bitsets")
-    ]
     leaf = nodes["is_leaf"] != 0
     require_tree(nodes["left"].astype(np.int64), nodes["right"].astype(np.int64), leaf)
     require((nodes["feature_idx"] >= 0).all(), "a tree of other columns")
-    places = nodes["bitset_idx"][nodes["is_categorical"] != 0]
-    require((places < min(map(len, bitsets))).all(), "a tree of other categories")
-    return TreePredictor(nodes, *bitsets)
+    require(not nodes["is_categorical"].any(), "a tree of categories")
+    return TreePredictor(nodes, *np.zeros((2, 0, 8), np.uint32))
 
 
 def check_histograms(model: Any) -> None:
-    outputs, columns, bins = _outputs(model), model.n_features_in_, model._bin_mapper
-    require(np.shape(model._baseline_prediction) in ((), (1, outputs)), "its start differs")
-    bins.is_categorical_ = typed(bins.is_categorical_, np.uint8, (columns,))
-    require(len(bins.bin_thresholds_) == columns, "its columns differ")
-    for column in np.flatnonzero(bins.is_categorical_):
-        known = bins.bin_thresholds_[column]
-        require(((known >= 0) & (known < 256)).all(), "a category that does not exist")
+    _check_boosting(model)
+    outputs, columns = model.n_trees_per_iteration_, model.n_features_in_
+    require(np.shape(model._baseline_prediction) in ((), (1, outputs)), "another start")
     for predictors in model._predictors:
-        require(len(predictors) == outputs, "a tree too many or too few")
-        for predictor in predictors:
-            nodes = predictor.nodes
-            require((nodes["feature_idx"] < columns).all(), "a tree of other columns")
-            split = nodes["feature_idx"][nodes["is_categorical"] != 0]
-            require(bins.is_categorical_[split].all(), "a column without categories")
-    model._loss = model._get_loss(sample_weight=None)
+        largest = max(predictor.nodes["feature_idx"].max() for predictor in predictors)
+        require(len(predictors) == outputs and largest < columns, "other trees")
+    model._bin_mapper = _BinMapper()
+    model._bin_mapper.is_categorical_ = np.zeros(columns, np.uint8)
+    model._bin_mapper.bin_thresholds_ = []
 
 
 # Encoders and splines

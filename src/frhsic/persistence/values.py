@@ -116,7 +116,7 @@ class Writer:
             state = PARTS[name][0](value) if name in PARTS else state_of(value)
             _assembled(name, state)  # as it will be when it is read
             return {"class": name, "fields": {k: self.model(v) for k, v in state.items()}}
-        except (ValueError, KeyError, AttributeError):
+        except Exception:  # whatever is not as the list says
             del self.arrays[before[0] :], self.foreign[before[1] :]
             self.names = before[2]
             return self._foreign(value)
