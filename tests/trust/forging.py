@@ -144,7 +144,7 @@ WRONG: list[Any] = [
     {"class": "sklearn.dummy.DummyClassifier", "fields": {}},
     {"class": "sklearn.linear_model.Ridge", "fields": {"alpha": 2.0}},
     {"class": "sklearn.feature_extraction.text.CountVectorizer", "fields": {"input": "filename"}},
-    {"class": "skops", "fields": [0, "os.system"]},
+    {"class": "skops", "fields": 0},
     {"custom": "os.system"},
 ]
 """What may stand in the place of any attribute."""

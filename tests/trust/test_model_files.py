@@ -88,6 +88,7 @@ def with_parts(entries: Entries, parts: dict[str, Any], change: Any = None) -> E
     writer = Writer()
     header = json.loads(entries[HEADER])
     header["models"] = {name: writer.model(part) for name, part in parts.items()}
+    header["not listed"] = sorted(writer.names)
     arrays = {str(place): values for place, values in enumerate(writer.arrays)}
     if change is not None:
         change(header, arrays)
@@ -233,8 +234,8 @@ VALUES: dict[str, Any] = {
     "no class": {"fields": {}},
     "one array twice": a_list(*[{"class": "numbers", "fields": [0, "C"]}] * 2),
     "an array that is missing": {"class": "numbers", "fields": [99, "C"]},
-    "an object of skops that is missing": {"class": "skops", "fields": [0, "a"]},
-    "a number of objects of skops": {"class": "skops", "fields": [0]},
+    "an object of skops that is missing": {"class": "skops", "fields": 0},
+    "an object of skops of no number": {"class": "skops", "fields": "../0"},
     "keys that are lists": {"class": "pairs", "fields": [[a_list(), 1]]},
     "text of 10^8 letters": {"class": "dtype", "fields": "<U99999999"},
     "half of a model": {"class": "sklearn.linear_model.Ridge", "fields": {"coef_": 1.0}},

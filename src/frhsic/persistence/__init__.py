@@ -47,7 +47,7 @@ __all__ = ["load", "save"]
 
 HEADER, WEIGHTS = "model.json", "weights.safetensors"
 NAMES = re.compile(rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|\d{{1,4}}\.skops")
-PARTS = {"kind", "versions", "parameters", "fitted", "models"}
+PARTS = {"kind", "versions", "parameters", "fitted", "models", "not listed"}
 
 # Limits: bytes and entries of a file; bytes of model.json, of which Python takes about twenty times
 # as much memory; bytes of the names of the weights, for the same reason
@@ -107,6 +107,7 @@ def file_bytes(model: Any) -> bytes:
         "parameters": plain,
         "fitted": {name: value for name, value in fitted.items() if not is_custom(value)},
         "models": {name: writer.model(part) for name, part in parts.items()},
+        "not listed": sorted(writer.names),
     }
     arrays = {str(place): values for place, values in enumerate(writer.arrays)}
     weights = safetensors.numpy.save(arrays | kind.arrays(model))
@@ -181,7 +182,12 @@ def load(
         cls, kind = KINDS[header["kind"]]
         model = cls()
         arrays = _arrays(archive.read(WEIGHTS))
-        reader = Reader(arrays, lambda place: archive.read(f"{place:d}.skops"), trusted)
+        reader = Reader(
+            arrays,
+            lambda place: archive.read(f"{place:d}.skops"),
+            trusted,
+            header["not listed"],
+        )
         parts = {name: reader.read(part) for name, part in header["models"].items()}
         for name, part in parts.items():
             known = name in kind.models and fits(part, ATTRIBUTES[name])

@@ -31,7 +31,8 @@ OBJECTIVE = re.compile(r"(\w+)(?: num_class:(\d+))?(?: sigmoid:[\d.e+-]+)?")
 
 def _numbers(values: Any, dtype: Any, length: int) -> np.ndarray:
     require(len(values) == length, "a booster with a number too many or too few")
-    array = np.array(values, dtype=dtype)
+    numbers = list(map(float if np.dtype(dtype).kind == "f" else int, values))
+    array = np.array(numbers, dtype=dtype)
     require(array.shape == (length,) and np.isfinite(array).all(), "a number that is not finite")
     return array
 

@@ -113,8 +113,12 @@ class Writer:
         before = len(self.arrays), len(self.foreign), set(self.names)
         try:
             name = name_of(type(value))
-            state = PARTS[name][0](value) if name in PARTS else state_of(value)
-            _assembled(name, state)  # as it will be when it is read
+            if name in PARTS:
+                state = PARTS[name][0](value)
+                check_state(name, state)
+            else:
+                state = state_of(value)
+                _assembled(name, state)  # as it will be when it is read
             return {"class": name, "fields": {k: self.model(v) for k, v in state.items()}}
         except Exception:  # whatever is not as the list says
             del self.arrays[before[0] :], self.foreign[before[1] :]
@@ -130,7 +134,7 @@ class Writer:
         names.add(f"{cls.__module__}.{cls.__qualname__}")
         self.names |= names
         self.foreign.append(data)
-        return {"class": "skops", "fields": [len(self.foreign) - 1, *sorted(names)]}
+        return {"class": "skops", "fields": len(self.foreign) - 1}
 
 
 def to_json(value: Any) -> Any:
@@ -199,7 +203,7 @@ def is_custom(value: Any) -> bool:
 
 class Reader:
     """Builds the values that :class:`Writer` and :func:`to_json` have written; JSON lists are
-    tuples.
+    tuples. `named` are the classes that the file says are not listed.
     """
 
     def __init__(
@@ -207,10 +211,12 @@ class Reader:
         arrays: dict[str, np.ndarray] | None = None,
         foreign: Callable[[int], bytes] | None = None,
         trusted: Collection[str] = (),
+        named: Collection[str] = (),
     ) -> None:
         self.arrays = arrays or {}
         self.foreign = foreign
-        self.trusted = frozenset(trusted)
+        self.trusted = set(trusted)
+        self.named = set(map(str, named))
 
     def read(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -224,7 +230,7 @@ class Reader:
             require(_is_sound(values.shape), "an array without numbers")
             return (values.T if order == "F" else values)[()]
         if name == "skops":
-            return self._foreign(*content)
+            return self._foreign(content)
         if name == "float":
             return float(content)
         if name in ("dtype", "type"):
@@ -247,17 +253,19 @@ class Reader:
         require(name in LISTED, f"{name!r} is not known to this version")
         return _assembled(name, items)
 
-    def _foreign(self, place: int, *names: str) -> Any:
+    def _foreign(self, place: int) -> Any:
         """Return an object of a class that is not listed, if the user has named all that it is made
         of.
         """
+        missing = self.named - self.trusted
         data = self.foreign(place) if self.foreign and self.trusted else b""
-        missing = {*names, *(foreign_names(data) if data else ())} - self.trusted
+        if data:
+            missing |= foreign_names(data) - self.trusted
         if missing or not data:
-            text = ", ".join(repr(str(name)) for name in sorted({*names, *missing}))
+            names = ", ".join(repr(name) for name in sorted(self.named | missing))
             raise ValueError(
-                f"it holds {text}, which may run code. If you trust its author, pass load(path,"
-                f" trusted=[{text}])."
+                f"it holds {names}, which may run code. If you trust its author, pass load(path,"
+                f" trusted=[{names}])."
             )
         import skops.io
 
