@@ -43,7 +43,7 @@ from sklearn.utils._testing import assert_run_python_script_without_output as ru
 
 from estimator_samples import biased, quick
 from frhsic import FRHSICClassifier, ParityClassifier, ParityCoupling, load, save
-from frhsic.estimators.conditional import BoostedMeans
+from frhsic.estimators.conditional import BoostedMeans, Hinges
 from frhsic.persistence import HEADER, WEIGHTS, file_bytes
 from frhsic.persistence.rules import KINDS, LISTED, fits
 from frhsic.persistence.values import Writer
@@ -718,6 +718,14 @@ def test_threads_are_at_most_those_of_the_machine(files: Files, tmp_path: Path):
     model = load(written(tmp_path / "model", entries | {HEADER: json.dumps(header).encode()}))
     assert model.n_jobs == model.models_[0].n_jobs == os.cpu_count()
     np.testing.assert_array_equal(model.models_[0].predict(X), FOREST.predict(X))
+
+
+def test_steps_that_each_make_five_columns_of_one_do_not_add_up(files: Files, tmp_path: Path):
+    """Twenty steps of a file of few bytes would make 5^20 columns."""
+    one = Hinges().fit(X[:, :1])
+    path = written(tmp_path / "model", with_models(files, make_pipeline(*[one] * 20, FIT)))
+    with pytest.raises(ValueError, match="X has 5 columns; fitted were 1"):
+        load(path).models_[0].predict(X[:, :1])
 
 
 def test_models_that_are_not_forged_are_loaded(files: Files, tmp_path: Path):

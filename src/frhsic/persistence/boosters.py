@@ -69,6 +69,7 @@ def lightgbm_text(text: str) -> str:
     assert objective is not None
     require(objective[2] in (None, str(classes)), "an objective of other classes")
     outputs = classes if objective[1].startswith("multiclass") else 1
+    require(header["version"] == "v4", "a booster of another version")
     require(0 < classes == outputs <= len(blocks), "a booster of other classes")
     require(len(blocks) % classes == 0, "a booster of other classes")
     require(all(re.fullmatch(r"[^\s\x00-\x1f]+", name) for name in names), "names with spaces")

@@ -6,6 +6,7 @@ import inspect
 import os
 import sys
 import tomllib
+from collections import UserList
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -118,7 +119,7 @@ def _is_plain(value: Any) -> bool:
 
 def _is_columns(value: Any) -> bool:
     """A column or several, by name, by position or as a mask."""
-    several = isinstance(value, list) and all(map(_is_scalar, value))
+    several = isinstance(value, (list, UserList)) and all(map(_is_scalar, value))
     return several or _is_labels(value) or isinstance(value, (str, int))
 
 
@@ -152,6 +153,7 @@ WORDS: dict[str, Callable[[Any], bool]] = {
     "transformer": lambda value: _is_step(value, 3),
     "model": lambda value: hasattr(value, "get_params") or hasattr(value, "predict"),
     "objective": lambda value: value in _LIST["words"]["objective"].split(),
+    "solver": lambda value: value in _LIST["words"]["solver"].split(),
 }
 
 

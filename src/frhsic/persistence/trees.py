@@ -177,6 +177,9 @@ def check_encoder(encoder: Any) -> None:
                 zip(encoder.categories_, encoder._infrequent_indices, strict=True)
             )
         ]
+    if hasattr(encoder, "encodings_"):
+        outputs = len(encoder.classes_) if encoder.target_type_ == "multiclass" else 1
+        require(len(encoder.encodings_) == encoder.n_features_in_ * outputs, "other columns")
     if isinstance(encoder, OneHotEncoder):
         encoder._set_drop_idx()
         encoder._n_features_outs = encoder._compute_n_features_outs()
