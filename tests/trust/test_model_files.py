@@ -27,6 +27,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import safetensors.numpy
+import scipy.sparse
 import skops.io
 import xgboost
 from sklearn.compose import ColumnTransformer
@@ -46,8 +47,8 @@ from frhsic import FRHSICClassifier, ParityClassifier, ParityCoupling, load, sav
 from frhsic.estimators.conditional import BoostedMeans, Hinges
 from frhsic.persistence import HEADER, WEIGHTS, file_bytes
 from frhsic.persistence.rules import KINDS, LISTED, fits
-from frhsic.persistence.values import Writer
-from trust.forging import OUTCOMES, cases, nodes_of, outcome
+from frhsic.persistence.values import Reader, Writer
+from trust.forging import OUTCOMES, cases, methods_of, nodes_of, outcome, samples
 
 X, y, s = biased(80)
 Entries = dict[str, bytes]
@@ -774,6 +775,23 @@ def test_every_attribute_of_the_list_says_what_it_may_be():
     words = {word for kind in KINDS.values() for word in re.split(r" \| | of |/", kind)}
     assert not {"callable", "any", "object", "path"} & words
     assert not any(fits(value, kind) for value in (len, np.log, type) for kind in KINDS.values())
+
+
+def test_each_listed_class_comes_back_bit_for_bit():
+    for model, rows in samples().values():
+        writer = Writer()
+        content = json.loads(json.dumps(writer.model(model)))
+        assert not writer.names
+        arrays = {str(place): values.copy() for place, values in enumerate(writer.arrays)}
+        again = Reader(arrays).read(content)
+        assert not arrays
+        for method in methods_of(model):
+            with warnings.catch_warnings(action="ignore"):
+                expected = getattr(model, method)(*rows)
+                values = getattr(again, method)(*rows)
+            if scipy.sparse.issparse(expected):
+                expected, values = expected.toarray(), values.toarray()
+            np.testing.assert_array_equal(np.asarray(values), np.asarray(expected), strict=True)
 
 
 def test_a_sample_of_forged_attributes_is_refused_or_predicts():

@@ -214,6 +214,9 @@ def check_state(name: str, state: dict[str, Any]) -> None:
         kind = KINDS.get(attribute, DERIVED)
         known = attribute in allowed and kind != DERIVED and fits(value, kind)
         require(known, f"{attribute!r} of a {name} is not as it should be")
+    width = (state.get("n_features_in_"),)
+    for attribute in state.keys() & set(_LIST["per_column"].split()):
+        require(np.shape(state[attribute])[-1:] in ((), width), f"{attribute!r} of other columns")
     needed = {a for a, always in LISTED[name].items() if always and KINDS[a] != DERIVED}
     missing = needed - state.keys()
     require(not missing or missing == needed, f"a {name} without {', '.join(sorted(missing))}")
