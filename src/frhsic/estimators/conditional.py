@@ -209,6 +209,8 @@ class Hinges(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: np.ndarray) -> np.ndarray:
+        if X.shape[1] != self.knots_.shape[1]:
+            raise ValueError(f"X has {X.shape[1]} columns; fitted were {self.knots_.shape[1]}.")
         return np.column_stack([X, *(np.maximum(X - knots, 0.0) for knots in self.knots_)])
 
 
