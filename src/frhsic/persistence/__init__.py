@@ -25,25 +25,27 @@ import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import safetensors.numpy
 import sklearn
-import torch
 from sklearn.utils.validation import check_is_fitted
 
 from frhsic._files import write_whole
 from frhsic._version import __version__
 from frhsic.estimators.parity import ParityEstimator
 from frhsic.formatting import printable
-from frhsic.persistence.models import KINDS, NETWORK
+from frhsic.persistence.models import KINDS, Kind
 from frhsic.persistence.rules import KINDS as ATTRIBUTES
 from frhsic.persistence.rules import OWN, fits, limited, require
 from frhsic.persistence.values import Reader, Writer, from_json, is_custom, to_json
 
 __all__ = ["load", "save"]
+
+NETWORKS = ("FRHSICClassifier", "FRHSICRegressor", "ParityEncoder")
 
 HEADER, WEIGHTS = "model.json", "weights.safetensors"
 NAMES = re.compile(rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|\d{{1,4}}\.skops")
@@ -78,9 +80,10 @@ def save(model: Any, path: str | Path) -> None:
 
 def file_bytes(model: Any) -> bytes:
     """Return the content of the file that :func:`save` writes. Equal models have equal bytes."""
-    cls, kind = KINDS.get(type(model).__name__, (None, NETWORK))
+    cls, kind = _kind_of(type(model).__name__)
     if type(model) is not cls:
-        raise TypeError(f"model is {type(model).__name__}; pass a fitted {', '.join(KINDS)}.")
+        names = ", ".join((*KINDS, *NETWORKS))
+        raise TypeError(f"model is {type(model).__name__}; pass a fitted {names}.")
     check_is_fitted(model)
     parameters = model.get_params(deep=False)
     parts = {name: parameters.get(name, getattr(model, name, None)) for name in kind.models}
@@ -101,7 +104,7 @@ def file_bytes(model: Any) -> bytes:
         "kind": type(model).__name__,
         "versions": {
             "frhsic": __version__,
-            "torch": torch.__version__,
+            "torch": metadata.version("torch"),
             "scikit-learn": sklearn.__version__,
         },
         "parameters": plain,
@@ -115,6 +118,15 @@ def file_bytes(model: Any) -> bytes:
     entries |= {f"{place}.skops": data for place, data in enumerate(writer.foreign)}
     _warn_of(writer.names)
     return _archived(entries)
+
+
+def _kind_of(name: str) -> tuple[Any, Kind]:
+    """Return a class that is saved and how; torch is imported for networks alone."""
+    if name in NETWORKS:
+        from frhsic.persistence import networks
+
+        return networks.KINDS[name]
+    return KINDS.get(name, (None, next(iter(KINDS.values()))[1]))
 
 
 def _warn_of(names: Collection[str]) -> None:
@@ -179,7 +191,7 @@ def load(
     given = {"estimator": estimator, "encoder": encoder, "penalty": penalty}
     with _opened(path) as archive:
         header = _header(archive)
-        cls, kind = KINDS[header["kind"]]
+        cls, kind = _kind_of(header["kind"])
         model = cls()
         arrays = _arrays(archive.read(WEIGHTS))
         reader = Reader(
@@ -252,7 +264,8 @@ def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
         archive.read(HEADER), parse_constant=int
     )  # which raises on NaN and Infinity
     require(isinstance(header, dict) and header.keys() == PARTS, "not a model")
-    require(header["kind"] in list(KINDS), f"this version knows no {header['kind']!r}")
+    known = header["kind"] in [*KINDS, *NETWORKS]
+    require(known, f"this version knows no {header['kind']!r}")
     return dict(header)
 
 

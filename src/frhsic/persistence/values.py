@@ -10,23 +10,19 @@ import zipfile
 from collections import UserList
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
-from frhsic import kernels, penalties
 from frhsic.estimators.conditional import SensitiveBasis
 from frhsic.estimators.coupling import DensityRatio, JointBasis
 from frhsic.estimators.frontier import Choice, Frontier, Gap
 from frhsic.estimators.solving import Block, Solution
-from frhsic.kernels import Kernel
-from frhsic.penalties import Penalty
 from frhsic.persistence import boosters, trees
 from frhsic.persistence.rules import LISTED, build, check_state, name_of, require, state_of
 from frhsic.tables.encoding import Category, Number, Quantiles, Robust, TableEncoding
 from frhsic.tables.schema import ColumnType, Schema
-from frhsic.training import MLP, Training
 
 # Bytes of an array of text, which its JSON does not bound; numbers of an array without any, in a
 # direction that is not empty
@@ -39,22 +35,32 @@ FITTED = (
     DensityRatio,
     Gap,
     JointBasis,
-    MLP,
     SensitiveBasis,
     Solution,
     Frontier,
-    Training,
 )
-CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (*TABLES, *FITTED)} | {
-    name: cls
-    for module, base in ((kernels, Kernel), (penalties, Penalty))
-    for name, cls in vars(module).items()
-    if isinstance(cls, type)
-    and issubclass(cls, base)
-    and cls is not base
-    and not name.startswith("_")
-}
+CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (*TABLES, *FITTED)}
 """The library's own data, built from fields or arguments."""
+
+
+@cache
+def network_classes() -> dict[str, Any]:
+    """Return kernels, penalties and settings of networks by name, which need torch."""
+    from frhsic import kernels, penalties, training
+
+    found = {"MLP": training.MLP, "Training": training.Training}
+    for module, base in ((kernels, kernels.Kernel), (penalties, penalties.Penalty)):
+        for name, cls in vars(module).items():
+            kept = isinstance(cls, type) and issubclass(cls, base) and cls is not base
+            if kept and not name.startswith("_"):
+                found[name] = cls
+    return found
+
+
+def own_class(name: str) -> Any:
+    """Return a class of the library's own data by its name, or None."""
+    return CLASSES.get(name) or network_classes().get(name)
+
 
 FIELD_TYPES: dict[str, Any] = {kind.__name__: kind for kind in (int, str, bool, dict, tuple)} | {
     "float": (float, int)
@@ -143,13 +149,14 @@ def to_json(value: Any) -> Any:
 
     Examples
     --------
+    >>> from frhsic import kernels
     >>> to_json(kernels.Gaussian(0.5))
     {'class': 'Gaussian', 'fields': {'bandwidth': 0.5}}
     >>> to_json(len)
     {'custom': 'builtins.len'}
     """
-    if isinstance(value, np.generic) or (isinstance(value, Tensor) and value.numel() == 1):
-        value = value.item()
+    if isinstance(value, np.generic) or (hasattr(value, "detach") and value.numel() == 1):
+        value = value.item()  # of NumPy, or of a tensor
     written = _plain(value, to_json)
     if value is not None and (written is None or is_custom(written)):
         named = value if hasattr(value, "__qualname__") else type(value)
@@ -183,13 +190,14 @@ def _plain(value: Any, to_json: Callable[[Any], Any]) -> Any:
             "values": [to_json(item) for item in value.ravel().tolist()],
         }
         return {"class": "array", "fields": content}
-    if CLASSES.get(type(value).__name__) is not type(value):
+    if not type(value).__module__.startswith("frhsic."):
         return None
-    own = {}
-    if isinstance(value, Penalty):
-        own = value.arguments()
-    else:
+    if own_class(type(value).__name__) is not type(value):
+        return None
+    if is_dataclass(value):
         own = {field.name: getattr(value, field.name) for field in fields(value)}
+    else:
+        own = value.arguments()  # of a penalty
     content = {name: to_json(item) for name, item in own.items()}
     return {"class": type(value).__name__, "fields": content}
 
@@ -248,10 +256,10 @@ class Reader:
             return items
         if name == "array":
             return _array(items["dtype"], items["shape"], items["values"])
-        if name in CLASSES:
-            return _own(CLASSES[name], items)
-        require(name in LISTED, f"{name!r} is not known to this version")
-        return _assembled(name, items)
+        if name in LISTED:
+            return _assembled(name, items)
+        require(own_class(name), f"{name!r} is not known to this version")
+        return _own(own_class(name), items)
 
     def _foreign(self, place: int) -> Any:
         """Return an object of a class that is not listed, if the user has named all that it is made
@@ -277,6 +285,7 @@ def from_json(value: Any) -> Any:
 
     Examples
     --------
+    >>> from frhsic import kernels
     >>> from_json(to_json(kernels.Gaussian(0.5) + kernels.Linear())) == kernels.Gaussian(
     ...     0.5
     ... ) + kernels.Linear()
