@@ -190,7 +190,8 @@ def _plain(value: Any, to_json: Callable[[Any], Any]) -> Any:
             "values": [to_json(item) for item in value.ravel().tolist()],
         }
         return {"class": "array", "fields": content}
-    if not type(value).__module__.startswith("frhsic."):
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    if not name.startswith("frhsic.") or name in LISTED:
         return None
     if own_class(type(value).__name__) is not type(value):
         return None
