@@ -336,7 +336,7 @@ def test_only_fitted_models_are_saved_and_nothing_is_left_of_a_failure(tmp_path:
     for model in (FRHSICClassifier(), ParityClassifier()):
         with pytest.raises(NotFittedError):
             save(model, tmp_path / "model")
-    with pytest.raises(TypeError, match="pass a fitted FRHSICClassifier"):
+    with pytest.raises(TypeError, match="pass a fitted ParityClassifier"):
         save(nn.Linear(1, 1), tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
