@@ -117,6 +117,15 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
     assert sorted(path.name for path in tmp_path.iterdir()) == ["few.csv", "none.csv", "taken.csv"]
 
 
+def test_a_wrong_cell_names_file_column_row_and_value(place, tmp_path):
+    table = pd.read_csv(place / "new.csv").astype({"hours": object})
+    table.loc[3, "hours"] = "many"
+    table.to_csv(tmp_path / "new.csv", index=False)
+    said = one_line_and_2(["predict", str(place / "model"), str(tmp_path / "new.csv")])
+    assert "new.csv: column 'hours' held numbers in training" in said
+    assert "it holds 'many', first in row 4" in said
+
+
 def closed_form(estimator=None, **parameters):
     return ParityClassifier(estimator, cv=2, n_jobs=1, random_state=0, **parameters)
 

@@ -18,6 +18,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from estimator_samples import biased, quick
 from frhsic.estimators import FRHSICClassifier, ParityClassifier, ParityRegressor
+from frhsic.estimators.conditional import BoostedTrees
 from frhsic.parity import gdp
 from frhsic.tables import files
 from frhsic.tables.columns import (
@@ -145,6 +146,23 @@ def test_latin_1_is_read_and_said_and_an_encoding_can_be_named(tmp_path):
     for encoding in ("utf-8", "no such encoding"):
         with pytest.raises(ValueError, match="name the right one"):
             read_frame(path, encoding=encoding)
+
+
+@pytest.mark.parametrize(
+    ("word", "read", "said"),
+    [
+        ("Michał", "Micha³", "with 'Micha³' in it. If that should be 'Michał', pass --encoding"),
+        ("Dvořák", "Dvoøák", "with 'Dvoøák' in it. If that should be 'Dvořák', pass --encoding"),
+        ("Košťál", "Košťál", "it was read as Windows-1250. Name another"),
+        ("Größe", "Größe", "it was read as Windows-1252. Name another"),
+    ],
+)
+def test_a_file_in_cp1250_is_read_and_said(word, read, said, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(f"x,y\n{word},1\n".encode("cp1250"))
+    assert read_frame(path, encoding="cp1250")["x"].tolist() == [word]
+    assert read_frame(path)["x"].tolist() == [read]
+    assert said in TableFile.open(path).notes[0]
 
 
 def test_a_comma_that_splits_evenly_is_not_given_up(tmp_path):
@@ -483,6 +501,17 @@ def test_rows_without_an_attribute_stay_to_train_and_are_not_measured(missing, t
     unknown = int(data.s["age"].isna().sum() - data.s["age"].iloc[train].isna().sum())
     assert len(train) + len(test) == len(data.y) - unknown
     assert any("60 of 300 rows lack age" in note for note in data.notes) == (missing == "age")
+
+
+@pytest.mark.parametrize("rows", [slice(None), slice(7, 8)])
+@pytest.mark.filterwarnings("error")
+def test_features_of_any_size_are_taken_and_said(rows, tmp_path):
+    X, y, s = table(300)
+    X.loc[X.index[rows], "x"] *= 1e300
+    model = BoostedTrees(n_jobs=1, random_state=0).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()
+    X.assign(y=y, age=s["age"]).to_csv(tmp_path / "t.csv", index=False)
+    assert "'x' has numbers beyond 1e+150" in " ".join(trained(tmp_path / "t.csv").notes)
 
 
 def test_the_favourable_outcome_is_a_label_of_the_target(tmp_path):

@@ -362,7 +362,10 @@ class Reading:
     encoding: Annotated[
         str | None,
         Option(
-            help="Encoding of a text file; UTF-8, or Windows-1252 where it is not, if not given."
+            help=(
+                "Encoding of a text file; UTF-8 if not given, or where it is not, a Windows"
+                " encoding that a note names."
+            )
         ),
     ] = None
     date_format: Annotated[

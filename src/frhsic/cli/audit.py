@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from frhsic.auditing import Audit
     from frhsic.parity.limits import LimitLike
     from frhsic.report.model import Drivers
+    from frhsic.tables.files import TableFile
 
     Explain = Callable[[Audit], tuple[Drivers, ...]]
 
@@ -308,13 +309,25 @@ def _audited(
     """Read the table and audit it; return the audit, and what tells which columns of a model carry
     the attributes.
     """
-    from frhsic.tables.files import TableFile, read_rows
+    from frhsic.tables.files import TableFile
 
     served = None
     file = TableFile.open(options.table, **vars(reading))
     if options.model is not None:
         served = Served.load(options.model)
         file = served.reopened(file, reading)
+    with file.naming():
+        return _audited_file(options, file, served, stated, watch)
+
+
+def _audited_file(
+    options: _Options,
+    file: TableFile,
+    served: Served | None,
+    stated: _terminal.Stated,
+    watch: Watch,
+) -> tuple[Audit, Explain]:
+    """Audit the rows of an open file."""
     parts = _parts(options, file.names, options.table.name)
     needed = [
         file.find(name)
@@ -336,7 +349,9 @@ def _audited(
         numbers,
         read_sensitive,
         read_target,
+        require_moderate,
     )
+    from frhsic.tables.files import read_rows
     from frhsic.tables.schema import Schema
 
     rows = read_rows(file, columns, required=[*needed, *parts], seed=options.seed, watch=watch)
@@ -346,8 +361,13 @@ def _audited(
     table = schema(frame)
 
     def amounts(name: str, role: str = "") -> pd.Series[Any]:
-        return pd.Series(numbers(table[name], f"column {name!r}{role}"), frame.index, name=name)
+        values = numbers(table[name], f"column {name!r}{role}")
+        require_moderate(table[name], values, f"column {name!r}{role}")
+        return pd.Series(values, frame.index, name=name)
 
+    for name in filter(None, (*options.sensitive, options.target)):
+        if kind_of(table[name]) == "number":
+            amounts(name)
     if options.target is not None:
         column = table[options.target]
         named = options.positive is not None or kind_of(column) == "category"

@@ -94,7 +94,8 @@ def predict(
             for frame in file.pieces(list(dict.fromkeys([*served.columns, *kept]))):
                 if frame.empty:
                     continue
-                outputs = served.outputs(frame, file)
+                with file.naming():
+                    outputs = served.outputs(frame, file)
                 if taken := [name for name in kept if name in outputs]:
                     raise ValueError(
                         f"--keep {taken[0]}: a column of this name is written; rename it in"

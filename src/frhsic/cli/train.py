@@ -195,10 +195,9 @@ def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> T
     from frhsic.tables.training import ColumnRoles, read_training_table
 
     roles = ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
-    with _terminal.progress() as watch:
-        table = read_training_table(
-            TableFile.open(columns.table, **vars(reading)), roles, seed=seed, watch=watch
-        )
+    file = TableFile.open(columns.table, **vars(reading))
+    with _terminal.progress() as watch, file.naming():
+        table = read_training_table(file, roles, seed=seed, watch=watch)
     if (
         columns.positive is not None
         or table.classes is None

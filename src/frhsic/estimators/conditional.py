@@ -26,7 +26,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from frhsic.tables.columns import days, is_frame, kind_of, numbers, to_pandas
+from frhsic.tables.columns import LARGEST_FEATURE, days, is_frame, kind_of, numbers, to_pandas
 
 # Cosines of the rank of a continuous attribute.
 FUNCTIONS = 8
@@ -165,11 +165,13 @@ class TreeTable(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if self.levels_ is None:
-            return np.asarray(X, dtype=np.float64)
-        columns = (column for _, column in to_pandas(X).items())
-        return np.column_stack(
-            [self._numbers(column, levels) for column, levels in zip(columns, self.levels_)]
-        )
+            codes = np.asarray(X, dtype=np.float64)
+        else:
+            columns = (column for _, column in to_pandas(X).items())
+            codes = np.column_stack(
+                [self._numbers(column, levels) for column, levels in zip(columns, self.levels_)]
+            )
+        return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
 
     @staticmethod
     def _numbers(column: pd.Series[Any], levels: np.ndarray | None) -> np.ndarray:

@@ -22,6 +22,9 @@ Unit = Literal["number", "date", "duration"]
 
 # 0/1 columns that a column of text becomes at most: levels with fewer rows are grouped as "other".
 MOST_LEVELS = 64
+# Features beyond are taken as this number, so that no difference overflows: trees and ranks see
+# their order alone, and one absurd cell must not stop the prediction of a whole file.
+LARGEST_FEATURE = 1e150
 # Cells of a text file that stand for a missing value.
 MARKS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "<NA>", "#N/A")
 
@@ -227,6 +230,16 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
             f"infinite values came in {name}: {found}; replace them or drop those rows."
         )
     return result
+
+
+def require_moderate(column: pd.Series[Any], values: np.ndarray, name: str) -> None:
+    """Raise if some values of a column, as numbers, are so large that statistics refuse them."""
+    large = np.abs(values) > _arrays.LARGEST
+    if large.any():
+        raise ValueError(
+            f"{name} has numbers that are too large to compute with: {examples(column[large])}; the"
+            f" limit is {_arrays.LARGEST:g}. Correct or empty these cells, or rescale the column."
+        )
 
 
 def examples(column: pd.Series[Any]) -> str:
