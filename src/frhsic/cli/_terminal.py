@@ -224,6 +224,8 @@ def one_thread() -> Iterator[None]:
 
     A library that is imported within takes its number of threads from the environment.
     """
+    from frhsic._threads import limited
+
     torch = sys.modules.get("torch")
     threads = 1 if torch is None else torch.get_num_threads()
     variable = os.environ.get(THREADS)
@@ -231,7 +233,8 @@ def one_thread() -> Iterator[None]:
     if torch is not None:
         torch.set_num_threads(1)
     try:
-        yield
+        with limited(1):
+            yield
     finally:
         if torch is not None:
             torch.set_num_threads(threads)
