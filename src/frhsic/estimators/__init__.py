@@ -6,8 +6,8 @@ from frhsic.estimators.coupling import ParityCoupling
 from frhsic.estimators.distilling import distill
 from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.frontier import Choice, Frontier, IndistinctGapWarning, UnmetLimitWarning
-from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning
-from frhsic.estimators.network import FRHSICClassifier, FRHSICRegressor, UnlabelledRowsWarning
+from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
+from frhsic.estimators.network import FRHSICClassifier, FRHSICRegressor
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
 
 __all__ = [
