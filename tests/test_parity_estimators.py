@@ -27,6 +27,7 @@ from frhsic.estimators import (
     IndistinctGapWarning,
     LeakingEstimatorWarning,
     MissingSensitiveFeaturesWarning,
+    UnlabelledRowsWarning,
     UnmetLimitWarning,
     distill,
 )
@@ -150,7 +151,8 @@ def test_two_attributes_keep_a_limit_each(fresh):
 def test_rows_without_s_train_the_model_of_y(fresh):
     X, y, age = table(600, 0)
     age = np.where(np.random.default_rng(8).random(600) < 0.4, np.nan, age)
-    model = classifier().fit(X, y, sensitive_features=age)
+    with pytest.warns(UnlabelledRowsWarning, match=f"{np.isnan(age).sum()} of 600 rows lack"):
+        model = classifier().fit(X, y, sensitive_features=age)
     assert_stated_is_served(model, served_gap(model, fresh))
     free, alone = (
         model.at(None).predict_proba(X)[:, 1],

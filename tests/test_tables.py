@@ -397,6 +397,35 @@ def test_a_column_without_values_is_named():
     assert sentence.startswith("'none' has no value")
 
 
+def test_a_column_that_copies_another_is_named():
+    X, y, s = table()
+    gaps = X["x"].mask(X["hours"] > 50)
+    copied = X.assign(other=X["hours"], work=X["job"], gaps=gaps, holes=gaps, one=1, same=1)
+    assert named(copied, y, s) == [
+        "'work' copies 'job'; drop it.",
+        "'other' copies 'hours'; drop it.",
+        "'holes' copies 'gaps'; drop it.",
+    ]
+
+
+def test_persons_who_came_twice_are_counted_and_coarse_columns_are_not():
+    X, y, s = table()
+    twice = np.concatenate([np.arange(400), np.arange(30)])
+    who = {"who": [f"p{i}" for i in range(430)], "id": np.arange(430) * 7 % 430}
+    repeated = X.iloc[twice].reset_index(drop=True).assign(**who)
+    lines = named(repeated, y[twice], s.iloc[twice].reset_index(drop=True))
+    assert [line.split(" in every")[0] for line in lines] == [
+        "'id' holds whole numbers that seem to identify rows; drop it.",
+        "30 of 430 rows repeat an earlier one",
+    ]
+    random = np.random.default_rng(0)
+    coarse = pd.DataFrame({"job": random.choice(list("abcdefghij"), 900)})
+    coarse["town"] = random.choice(list("abcdefghij"), 900)
+    age = pd.DataFrame({"age": random.integers(2, 5, 900) * 10.0})
+    rare = (random.random(900) < 0.1).astype(float)
+    assert named(coarse, rare, age) == []
+
+
 @pytest.mark.parametrize(
     "change", [lambda a: a, lambda a: 2020 - a, np.log, lambda a: np.where(a == 30, np.nan, a)]
 )

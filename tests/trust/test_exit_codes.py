@@ -5,6 +5,7 @@ traceback.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from typer.testing import CliRunner
 from cli_samples import ASKED, ESCAPES, FEATURES, done, one_line_and_2, people, run, table
 from frhsic import __version__, cli
 from frhsic.cli import _terminal
+
+INSTALLED = re.compile(r"pip install (?:-e )?'?([^\s`']+)")
 
 pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")
 
@@ -344,4 +347,11 @@ def test_a_known_command_that_is_not_installed_says_how_to_get_it(monkeypatch: p
     assert isinstance(
         result.exception, ValueError
     )  # `frhsic` turns it into one line and exit code 2
-    assert "pip install frhsic-paper" in str(result.exception)
+    assert "`pip install ./paper`" in str(result.exception)
+
+
+def test_no_message_installs_a_name_that_anybody_may_take_on_the_package_index():
+    """Neither this package nor the paper's is on the index; Dask is."""
+    sources = Path(cli.__file__).parents[1].rglob("*.py")
+    advised = [name for path in sources for name in INSTALLED.findall(path.read_text("utf-8"))]
+    assert sorted(advised) == ["./paper", "dask[dataframe,distributed]"]

@@ -51,8 +51,8 @@ def reproduce() -> None:
     """Reproduce the experiments of the paper. Needs the package frhsic-paper."""
     raise ValueError(
         "reproduce is a command of the package frhsic-paper, which is not installed. Install it"
-        " with `pip install frhsic-paper`, or from a clone of the repository with `pip install -e"
-        " paper`."
+        " from the folder paper of a clone of this repository, with `pip install ./paper`; it is"
+        " not on the package index."
     )
 
 

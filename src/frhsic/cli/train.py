@@ -224,7 +224,7 @@ def fitted(
     """
     import pandas as pd
 
-    from frhsic.estimators import UnmetLimitWarning
+    from frhsic.estimators import UnlabelledRowsWarning, UnmetLimitWarning
     from frhsic.report import trained_report
 
     estimator = recipe.estimator(data)
@@ -242,8 +242,9 @@ def fitted(
         model.classes_ = data.classes
     rest = data.s.drop(index=data.s.index[[*train, *test]])
     lacking, given = int(rest.isna().any(axis=1).sum()), data.given or len(data.y) + data.dropped
-    # that a limit is not met is told at the end
-    warned = [str(one.message) for one in caught if not issubclass(one.category, UnmetLimitWarning)]
+    # that a limit is not met is told at the end, and the table counts the rows that lack attributes
+    told = (UnmetLimitWarning, UnlabelledRowsWarning)
+    warned = [str(one.message) for one in caught if not issubclass(one.category, told)]
     notes = [
         *dict.fromkeys([*data.notes, *warned]),
         _row_counts(data, given, len(train), len(test), lacking),

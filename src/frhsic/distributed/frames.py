@@ -47,7 +47,7 @@ def dask_module() -> Any:
         import distributed  # noqa: F401  # only asked whether it is there
     except ImportError as error:
         raise ImportError(
-            "Dask is not installed; install it with pip install 'frhsic[dask]'."
+            "Dask is not installed; install it with pip install 'dask[dataframe,distributed]'."
         ) from error
     return dask
 

@@ -12,16 +12,12 @@ from frhsic._lazy import lazily
 from frhsic.estimators.coupling import ParityCoupling
 from frhsic.estimators.distilling import distill
 from frhsic.estimators.frontier import Choice, Frontier, IndistinctGapWarning, UnmetLimitWarning
-from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning
+from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
 
 if TYPE_CHECKING:
     from frhsic.estimators.encoder import ParityEncoder
-    from frhsic.estimators.network import (
-        FRHSICClassifier,
-        FRHSICRegressor,
-        UnlabelledRowsWarning,
-    )
+    from frhsic.estimators.network import FRHSICClassifier, FRHSICRegressor
 
 __all__ = [
     "Choice",
@@ -46,6 +42,5 @@ __getattr__, __dir__ = lazily(
         "FRHSICClassifier": "network",
         "FRHSICRegressor": "network",
         "ParityEncoder": "encoder",
-        "UnlabelledRowsWarning": "network",
     },
 )

@@ -32,6 +32,10 @@ class MissingSensitiveFeaturesWarning(UserWarning):
     """
 
 
+class UnlabelledRowsWarning(UserWarning):
+    """Some rows have NaN in `sensitive_features`: they train the task and skip penalty or limit."""
+
+
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
@@ -157,6 +161,13 @@ def warn_without_attributes(estimator: Any, remedy: str) -> None:
         " pass them, or "
     )
     warn(f"{text}{remedy}.", MissingSensitiveFeaturesWarning)
+
+
+def warn_of_unlabelled(known: np.ndarray, consequence: str) -> None:
+    """Warn if some rows lack the attributes, and of what follows."""
+    if not known.all():
+        rows = f"{int((~known).sum()):,} of {len(known):,} rows"
+        warn(f"{rows} lack sensitive_features: {consequence}.", UnlabelledRowsWarning)
 
 
 def warn_of_suspicions(

@@ -31,7 +31,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from frhsic import _arrays
-from frhsic._warnings import warn
 from frhsic.estimators.inputs import (
     named_arguments,
     require_variation,
@@ -40,6 +39,7 @@ from frhsic.estimators.inputs import (
     target_column,
     typed_table,
     warn_of_suspicions,
+    warn_of_unlabelled,
     warn_without_attributes,
 )
 from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty, penalty_named
@@ -61,10 +61,6 @@ CHUNK_BYTES = 64 * 2**20
 # tables do not overfit in the steps of ``epochs="auto"``, and very small ones have no rows to
 # spare.
 HELD_OUT, AUTO_ROWS = 0.1, (500, 10_000)
-
-
-class UnlabelledRowsWarning(UserWarning):
-    """Some rows have NaN in `sensitive_features`: they train the task and skip the penalty."""
 
 
 class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -358,13 +354,11 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         scaled[known] = self.sensitive_encoding_(s[known], name="sensitive_features")
         if off:
             return None
-        if not known.all():
-            warn(
-                f"{int((~known).sum()):,} of {len(s):,} rows lack sensitive_features: they train"
-                " the task and skip the penalty. Choose its weight on held-out rows, or raise the"
-                " batch size.",
-                UnlabelledRowsWarning,
-            )
+        warn_of_unlabelled(
+            known,
+            "they train the task and skip the penalty. Choose its weight on held-out rows, or raise"
+            " the batch size",
+        )
         return scaled
 
     def _held_out(

@@ -62,6 +62,7 @@ from frhsic.estimators.inputs import (
     target_column,
     typed_table,
     warn_of_suspicions,
+    warn_of_unlabelled,
     warn_without_attributes,
 )
 from frhsic.estimators.solving import (
@@ -260,6 +261,10 @@ class ParityEstimator(BaseEstimator, ABC):
         s, names = sensitive_values(sensitive_features, n)
         require_variation(s, names)
         self.sensitive_names_in_ = np.array(names, dtype=object)
+        warn_of_unlabelled(
+            ~np.isnan(s).any(axis=1),
+            "they train the prediction, and the gap is limited and measured on the others",
+        )
         warn_of_suspicions(self, X, codes, None if self.uses_sensitive else s, names)
         groups = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
         numeric = not is_classifier(self)

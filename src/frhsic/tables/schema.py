@@ -370,7 +370,7 @@ def suspicions(
 ) -> tuple[str, ...]:
     """Return a sentence for each kind of suspicious column, which names the columns.
 
-    - A column has no values at all.
+    - A column has no values at all, or copies another.
     - A column of numbers identifies rows by the rules of :func:`identifiers`.
     - A column repeats a sensitive attribute if it has its name, or if their rank correlation is at
       least 0.99 in absolute value.
@@ -378,6 +378,8 @@ def suspicions(
       the area under its ROC curve is at least 0.995 or at most 0.005, or with at most 64 different
       values, their most frequent class is right; for a number, if the squared rank correlation is
       at least 0.99.
+    - At least 1 % of the rows, and ten, repeat an earlier row in all columns but identifiers, and
+      hardly any repeats one in all but the target: persons that came twice, not coarse columns.
 
     Parameters
     ----------
@@ -404,6 +406,8 @@ def suspicions(
         lines.append(f"{quoted(names)} has no value in any row; drop it.")
     if names := identifiers(X):
         lines.append(f"{quoted(names)} holds whole numbers that seem to identify rows; drop it.")
+    for first, *copies in _copies(columns):
+        lines.append(f"{quoted(copies)} copies {first!r}; drop it.")
     for attribute in map(str, s):
         known = s[attribute].to_numpy()[rows]
         alike = [
@@ -423,7 +427,44 @@ def suspicions(
                 f"{quoted(away)} alone predicts the target nearly without error. If it is known"
                 " only after the target, drop it."
             )
+        if repeated := _repeated_rows(X, y, s):
+            lines.append(
+                f"{repeated:,} of {len(X):,} rows repeat an earlier one in every column but"
+                " identifiers. If these are the same persons, drop them or pass the persons as"
+                " groups: else rows that measure the model have trained it."
+            )
     return tuple(lines)
+
+
+def _copies(columns: dict[str, np.ndarray]) -> list[list[str]]:
+    """Return the names of columns that have the same values, and more than one."""
+    same: dict[int, list[str]] = {}
+    for name, values in columns.items():
+        if len(pd.unique(values)) > 1:
+            key = tuple(values) if values.dtype == object else (values + 0.0).tobytes()
+            same.setdefault(hash(key), []).append(name)
+    return [names for names in same.values() if len(names) > 1]
+
+
+def _repeated_rows(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> int:
+    """Return how many rows repeat an earlier one in X, y and s but for identifiers; 0 if they are
+    few, or if rows are often alike in X and s alone.
+    """
+    ids = identifiers(X)
+    ids += [
+        str(name)
+        for name in X
+        if kind_of(X[name]) == "category" and identifies_rows(X[name].nunique(), len(X))
+    ]
+    known = pd.concat([X.drop(columns=ids), s.set_axis(X.index)], axis=1)
+    if known.shape[1] == 0:
+        return 0
+    keys = pd.util.hash_pandas_object(known, index=False)
+    alike = int(keys.duplicated().sum())
+    repeated = int(pd.DataFrame({"known": keys, "y": y}).duplicated().sum())
+    least = max(LEAST_IN_CLASS, (1 - ALIKE) * len(X))
+    clear = repeated >= ALIKE * alike and len(X) - alike > MOST_LEVELS
+    return repeated if repeated >= least and clear else 0
 
 
 def _looked_at(X: pd.DataFrame) -> np.ndarray:
