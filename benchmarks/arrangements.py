@@ -86,7 +86,8 @@ def models(path: Path, folder: Path, separator: str) -> list[Served]:
 
 def written(served: Served, path: Path, separator: str) -> list[str]:
     """Return the lines of `frhsic predict --keep id` for the rows of a file."""
-    file = served.open(path, Reading(separator if path.suffix == ".csv" else None))
+    reading = Reading(separator if path.suffix == ".csv" else None)
+    file = served.reopened(TableFile.open(path, **vars(reading)), reading)
     out = io.StringIO()
     for frame in file.pieces(["id", *served.columns]):
         frame[["id"]].join(served.outputs(frame, file)).to_csv(out, index=False, header=False)

@@ -9,7 +9,10 @@ import pytest
 import torch
 from scipy import sparse
 
-from frhsic import _arrays
+from frhsic import _arrays, _tensors
+
+# The one formula of checks, with NumPy and with torch behind it.
+BOTH = pytest.mark.parametrize("door", [_arrays, _tensors], ids=["numpy", "torch"])
 
 VALUES = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 
@@ -33,13 +36,16 @@ MAKERS = {
 }
 
 
+@BOTH
 @pytest.mark.parametrize("kind", MAKERS)
-def test_every_kind_of_array_gives_the_same_matrix(kind):
-    assert torch.equal(
-        _arrays.matrix(MAKERS[kind](), "x"), torch.tensor(VALUES, dtype=torch.float64)
-    )
+def test_every_kind_of_array_gives_the_same_matrix(kind, door):
+    got = door.matrix(MAKERS[kind](), "x")
+    assert isinstance(got, torch.Tensor if door is _tensors else np.ndarray)
+    assert np.asarray(got).dtype == np.float64
+    assert np.array_equal(got, VALUES)
 
 
+@BOTH
 @pytest.mark.parametrize(
     "column",
     [
@@ -56,12 +62,13 @@ def test_every_kind_of_array_gives_the_same_matrix(kind):
     ],
     ids=lambda c: f"{type(c).__module__.partition('.')[0]}-{getattr(c, 'dtype', 'list')}",
 )
-def test_integers_and_booleans_of_one_column_become_float64(column):
-    got = _arrays.matrix(column, "x")
+def test_integers_and_booleans_of_one_column_become_float64(column, door):
+    got = torch.as_tensor(door.matrix(column, "x"))
     assert got.dtype == torch.float64
     assert torch.equal(got, torch.tensor([[1.0], [0.0], [1.0]], dtype=torch.float64))
 
 
+@BOTH
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
@@ -77,25 +84,26 @@ def test_integers_and_booleans_of_one_column_become_float64(column):
         (pl.DataFrame({"a": pl.Series([1.0, 2.0], dtype=pl.Float32)}), torch.float32),
     ],
 )
-def test_both_widths_are_honoured_and_half_precision_widens(given, kept):
-    assert _arrays.matrix(given, "x").dtype == kept
+def test_both_widths_are_honoured_and_half_precision_widens(given, kept, door):
+    assert torch.as_tensor(door.matrix(given, "x")).dtype == kept
 
 
 def test_a_tensor_keeps_its_place_in_the_graph():
     x = torch.ones(3, requires_grad=True)
-    _arrays.matrix(x, "x").sum().backward()
+    _tensors.matrix(x, "x").sum().backward()
     assert torch.equal(x.grad, torch.ones(3))
 
 
 def test_what_comes_in_is_not_written_to_and_read_only_memory_is_not_shared():
     own = np.array(VALUES)
     own.flags.writeable = False
-    _arrays.matrix(own, "x").zero_()
+    _tensors.matrix(own, "x").zero_()
     assert np.array_equal(own, VALUES)
 
 
-def test_pairs_share_the_wider_dtype():
-    z, s = _arrays.paired((torch.ones(2, 3), "z"), (np.ones(2), "s"))
+@BOTH
+def test_pairs_share_the_wider_dtype(door):
+    z, s = map(torch.as_tensor, door.paired((torch.ones(2, 3), "z"), (np.ones(2), "s")))
     assert z.dtype == s.dtype == torch.float64
     assert (z.shape, s.shape) == ((2, 3), (2, 1))
 
@@ -135,10 +143,11 @@ REFUSED = {
 }
 
 
+@BOTH
 @pytest.mark.parametrize("kind", REFUSED)
-def test_bad_arrays_are_refused_by_name(kind):
+def test_bad_arrays_are_refused_by_name(kind, door):
     with pytest.raises((ValueError, TypeError), match=r"^s "):
-        _arrays.matrix(REFUSED[kind], "s")
+        door.matrix(REFUSED[kind], "s")
 
 
 def test_a_bad_column_of_a_frame_is_named():
@@ -148,14 +157,15 @@ def test_a_bad_column_of_a_frame_is_named():
         _arrays.matrix(pl.DataFrame({"age": [1.0, 2.0], "job": ["a", "b"]}), "s")
 
 
+@BOTH
 @pytest.mark.parametrize(
     "where", [[1, 0, 1], [True, False, True], np.array([1.0, 0.0, 1.0]), pd.Series([1, 0, 1])]
 )
-def test_a_mask_comes_from_booleans_or_a_target(where):
-    assert _arrays.subset_mask(where, 3).tolist() == [True, False, True]
+def test_a_mask_comes_from_booleans_or_a_target(where, door):
+    assert door.subset_mask(where, 3).tolist() == [True, False, True]
 
 
-@pytest.mark.parametrize("of", [_arrays.generator, _arrays.numpy_generator])
+@pytest.mark.parametrize("of", [_tensors.generator, _arrays.numpy_generator])
 def test_an_integer_gives_one_stream_none_a_new_one_and_a_generator_moves_on(of):
     def draw(state) -> float:
         own = of(state)
@@ -183,24 +193,35 @@ def test_a_seed_is_the_integer_that_came_or_a_new_one_that_any_door_admits():
 
 
 def test_devices_are_resolved_and_a_missing_gpu_is_said():
-    assert _arrays.resolve_device("cpu") == torch.device("cpu")
-    assert _arrays.resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert _tensors.resolve_device("cpu") == torch.device("cpu")
+    assert _tensors.resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
     if not torch.cuda.is_available():
         with pytest.raises(ValueError, match="device='cuda' is not available"):
-            _arrays.matrix([1.0], "x", device="cuda")
+            _tensors.matrix([1.0], "x", device="cuda")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda door: door.paired((VALUES, "z"), ([1.0, 2.0], "s")),
+        lambda door: door.vector(VALUES, "s"),
+        lambda door: door.subset_mask([0, 2, 1], 3),
+        lambda door: door.subset_mask([0, 1, 1], 4),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(call, door):
+    with pytest.raises(ValueError, match=r"lengths differ|has 2 columns|must be boolean"):
+        call(door)
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: _arrays.paired((VALUES, "z"), ([1.0, 2.0], "s")),
-        lambda: _arrays.vector(VALUES, "s"),
         lambda: _arrays.require_rows(3, 4, "unbiased HSIC"),
-        lambda: _arrays.subset_mask([0, 2, 1], 3),
-        lambda: _arrays.subset_mask([0, 1, 1], 4),
-        lambda: _arrays.resolve_device("mps"),
-        lambda: _arrays.resolve_device("cuda:99"),
-        *(lambda state=state: _arrays.generator(state) for state in (-1, 2**32, True, 1.5, "0")),
+        lambda: _tensors.resolve_device("mps"),
+        lambda: _tensors.resolve_device("cuda:99"),
+        *(lambda state=state: _tensors.generator(state) for state in (-1, 2**32, True, 1.5, "0")),
     ],
 )
 def test_bad_arguments_are_refused(call):

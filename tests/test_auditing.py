@@ -496,7 +496,7 @@ def test_a_document_that_is_wrong_is_refused(change: dict[str, Any], message: st
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"s": np.full(700, 3.0)}, "s is constant"),
+        ({"sensitive_features": np.full(700, 3.0)}, "s is constant"),
         ({"settings": Settings(at=[30, 200])}, "at=200 lies outside the data: age runs from 20 to"),
         ({"threshold": 50}, "threshold=50 is outside the scores, which run from"),
         ({"limit": "eo <= 0.1", "y": None}, "pass the target y as well"),
@@ -505,7 +505,7 @@ def test_a_document_that_is_wrong_is_refused(change: dict[str, Any], message: st
 def test_bad_input_is_refused(change: dict[str, Any], message: str):
     z, age, y = table()
     with pytest.raises((ValueError, TypeError), match=message):
-        audit(**({"z": z, "s": age, "y": y, "settings": QUICK} | change))
+        audit(**({"z": z, "sensitive_features": age, "y": y, "settings": QUICK} | change))
 
 
 def test_groups_beside_an_attribute_are_compared_and_the_gap_is_measured_within_each():
@@ -701,13 +701,13 @@ def test_bands_are_audited_and_remarked():
         ({"z": None}, TypeError, "scores is None"),
         ({"z": np.arange(399.0)}, ValueError, "scores has 399 rows, sensitive_features has 400"),
         (
-            {"s": np.array([["a", 1.0]] * 400, dtype=object)},
+            {"sensitive_features": np.array([["a", 1.0]] * 400, dtype=object)},
             TypeError,
             "sensitive_features holds text",
         ),
-        ({"s": None}, TypeError, "sensitive_features is None"),
+        ({"sensitive_features": None}, TypeError, "sensitive_features is None"),
         (
-            {"s": pd.DataFrame(np.ones((400, 2)), columns=["a", "a"])},
+            {"sensitive_features": pd.DataFrame(np.ones((400, 2)), columns=["a", "a"])},
             ValueError,
             "more than one column named a",
         ),
@@ -759,7 +759,9 @@ def test_messages_use_the_words_of_the_caller(
 ):
     data = people()
     with pytest.raises(error, match=message):
-        audit(**({"z": data["risk"], "s": data["age"], "settings": SMALL} | change))
+        audit(
+            **({"z": data["risk"], "sensitive_features": data["age"], "settings": SMALL} | change)
+        )
     with pytest.raises(ValueError, match="an audit needs at least 20 rows; 5 of 5 have"):
         audit(data["risk"].head(), data["age"].head(), settings=SMALL)
 

@@ -83,6 +83,26 @@ def test_a_target_of_yes_and_no_needs_no_positive_value(tmp_path):
     assert any("'Ja' counts as 1 in 'repaid'" in remark for remark in found.context.remarks)
 
 
+def test_spellings_of_one_label_are_one_outcome_in_audits_and_trainings(tmp_path):
+    data, path = people(), tmp_path / "people.csv"
+    random = np.random.default_rng(0)
+    yes, no = random.choice(["Yes", "yes", "YES"], 300), random.choice(["no", "NO"], 300)
+    data["leak"] = data["repaid"]
+    data.assign(repaid=np.where(data["repaid"] == 1, yes, no)).to_csv(path, index=False)
+    asked = [str(path), "-t", "repaid", "--json", "--max-rows", "100"]
+    for positive in ([], ["--positive", "yes"]):
+        audited = done(["audit", *asked, "-s", "age", "--score", "score", *positive]).stdout
+        expected = audit(data["score"], data["age"], data["repaid"])
+        assert Audit.from_json(audited).subject.base_rate == expected.subject.base_rate
+        where = ["-s", "age", "--features", "leak", "--limit", "none", "-o", str(tmp_path / "m")]
+        trained = json.loads(done(["train", *asked, *where, *positive]).stdout)
+        ones = int(data["repaid"].sum())
+        for remarks in (json.loads(audited)["context"]["remarks"], trained["notes"]):
+            assert any(f"({ones} rows); 0 is" in note for note in remarks), remarks
+            assert any("differ only in case or blanks are one" in note for note in remarks)
+        assert any(note.startswith("'leak' alone predicts") for note in trained["notes"])
+
+
 def test_off_a_terminal_the_path_is_printed_and_the_finding_goes_to_standard_error(
     folder, tmp_path, monkeypatch, capfd
 ):

@@ -10,12 +10,21 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from cli_samples import done, one_line_and_2
 from estimator_samples import people, quick
 from frhsic import load, save
 from frhsic.auditing import Audit
-from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityClassifier, ParityEncoder
+from frhsic.estimators import (
+    FRHSICClassifier,
+    FRHSICRegressor,
+    ParityClassifier,
+    ParityEncoder,
+    ParityRegressor,
+)
 from frhsic.parity import gdp
 from frhsic.tables import files
 from frhsic.tables.schema import SuspiciousColumnWarning
@@ -106,6 +115,15 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
     ):
         assert message in one_line_and_2(["predict", *arguments])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["few.csv", "none.csv", "taken.csv"]
+
+
+def test_a_wrong_cell_names_file_column_row_and_value(place, tmp_path):
+    table = pd.read_csv(place / "new.csv").astype({"hours": object})
+    table.loc[3, "hours"] = "many"
+    table.to_csv(tmp_path / "new.csv", index=False)
+    said = one_line_and_2(["predict", str(place / "model"), str(tmp_path / "new.csv")])
+    assert "new.csv: column 'hours' held numbers in training" in said
+    assert "it holds 'many', first in row 4" in said
 
 
 def closed_form(estimator=None, **parameters):
@@ -231,3 +249,39 @@ def test_predictions_have_the_labels_of_the_training_table_and_the_stated_thresh
     assert model.classes_.tolist() == ["nein", "ja"]
     assert model.predict(pd.DataFrame({"x": x})).tolist() == scores["predicted"].tolist()
     done([*asked, "--aim", "decision"], 2)
+
+
+def test_a_line_does_not_depend_on_the_lines_beside_it_for_a_model_of_ones_own(tmp_path):
+    random = np.random.default_rng(0)
+    names = [f"x{j}" for j in range(60)]
+    X = pd.DataFrame(random.normal(size=(1500, 60)) * np.logspace(-3, 3, 60), columns=names)
+    age = pd.Series(X["x0"] * 1000 + random.normal(size=1500), name="age")
+    y = X @ (random.normal(size=60) / np.logspace(-3, 3, 60)) + age
+    own = make_pipeline(StandardScaler(), LinearRegression())
+    model = ParityRegressor(own, attribute_estimator=own, cv=2, n_jobs=1, random_state=0)
+    save(model.fit(X, y, sensitive_features=age), tmp_path / "model")
+    X.to_csv(tmp_path / "all.csv", index=False)
+    every = predicted(tmp_path / "model", tmp_path / "all.csv", tmp_path / "out.csv")["predicted"]
+    for rows in (1, 2, 3, 5, 8, 33, 100, 1025):
+        chosen = random.permutation(1500)[:rows]
+        X.iloc[chosen].to_csv(tmp_path / "some.csv", index=False)
+        some = predicted(tmp_path / "model", tmp_path / "some.csv", tmp_path / "out.csv")
+        np.testing.assert_array_equal(some["predicted"], every[chosen])
+
+
+def test_kept_formulas_are_text_in_a_spreadsheet_unless_asked_for(place, tmp_path):
+    cells = ["=cmd|'/c calc'!A1", "-5", "'quoted", "x"]
+    table = pd.read_csv(place / "new.csv").head(4).assign(**{"=note": cells, "when": "2024-05-31"})
+    table.to_csv(tmp_path / "new.csv", index=False)
+    table.astype({"when": "datetime64[ns]"}).to_parquet(tmp_path / "new.parquet")
+    for name in ("new.csv", "new.parquet"):
+        asked = ["predict", str(place / "model"), str(tmp_path / name), "--keep", "=note"]
+        asked += ["--keep", "when", "-o", str(tmp_path / "scores.csv")]
+        done(asked)
+        written = pd.read_csv(tmp_path / "scores.csv", dtype=str)
+        assert written["'=note"].tolist() == ["'=cmd|'/c calc'!A1", "-5", "'quoted", "x"]
+        assert written["when"].tolist() == ["2024-05-31"] * 4
+        (back,) = files.TableFile.open(tmp_path / "scores.csv").pieces(["=note"])
+        assert back["=note"].tolist() == cells
+        done([*asked, "--keep-formulas"])
+        assert pd.read_csv(tmp_path / "scores.csv", dtype=str)["=note"].tolist() == cells

@@ -412,6 +412,8 @@ def test_a_worker_that_dies_in_an_audit_changes_nothing():
 
 def test_files_are_audited_from_the_command_line(scheduler, tmp_path):
     frame = people(4000)[["age", "score"]]
+    frame["paid"] = np.where(frame["score"] > frame["score"].median(), "Yes", "no")
+    frame.loc[::2, "paid"] = frame["paid"].str.lower()
     for i, part in enumerate(np.array_split(np.arange(len(frame)), 3)):
         frame.iloc[part].to_parquet(tmp_path / f"part-{i}.parquet")
     out = tmp_path / "report.html"
@@ -424,6 +426,10 @@ def test_files_are_audited_from_the_command_line(scheduler, tmp_path):
         "score",
         "--scheduler",
         scheduler,
+        "-t",
+        "paid",
+        "--positive",
+        "yes",
     ]
     result = CliRunner().invoke(app, [*words, "--json", "-o", str(out), "--max-rows", "100"])
     assert result.exit_code == 0, result.output
@@ -432,6 +438,8 @@ def test_files_are_audited_from_the_command_line(scheduler, tmp_path):
     assert (number["key"], number["rows"]) == ("gdp", 4000)
     assert number["value"] == pytest.approx(exact.value, abs=2e-4)
     assert "random sample of 4,000" in out.read_text(encoding="utf-8")
+    counts = "Target 'paid': 1 is 'yes' (2,000 rows); 0 (2,000 rows)."
+    assert json.loads(result.stdout)["context"]["remarks"] == [counts]
 
 
 def test_a_scheduler_that_does_not_answer_is_told():

@@ -43,7 +43,9 @@ def test_every_scale_is_finite_and_monotone_for_any_numbers(
     assert encoded.shape == (len(values), len(scale.names))
     present = ~np.isnan(values)
     order = np.argsort(values[present], kind="stable")
-    assert (np.diff(encoded[present, 0][order]) >= 0).all()
+    # a quotient with a root below it is rounded twice, so neighbours may change places by two ulps
+    rounding = 2 * np.spacing(np.abs(encoded[present, 0]).max(initial=0.0))
+    assert (np.diff(encoded[present, 0][order]) >= -rounding).all()
 
 
 @settings(max_examples=150, deadline=None)

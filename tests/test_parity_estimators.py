@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_validate
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import SplineTransformer
 from sklearn.tree import DecisionTreeClassifier
 
@@ -382,6 +382,26 @@ def test_columns_that_a_frozen_model_was_fitted_on_are_named_if_they_are_missing
     model = LGBMClassifier(n_estimators=2, n_jobs=1, verbose=-1).fit(X[["years", "owner"]], y)
     with pytest.raises(ValueError, match="'owner'"):
         classifier(estimator=FrozenEstimator(model)).fit(X[["years"]], y, sensitive_features=age)
+
+
+@pytest.mark.parametrize(
+    "wrap", [FrozenEstimator, lambda model: FrozenEstimator(Pipeline([("m", model)]))]
+)
+def test_names_of_columns_are_compared_as_a_frozen_lightgbm_writes_them(wrap):
+    X, y, age = table(200, 0)
+    frame = pd.DataFrame(X, columns=["credit amount", "b", "c"])
+    booster = LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1).fit(frame[:100], y[:100])
+    rows = frame[100:], y[100:], age[100:]
+    own = classifier(estimator=wrap(booster), limit=None)
+    named = rows[0].set_axis(["credit_amount", "b", "c"], axis=1)
+    expected = own.fit(named, rows[1], sensitive_features=rows[2]).predict_proba(named)
+    own.fit(rows[0], rows[1], sensitive_features=rows[2])
+    assert np.array_equal(own.predict_proba(rows[0]), expected)
+    # LightGBM would take the first column for the last
+    with pytest.raises(ValueError, match="in another order; pass them in this order: 'credit_am"):
+        own.fit(rows[0].iloc[:, ::-1], rows[1], sensitive_features=rows[2])
+    with pytest.raises(ValueError, match="X lacks 'credit_amount'"):
+        own.fit(rows[0].drop(columns="credit amount"), rows[1], sensitive_features=rows[2])
 
 
 def test_a_distilled_model_reads_text_that_holds_dates_as_its_teacher_does():

@@ -18,6 +18,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from estimator_samples import biased, quick
 from frhsic.estimators import FRHSICClassifier, ParityClassifier, ParityRegressor
+from frhsic.estimators.conditional import BoostedTrees
 from frhsic.parity import gdp
 from frhsic.tables import files
 from frhsic.tables.columns import (
@@ -27,7 +28,7 @@ from frhsic.tables.columns import (
     read_target,
     to_pandas,
 )
-from frhsic.tables.files import TableFile, read_rows
+from frhsic.tables.files import TableFile, read_rows, shield
 from frhsic.tables.schema import Schema, SuspiciousColumnWarning, suspicions
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
@@ -145,6 +146,23 @@ def test_latin_1_is_read_and_said_and_an_encoding_can_be_named(tmp_path):
     for encoding in ("utf-8", "no such encoding"):
         with pytest.raises(ValueError, match="name the right one"):
             read_frame(path, encoding=encoding)
+
+
+@pytest.mark.parametrize(
+    ("word", "read", "said"),
+    [
+        ("Michał", "Micha³", "with 'Micha³' in it. If that should be 'Michał', pass --encoding"),
+        ("Dvořák", "Dvoøák", "with 'Dvoøák' in it. If that should be 'Dvořák', pass --encoding"),
+        ("Košťál", "Košťál", "it was read as Windows-1250. Name another"),
+        ("Größe", "Größe", "it was read as Windows-1252. Name another"),
+    ],
+)
+def test_a_file_in_cp1250_is_read_and_said(word, read, said, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(f"x,y\n{word},1\n".encode("cp1250"))
+    assert read_frame(path, encoding="cp1250")["x"].tolist() == [word]
+    assert read_frame(path)["x"].tolist() == [read]
+    assert said in TableFile.open(path).notes[0]
 
 
 def test_a_comma_that_splits_evenly_is_not_given_up(tmp_path):
@@ -343,7 +361,7 @@ def table(n: int = 400) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
 
 
 def named(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> list[str]:
-    codes, classes = read_target(pd.Series(y, name="y"))
+    codes, classes, _ = read_target(pd.Series(y, name="y"))
     return list(suspicions(X, codes, 0 if classes is None else 2, s))
 
 
@@ -462,7 +480,7 @@ def test_what_should_be_no_feature_is_left_out_or_named(tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     data = trained(tmp_path / "t.csv")
     assert list(data.X) == ["x", "job", "hours", "born", "grade"]
-    assert [note.split("'")[1] for note in data.notes] == ["none", "row"]
+    assert [note.split("'")[1] for note in data.notes] == ["none", "row", "y"]
     asked = trained(tmp_path / "t.csv", features=("x", "row", "who", "none"))
     assert list(asked.X) == ["x", "row", "who"]
     grades = trained(tmp_path / "t.csv", "grade", features=("x",))
@@ -483,6 +501,17 @@ def test_rows_without_an_attribute_stay_to_train_and_are_not_measured(missing, t
     unknown = int(data.s["age"].isna().sum() - data.s["age"].iloc[train].isna().sum())
     assert len(train) + len(test) == len(data.y) - unknown
     assert any("60 of 300 rows lack age" in note for note in data.notes) == (missing == "age")
+
+
+@pytest.mark.parametrize("rows", [slice(None), slice(7, 8)])
+@pytest.mark.filterwarnings("error")
+def test_features_of_any_size_are_taken_and_said(rows, tmp_path):
+    X, y, s = table(300)
+    X.loc[X.index[rows], "x"] *= 1e300
+    model = BoostedTrees(n_jobs=1, random_state=0).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()
+    X.assign(y=y, age=s["age"]).to_csv(tmp_path / "t.csv", index=False)
+    assert "'x' has numbers beyond 1e+150" in " ".join(trained(tmp_path / "t.csv").notes)
 
 
 def test_the_favourable_outcome_is_a_label_of_the_target(tmp_path):
@@ -621,6 +650,8 @@ def test_roles_that_do_not_fit_the_table_are_refused(roles: dict[str, Any], mess
         (["ja", "nein", "ja"], "nein", [0, 1, 0], ["ja", "nein"]),
         (["b", "a", "b"], "a", [0, 1, 0], ["b", "a"]),
         (["cook", "clerk", "nurse"], "cook", [1, 0, 0], ["not cook", "cook"]),
+        (["Yes", "no", "yes", "YES ", "NO", "no"], None, [1, 0, 1, 1, 0, 0], ["no", "YES"]),
+        (["Cook", "clerk", "cook", "cook"], " COOK", [1, 0, 1, 1], ["clerk", "cook"]),
         ([3.0, 1.0], None, [1, 0], [1, 3]),
         ([0.5, 1.5], None, [0, 1], [0.5, 1.5]),
         ([0.0, 1.0, 1.0], "0", [1, 0, 0], [1, 0]),
@@ -633,7 +664,7 @@ def test_roles_that_do_not_fit_the_table_are_refused(roles: dict[str, Any], mess
 def test_a_target_has_two_classes_with_the_positive_one_last_or_is_a_number(
     values, positive, codes, classes
 ):
-    read, names = read_target(pd.Series(values, name="y"), positive)
+    read, names, _ = read_target(pd.Series(values, name="y"), positive)
     assert read.tolist() == codes
     if classes is None:
         assert names is None
@@ -659,3 +690,43 @@ def test_a_target_has_two_classes_with_the_positive_one_last_or_is_a_number(
 def test_targets_that_cannot_be_predicted_are_refused(values, positive, message):
     with pytest.raises(ValueError, match=message):
         read_target(pd.Series(values, name="y"), positive)
+
+
+def test_labels_that_differ_in_case_or_blanks_are_one_and_every_class_is_counted():
+    labels = pd.Series(["Yes", "yes", "yes", "YES ", "y", "no", "No", None], name="paid")
+    _, classes, notes = read_target(labels.dropna(), "yes")
+    assert classes.tolist() == ["not yes", "yes"]
+    assert notes == [
+        "Labels of 'paid' that differ only in case or blanks are one: 'YES ', 'Yes' as 'yes'; 'no'"
+        " as 'No'.",
+        "Target 'paid': 1 is 'yes' (4 rows); 0 is 'No' (2 rows), 'y' (1 row).",
+        "'y' of 'paid' counts as 0; if it means the same as 'yes', write it so.",
+    ]
+    for values, said in (
+        ([0, 1, 1], ["Target 'y': 1 is '1' (2 rows); 0 is '0' (1 row)."]),
+        ([True, False], ["Target 'y': 1 is 'True' (1 row); 0 is 'False' (1 row)."]),
+        ([1.5, 2.5, 3.5], []),
+    ):
+        assert read_target(pd.Series(values, name="y"))[2] == said
+    several = pd.Series(list("abcdefgh"), name="y", dtype="category")
+    assert read_target(several, "A")[2] == [
+        "Target 'y': 1 is 'a' (1 row); 0 is 'b' (1 row), 'c' (1 row), 'd' (1 row), 'e' (1 row),"
+        " 'f' (1 row) and 2 other values."
+    ]
+
+
+FORMULAS = ["=cmd|'/c calc'!A1", "@SUM(1)", "\t=1", " =1+1", "+49 170 1", "-x", "＝1", "\nx"]
+PLAIN = ["-5", "+3", "-3,5", "-1.5e-300", "-5%", "-", "+", "'quoted", "it's", "", "007", "x=1"]
+
+
+def test_formulas_are_shielded_and_read_back_equal(tmp_path):
+    twice = [f"'{cell}" for cell in FORMULAS]
+    cells = [*FORMULAS, *PLAIN, *twice]
+    assert [shield(cell) for cell in cells] == [*twice, *PLAIN, *(f"'{cell}" for cell in twice)]
+    assert [shield(value) for value in (-1.5, None, True)] == [-1.5, None, True]
+    frame = pd.DataFrame({"a": cells, "=b": "'c"})
+    path = tmp_path / "t.csv"
+    frame.map(shield).rename(columns=shield).to_csv(path, index=False)
+    file = TableFile.open(path)
+    assert file.names == ("a", "=b")
+    assert pd.concat(file.pieces(file.names)).to_numpy().tolist() == frame.to_numpy().tolist()

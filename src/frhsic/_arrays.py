@@ -1,23 +1,26 @@
-"""Conversion and checks of inputs: arrays of any kind become validated torch tensors.
+"""Conversion and checks of inputs: arrays of any kind become validated NumPy arrays.
 
-Every public function calls :func:`matrix`, :func:`vector` or :func:`paired` on its arguments and
-works on tensors from there on. No other module converts arrays. Checks of single numbers are here
-as well.
+Every public function calls :func:`matrix`, :func:`vector` or :func:`paired` on its arguments, here
+or in :mod:`frhsic._tensors` if it computes with torch. No other module converts arrays. Checks of
+single numbers are here as well. Tensors are recognized without importing torch.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
+import sys
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
-RandomState = int | np.random.Generator | torch.Generator | None
+if TYPE_CHECKING:
+    import torch
+
+RandomState: TypeAlias = "int | np.random.Generator | torch.Generator | None"
+Array = TypeVar("Array", np.ndarray, "torch.Tensor")
 
 # Magnitudes that are admitted: eighth powers of them, as in the variance of a linear HSIC, are
 # still floats.
@@ -29,67 +32,67 @@ WIDENED = 1e8
 SCALES = (1e-60, 1e60)
 
 
-def matrix(
-    x: Any, name: str, *, device: torch.device | str | None = None, allow_missing: bool = False
-) -> Tensor:
-    """Return `x` as a finite floating-point tensor of shape (n, d); a vector becomes (n, 1).
+def is_tensor(x: Any) -> TypeGuard[torch.Tensor]:
+    """Return whether x is a tensor of torch, which is then already imported."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def matrix(x: Any, name: str, *, allow_missing: bool = False) -> np.ndarray:
+    """Return `x` as a finite floating-point array of shape (n, d); a vector becomes (n, 1).
 
     NaN raises. With `allow_missing`, for columns that are scaled later, NaN and all magnitudes stay
     as they are.
 
     float32 and float64 keep their width, half precision widens to float32, integers and booleans
     become float64. Numbers so large or small that their products leave the range of float32 become
-    float64, and those that leave the range of float64 are refused. A torch tensor keeps its device
-    and its place in the autograd graph unless `device` asks for another.
+    float64, and those that leave the range of float64 are refused. The result may share memory with
+    `x`.
 
     Examples
     --------
     >>> matrix([1, 2, 3], "s").shape
-    torch.Size([3, 1])
+    (3, 1)
     """
-    tensor = _tensor(x, name)
-    if tensor.ndim == 1:
-        tensor = tensor[:, None]
-    if tensor.ndim != 2 or 0 in tensor.shape:
-        raise ValueError(
-            f"{name} has shape {tuple(tensor.shape)}; pass one row per observation and one column"
-            " per feature."
-        )
-    _require_finite(tensor, name, allow_missing)
-    if not allow_missing:  # raw columns are scaled before anything is computed from them
-        tensor = _in_range(tensor, name)
-    return tensor if device is None else tensor.to(resolve_device(device))
+    array = numeric(x, name)
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+    array = as_columns(np.asarray(array, order="C"), name)
+    low = array.min(axis=0)
+    high = array.max(axis=0)
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        require_finite(array, name, allow_missing)
+    if allow_missing:  # raw columns are scaled before anything is computed from them
+        return array
+    widened = needs_float64(low.astype(np.float64), high.astype(np.float64), name)
+    return array.astype(np.float64) if widened else array
 
 
-def vector(x: Any, name: str) -> Tensor:
-    """Return `x` as a finite floating-point tensor of shape (n,); a single column is flattened."""
-    tensor = matrix(x, name)
-    if tensor.shape[1] != 1:
-        raise ValueError(f"{name} has {tensor.shape[1]} columns; pass one column.")
-    return tensor[:, 0]
+def vector(x: Any, name: str) -> np.ndarray:
+    """Return `x` as a finite floating-point array of shape (n,); a single column is flattened."""
+    return only_column(matrix(x, name), name)
 
 
-def paired(
-    *arrays: tuple[Any, str], device: torch.device | str | None = None
-) -> tuple[Tensor, ...]:
-    """Return matrices of equal length on one device and in the widest dtype among them.
+def paired(*arrays: tuple[Any, str]) -> tuple[np.ndarray, ...]:
+    """Return matrices of equal length in the widest dtype among them.
 
-    Each argument is a pair (array, name). Unless `device` is given, the device is that of the first
-    tensor that is not on the CPU.
+    Each argument is a pair (array, name).
     """
     require_same_rows(*arrays)
-    tensors = [matrix(x, name) for x, name in arrays]
-    lengths = {name: t.shape[0] for t, (_, name) in zip(tensors, arrays)}
+    matrices = [matrix(x, name) for x, name in arrays]
+    require_same_lengths({name: len(x) for x, (_, name) in zip(matrices, arrays)})
+    widest = np.result_type(*matrices)
+    return tuple(x.astype(widest, copy=False) for x in matrices)
+
+
+def require_same_lengths(lengths: Mapping[str, int]) -> None:
+    """Raise unless all arrays, by their names, have the same number of rows."""
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} has {n}" for name, n in lengths.items())
         raise ValueError(
             f"lengths differ: {listed} rows. Pass one row of each per observation, in the same"
             " order."
         )
-    wide = torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
-    first = next((t.device for t in tensors if t.device.type != "cpu"), tensors[0].device)
-    target = first if device is None else resolve_device(device)
-    return tuple(t.to(device=target, dtype=wide) for t in tensors)
 
 
 def require_same_rows(*arrays: tuple[Any, str]) -> None:
@@ -172,11 +175,6 @@ def require_scale(value: float, name: str) -> None:
     )
 
 
-def as_given(value: Tensor, *inputs: Any) -> Tensor | float:
-    """Return a result as a tensor if a tensor came in, and as a float otherwise."""
-    return value if any(isinstance(x, Tensor) for x in inputs) else value.item()
-
-
 def require_fraction(value: float, name: str) -> None:
     """Raise unless value lies strictly between 0 and 1."""
     _require(0 < value < 1, value, name, "a number between 0 and 1, without either")
@@ -187,7 +185,7 @@ def _require(holds: Any, value: Any, name: str, wanted: str) -> None:
         raise ValueError(f"{name} is {value}; pass {wanted}.")
 
 
-def require_varying(x: Tensor, name: str) -> None:
+def require_varying(x: Array, name: str) -> None:
     """Raise if every row of x is the same."""
     if bool((x == x[:1]).all()):
         raise ValueError(
@@ -196,24 +194,29 @@ def require_varying(x: Tensor, name: str) -> None:
         )
 
 
-def subset_mask(where: Any, n: int) -> Tensor:
+def subset_mask(where: Any, n: int) -> np.ndarray:
     """Return a boolean mask of length n from booleans or from a 0/1 target (rows with 1 are
     kept).
     """
     values = vector(where, "where")
+    require_mask(values, n)
+    return np.asarray(values == 1)
+
+
+def require_mask(values: Array, n: int) -> None:
+    """Raise unless a vector has n numbers that are 0 or 1."""
     if values.shape[0] != n:
         raise ValueError(f"lengths differ: where has {values.shape[0]} rows, the data have {n}.")
     if not bool(((values == 0) | (values == 1)).all()):
         raise ValueError(
             "where must be boolean or 0/1; other values came. Pass a mask such as `y == 1`."
         )
-    return values == 1
 
 
 def require_labels(y: Any, name: str) -> None:
     """Raise if y cannot be a target: masked, sparse, without values, complex, or of dates."""
-    if isinstance(y, Tensor):
-        _floating(y, name)
+    if is_tensor(y):
+        require_dense(y, name)
     if isinstance(y, np.ma.MaskedArray) and np.ma.getmaskarray(y).any():
         raise ValueError(
             f"{name} is a masked array with missing values; drop those rows or impute them."
@@ -234,25 +237,6 @@ def require_labels(y: Any, name: str) -> None:
         )
 
 
-def resolve_device(device: torch.device | str | None) -> torch.device:
-    """Turn "auto", None, a name or a device into an available torch device."""
-    if device is None or device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        resolved = torch.device(device)
-        torch.empty(0, device=resolved)
-    except (
-        RuntimeError,
-        AssertionError,
-    ) as error:  # a name that torch does not know, or a GPU that is not here
-        raise ValueError(
-            f"device={str(device)!r} is not available; pass 'auto', 'cpu' or 'cuda'. {error}"
-        ) from error
-    if resolved.type not in ("cpu", "cuda"):
-        raise ValueError(f"device={str(device)!r} is not supported; pass 'auto', 'cpu' or 'cuda'.")
-    return resolved
-
-
 def seed_of(random_state: RandomState) -> int:
     """Return a seed below 2**32: the integer itself, or one drawn from the generator, or a fresh
     one for None.
@@ -266,22 +250,14 @@ def seed_of(random_state: RandomState) -> int:
     """
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
-    if isinstance(random_state, torch.Generator):
-        return int(torch.randint(2**32, (1,), generator=random_state, device=random_state.device))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**32))
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(random_state, torch.Generator):
+        return int(torch.randint(2**32, (1,), generator=random_state, device=random_state.device))
     # torch would drop the higher bits, and two seeds would give one stream
     require_integer(random_state, "random_state", 0, 2**32 - 1)
-    return int(random_state)
-
-
-def generator(random_state: RandomState) -> torch.Generator:
-    """Return a torch generator on the CPU: a given one, or a new one at :func:`seed_of` the
-    state.
-    """
-    if isinstance(random_state, torch.Generator):
-        return random_state
-    return torch.Generator().manual_seed(seed_of(random_state))
+    return int(random_state)  # type: ignore[arg-type]  # a whole number
 
 
 def numpy_generator(random_state: RandomState) -> np.random.Generator:
@@ -291,7 +267,7 @@ def numpy_generator(random_state: RandomState) -> np.random.Generator:
     return np.random.default_rng(seed_of(random_state))
 
 
-def to_numpy(x: Tensor) -> np.ndarray:
+def to_numpy(x: torch.Tensor) -> np.ndarray:
     """Return a tensor's values as a NumPy array, off the graph and off the GPU."""
     return x.detach().cpu().numpy()
 
@@ -311,23 +287,15 @@ def column_names(x: Any, default: str, columns: int) -> list[str]:
     return [first] if columns == 1 else [f"{first}_{i + 1}" for i in range(columns)]
 
 
-def _tensor(x: Any, name: str) -> Tensor:
-    if isinstance(x, Tensor):
-        return _floating(x, name)
+def numeric(x: Any, name: str) -> np.ndarray:
+    """Return any array as a numeric NumPy array that torch can take over; missing values become
+    NaN, which is refused later.
+    """
     if x is None or isinstance(x, (str, bytes)):
         raise TypeError(f"{name} is {x!r}; pass an array with one row per observation.")
-    values = _numeric(x, name)
-    # pandas and polars give read-only memory, which torch must not share, and it admits no negative
-    # strides, which a reversed array of one row keeps even in C order; a 0-d array stays 0-d
-    shared = values.flags.writeable and min(values.strides, default=0) >= 0
-    owned = np.asarray(values, order="C") if shared else values.copy(order="C")
-    return _floating(torch.from_numpy(owned), name)
-
-
-def _numeric(x: Any, name: str) -> np.ndarray:
-    """Return any array but a tensor as a numeric NumPy array; missing values become NaN, which is
-    refused later.
-    """
+    if is_tensor(x):
+        require_dense(x, name)
+        x = to_numpy(x.float() if x.is_floating_point() and x.element_size() < 4 else x)
     module = type(x).__module__.partition(".")[0]
     if module == "pyarrow" and hasattr(x, "to_pandas"):
         x, module = x.to_pandas(), "pandas"
@@ -340,10 +308,8 @@ def _numeric(x: Any, name: str) -> np.ndarray:
     elif isinstance(x, np.ma.MaskedArray) and x.dtype.kind in "biuf":
         missing = np.ma.getmaskarray(x)
         x = np.where(missing, np.nan, x.data) if missing.any() else x.data
-    elif isinstance(x, Sequence) and any(isinstance(item, Tensor) for item in x):
-        x = np.stack(
-            [to_numpy(item) if isinstance(item, Tensor) else np.asarray(item) for item in x]
-        )
+    elif isinstance(x, Sequence) and any(is_tensor(item) for item in x):
+        x = np.stack([to_numpy(item) if is_tensor(item) else np.asarray(item) for item in x])
     try:
         values = np.asarray(x)
     except ValueError as error:
@@ -427,15 +393,34 @@ def _column(column: Any, name: str) -> np.ndarray:
     )  # booleans of polars with nulls
 
 
-def _in_range(tensor: Tensor, name: str) -> Tensor:
-    """Return a finite matrix, in float64 if float32 is too narrow for its products; raise if
-    float64 is, too.
+def as_columns(x: Array, name: str) -> Array:
+    """Return an array or a tensor with two dimensions; a vector becomes one column."""
+    if x.ndim == 1:
+        x = x[:, None]
+    if x.ndim != 2 or 0 in x.shape:
+        raise ValueError(
+            f"{name} has shape {tuple(x.shape)}; pass one row per observation and one column"
+            " per feature."
+        )
+    return x
+
+
+def only_column(x: Array, name: str) -> Array:
+    """Return the one column of a matrix."""
+    if x.shape[1] != 1:
+        raise ValueError(f"{name} has {x.shape[1]} columns; pass one column.")
+    return x[:, 0]
+
+
+def needs_float64(low: np.ndarray, high: np.ndarray, name: str) -> bool:
+    """Return whether float32 is too narrow for the products of numbers in columns from `low` to
+    `high`; raise if float64 is, too.
 
     Columns that are constant have no magnitude that matters.
     """
-    low, high = (end.to(torch.float64) for end in torch.aminmax(tensor.detach(), dim=0))
-    largest, spread = float(torch.maximum(-low, high).max()), float((high - low).max())
-    narrowest = float(torch.where(high > low, high - low, torch.inf).min())
+    largest = float(np.maximum(-low, high).max())
+    spread = high - low
+    narrowest = float(np.where(spread > 0, spread, np.inf).min())
     if largest > LARGEST:
         raise ValueError(
             f"{name} holds numbers as large as {largest:.3g}, whose products no float can hold; the"
@@ -446,14 +431,14 @@ def _in_range(tensor: Tensor, name: str) -> Tensor:
             f"the numbers of a column of {name} differ by {narrowest:.3g} at most, and no float can"
             f" hold the products of such differences; the limit is {SMALLEST:g}. Rescale it."
         )
-    narrow = largest > WIDENED or 0 < spread < 1 / WIDENED
-    return tensor.to(torch.float64) if narrow and tensor.dtype == torch.float32 else tensor
+    return largest > WIDENED or 0 < float(spread.max()) < 1 / WIDENED
 
 
-def _floating(tensor: Tensor, name: str) -> Tensor:
+def require_dense(tensor: torch.Tensor, name: str) -> None:
+    """Raise if a tensor has no plain real numbers."""
     if (
         tensor.device.type == "meta"
-        or tensor.layout != torch.strided
+        or str(tensor.layout) != "torch.strided"
         or tensor.is_nested
         or tensor.is_quantized
     ):
@@ -461,22 +446,15 @@ def _floating(tensor: Tensor, name: str) -> Tensor:
             f"{name} is a sparse, nested or quantized tensor, or on the device meta; pass a dense"
             " one."
         )
-    if tensor.dtype in (torch.float32, torch.float64):
-        return tensor
-    if tensor.dtype in (torch.float16, torch.bfloat16):
-        return tensor.to(torch.float32)
     if tensor.is_complex():
         raise _not_numeric(np.dtype(complex), name)
-    return tensor.to(torch.float64)
 
 
-def _require_finite(tensor: Tensor, name: str, allow_missing: bool) -> None:
-    values = tensor.detach()
-    if values.numel() and bool(torch.stack(values.aminmax()).isfinite().all()):
-        return  # in most cases, and without a temporary matrix
-    bad = torch.isinf(values) if allow_missing else ~torch.isfinite(values)
-    if bool(bad.any()):
-        row, column = (int(i) for i in bad.nonzero()[0])
+def require_finite(values: np.ndarray, name: str, allow_missing: bool) -> None:
+    """Raise if a number is infinite or, unless `allow_missing`, NaN."""
+    bad = np.isinf(values) if allow_missing else ~np.isfinite(values)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
         kinds = "infinite" if allow_missing else "NaN or infinite"
         raise ValueError(
             f"{name} holds {int(bad.sum())} values that are {kinds}; the first is in row {row},"

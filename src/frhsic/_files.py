@@ -2,7 +2,8 @@
 
 A path is checked before the work that fills it, by :func:`require_writable`. The content then goes
 to a temporary file beside the path, is forced to the disk, and takes the place of the old file in
-one step.
+one step. It keeps the mode, owner and group of the old file; a new file may be read only by those
+who may read all `inputs` that it was made from.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import io
 import os
 import stat
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -65,14 +66,14 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def writing(path: Path) -> Iterator[TextIO]:
+def writing(path: Path, inputs: Collection[Path] = ()) -> Iterator[TextIO]:
     """Open a text file to be written piece by piece; it takes its place only if the block ends
     without an error.
     """
     target = _target(path, "file")
     unfinished = _beside(target)
     try:
-        with _synced(unfinished, path) as stream:
+        with _synced(unfinished, target, inputs) as stream:
             text = io.TextIOWrapper(stream, "utf-8", newline="")
             yield text
             text.detach()  # which writes what it still holds
@@ -81,7 +82,7 @@ def writing(path: Path) -> Iterator[TextIO]:
         unfinished.unlink(missing_ok=True)
 
 
-def write_together(contents: Mapping[Path, bytes]) -> None:
+def write_together(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -> None:
     """Write some files: all of them or, if anything fails on the way, none. An old file then stays
     as it was.
 
@@ -94,7 +95,7 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
     placed: list[Path] = []
     try:
         for target, data in targets.items():
-            with _synced(unfinished[target], target) as stream:
+            with _synced(unfinished[target], target, inputs) as stream:
                 stream.write(data)
         for target in targets:
             placed.append(target)
@@ -104,7 +105,8 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
             if unfinished[target].exists():  # it could not be placed
                 continue
             if target in previous:
-                unfinished[target].write_bytes(previous[target])
+                with _synced(unfinished[target], target) as stream:
+                    stream.write(previous[target])
                 os.replace(unfinished[target], target)
             else:
                 target.unlink()
@@ -115,19 +117,50 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
 
 
 @contextlib.contextmanager
-def _synced(unfinished: Path, path: Path) -> Iterator[BinaryIO]:
-    """Force what is written to the disk, and name the file in an error that does not, such as that
-    of a full disk.
+def _synced(unfinished: Path, target: Path, inputs: Collection[Path] = ()) -> Iterator[BinaryIO]:
+    """Open the file that takes the place of a target, with its mode; force what is written to the
+    disk, and name the target in an error that does not, such as that of a full disk.
     """
+    old = target.stat() if target.exists() else None
+    mode = _new_mode(inputs) if old is None else 0o600
     try:
-        with open(unfinished, "xb") as stream:
+        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
+        if old is not None:
+            _keep_access(unfinished, old)
     except OSError as error:
         if error.errno is None or error.filename is not None:
             raise
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        raise OSError(error.errno, error.strerror, str(target)) from error
+
+
+def _new_mode(inputs: Collection[Path]) -> int:
+    """Return the mode of a new file, which only those may read who may read each of the inputs."""
+    mode = 0o666
+    for path in inputs:
+        if not path.exists():  # a pattern of names
+            continue
+        state = path.stat()
+        if not state.st_mode & stat.S_IROTH:
+            shared = state.st_mode & stat.S_IRGRP and state.st_gid == os.getegid()
+            mode &= 0o660 if shared else 0o600
+    return mode
+
+
+def _keep_access(path: Path, old: os.stat_result) -> None:
+    """Give a file owner, group and mode of another; if its group cannot be kept, no group reads
+    it.
+    """
+    mode = stat.S_IMODE(old.st_mode)
+    new = path.stat()
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.chown(path, old.st_uid, old.st_gid)
+        except OSError:
+            mode &= ~stat.S_IRWXG
+    path.chmod(mode)
 
 
 def _target(path: Path, kind: str) -> Path:

@@ -48,7 +48,7 @@ def calibration_error(scores: Any, y: Any) -> float:
     (0.115, 0.0)
     """
     given = _arrays.paired((scores, "scores"), (y, "y"))
-    score, outcome = (_arrays.to_numpy(values)[:, 0].astype(np.float64) for values in given)
+    score, outcome = (values[:, 0].astype(np.float64) for values in given)
     edges = np.quantile(score, np.arange(1, CALIBRATION_BINS) / CALIBRATION_BINS)
     bins = np.searchsorted(edges, score, side="right")  # equal scores share a bin
     rows = np.bincount(bins)

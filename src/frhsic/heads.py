@@ -246,7 +246,7 @@ def probe_heads(
 
 
 def _attributes(s: Any) -> np.ndarray:
-    return _arrays.to_numpy(_arrays.matrix(s, "sensitive_features")).astype(np.float64)
+    return _arrays.matrix(s, "sensitive_features").astype(np.float64)
 
 
 def _encoded(encoder: Any, X: Any) -> np.ndarray:
@@ -261,7 +261,7 @@ def _encoded(encoder: Any, X: Any) -> np.ndarray:
             f"encoder is {type(encoder).__name__}; pass something with a transform, a function, or"
             " None."
         )
-    return _arrays.to_numpy(_arrays.matrix(z, "z")).astype(np.float64)
+    return _arrays.matrix(z, "z").astype(np.float64)
 
 
 def _unfitted(heads: Sequence[str] | Mapping[str, Any], kind: Kind, seed: int) -> dict[str, Any]:

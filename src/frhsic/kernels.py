@@ -27,7 +27,7 @@ import torch
 from scipy.spatial.distance import pdist
 from torch import Tensor
 
-from frhsic import _arrays
+from frhsic import _arrays, _tensors
 
 __all__ = [
     "Gaussian",
@@ -482,7 +482,7 @@ def _pair_distances(x: Any, name: str) -> np.ndarray:
     """Return the distances between pairs of rows; 0 exactly where two coincide, as differences are
     squared.
     """
-    rows = _arrays.matrix(x, name).detach().to(torch.float64)
+    rows = _tensors.matrix(x, name).detach().to(torch.float64)
     _arrays.require_rows(rows.shape[0], 2, f"the median distance of {name}")
     if rows.shape[0] > MEDIAN_ROWS:
         order = torch.randperm(
@@ -529,7 +529,7 @@ def per_column_gaussians(x: Any, *, name: str = "x") -> PerColumn:
     """Return the product of Gaussians, one per column, each at that column's own median
     distance.
     """
-    rows = _arrays.matrix(x, name)
+    rows = _tensors.matrix(x, name)
     names = _arrays.column_names(x, name, rows.shape[1])
     return PerColumn(
         tuple(gaussian_at_median(rows[:, i], name=names[i]) for i in range(rows.shape[1]))

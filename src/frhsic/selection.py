@@ -338,7 +338,7 @@ class Rows:
         """Convert the attributes to a matrix and number the groups; rows that lack an attribute are
         left out.
         """
-        values = _arrays.to_numpy(_arrays.matrix(s, "sensitive_features", allow_missing=True))
+        values = _arrays.matrix(s, "sensitive_features", allow_missing=True)
         known = np.flatnonzero(~np.isnan(values).any(axis=1))
         if not len(known):
             raise ValueError(

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import _safe_indexing
 
 __all__ = ["held_out_rows", "rows_of", "scores_of", "subsample"]
 
@@ -117,6 +116,8 @@ def _times(column: np.ndarray) -> np.ndarray:
 
 def rows_of(part: Any, rows: np.ndarray) -> Any:
     """Return these rows of an array or a frame of any kind."""
+    from sklearn.utils import _safe_indexing  # late: the command line splits without it
+
     return _safe_indexing(part, rows)
 
 

@@ -154,6 +154,28 @@ def test_bad_groups_and_weights_name_column_and_rows(
     )
 
 
+@pytest.mark.parametrize(
+    ("column", "arguments", "message"),
+    [
+        ("age", ["audit", *SCORE], "column 'age' has numbers that are too large"),
+        ("score", ["audit", *SCORE], "column 'score' has numbers that are too large"),
+        ("age", ["train", *TRAIN], "sensitive attribute 'age' has numbers that are too large"),
+        ("wage", ["train", "-t", "wage", *TRAIN[2:]], "target 'wage' has numbers that are too"),
+    ],
+)
+def test_a_number_that_is_too_large_names_file_column_and_row(
+    tmp_path: Path, column: str, arguments: list[str], message: str
+):
+    data = people()
+    data.loc[7, column] = 1e308
+    data.loc[0, "approved"] = None
+    data.to_csv(tmp_path / "people.csv", index=False)
+    command, *rest = arguments
+    said = one_line_and_2([command, str(tmp_path / "people.csv"), *rest])
+    assert f"people.csv: {message}" in said
+    assert "it holds '1e+308', first in row 8" in said
+
+
 def cut(path: Path) -> None:
     """Write a table in the format that the name says, and keep two thirds of the file."""
     if path.suffix in (".parquet", ".feather"):

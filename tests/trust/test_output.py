@@ -14,7 +14,7 @@ import pytest
 
 from cli_samples import ASKED, done, one_line_and_2, table
 from frhsic import _files
-from frhsic._files import require_writable, write_together, write_whole
+from frhsic._files import require_writable, write_together, write_whole, writing
 from frhsic_paper.command import locked, remove_unfinished
 
 pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 @pytest.fixture
 def csv(tmp_path: Path) -> Path:
     path = tmp_path / "people.csv"
-    table().to_csv(path, index=False)
+    table(120).to_csv(path, index=False)
     return path
 
 
@@ -165,7 +165,8 @@ def test_a_report_that_cannot_be_written_leaves_no_model(
         _files.os, "replace", failing(os.replace, 2, OSError(5, "Input/output error"))
     )
     asked = ["train", str(csv), "-t", "y", "-s", "age", "--features", "score", "--max-rows", "100"]
-    done([*asked, "-o", str(csv.parent / "model"), "-r", str(csv.parent / "report.html")], 2)
+    files = ["-o", str(csv.parent / "model"), "-r", str(csv.parent / "report.html")]
+    assert "Input/output error" in done([*asked, *files], 2).stderr
     assert names(csv.parent) == {"people.csv"}
 
 
@@ -188,3 +189,76 @@ def test_where_the_system_has_no_locks_nothing_is_locked(
     monkeypatch.setitem(sys.modules, "fcntl", None)
     with locked(tmp_path), locked(tmp_path):
         assert names(tmp_path) == set()
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("old", [0o600, 0o640, 0o664, 0o666])
+def test_a_file_keeps_the_mode_of_what_it_replaces(
+    tmp_path: Path, old: int, monkeypatch: pytest.MonkeyPatch
+):
+    report, scores = tmp_path / "report.html", tmp_path / "scores.csv"
+    for path in (report, scores):
+        path.write_text("old")
+        path.chmod(old)
+    write_whole(report, b"new")
+    with writing(scores) as stream:
+        stream.write("new")
+    assert [(path.read_text(), mode(path)) for path in (report, scores)] == [("new", old)] * 2
+    monkeypatch.setattr(_files.os, "replace", failing(os.replace, 2, OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        write_together({report: b"newer", scores: b"newer"})
+    assert [(path.read_text(), mode(path)) for path in (report, scores)] == [("new", old)] * 2
+
+
+def test_a_group_that_cannot_be_kept_cannot_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    report = tmp_path / "report.html"
+    report.write_text("old")
+    report.chmod(0o660)
+    others = os.stat_result((*report.stat()[:4], 4711, 4712, *report.stat()[6:]))
+    monkeypatch.setattr(_files.os, "chown", failing(os.chown, 1, PermissionError()))
+    _files._keep_access(report, others)
+    assert mode(report) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("private", "expected", "of_others"),
+    [
+        (0o600, 0o600, 0o600),
+        (0o640, 0o640, 0o600),
+        (0o644, 0o644, 0o644),
+        (0o400, 0o600, 0o600),
+    ],
+)
+def test_a_new_file_is_as_private_as_what_it_was_made_from(
+    csv: Path, private: int, expected: int, of_others: int, monkeypatch: pytest.MonkeyPatch
+):
+    csv.chmod(private)
+    before = os.umask(0o022)
+    try:
+        write_together({csv.parent / "new": b"x"}, [csv, csv.parent / "part-*.parquet"])
+        monkeypatch.setattr(os, "getegid", lambda: csv.stat().st_gid + 1)  # the group is another
+        write_together({csv.parent / "other": b"x"}, [csv])
+    finally:
+        os.umask(before)
+    assert [mode(csv.parent / name) for name in ("new", "other")] == [expected, of_others]
+
+
+def test_all_that_is_made_from_a_private_table_is_private(csv: Path):
+    files = [csv.parent / name for name in ("model", "r.html", "scores.csv", "a.html", "b.html")]
+    model, report, scores, audit, later = map(str, files)
+    asked = [str(csv), "-s", "age", "--max-rows", "100"]
+    csv.chmod(0o600)
+    before = os.umask(0o022)
+    try:
+        fitted = ["-t", "y", "--features", "score", "--limit", "none", "-o", model, "-r", report]
+        done(["train", *asked, *fitted])
+        done(["predict", model, str(csv), "-o", scores])
+        done(["audit", *asked, "--score", "score", "-o", audit])
+        csv.chmod(0o644)
+        done(["audit", *asked, "--model", model, "-o", later])
+    finally:
+        os.umask(before)
+    assert [oct(mode(path)) for path in files] == ["0o600"] * 5

@@ -49,7 +49,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frhsic import _arrays
+from frhsic import _arrays, _tensors
 from frhsic.dependence import hsic
 from frhsic.dependence.grams import gram_times, kernel_or_median, paired_rows, pivoted_cholesky
 from frhsic.kernels import Kernel, Linear
@@ -529,7 +529,7 @@ def _projected_gram(
 
 def _scores(scores: Any, rows: Tensor) -> Tensor:
     """Return one score for each of the rows."""
-    values = _arrays.vector(scores, "scores").detach().to(rows)
+    values = _tensors.vector(scores, "scores").detach().to(rows)
     if values.shape[0] != rows.shape[0]:
         raise ValueError(f"lengths differ: {values.shape[0]} scores came for {rows.shape[0]} rows.")
     return values
@@ -701,8 +701,8 @@ def binned_gap_bound(scores: Any, s: Any, edges: Any, *, confidence: float = 0.9
     (0.1, 0.121, False)
     """
     _arrays.require_fraction(confidence, "confidence")
-    pair = zip(_arrays.paired((scores, "scores"), (s, "s")), ("scores", "s"))
-    f, values = (_arrays.to_numpy(_arrays.vector(x, name).double()) for x, name in pair)
+    pair = zip(_tensors.paired((scores, "scores"), (s, "s")), ("scores", "s"))
+    f, values = (_arrays.to_numpy(_tensors.vector(x, name).double()) for x, name in pair)
     cuts, n = np.asarray(edges, dtype=np.float64).ravel(), len(f)
     _arrays.require_rows(n, 4, "a bound on the gap")
     if f.min() < 0 or f.max() > 1:

@@ -72,7 +72,7 @@ def reproduce(
     from joblib import cpu_count, effective_n_jobs
     from rich.console import Console
 
-    from frhsic._arrays import resolve_device
+    from frhsic._tensors import resolve_device
     from frhsic.datasets.catalogue import entry
     from frhsic.distributed import cluster
     from frhsic_paper.options import Options

@@ -39,7 +39,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from frhsic import _arrays
+from frhsic import _arrays, _tensors
 from frhsic.dependence import hsic
 from frhsic.dependence.grams import gram_times, kernel_or_median
 from frhsic.kernels import (
@@ -139,7 +139,7 @@ class FiniteLaw:
         """
         p = _probability_table(table)
         k, l = (
-            _arrays.matrix(x, name).to(p) for x, name in ((gram_z, "gram_z"), (gram_s, "gram_s"))
+            _tensors.matrix(x, name).to(p) for x, name in ((gram_z, "gram_z"), (gram_s, "gram_s"))
         )
         for gram, size, name in ((k, p.shape[0], "gram_z"), (l, p.shape[1], "gram_s")):
             if tuple(gram.shape) != (size, size):
@@ -251,7 +251,7 @@ class FiniteLaw:
 
 def _probability_table(table: Any) -> Tensor:
     """Check a table of joint probabilities and return it as float64."""
-    p = _arrays.matrix(table, "table").detach().to(torch.float64)
+    p = _tensors.matrix(table, "table").detach().to(torch.float64)
     if float(p.min()) < 0 or abs(float(p.sum()) - 1) > 1e-9:
         raise ValueError(
             f"table has entries from {float(p.min()):.3g} and sum {float(p.sum()):.9g}; "
@@ -411,7 +411,7 @@ def population_gdp(
     (0.25, 0.25)
     """
     require_form(form)
-    m_f = _arrays.vector(gaps, "gaps").detach().to(law.probabilities)
+    m_f = _tensors.vector(gaps, "gaps").detach().to(law.probabilities)
     pi = law.probabilities
     if m_f.shape != pi.shape:
         raise ValueError(
@@ -563,7 +563,7 @@ def decomposable_identity(table: Any, heads: Any) -> Certificate:
     (0.5, 0.5)
     """
     p = _probability_table(table)
-    g = _arrays.matrix(heads, "heads").to(p)
+    g = _tensors.matrix(heads, "heads").to(p)
     if g.shape[1] != p.shape[0]:
         raise ValueError(f"heads have {g.shape[1]} values each for {p.shape[0]} rows of the table.")
     g = torch.cat([g, -g])
@@ -718,7 +718,7 @@ def causal_necessity(
             f"representations have shape {tuple(z.shape)}; pass finite numbers, (interventions,"
             " units, columns)."
         )
-    values = _arrays.matrix(s, "s").to(z)
+    values = _tensors.matrix(s, "s").to(z)
     if values.shape[0] != z.shape[0] or values.shape[0] < 2:
         raise ValueError(
             f"{values.shape[0]} values of s came for {z.shape[0]} interventions; pass two or more"
@@ -727,7 +727,7 @@ def causal_necessity(
     if probabilities is None:
         pi = torch.full_like(values[:, 0], 1 / values.shape[0])
     else:
-        pi = _arrays.vector(probabilities, "probabilities").to(z)
+        pi = _tensors.vector(probabilities, "probabilities").to(z)
         if (
             pi.shape[0] != values.shape[0]
             or float(pi.min()) <= 0
@@ -801,8 +801,8 @@ class KernelExpansion:
     centers: Any = None
 
     def _parts(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        a = _arrays.vector(self.coefficients, "coefficients").to(rows.device, torch.float64)
-        given = rows if self.centers is None else _arrays.matrix(self.centers, "centers")
+        a = _tensors.vector(self.coefficients, "coefficients").to(rows.device, torch.float64)
+        given = rows if self.centers is None else _tensors.matrix(self.centers, "centers")
         centers = given.to(rows.device, torch.float64)
         if a.shape[0] != centers.shape[0]:
             raise ValueError(

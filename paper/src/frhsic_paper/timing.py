@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from frhsic._arrays import resolve_device
+from frhsic._tensors import resolve_device
 from frhsic.kernels import Gaussian
 from frhsic.penalties import Penalty
 from frhsic.penalties.base import Batch

@@ -1,8 +1,18 @@
-"""Audits: what a score or a representation tells about a continuous sensitive attribute."""
+"""Audits: what a score or a representation tells about a continuous sensitive attribute.
 
-from frhsic.auditing.measures import Settings
+What computes an audit is imported on first use; one that was saved is read without it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from frhsic._lazy import lazily
 from frhsic.auditing.results import Audit, Context, drift, since
-from frhsic.auditing.running import audit
+
+if TYPE_CHECKING:
+    from frhsic.auditing.measures import Settings
+    from frhsic.auditing.running import audit
 
 __all__ = [
     "Audit",
@@ -12,3 +22,5 @@ __all__ = [
     "drift",
     "since",
 ]
+
+__getattr__, __dir__ = lazily(__name__, {"Settings": "measures", "audit": "running"})

@@ -13,7 +13,7 @@ import math
 import platform
 import types
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import kstwobign, norm
+from scipy.special import kolmogorov, ndtr, ndtri
 
 from frhsic.formatting import figure, stated
 from frhsic.intervals import Interval
@@ -862,7 +861,7 @@ class Reach(NamedTuple):
         """Return the reach of a number."""
         if number.interval is None:
             return cls(number.standard_error or 0.0, 0.0, 0.0)
-        z = float(norm.ppf((1 + number.interval.confidence) / 2))
+        z = float(ndtri((1 + number.interval.confidence) / 2))
         below = number.value - number.interval.low
         above = number.interval.high - number.value
         error = number.standard_error
@@ -894,7 +893,7 @@ def difference(
     covariance
         Covariance of the two numbers; 0 if their rows are independent.
     """
-    z = float(norm.ppf(1 - level / 2))
+    z = float(ndtri(1 - level / 2))
     a = Reach.of(old)
     b = Reach.of(new)
     correlation = min(max(covariance, 0.0) / max(a.error * b.error, 1e-300), 1.0)
@@ -920,15 +919,15 @@ def difference(
     square = size**2 - beyond(1.0)[0 if size > 0 else 1]
     pvalue = 1.0
     if square > 0:
-        pvalue = 2 * float(norm.sf(math.sqrt(square / max(variance(1.0), 1e-300))))
+        pvalue = 2 * float(ndtr(-math.sqrt(square / max(variance(1.0), 1e-300))))
     reduction = None
     if old.value > math.hypot(z * a.error, a.below):
         ratio = max(new.value, 0.0) / old.value
         most = 2 * ratio + 1
         while high(most) > 0:
             most *= 2
-        largest = float(brentq(high, ratio, most))
-        smallest = float(brentq(low, 0.0, ratio)) if low(0.0) > 0 else 0.0
+        largest = _root(high, most, ratio)
+        smallest = _root(low, ratio, 0.0) if low(0.0) > 0 else 0.0
         reduction = Interval(1 - largest, 1 - smallest, 1 - level, "joined ends")
     interval = Interval(low(1.0), high(1.0), 1 - level, "joined ends")
     return Change(
@@ -936,9 +935,20 @@ def difference(
     )
 
 
+def _root(function: Callable[[float], float], below: float, above: float) -> float:
+    """Return where a function crosses 0, which is at most 0 at `below` and above it at `above`."""
+    for _ in range(60):
+        middle = (below + above) / 2
+        if function(middle) > 0:
+            above = middle
+        else:
+            below = middle
+    return below
+
+
 def _laws(key: str, attribute: str, old: Law, new: Law, level: float) -> Change:
     at = np.union1d(old.values, new.values)
     (old_low, old_high), (new_low, new_high) = old.bounds(at), new.bounds(at)
     distance = max(float((old_low - new_high).max()), float((new_low - old_high).max()), 0.0)
-    pvalue = float(kstwobign.sf(distance * math.sqrt(old.rows * new.rows / (old.rows + new.rows))))
+    pvalue = float(kolmogorov(distance * math.sqrt(old.rows * new.rows / (old.rows + new.rows))))
     return Change(key, attribute, old.mean, new.mean, None, pvalue, level)

@@ -382,7 +382,7 @@ class Inputs:
         words = (
             "representation" if len(getattr(z, "shape", ())) == 2 and z.shape[1] != 1 else "scores"
         )
-        values = _arrays.to_numpy(_arrays.matrix(z, words)).astype(np.float64)
+        values = _arrays.matrix(z, words).astype(np.float64)
         if scores is None:
             values = _one_score(values)
         name = _arrays.array_name(z, "score" if values.shape[1] == 1 else "z")
@@ -567,7 +567,7 @@ def _weights(weights: Any) -> np.ndarray:
 def _numbers(values: Any, argument: str) -> np.ndarray:
     """Return one number for each row."""
     _column(values, argument)
-    return _arrays.to_numpy(_arrays.vector(values, argument)).astype(np.float64)
+    return _arrays.vector(values, argument).astype(np.float64)
 
 
 def _column(values: Any, argument: str) -> pd.Series[Any]:

@@ -8,6 +8,7 @@ import inspect
 import os
 import re
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,6 +34,8 @@ LOGGED_AFTER = 10.0
 DEFAULT_REPORT = Path("frhsic-report.html")
 # Characters of an error message at most.
 LONGEST = 2000
+# Number of threads of a library of BLAS or OpenMP, and of torch, as it is imported.
+THREADS = "OMP_NUM_THREADS"
 Watch = Callable[[str], None]
 
 _received: list[int] = []
@@ -218,15 +221,27 @@ def progress() -> Iterator[Watch]:
 def one_thread() -> Iterator[None]:
     """Compute on one thread: blocks are small, so that more threads gain little and cost much on
     busy cores.
-    """
-    import torch
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    A library that is imported within takes its number of threads from the environment.
+    """
+    from frhsic._threads import limited
+
+    torch = sys.modules.get("torch")
+    threads = 1 if torch is None else torch.get_num_threads()
+    variable = os.environ.get(THREADS)
+    os.environ[THREADS] = "1"
+    if torch is not None:
+        torch.set_num_threads(1)
     try:
-        yield
+        with limited(1):
+            yield
     finally:
-        torch.set_num_threads(before)
+        if torch is not None:
+            torch.set_num_threads(threads)
+        if variable is None:
+            del os.environ[THREADS]
+        else:
+            os.environ[THREADS] = variable
 
 
 def exit_above(lines: Sequence[str]) -> None:
@@ -350,7 +365,10 @@ class Reading:
     encoding: Annotated[
         str | None,
         Option(
-            help="Encoding of a text file; UTF-8, or Windows-1252 where it is not, if not given."
+            help=(
+                "Encoding of a text file; UTF-8 if not given, or where it is not, a Windows"
+                " encoding that a note names."
+            )
         ),
     ] = None
     date_format: Annotated[

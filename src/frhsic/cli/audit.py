@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from frhsic.auditing import Audit
     from frhsic.parity.limits import LimitLike
     from frhsic.report.model import Drivers
+    from frhsic.tables.files import TableFile
 
     Explain = Callable[[Audit], tuple[Drivers, ...]]
 
@@ -127,6 +128,21 @@ class _Options:
     ] = None
 
     @property
+    def inputs(self) -> dict[str, Path]:
+        """The files that are read, by the words that messages use for them."""
+        files = {"table": self.table, "model": self.model, "earlier audit": self.against}
+        return {kind: path for kind, path in files.items() if path is not None}
+
+    @property
+    def read(self) -> list[Path]:
+        """All files that are read, also those that a folder or a pattern stands for."""
+        if self.scheduler is None:
+            return list(self.inputs.values())
+        from frhsic.distributed.frames import table_files
+
+        return [*self.inputs.values(), *map(Path, table_files(str(self.table)))]
+
+    @property
     def limits(self) -> LimitLike:
         """The limits as Python takes them."""
         from frhsic.auditing.results import LIMITABLE
@@ -185,8 +201,6 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
     performance has fallen, or the attribute, the score or the base rate has changed; 2 any error;
     130 interrupted.
     """
-    from frhsic.report import words
-
     page = (
         {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_REPORT}
     )
@@ -209,7 +223,10 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
             watch("what drives the score")
             report = Report(result, drivers=drivers(result))
             watch("writing the report")
-            write_together({path: content(report, kind) for kind, path in files.items()})
+            contents = {path: content(report, kind) for kind, path in files.items()}
+            write_together(contents, options.read)
+    from frhsic.report import words
+
     if options.as_json:
         typer.echo(result.to_json(indent=1))
     else:
@@ -239,8 +256,7 @@ def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
     for name in ("positive", "favourable"):
         if getattr(options, name) is not None and options.target is None:
             raise ValueError(f"--{name} names a value of the target; pass --target too.")
-    inputs = {"table": options.table, "model": options.model, "earlier audit": options.against}
-    require_writable(files, {kind: path for kind, path in inputs.items() if path is not None})
+    require_writable(files, options.inputs)
     if options.against is None:
         return None
     from frhsic.auditing import Audit
@@ -293,6 +309,35 @@ def _audited(
     """Read the table and audit it; return the audit, and what tells which columns of a model carry
     the attributes.
     """
+    from frhsic.tables.files import TableFile
+
+    served = None
+    file = TableFile.open(options.table, **vars(reading))
+    if options.model is not None:
+        served = Served.load(options.model)
+        file = served.reopened(file, reading)
+    with file.naming():
+        return _audited_file(options, file, served, stated, watch)
+
+
+def _audited_file(
+    options: _Options,
+    file: TableFile,
+    served: Served | None,
+    stated: _terminal.Stated,
+    watch: Watch,
+) -> tuple[Audit, Explain]:
+    """Audit the rows of an open file."""
+    parts = _parts(options, file.names, options.table.name)
+    needed = [
+        file.find(name)
+        for name in (*options.sensitive, options.target, options.score)
+        if name is not None
+    ]
+    design = [file.find(name) for name in (options.groups, options.row_weights) if name is not None]
+    columns = [*needed, *parts, *design, *(served.columns if served else ())]
+
+    # late: a wrong name of a column is told before torch is imported
     import pandas as pd
 
     from frhsic.auditing import Settings, audit
@@ -304,24 +349,11 @@ def _audited(
         numbers,
         read_sensitive,
         read_target,
+        require_moderate,
     )
-    from frhsic.tables.files import TableFile, read_rows
+    from frhsic.tables.files import read_rows
     from frhsic.tables.schema import Schema
 
-    served = None
-    if options.model is None:
-        file = TableFile.open(options.table, **vars(reading))
-    else:
-        served = Served.load(options.model)
-        file = served.open(options.table, reading)
-    parts = _parts(options, file.names, options.table.name)
-    needed = [
-        file.find(name)
-        for name in (*options.sensitive, options.target, options.score)
-        if name is not None
-    ]
-    design = [file.find(name) for name in (options.groups, options.row_weights) if name is not None]
-    columns = [*needed, *parts, *design, *(served.columns if served else ())]
     rows = read_rows(file, columns, required=[*needed, *parts], seed=options.seed, watch=watch)
     frame, notes = rows.frame, [*file.notes, *rows.note("audited")]
     measured = list(dict.fromkeys([*needed, *parts, *filter(None, [options.row_weights])]))
@@ -329,17 +361,23 @@ def _audited(
     table = schema(frame)
 
     def amounts(name: str, role: str = "") -> pd.Series[Any]:
-        return pd.Series(numbers(table[name], f"column {name!r}{role}"), frame.index, name=name)
+        values = numbers(table[name], f"column {name!r}{role}")
+        require_moderate(table[name], values, f"column {name!r}{role}")
+        return pd.Series(values, frame.index, name=name)
 
-    if (
-        options.target is not None
-        and options.positive is None
-        and kind_of(table[options.target]) == "category"
-    ):
-        _, classes = read_target(table[options.target])
-        assert classes is not None  # of text
-        notes.append(_terminal.positive_note(classes[1], options.target))
-        options = replace(options, positive=classes[1])
+    for name in filter(None, (*options.sensitive, options.target)):
+        if kind_of(table[name]) == "number":
+            amounts(name)
+    if options.target is not None:
+        column = table[options.target]
+        named = options.positive is not None or kind_of(column) == "category"
+        if named or set(column.unique()) == {0, 1}:  # else its numbers are taken as they are
+            _, classes, said = read_target(column, options.positive)
+            notes += said
+            if named and options.positive is None:
+                assert classes is not None  # of text
+                notes.append(_terminal.positive_note(classes[1], options.target))
+                options = replace(options, positive=classes[1])
     if served is not None:
         z, scores = served.audited(frame, file)
         name, score_name = f"representation of {served.path.name}", f"score of {served.path.name}"
@@ -425,7 +463,24 @@ def _scheduled(
             ),
             **_shared(options, stated, watch),
         )
-    return result, lambda _: ()
+    remarks = _class_counts(options, result)
+    return replace(result, context=replace(result.context, remarks=remarks)), lambda _: ()
+
+
+def _class_counts(options: _Options, result: Audit) -> tuple[str, ...]:
+    """Return a sentence on the rows of each class, if the target of an audit of all rows has
+    two.
+    """
+    favoured = options.favourable is None and result.attributes[0].positives is not None
+    rate = result.subject.base_rate
+    if rate is None or options.target is None or not (options.positive or favoured):
+        return ()
+    ones = round(rate.value * result.rows.used)
+    named = "" if options.positive is None else f" is {options.positive!r}"
+    return (
+        f"Target {options.target!r}: 1{named} ({ones:,} rows); 0 ({result.rows.used - ones:,}"
+        " rows).",
+    )
 
 
 def _tables(result: Audit, changes: list[str]) -> Iterator[RenderableType]:

@@ -52,9 +52,9 @@ def demo(
     With a table of your own: [bold]frhsic train[/bold].
     """
     with _terminal.one_thread():
+        require_writable({"report": out})
         from frhsic.auditing import Settings
 
-        require_writable({"report": out})
         with _terminal.progress() as watch:
             watch("getting the Adult census data")
             data = _data(rows, seed)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from frhsic.tables.schema import Schema
 
 DEFAULT_SCORES = Path("frhsic-scores.csv")
+# Rows that a model of the user's own predicts at once, always as many.
+BLOCK = 1024
 
 
 @_terminal.with_fields
@@ -38,6 +40,16 @@ def predict(
         list[str] | None,
         Option(help="Column of the table to copy, such as an identifier; may be repeated."),
     ] = None,
+    formulas: Annotated[
+        bool,
+        Option(
+            "--keep-formulas",
+            help=(
+                "Copy text such as =1+1 as it is. Otherwise a quote is put before it, so that a"
+                " spreadsheet shows it as text; frhsic reads it without the quote."
+            ),
+        ),
+    ] = False,
     reading: _terminal.Reading,
 ) -> None:
     """Write the score and the prediction of a saved model for each row of a table.
@@ -67,28 +79,46 @@ def predict(
 
     0 done; 2 bad input; 130 interrupted.
     """
-    with _terminal.one_thread():
+    from threadpoolctl import threadpool_limits
+
+    with _terminal.one_thread(), threadpool_limits(1, "blas"):
+        from frhsic.tables.files import TableFile
+
         require_writable({"scores": out}, {"table": table, "model": model})
+        file = TableFile.open(table, **vars(reading))  # before the model, which takes longer
         served = Served.load(model)
-        file = served.open(table, reading)
+        file = served.reopened(file, reading)
         kept = [file.find(name) for name in keep or ()]
         rows = 0
-        with _terminal.progress() as watch, writing(out) as stream:
+        with _terminal.progress() as watch, writing(out, [table, model]) as stream:
             for frame in file.pieces(list(dict.fromkeys([*served.columns, *kept]))):
                 if frame.empty:
                     continue
-                outputs = served.outputs(frame, file)
+                with file.naming():
+                    outputs = served.outputs(frame, file)
                 if taken := [name for name in kept if name in outputs]:
                     raise ValueError(
                         f"--keep {taken[0]}: a column of this name is written; rename it in"
                         f" {table.name}."
                     )
-                frame[kept].join(outputs).to_csv(stream, index=False, header=rows == 0)
+                lines = frame[kept].join(outputs)
+                lines = lines if formulas else _shielded(lines)
+                lines.to_csv(stream, index=False, header=rows == 0)
                 rows += len(frame)
                 watch(f"reading {table.name}: {rows:,} rows")
             if rows == 0:
                 raise ValueError(f"{table.name} has a header and no rows.")
     _terminal.show([], [*file.notes, *served.unseen_notes()], {"scores": out})
+
+
+def _shielded(lines: pd.DataFrame) -> pd.DataFrame:
+    """Return lines whose text a spreadsheet shows as text."""
+    from frhsic.tables.columns import kind_of
+    from frhsic.tables.files import shield
+
+    text = [str(name) for name in lines if kind_of(lines[name]) == "category"]
+    lines = lines.assign(**{name: lines[name].astype(object).map(shield) for name in text})
+    return lines.rename(columns=shield)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,13 +156,13 @@ class Served:
         """All columns that a prediction needs."""
         return list(dict.fromkeys([*self.schema.names, *self.sensitive]))
 
-    def open(self, table: Path, reading: _terminal.Reading) -> TableFile:
-        """Open a file that has these columns; what is not known of it is as in the training
+    def reopened(self, file: TableFile, reading: _terminal.Reading) -> TableFile:
+        """Return a file that has these columns; what is not known of it is as in the training
         file.
         """
         from frhsic.tables.files import TableFile
 
-        file = TableFile.open(table, **vars(reading))
+        table = file.path
         if not reading.separator and self.schema.separator and not {*self.columns} <= {*file.names}:
             reading = replace(reading, separator=self.schema.separator)
             file = TableFile.open(table, **vars(reading))
@@ -179,25 +209,43 @@ class Served:
         import numpy as np
         import pandas as pd
 
+        X, s = self.inputs(rows, file)
+        if getattr(self.model, "estimator", None) is None:
+            return self._outputs(X, s)
+        # linear algebra rounds by the number of rows and by their layout, which columns fix
+        blocks = []
+        for start in range(0, len(X), BLOCK):
+            places = np.minimum(np.arange(start, start + BLOCK), len(X) - 1)
+            block = [
+                pd.DataFrame({name: column.array.take(places) for name, column in table.items()})
+                for table in (X, s)
+            ]
+            blocks.append(self._outputs(*block).iloc[: len(X) - start])
+        return pd.concat(blocks).set_axis(rows.index)
+
+    def _outputs(self, X: pd.DataFrame, s: pd.DataFrame) -> pd.DataFrame:
+        """Return what the model makes of features and attributes."""
+        import numpy as np
+        import pandas as pd
+
         from frhsic.splits import scores_of
 
-        X, s = self.inputs(rows, file)
         model = self.model
         if not hasattr(model, "predict"):
             z = model.transform(X)
-            return pd.DataFrame(z, rows.index, [f"z_{i}" for i in range(z.shape[1])])
+            return pd.DataFrame(z, X.index, [f"z_{i}" for i in range(z.shape[1])])
         predicted = np.asarray(
             model.predict(X, **({"sensitive_features": s} if self.sensitive else {}))
         )
         if not hasattr(model, "predict_proba"):
-            return pd.DataFrame({"predicted": predicted.astype(np.float64)}, rows.index)
+            return pd.DataFrame({"predicted": predicted.astype(np.float64)}, X.index)
         names = (
             ["score"]
             if len(model.classes_) == 2
             else [f"score_{label}" for label in model.classes_]
         )
-        scores = pd.DataFrame(scores_of(model, X, s), rows.index, names)
-        return scores.assign(predicted=pd.Series(predicted, rows.index, dtype=object))
+        scores = pd.DataFrame(scores_of(model, X, s), X.index, names)
+        return scores.assign(predicted=predicted.astype(object))
 
     def audited(self, rows: pd.DataFrame, file: TableFile) -> tuple[Any, Any]:
         """Return Z and the score of rows, None where the model has none."""

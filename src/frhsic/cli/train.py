@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -157,7 +157,6 @@ def train(
     held out; 2 bad input; 130 interrupted.
     """
     with _terminal.one_thread():
-        from frhsic.auditing import Settings
         from frhsic.auditing.results import LIMITABLE
         from frhsic.parity.limits import parse_limits
 
@@ -181,11 +180,13 @@ def train(
                 f"--threshold is {stated.threshold:g}, and the scores are probabilities; pass a"
                 " number between 0 and 1."
             )
+        from frhsic.auditing import Settings  # which needs torch
+
         settings = Settings(max_rows=max_rows, seed=recipe.seed)
         model, result = fitted(
             data, recipe, test_share, settings, title, stated, columns.table, required
         )
-        finish(model, result, files, as_json=as_json)
+        finish(model, result, files, [columns.table], as_json=as_json)
 
 
 def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> TrainingTable:
@@ -194,10 +195,9 @@ def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> T
     from frhsic.tables.training import ColumnRoles, read_training_table
 
     roles = ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
-    with _terminal.progress() as watch:
-        table = read_training_table(
-            TableFile.open(columns.table, **vars(reading)), roles, seed=seed, watch=watch
-        )
+    file = TableFile.open(columns.table, **vars(reading))
+    with _terminal.progress() as watch, file.naming():
+        table = read_training_table(file, roles, seed=seed, watch=watch)
     if (
         columns.positive is not None
         or table.classes is None
@@ -300,7 +300,14 @@ def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking:
     )
 
 
-def finish(model: Any, report: Report, files: dict[str, Path], *, as_json: bool) -> None:
+def finish(
+    model: Any,
+    report: Report,
+    files: dict[str, Path],
+    inputs: Sequence[Path] = (),
+    *,
+    as_json: bool,
+) -> None:
     """Write model and report, all of them or none; print what was found; exit with code 1 if a
     limit is not met.
     """
@@ -318,7 +325,8 @@ def finish(model: Any, report: Report, files: dict[str, Path], *, as_json: bool)
         report = replace(report, audit=replace(report.audit, context=context))
     write_together(
         contents
-        | {files[kind]: content(report, kind) for kind in ("report", "PDF") if kind in files}
+        | {files[kind]: content(report, kind) for kind in ("report", "PDF") if kind in files},
+        inputs,
     )
     met, lines = (
         report.tradeoff is not None and report.tradeoff.met,

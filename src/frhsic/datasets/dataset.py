@@ -7,14 +7,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
 from frhsic.formatting import did_you_mean
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 Task = Literal["binary", "regression", "multiclass"]
 
@@ -247,7 +249,7 @@ class Dataset:
         train: float | None = None,
         validation: float = 0.0,
         scaling: Literal["train", "all"] = "train",
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = None,
     ) -> Split:
         r"""Split the rows at random and scale every column to [0, 1].
 
@@ -271,8 +273,8 @@ class Dataset:
         scaling : "train" or "all"
             Rows that medians, minima and maxima are computed on. "all" includes test rows, as
             several published experiments did.
-        dtype : torch.dtype
-            Type of x, s and of a binary or regression target.
+        dtype : torch.dtype, optional
+            Type of x, s and of a binary or regression target; float32 if not given.
 
         Examples
         --------
@@ -289,6 +291,9 @@ class Dataset:
         >>> len(x), float(x.min()), float(x.max())
         (4, 0.0, 1.0)
         """
+        import torch  # late: tables are loaded without it
+
+        dtype = dtype or torch.float32
         if scaling not in ("train", "all"):
             raise ValueError(f"scaling={scaling!r}; pass 'train' or 'all'.")
         trained, validated, tested = partition(legacy_permutation(self.n, seed), train, validation)

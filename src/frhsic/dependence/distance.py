@@ -28,7 +28,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from frhsic import _arrays
+from frhsic import _arrays, _tensors
 from frhsic.dependence.exact import GramSums, PairSums, hsic_of_rows, pair_sums
 from frhsic.dependence.grams import Gram, paired_rows, safe_sqrt, working_copy
 from frhsic.kernels import HalfDistance, squared_distances
@@ -105,7 +105,7 @@ def distance_covariance(
     >>> distance_covariance([0.0, 1.0], [0.0, 1.0])
     0.5
     """
-    return _arrays.as_given(safe_sqrt(_inner_products(z, s, where, device)[0]), z, s)
+    return _tensors.as_given(safe_sqrt(_inner_products(z, s, where, device)[0]), z, s)
 
 
 def distance_correlation(
@@ -135,7 +135,7 @@ def distance_correlation(
     >>> round(distance_correlation([0.0, 1.0, 5.0], [3.0, 1.0, -7.0]), 12)
     1.0
     """
-    return _arrays.as_given(safe_sqrt(ratio(*_inner_products(z, s, where, device))), z, s)
+    return _tensors.as_given(safe_sqrt(ratio(*_inner_products(z, s, where, device))), z, s)
 
 
 def _inner_products(

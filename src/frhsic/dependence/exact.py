@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from frhsic import _arrays
+from frhsic import _arrays, _tensors
 from frhsic.dependence.grams import (
     THIN,
     Gram,
@@ -107,7 +107,7 @@ def hsic(
     """
     w = None if sample_weight is None else _weights(sample_weight, z, where)
     rows = paired_rows(z, s, where=where, device=device, least=2, what="HSIC")
-    return _arrays.as_given(hsic_of_rows(*rows, kernel_z, kernel_s, w), z, s)
+    return _tensors.as_given(hsic_of_rows(*rows, kernel_z, kernel_s, w), z, s)
 
 
 def hsic_unbiased(
@@ -141,7 +141,7 @@ def hsic_unbiased(
     """
     rows = paired_rows(z, s, where=where, device=device, least=4, what="unbiased HSIC")
     w = torch.ones(len(rows[0]), dtype=torch.float64, device=rows[0].device)
-    return _arrays.as_given(_hsic(*rows, kernel_z, kernel_s, w, unbiased=True), z, s)
+    return _tensors.as_given(_hsic(*rows, kernel_z, kernel_s, w, unbiased=True), z, s)
 
 
 def hsic_of_rows(
@@ -289,9 +289,9 @@ def _cotangent(
 
 def _weights(weights: Any, z: Any, where: Any) -> Tensor:
     """Return the weights of the rows of z that `where` keeps, summing to one."""
-    _arrays.paired((z, "z"), (weights, "sample_weight"))  # raises unless there are as many
-    w = _arrays.vector(weights, "sample_weight").detach().to(torch.float64)
-    w = w if where is None else w[_arrays.subset_mask(where, len(w)).to(w.device)]
+    _tensors.paired((z, "z"), (weights, "sample_weight"))  # raises unless there are as many
+    w = _tensors.vector(weights, "sample_weight").detach().to(torch.float64)
+    w = w if where is None else w[_tensors.subset_mask(where, len(w)).to(w.device)]
     if bool((w < 0).any()) or not bool(w.sum() > 0):
         raise ValueError(
             "sample_weight is negative, or zero in all rows that count; pass weights of zero or"

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from frhsic import _arrays
+from frhsic import _arrays, _tensors
 from frhsic.dependence.grams import kernel_or_median, paired_rows, recentered
 from frhsic.kernels import (
     Gaussian,
@@ -370,7 +370,7 @@ def draw_feature_maps(
         raise ValueError(f"blocks={blocks}; the standard error needs at least 2.")
     if features < 1 or features % (2 * blocks):
         raise ValueError(f"features={features} is not a multiple of 2 * blocks = {2 * blocks}.")
-    generator = _arrays.generator(random_state)
+    generator = _tensors.generator(random_state)
 
     def normal(rows: int) -> Tensor:
         shape = (blocks, rows, features // (2 * blocks))

@@ -29,7 +29,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from frhsic import _arrays
+from frhsic import _arrays, _tensors
 from frhsic.kernels import Gaussian, Kernel, gaussian_at_median
 
 
@@ -196,9 +196,9 @@ def paired_rows(
     """Return z and s as matrices of equal length, restricted to `where`, with at least `least` rows
     left.
     """
-    z, s = _arrays.paired((z, "z"), (s, "s"), device=device)
+    z, s = _tensors.paired((z, "z"), (s, "s"), device=device)
     if where is not None:
-        kept = _arrays.subset_mask(where, z.shape[0]).to(z.device)
+        kept = _tensors.subset_mask(where, z.shape[0]).to(z.device)
         z, s = z[kept], s[kept]
         what = f"{what}, on the rows that `where` keeps,"
     _arrays.require_rows(z.shape[0], least, what)

@@ -24,7 +24,7 @@ from scipy.spatial import cKDTree
 from scipy.special import digamma
 from torch import Tensor
 
-from frhsic import _arrays
+from frhsic import _arrays, _tensors
 from frhsic.dependence.grams import column_scales, paired_rows
 
 Matrix = NDArray[np.float64]
@@ -100,7 +100,7 @@ def mutual_information(
             f"components is {components}; pass from 1 to {columns}, the columns of z, or None."
         )
     if z.shape[1] == 0:  # z is constant, hence independent of s
-        return _arrays.as_given(torch.zeros((), dtype=dtype, device="cpu"), *inputs)
+        return _tensors.as_given(torch.zeros((), dtype=dtype, device="cpu"), *inputs)
     if components is not None or z.shape[1] > MAX_COMPONENTS:
         # far-off rows would set the directions
         z = _standardized(principal_components(z.clip(-FAR, FAR), components, least=1))
@@ -108,7 +108,7 @@ def mutual_information(
     z = z + JITTER * noise.standard_normal(z.shape)
     s = s + JITTER * noise.standard_normal(s.shape)
     value = torch.tensor(ksg(z, s, n_neighbors, strict=True), dtype=dtype, device="cpu")
-    return _arrays.as_given(value, *inputs)
+    return _tensors.as_given(value, *inputs)
 
 
 def information_rows(

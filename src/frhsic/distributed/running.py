@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 from scipy import stats
 
-from frhsic import _arrays
+from frhsic import _arrays, _tensors
 from frhsic.auditing.measures import (
     Settings,
     audit_kernels,
@@ -616,7 +616,9 @@ def hsic_of_parts(
     True
     """
     numbered = enumerate(parts)
-    pairs = (_arrays.paired((z, f"z of part {i}"), (s, f"s of part {i}")) for i, (z, s) in numbered)
+    pairs = (
+        _tensors.paired((z, f"z of part {i}"), (s, f"s of part {i}")) for i, (z, s) in numbered
+    )
     first = next(pairs, None)
     if first is None:
         raise ValueError("no parts came; pass at least one pair (z, s).")

@@ -1,14 +1,27 @@
 """scikit-learn estimators: predictors under parity in closed form, tables and representations
 without S, networks.
+
+Networks are imported on first use, and torch with them.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from frhsic._lazy import lazily
 from frhsic.estimators.coupling import ParityCoupling
 from frhsic.estimators.distilling import distill
-from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.frontier import Choice, Frontier, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning
-from frhsic.estimators.network import FRHSICClassifier, FRHSICRegressor, UnlabelledRowsWarning
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
+
+if TYPE_CHECKING:
+    from frhsic.estimators.encoder import ParityEncoder
+    from frhsic.estimators.network import (
+        FRHSICClassifier,
+        FRHSICRegressor,
+        UnlabelledRowsWarning,
+    )
 
 __all__ = [
     "Choice",
@@ -26,3 +39,13 @@ __all__ = [
     "UnmetLimitWarning",
     "distill",
 ]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "FRHSICClassifier": "network",
+        "FRHSICRegressor": "network",
+        "ParityEncoder": "encoder",
+        "UnlabelledRowsWarning": "network",
+    },
+)

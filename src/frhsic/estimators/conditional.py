@@ -26,7 +26,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from frhsic.tables.columns import days, is_frame, kind_of, numbers, to_pandas
+from frhsic._threads import thread_count
+from frhsic.tables.columns import LARGEST_FEATURE, days, is_frame, kind_of, numbers, to_pandas
 
 # Cosines of the rank of a continuous attribute.
 FUNCTIONS = 8
@@ -165,11 +166,13 @@ class TreeTable(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if self.levels_ is None:
-            return np.asarray(X, dtype=np.float64)
-        columns = (column for _, column in to_pandas(X).items())
-        return np.column_stack(
-            [self._numbers(column, levels) for column, levels in zip(columns, self.levels_)]
-        )
+            codes = np.asarray(X, dtype=np.float64)
+        else:
+            columns = (column for _, column in to_pandas(X).items())
+            codes = np.column_stack(
+                [self._numbers(column, levels) for column, levels in zip(columns, self.levels_)]
+            )
+        return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
 
     @staticmethod
     def _numbers(column: pd.Series[Any], levels: np.ndarray | None) -> np.ndarray:
@@ -209,6 +212,8 @@ class Hinges(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: np.ndarray) -> np.ndarray:
+        if X.shape[1] != self.knots_.shape[1]:
+            raise ValueError(f"X has {X.shape[1]} columns; fitted were {self.knots_.shape[1]}.")
         return np.column_stack([X, *(np.maximum(X - knots, 0.0) for knots in self.knots_)])
 
 
@@ -274,7 +279,9 @@ class BoostedTrees(BaseEstimator):
         )
         # fewer than four columns hide interactions
         size |= {"n_estimators": trees, "colsample_bytree": min(max(0.5, 4 / max(columns, 1)), 1.0)}
-        return kind(**size, random_state=self.random_state, n_jobs=self.n_jobs or 1, verbose=-1)
+        return kind(
+            **size, random_state=self.random_state, n_jobs=thread_count(self.n_jobs), verbose=-1
+        )
 
     def _linear(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Any:
         categorical = self.table_.categorical
@@ -360,7 +367,7 @@ class BoostedMeans(RegressorMixin, BaseEstimator):
         settings = {
             "num_leaves": 15,
             "learning_rate": 0.15,
-            "num_threads": self.n_jobs or 1,
+            "num_threads": thread_count(self.n_jobs),
             "verbose": -1,
         }
         x, categorical = self.table_.codes(X), self.table_.categorical
@@ -377,9 +384,24 @@ class BoostedMeans(RegressorMixin, BaseEstimator):
         """Return the conditional means, (n, K)."""
         check_is_fitted(self)
         x = self.table_.codes(X)
+        threads = thread_count(self.n_jobs)
         return np.column_stack(
-            [booster.predict(x, num_threads=self.n_jobs or 1) for booster in self.boosters_]
+            [booster.predict(x, num_threads=threads) for booster in self.boosters_]
         )
+
+
+def limit_boosters(model: Any, n_jobs: int | None) -> Any:
+    """Return a model in which LightGBM and XGBoost, which otherwise take all cores, have n_jobs
+    threads; an `n_jobs` of their own stays.
+    """
+    parts = {"": model} | model.get_params()
+    limits = {}
+    for name, value in parts.items():
+        owner = parts.get(name.removesuffix("n_jobs").removesuffix("__"))
+        libraries = {base.__module__.partition(".")[0] for base in type(owner).__mro__}
+        if name.endswith("n_jobs") and value is None and libraries & {"lightgbm", "xgboost"}:
+            limits[name] = thread_count(n_jobs)
+    return model.set_params(**limits)
 
 
 class ConditionalLaw(BaseEstimator):

@@ -16,12 +16,14 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from frhsic._threads import within_n_jobs
 from frhsic.estimators.conditional import (
     MOST_LEVELS,
     BoostedMeans,
     SensitiveBasis,
     TreeTable,
     fold_of_rows,
+    limit_boosters,
     ranges,
 )
 from frhsic.estimators.inputs import (
@@ -333,7 +335,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Share of the fitted rows, drawn at random and marked in `pool_`, that are never handed on:
         small batches are drawn from them, each row once. Transform the others only.
     cv, n_jobs, random_state
-        Number of folds; threads of LightGBM; seed of folds, removals and exchanges.
+        Number of folds; threads, as in :class:`ParityClassifier`; seed of folds, removals and
+        exchanges.
 
     Attributes
     ----------
@@ -377,6 +380,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @within_n_jobs
     def fit(
         self,
         X: Any,
@@ -476,6 +480,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
         return self.transform(X, sensitive_features=sensitive_features)
 
+    @within_n_jobs
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
         """Return Z, with the columns of X and their types; a DataFrame if X is a table, else an
         array.
@@ -590,8 +595,10 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self, frame: pd.DataFrame, rows: np.ndarray, phi: np.ndarray, weights: np.ndarray
     ) -> Any:
         """Return a model of m that was fitted on some rows."""
-        default = BoostedMeans(n_estimators=ROUNDS, n_jobs=self.n_jobs)
-        model = default if self.estimator is None else clone(self.estimator)
+        if self.estimator is None:
+            model: Any = BoostedMeans(n_estimators=ROUNDS, n_jobs=self.n_jobs)
+        else:
+            model = limit_boosters(clone(self.estimator), self.n_jobs)
         more = {"sample_weight": weights[rows]} if np.ptp(weights) else {}
         return model.fit(frame[rows], phi[rows], **more)
 

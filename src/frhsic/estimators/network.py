@@ -434,7 +434,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _numbers(self, y: Any) -> tuple[np.ndarray, Task]:
         """Return numbers standardized by the mean and the standard deviation of the first call."""
-        values = _arrays.to_numpy(_arrays.vector(target_column(self, y).astype(np.float64), "y"))
+        values = _arrays.vector(target_column(self, y).astype(np.float64), "y")
         if not hasattr(self, "target_scale_"):
             self.target_mean_, self.target_scale_ = float(values.mean()), float(values.std()) or 1.0
         return (values - self.target_mean_) / self.target_scale_, "regression"

@@ -9,6 +9,7 @@ from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
+import lightgbm
 import numpy as np
 from scipy.special import expit
 from sklearn.base import (
@@ -34,8 +35,15 @@ from sklearn.utils.validation import (
 )
 
 from frhsic import _arrays
+from frhsic._threads import within_n_jobs
 from frhsic._warnings import warn
-from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, fold_of_rows
+from frhsic.estimators.conditional import (
+    BoostedMeans,
+    BoostedTrees,
+    ConditionalLaw,
+    fold_of_rows,
+    limit_boosters,
+)
 from frhsic.estimators.frontier import (
     Aim,
     Choice,
@@ -128,6 +136,29 @@ def is_given(estimator: Any) -> bool:
     return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
 
 
+def require_columns(model: Any, X: Any) -> None:
+    """Raise unless a table has the columns that a given model was fitted on.
+
+    LightGBM only counts columns, and writes its names with underscores in place of blanks.
+    """
+    first = model
+    while isinstance(first, (FrozenEstimator, Pipeline)):
+        first = first[0] if isinstance(first, Pipeline) else first.estimator
+    counts = isinstance(first, lightgbm.LGBMModel)
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    present = [str(name).replace(" ", "_") if counts else str(name) for name in X.columns]
+    if lacking := [name for name in names if name not in present]:
+        raise ValueError(
+            f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass them,"
+            " too."
+        )
+    if counts and [name for name in present if name in names] != names:
+        raise ValueError(
+            "X has the columns that the model was fitted on in another order; pass them in this"
+            f" order: {', '.join(map(repr, names))}."
+        )
+
+
 class ParityEstimator(BaseEstimator, ABC):
     """What classifier and regressor share."""
 
@@ -200,6 +231,7 @@ class ParityEstimator(BaseEstimator, ABC):
         self._fit(X, y, sensitive_features, sample_weight, groups)
         return self
 
+    @within_n_jobs
     def _fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> tuple[Sample, np.ndarray, np.ndarray] | None:
@@ -364,7 +396,8 @@ class ParityEstimator(BaseEstimator, ABC):
             if self.estimator is None
             else self.estimator
         )
-        return fit_with_weights(with_seed(model, self.random_seed_), X, y, weights)
+        model = limit_boosters(with_seed(model, self.random_seed_), self.n_jobs)
+        return fit_with_weights(model, X, y, weights)
 
     def _models_of_y(self, sample: Sample) -> tuple[list[Any], np.ndarray]:
         """Return the model of y of each fold, or the given one, and η of each row by a model that
@@ -381,14 +414,8 @@ class ParityEstimator(BaseEstimator, ABC):
 
         if not is_given(self.estimator):
             return cross_fitted(sample.fold, fit, predict)
-        names = getattr(self.estimator, "feature_names_in_", ()) if is_frame(sample.X) else ()
-        if lacking := [
-            str(name) for name in names if name not in sample.X.columns
-        ]:  # LightGBM would only count them
-            raise ValueError(
-                f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass"
-                " them, too."
-            )
+        if is_frame(sample.X):
+            require_columns(self.estimator, sample.X)
         eta = self._eta(self.estimator, sample.X)
         self._warn_if_leaking(sample, eta)
         return [self.estimator], eta
@@ -403,7 +430,8 @@ class ParityEstimator(BaseEstimator, ABC):
         train, held_out = np.flatnonzero(sample.fold != 0), np.flatnonzero(sample.fold == 0)
         try:
             X, X_held_out = _safe_indexing(sample.X, train), _safe_indexing(sample.X, held_out)
-            again = fit_with_weights(clone(model), X, sample.labels[train], sample.at(train)[0])
+            fresh = limit_boosters(clone(model), self.n_jobs)
+            again = fit_with_weights(fresh, X, sample.labels[train], sample.at(train)[0])
             pair = self._eta(again, X_held_out), eta[held_out]
         except (
             TypeError,
@@ -452,6 +480,7 @@ class ParityEstimator(BaseEstimator, ABC):
         if self.attribute_estimator is None:
             return BoostedMeans(n_jobs=self.n_jobs)
         model = with_seed(self.attribute_estimator, self.random_seed_)
+        model = limit_boosters(model, self.n_jobs)
         return (
             model
             if outputs == 1 or get_tags(model).target_tags.multi_output
@@ -519,6 +548,7 @@ class ParityEstimator(BaseEstimator, ABC):
             for eta, own in zip(etas, self.attribute_models_)
         ]
 
+    @within_n_jobs
     def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return the mean of the scores of the fold predictors."""
         check_is_fitted(self)
@@ -578,7 +608,9 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     attribute_estimator : regressor, optional
         Model of the :math:`m_k`. None is a LightGBM for each k.
     cv, n_jobs, random_state
-        Number of folds; threads of the default models; seed of folds and models.
+        Number of folds; threads of BLAS, OpenMP, LightGBM and XGBoost during a call (one for None,
+        all for -1), unless a model that you pass has an `n_jobs` of its own; seed of folds and
+        models.
 
     Attributes
     ----------
@@ -726,7 +758,7 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
         return self._scores(X, sensitive_features)
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
-        return _arrays.to_numpy(_arrays.vector(np.asarray(y, dtype=np.float64), "y"))
+        return _arrays.vector(np.asarray(y, dtype=np.float64), "y")
 
     def _eta(self, model: Any, X: Any) -> np.ndarray:
         predicted = (model.predict if hasattr(model, "predict") else model)(X)

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frhsic import _arrays
+from frhsic import _arrays, _tensors
 from frhsic.dependence.exact import GramSums
 from frhsic.dependence.grams import Gram, pivoted_cholesky, tiles
 from frhsic.independence.gamma import GramPair, IndependenceResult, gram_pair, require_level
@@ -112,7 +112,7 @@ def permutation_test(
     pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=4)
     seed, resamples = _arrays.seed_of(random_state), int(resamples)
     labels = None if groups is None else _cluster_labels(groups, where, pair.n, epsilon)
-    observed, null, slack = permuted_statistics(pair, resamples, _arrays.generator(seed), labels)
+    observed, null, slack = permuted_statistics(pair, resamples, _tensors.generator(seed), labels)
     pvalue, threshold = (
         permutation_pvalue(observed, null, slack),
         critical_value(null, level) / pair.n**2,
@@ -133,7 +133,7 @@ def _cluster_labels(clusters: Any, where: Any, n: int, epsilon: float | None) ->
         raise ValueError("epsilon and groups cannot be combined; leave out epsilon.")
     labels = np.asarray(clusters)
     if where is not None and labels.ndim == 1:
-        labels = labels[_arrays.to_numpy(_arrays.subset_mask(where, len(labels)))]
+        labels = labels[_arrays.subset_mask(where, len(labels))]
     if labels.shape != (n,):
         raise ValueError(
             f"groups has shape {np.shape(clusters)}; pass one label for each row of the data."

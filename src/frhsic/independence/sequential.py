@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
@@ -138,8 +137,7 @@ class SequentialTest:
             One sensitive attribute.
         """
         f, v = (
-            _arrays.to_numpy(x.to(torch.float64))
-            for x in _arrays.paired((scores, "scores"), (s, "s"))
+            x.astype(np.float64, copy=False) for x in _arrays.paired((scores, "scores"), (s, "s"))
         )
         if v.shape[1] > 1:
             raise ValueError(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import betaincinv, stdtrit
 
 from frhsic import _arrays
 from frhsic.parity.local_means import (
@@ -149,12 +149,12 @@ def group_ends(sums: Sums, confidence: float) -> tuple[Array, Array, Array]:
         share = np.clip((mean - low) / size, 0, 1)
         below = np.where(
             share > 0,
-            stats.beta.ppf(tail, np.maximum(count * share, TINY), count * (1 - share) + 1),
+            betaincinv(np.maximum(count * share, TINY), count * (1 - share) + 1, tail),
             0,
         )
         above = np.where(
             share < 1,
-            stats.beta.ppf(1 - tail, count * share + 1, np.maximum(count * (1 - share), TINY)),
+            betaincinv(count * share + 1, np.maximum(count * (1 - share), TINY), 1 - tail),
             1,
         )
         return mean, low + size * below, low + size * above
@@ -172,7 +172,7 @@ def group_ends(sums: Sums, confidence: float) -> tuple[Array, Array, Array]:
     if spread > 0:
         skew = float(cubes.sum()) / spread**1.5 * math.sqrt(float(count.sum()))
         tails = max(float(fourths.sum()) / spread**2 * float(count.sum()) - 3, 0.0)
-    quantile, skewness = stats.t.ppf(1 - tail, rest), skew / np.sqrt(count)
+    quantile, skewness = stdtrit(rest, 1 - tail), skew / np.sqrt(count)
     borrowed: Array = np.zeros(len(count))
     if tails > 0 and several.sum() > 1:
         freedom = 2 * count / (tails + 2)
@@ -392,7 +392,7 @@ def correlation_ratio(
     # carry it
     carried = float(squared @ squared) / max(float(squared.sum()) ** 2, TINY) - 1 / n
     freedom = min(rows.effective / 4, 2 / max(carried, TINY))
-    z = float(stats.t.ppf((1 + confidence) / 2, max(freedom, 1)))
+    z = float(stdtrit(max(freedom, 1), (1 + confidence) / 2))
     alone = len(starts) > n / 2
     if alone:
         error = _error_of_differences(terms)

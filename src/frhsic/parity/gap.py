@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
-from scipy.special import ndtr
+from scipy.special import betaincinv, ndtr, ndtri, stdtrit
 
 from frhsic import _arrays
 from frhsic.parity.local_means import (
@@ -282,7 +281,7 @@ def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> floa
     ... )
     """
     s = _arrays.matrix(sensitive_features, "sensitive_features")
-    return max(float(gdp(y_pred, column, resamples=0)) for column in s.mT)
+    return max(float(gdp(y_pred, column, resamples=0)) for column in s.T)
 
 
 def equal_opportunity_gdp(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> float:
@@ -296,7 +295,7 @@ def equal_opportunity_gdp(y_true: Any, y_pred: Any, *, sensitive_features: Any) 
     0.2667
     """
     s = _arrays.matrix(sensitive_features, "sensitive_features")
-    return max(float(gdp(y_pred, column, where=y_true, resamples=0)) for column in s.mT)
+    return max(float(gdp(y_pred, column, where=y_true, resamples=0)) for column in s.T)
 
 
 def columns_of(
@@ -514,7 +513,7 @@ class ColumnGap:
         # the variance of the estimate grows with what it estimates, so the upper end is solved for
         # it
         z, value, unit = (
-            float(stats.norm.ppf(1 - tail)),
+            float(ndtri(1 - tail)),
             max(between, 0.0),
             4 * sums.variance / sums.effective,
         )
@@ -568,7 +567,7 @@ class ColumnGap:
 
 def student(tail: float, effective: float) -> float:
     """Return the quantile of Student's t."""
-    return float(stats.t.ppf(1 - tail, max(effective - 1, 1)))
+    return float(stdtrit(max(effective - 1, 1), 1 - tail))
 
 
 def rarity(sums: Sums, tail: float) -> tuple[float, bool]:
@@ -580,7 +579,7 @@ def rarity(sums: Sums, tail: float) -> tuple[float, bool]:
     low, high = sums.ends
     size = high - low
     rare = min(-low, high) / size * sums.effective
-    rate = float(stats.beta.ppf(1 - tail, rare + 1, sums.effective - rare))
+    rate = float(betaincinv(rare + 1, sums.effective - rare, 1 - tail))
     return size * (0.5 if rate > 0.5 else 2 * rate * (1 - rate)), rare < FEW
 
 

@@ -30,7 +30,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtr
@@ -79,7 +78,7 @@ def rows_of(
     _arrays.require_same_rows((scores, "scores"), (where, "where"), (clusters, "groups"))
     weighted = () if sample_weight is None else ((sample_weight, "sample_weight"),)
     together = _arrays.paired((scores, "scores"), (s, "s"), *weighted)
-    f, values, *given = (_arrays.to_numpy(x.to(torch.float64)) for x in together)
+    f, values, *given = (x.astype(np.float64, copy=False) for x in together)
     n, weights = len(f), given[0] if given else np.ones((len(f), 1))
     for x, name in ((values, "s"), (weights, "sample_weight")):
         if x.shape[1] > 1:
@@ -88,10 +87,10 @@ def rows_of(
         raise ValueError("sample_weight must not be negative.")
     kept = weights[:, 0] > 0
     if where is not None:
-        kept &= _arrays.to_numpy(_arrays.subset_mask(where, n))
+        kept &= _arrays.subset_mask(where, n)
     f, values, weights = f[kept], values[kept, 0], weights[kept, 0]
     _arrays.require_rows(len(f), 2, "a gap in mean scores")
-    _arrays.require_varying(torch.from_numpy(values), "s")
+    _arrays.require_varying(values, "s")
     order = np.lexsort((weights, *f.T, values))
     labels = None if clusters is None else np.asarray(clusters)
     if labels is not None:

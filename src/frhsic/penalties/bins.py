@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from frhsic import _arrays
+from frhsic import _arrays, _tensors
 
 
 def quantile_edges(s: Any, bins: int = 10) -> Tensor:
@@ -61,7 +61,7 @@ def bin_membership(s: Tensor, edges: Tensor) -> Tensor:
 
 
 def one_attribute(s: Any) -> Tensor:
-    values = _arrays.matrix(s, "s")
+    values = _tensors.matrix(s, "s")
     if values.shape[1] != 1:
         raise ValueError(
             f"s has {values.shape[1]} columns; bins are of one attribute. Pass one column at a"

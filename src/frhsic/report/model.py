@@ -255,11 +255,7 @@ def trained_report(
         (X, "X"), (y, "y"), (sensitive_features, "sensitive_features"), (groups, "groups")
     )
     settings, context = settings or Settings(), context or Context()
-    missing = np.isnan(
-        _arrays.to_numpy(
-            _arrays.matrix(sensitive_features, "sensitive_features", allow_missing=True)
-        )
-    )
+    missing = np.isnan(_arrays.matrix(sensitive_features, "sensitive_features", allow_missing=True))
     known, target = (
         np.flatnonzero(~missing.any(axis=1)),
         pd.Series(np.asarray(y), name=_arrays.array_name(y, "y")),
@@ -377,7 +373,7 @@ class _HeldOut:
                 " class against the rest."
             )
         values = (y if labels is None else y == labels[1]).to_numpy(dtype=np.float64)
-        attributes = _arrays.to_numpy(_arrays.matrix(s, "sensitive_features")).astype(np.float64)
+        attributes = _arrays.matrix(s, "sensitive_features").astype(np.float64)
         return cls(
             model, X, values, attributes, None if groups is None else np.asarray(groups), labels
         )

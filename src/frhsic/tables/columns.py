@@ -22,6 +22,9 @@ Unit = Literal["number", "date", "duration"]
 
 # 0/1 columns that a column of text becomes at most: levels with fewer rows are grouped as "other".
 MOST_LEVELS = 64
+# Features beyond are taken as this number, so that no difference overflows: trees and ranks see
+# their order alone, and one absurd cell must not stop the prediction of a whole file.
+LARGEST_FEATURE = 1e150
 # Cells of a text file that stand for a missing value.
 MARKS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "<NA>", "#N/A")
 
@@ -229,6 +232,16 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
     return result
 
 
+def require_moderate(column: pd.Series[Any], values: np.ndarray, name: str) -> None:
+    """Raise if some values of a column, as numbers, are so large that statistics refuse them."""
+    large = np.abs(values) > _arrays.LARGEST
+    if large.any():
+        raise ValueError(
+            f"{name} has numbers that are too large to compute with: {examples(column[large])}; the"
+            f" limit is {_arrays.LARGEST:g}. Correct or empty these cells, or rescale the column."
+        )
+
+
 def examples(column: pd.Series[Any]) -> str:
     """Return some of the values that should not be in a column, and the row of the first."""
     shown = ", ".join(repr(str(value)[:30]) for value in pd.unique(column)[:3])
@@ -344,9 +357,7 @@ def read_sensitive(
     )
     table = _banded(values, name, default)
     if table is None:
-        array = _arrays.to_numpy(_arrays.matrix(values, name, allow_missing=allow_missing)).astype(
-            np.float64
-        )
+        array = _arrays.matrix(values, name, allow_missing=allow_missing).astype(np.float64)
         return Sensitive(array, tuple(_arrays.column_names(values, default, array.shape[1])))
     parts = [attribute(table[column], f"{name} {column!r}") for column in table]
     array = np.column_stack([part for part, _ in parts])
@@ -487,9 +498,11 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 
 def read_target(
     column: pd.Series[Any], positive: object = None
-) -> tuple[np.ndarray, np.ndarray | None]:
+) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
     """Read a target without missing values: two different values are classes, other numbers a
     regression.
+
+    Labels that differ only in case or in blanks around them are one.
 
     Parameters
     ----------
@@ -506,13 +519,18 @@ def read_target(
     classes
         What 0 and 1 stand for, as text, booleans or numbers; None for a regression. Where a value
         stands against several others, the first class is "not" and this value.
+    notes
+        Sentences on labels that were taken as one, and on the rows of each class.
 
     Examples
     --------
-    >>> codes, classes = read_target(pd.Series(["no", "yes", "yes"], name="paid"))
+    >>> codes, classes, notes = read_target(pd.Series(["no", "yes", "yes"], name="paid"))
     >>> classes.tolist(), codes.tolist()
     (['no', 'yes'], [0.0, 1.0, 1.0])
+    >>> notes
+    ["Target 'paid': 1 is 'yes' (2 rows); 0 is 'no' (1 row)."]
     """
+    column, notes = _one_spelling(column)
     name, values = str(column.name), distinct(column)
     amounts = numbers(column, f"target {name!r}") if pd.api.types.is_numeric_dtype(column) else None
     shown = ", ".join(repr(str(value)[:30]) for value in values[:5]) + ", ..." * (len(values) > 5)
@@ -521,7 +539,7 @@ def read_target(
             f"target {name!r} is {values[0]!r} in every row; there is nothing to predict."
         )
     if positive is None and amounts is None:
-        answers = {str(value).strip().casefold(): value for value in values}
+        answers = {_folded(value): value for value in values}
         positive = next(
             (answers[yes] for yes, no in YES.items() if answers.keys() == {yes, no}), None
         )
@@ -531,15 +549,66 @@ def read_target(
             hint = did_you_mean(str(positive), map(str, values[:500]))
             raise ValueError(f"{positive!r} is not a value of {name!r}: {shown}.{hint}")
         value, others = column[codes == 1].iloc[0], column[codes == 0].unique()
-        return codes, _classes(others[0] if len(others) == 1 else f"not {label(value)}", value)
+        classes = _classes(others[0] if len(others) == 1 else f"not {label(value)}", value)
+        return codes, classes, [*notes, *_counted(column, codes)]
     if amounts is None:
         raise ValueError(
             f"the target {name!r} is text with {len(values)} different values: {shown}. Say which"
             " of them counts as 1 (--positive VALUE), against the others."
         )
     if len(values) == 2:
-        return (column == values[1]).to_numpy(dtype=np.float64), _classes(*values)
-    return amounts, None
+        codes = (column == values[1]).to_numpy(dtype=np.float64)
+        return codes, _classes(*values), _counted(column, codes)
+    return amounts, None, []
+
+
+def _one_spelling(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
+    """Return labels of text, each in the most frequent of the spellings that differ only in case or
+    blanks, and a sentence if some do.
+    """
+    if kind_of(column) != "category":
+        return column, []
+    counts = column.dropna().astype(str).value_counts()
+    spellings: dict[str, list[str]] = {}
+    for text in sorted(counts.index, key=lambda text: (-counts[text], text)):
+        spellings.setdefault(_folded(text), []).append(text)
+    several = [texts for texts in spellings.values() if len(texts) > 1]
+    if not several:
+        return column, []
+    shown = "; ".join(f"{quoted(texts[1:6])} as {texts[0].strip()!r}" for texts in several[:3])
+    more = "; ..." if len(several) > 3 else ""
+    note = (
+        f"Labels of {str(column.name)!r} that differ only in case or blanks are one: {shown}{more}."
+    )
+    merged = column.astype(object).map(
+        lambda value: spellings[_folded(value)][0].strip(), na_action="ignore"
+    )
+    return merged, [note]
+
+
+def _folded(text: object) -> str:
+    return str(text).strip().casefold()
+
+
+def _counted(column: pd.Series[Any], codes: np.ndarray) -> list[str]:
+    """Return a sentence on the rows of each class, and one if the negative class has another word
+    for yes.
+    """
+    labels = column.astype(object).map(label)
+    ones, zeros = Counter(labels[codes == 1]), Counter(labels[codes == 0])
+    shown = [
+        ", ".join(f"{text!r} ({n:,} {'row' if n == 1 else 'rows'})" for text, n in part)
+        for part in (ones.items(), zeros.most_common(5))
+    ]
+    more = f" and {len(zeros) - 5:,} other values" if len(zeros) > 5 else ""
+    notes = [f"Target {str(column.name)!r}: 1 is {shown[0]}; 0 is {shown[1]}{more}."]
+    affirmative = [text for text in zeros if _folded(text) in YES]
+    if affirmative and any(_folded(text) in YES for text in ones):
+        notes.append(
+            f"{quoted(affirmative)} of {str(column.name)!r} counts as 0; if it means the same as"
+            f" {quoted([*ones])}, write it so."
+        )
+    return notes
 
 
 def _classes(*pair: Any) -> np.ndarray:
@@ -555,8 +624,9 @@ def _classes(*pair: Any) -> np.ndarray:
 
 
 def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarray:
-    """Return 1 where a column has the value `positive`, NaN where it is missing, and 0 elsewhere;
-    text is stripped.
+    """Return 1 where a column has the value `positive`, NaN where it is missing, and 0 elsewhere.
+
+    Text is compared without regard to case and to blanks around it.
 
     Examples
     --------
@@ -564,7 +634,7 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
     [1.0, 0.0, nan]
     """
     if pd.api.types.is_bool_dtype(column):
-        if (word := str(positive).strip().lower()) not in _TRUTH:
+        if (word := _folded(positive)) not in _TRUTH:
             raise ValueError(
                 f"{positive!r} is not a value of {name!r}, which holds True and False; pass one of"
                 " them."
@@ -581,7 +651,6 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
             ) from None
         values = equal.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
-        values = (column.astype(str).str.strip() == str(positive).strip()).to_numpy(
-            dtype=np.float64
-        )
+        text = column.astype(str).str.strip().str.casefold()
+        values = (text == _folded(positive)).to_numpy(dtype=np.float64)
     return np.where(column.isna().to_numpy(), np.nan, values)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from frhsic import _arrays
 from frhsic.tables.columns import (
+    LARGEST_FEATURE,
     MOST_LEVELS,
     Unit,
     check_distinct,
@@ -26,8 +27,6 @@ from frhsic.tables.columns import (
 # Values of a column that its quantile scale remembers at even distances of rank; the tails add a
 # few.
 MOST_KNOTS = 64
-# Numbers beyond are taken as this one, so that no difference overflows.
-LARGEST = 1e150
 
 Scaling = Literal["quantile", "robust", "range"]
 Unknown = Literal["error", "ignore"]
@@ -50,7 +49,11 @@ class Scale:
     def fit(cls, name: str, values: np.ndarray, unit: Unit = "number") -> Self:
         """Fit the scale to a column; NaN is missing."""
         absent = np.isnan(values)
-        present = np.zeros(1) if absent.all() else np.clip(values[~absent], -LARGEST, LARGEST)
+        present = (
+            np.zeros(1)
+            if absent.all()
+            else np.clip(values[~absent], -LARGEST_FEATURE, LARGEST_FEATURE)
+        )
         middle = float(np.quantile(present, 0.5, method="inverted_cdf"))
         return cls(name, unit, bool(absent.any()), middle, *cls._fitted(present, middle))
 
@@ -72,7 +75,9 @@ class Scale:
         """Return one column, or two with the indicator of missing values."""
         absent = np.isnan(values)
         with np.errstate(over="ignore"):
-            column = self.scaled(np.clip(np.where(absent, self.middle, values), -LARGEST, LARGEST))
+            column = self.scaled(
+                np.clip(np.where(absent, self.middle, values), -LARGEST_FEATURE, LARGEST_FEATURE)
+            )
         return np.column_stack([column, absent]) if self.missing else column[:, None]
 
 
@@ -347,7 +352,7 @@ def _columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Any]]:
     categories.
     """
     if not is_frame(table):
-        array = _arrays.to_numpy(_arrays.matrix(table, name, allow_missing=True)).astype(np.float64)
+        array = _arrays.matrix(table, name, allow_missing=True).astype(np.float64)
         return [(f"x{j}", array[:, j], "number") for j in range(array.shape[1])]
     table = to_pandas(table, name)
     if len(table) == 0:

@@ -32,6 +32,7 @@ KEPT_ROWS, KEPT_BYTES = 1_000_000, 256 * 2**20
 SNIFFED_LINES = 50
 # Characters of a reader's error that a message repeats at most.
 LONGEST_ERROR = 300
+LONGEST_WORD = 30
 
 FORMATS = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), "CSV"),
@@ -39,9 +40,14 @@ FORMATS = {
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "Arrow"),
 }
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": None, ".zip": None}
+# What text is read as that is not UTF-8: the first in which each byte has a meaning.
+WINDOWS = {"cp1252": "Windows-1252", "cp1250": "Windows-1250", "latin-1": "Latin-1"}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _POINT = re.compile(r"[-+]?[0-9]*\.[0-9]+")
 _COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
+# Text that a spreadsheet takes for a formula, and what is none of it: signed numbers, a sign alone.
+_FORMULA = re.compile(r"'*(\s*[=+\-@＝＋－＠]|[\t\r\n])")
+_SIGNED = re.compile(r"\s*[-+][0-9.,]*([eE][-+]?[0-9]+)?%?\s*")
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,8 @@ class TableFile:
             "." or ",". Left out, a comma where commas do not separate fields and the first lines
             have numbers with decimal commas and none with points.
         encoding
-            Left out, UTF-8, or Windows-1252 (Latin-1) for a file that is not UTF-8.
+            Left out, UTF-8, or for a file that is not UTF-8, Windows-1252, Windows-1250 or Latin-1,
+            whichever has a meaning for each byte.
         date_format
             Format of strptime for columns of text that hold dates.
         """
@@ -123,6 +130,17 @@ class TableFile:
                 f"{self.path.name} has no column {name!r}.{did_you_mean(name, self.names)}"
             )
         return name
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Name the file in errors about its columns and rows."""
+        try:
+            yield
+        except (ValueError, TypeError) as error:
+            if self.path.name in str(error):
+                raise
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{self.path.name}: {error}") from error
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Yield the rows piece by piece, only these columns of them, indexed by their place.
@@ -174,7 +192,7 @@ class TableFile:
                             f"some rows have a value after the last of the {len(self.names)}"
                             " columns"
                         )
-                    yield batch
+                    yield _unshielded(batch)
             except pa.ArrowInvalid as error:
                 sign = SEPARATORS.get(self.separator, repr(self.separator))
                 raise ValueError(
@@ -351,7 +369,7 @@ def _inspected(
             f"{decimal!r} cannot separate its fields and be the decimal sign; say what separates"
             " them"
         )
-    names = [name.strip() for name in header]
+    names = [_unshield(name.strip()) for name in header]
     if len(names) > 1 and not names[-1]:
         names.pop()
     notes = []
@@ -359,11 +377,15 @@ def _inspected(
         notes.append(f"{path.name} was read with {SEPARATORS[separator]} between fields.")
     if known_decimal is None and decimal == ",":
         notes.append(f"{path.name} was read with decimal commas.")
-    if known is None and encoding in ("cp1252", "latin-1"):
-        notes.append(
-            f"{path.name} is not UTF-8; it was read as Windows-1252. Name another encoding by"
-            " --encoding, such as cp1250."
-        )
+    if known is None and encoding in WINDOWS:
+        read = f"{path.name} is not UTF-8; it was read as {WINDOWS[encoding]}"
+        if encoding == "cp1252" and (word := _read_otherwise(path)):
+            other = word.encode("cp1252").decode("cp1250", "replace")
+            notes.append(
+                f"{read}, with {word!r} in it. If that should be {other!r}, pass --encoding cp1250."
+            )
+        else:
+            notes.append(f"{read}. Name another encoding by --encoding, such as cp1250.")
     return TableFile(
         path,
         tuple(name or f"Unnamed: {i}" for i, name in enumerate(names)),
@@ -381,7 +403,7 @@ def _encoding(path: Path, known: str | None) -> str:
     """Return the encoding of a byte-order mark, or the first in which the whole file is text."""
     with _open(path) as raw:
         mark = raw.read(2)
-    guesses = ["utf-8-sig", "cp1252", "latin-1"]
+    guesses = ["utf-8-sig", *WINDOWS]
     if mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         guesses = ["utf-16"]
     for encoding in [known] if known else guesses:
@@ -402,6 +424,24 @@ def _encoding(path: Path, known: str | None) -> str:
         f"it is not text in the encoding {known or 'utf-16'}; name the right one by --encoding,"
         " such as cp1252"
     )
+
+
+def _read_otherwise(path: Path) -> str:
+    """Return the first word of a file that Windows-1250 (Central Europe) reads otherwise than
+    Windows-1252; empty if there is none.
+    """
+    high = [bytes([code]) for code in range(128, 256)]
+    signs = [one.decode("cp1252", "ignore") for one in high if _differs(one)]
+    word = re.compile(rf"\w*[{''.join(signs)}]\w*")
+    with _open_text(path, "cp1252") as file:
+        while text := file.read(2**20):
+            if match := word.search(text):
+                return match[0][:LONGEST_WORD]
+    return ""
+
+
+def _differs(byte: bytes) -> bool:
+    return byte.decode("cp1252", "ignore") != byte.decode("cp1250", "ignore")
 
 
 def _rows(lines: list[str], separator: str, *, spaced: bool) -> list[list[str]]:
@@ -463,6 +503,37 @@ def _open(path: Path) -> Any:
         if len(names) != 1:
             raise ValueError(f"it holds {len(names)} files; pass an archive of one")
         return archive.open(names[0])
+
+
+def shield(value: Any) -> Any:
+    """Return text that a spreadsheet would run as a formula with a quote before it, which
+    :class:`TableFile` takes away; anything else as it is.
+
+    Examples
+    --------
+    >>> shield("=1+1"), shield("-1.5"), shield("it's")
+    ("'=1+1", '-1.5', "it's")
+    """
+    if isinstance(value, str) and _FORMULA.match(value) and not _SIGNED.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def _unshield(text: str) -> str:
+    return text[1:] if text.startswith("'") and shield(text[1:]) == text else text
+
+
+def _unshielded(batch: Any) -> Any:
+    """Return cells of text as they were before :func:`shield`."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    columns = batch.columns
+    for i, column in enumerate(columns):
+        if compute.any(compute.starts_with(column, "'")).as_py():
+            cells = [None if cell is None else _unshield(cell) for cell in column.to_pylist()]
+            columns[i] = pa.array(cells, column.type)
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 # Parquet and Arrow

@@ -15,7 +15,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import roc_auc_score
 
 from frhsic.tables.columns import (
     DURATIONS,
@@ -470,4 +469,6 @@ def _gives_away(values: np.ndarray, codes: np.ndarray, classes: int) -> bool:
     positive = codes[known] == 1
     if min(positive.sum(), (~positive).sum()) < LEAST_IN_CLASS:
         return False
+    from sklearn.metrics import roc_auc_score  # late: headers are checked without it
+
     return bool(abs(2 * roc_auc_score(positive, values[known]) - 1) >= ALIKE)

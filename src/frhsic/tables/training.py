@@ -13,14 +13,17 @@ import pandas as pd
 
 from frhsic.splits import held_out_rows
 from frhsic.tables.columns import (
+    LARGEST_FEATURE,
     attribute,
     check_distinct,
     distinct,
+    examples,
     expand,
     is_positive,
     label,
     quoted,
     read_target,
+    require_moderate,
 )
 from frhsic.tables.files import TableFile, read_rows
 from frhsic.tables.schema import Schema, identifiers
@@ -202,15 +205,20 @@ def read_training_table(
     table = schema(frame)
     notes = [*file.notes, *rows.note("used")]
     attributes = {one: attribute(table[one], f"sensitive attribute {one!r}") for one in sensitive}
+    for one, (values, _) in attributes.items():
+        require_moderate(table[one], values, f"sensitive attribute {one!r}")
     s = pd.DataFrame({one: values for one, (values, _) in attributes.items()})
     check_varies(s, f"every row of {name}; nothing can depend on it")
     kept, left_out = _usable(table, schema, features, roles.features or ())
     if not kept:
         raise ValueError(f"no column is left to predict from in {name}: {' '.join(left_out)}")
-    codes, classes = read_target(table[target], roles.positive)
+    codes, classes, said = read_target(table[target], roles.positive)
+    require_moderate(table[target], codes, f"target {target!r}")
     notes += [
         *(note for _, note in attributes.values() if note),
         *left_out,
+        *_clipped(table[kept]),
+        *said,
         *_notes(s, codes, classes, target),
     ]
     return TrainingTable(
@@ -261,6 +269,17 @@ def _usable(
             " use it."
         )
     return [name for name in features if name not in {*empty, *ids}], lines
+
+
+def _clipped(features: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence for each column of numbers that are too large to be taken as they are."""
+    for name, column in features.select_dtypes("number").items():
+        large = column.abs() > LARGEST_FEATURE
+        if large.any():
+            yield (
+                f"{str(name)!r} has numbers beyond {LARGEST_FEATURE:g}, which are taken as this"
+                f" one: {examples(column[large])}."
+            )
 
 
 def _notes(

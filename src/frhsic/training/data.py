@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from frhsic import _arrays
+from frhsic import _tensors
 
 
 @dataclass(frozen=True, order=True)
@@ -134,12 +134,12 @@ class TrainingData:
         >>> data.splits, data.rows, data.columns
         (1, 2, 2)
         """
-        known = _arrays.matrix(s, "s", allow_missing=True)
+        known = _tensors.matrix(s, "s", allow_missing=True)
         missing = known.isnan().any(1)
         given = {"x": x, "s": known.nan_to_num(), "y": y, "sample_weight": sample_weight}
         given = {name: values for name, values in given.items() if values is not None}
         tensors = dict(
-            zip(given, _arrays.paired(*((values, name) for name, values in given.items())))
+            zip(given, _tensors.paired(*((values, name) for name, values in given.items())))
         )
         tensors = {name: values.to(dtype) for name, values in tensors.items()}
         if (weights := tensors.get("sample_weight")) is not None:

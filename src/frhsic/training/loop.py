@@ -39,7 +39,7 @@ import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
-from frhsic import _arrays
+from frhsic import _tensors
 from frhsic.training.data import (
     Batches,
     Member,
@@ -111,7 +111,7 @@ def train(
     >>> fleet.scores(torch.zeros(5, 3)).shape
     torch.Size([2, 5, 1])
     """
-    started, place = time.perf_counter(), _arrays.resolve_device(device)
+    started, place = time.perf_counter(), _tensors.resolve_device(device)
     _check(data, members, recipe)
     order = sorted(range(len(members)), key=lambda i: (members[i].seed, members[i].split))
     in_order, epochs, courses = [members[i] for i in order], recipe.epochs_on(data.rows), []

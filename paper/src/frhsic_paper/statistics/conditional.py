@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from frhsic import _arrays
+from frhsic import _arrays, _tensors
 from frhsic.dependence.grams import (
     TILE_ENTRIES,
     gram_times,
@@ -50,7 +50,7 @@ def smoothing_bandwidth(s: Any) -> Tensor:
     >>> smoothing_bandwidth(torch.arange(32) % 2)
     tensor([0.2500], dtype=torch.float64)
     """
-    rows = _arrays.matrix(s, "s")
+    rows = _tensors.matrix(s, "s")
     _arrays.require_varying(rows, "s")
     n, q = rows.shape
     rows = rows.detach()
@@ -135,7 +135,7 @@ def eipm(
         )
     if anchors is not None:
         _arrays.require_integer(anchors, "anchors", 1, n)
-        generator = _arrays.generator(random_state)
+        generator = _tensors.generator(random_state)
         rows = torch.randperm(n, generator=generator, device=generator.device)[:anchors]
     squares = []
     for part in torch.split(rows.to(z.device), max(1, TILE_ENTRIES // n)):
@@ -203,7 +203,7 @@ def binned_mmd(
     if edges is None:
         inner = quantile_edges(values, bins)
     else:
-        inner = _arrays.vector(edges, "edges").to(device=z.device, dtype=z.dtype)
+        inner = _tensors.vector(edges, "edges").to(device=z.device, dtype=z.dtype)
         if bool((inner.diff() < 0).any()):
             raise ValueError("edges are not in rising order; sort them.")
     member = bin_membership(values, inner)

@@ -19,7 +19,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from frhsic import _arrays
+from frhsic import _arrays, _tensors
 from frhsic.parity.local_means import Array, rows_of
 from frhsic.penalties.rivals import Weighting, equispaced
 
@@ -52,7 +52,7 @@ def evaluation_points(
     """
     if weighting not in get_args(Weighting):
         raise ValueError(f"weighting is {weighting!r}; pass 'population' or 'uniform'.")
-    values = _arrays.vector(s, "s").detach()
+    values = _tensors.vector(s, "s").detach()
     if weighting == "uniform":
         grid = equispaced(values, GRID_POINTS)
         return grid, torch.full_like(grid, 1 / GRID_POINTS)

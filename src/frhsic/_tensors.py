@@ -1,0 +1,124 @@
+"""Conversion of inputs to validated torch tensors, for what is computed with torch.
+
+The checks are those of :mod:`frhsic._arrays`. A torch tensor keeps its device and its place in the
+autograd graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from frhsic import _arrays
+from frhsic._arrays import RandomState
+
+
+def matrix(
+    x: Any, name: str, *, device: torch.device | str | None = None, allow_missing: bool = False
+) -> Tensor:
+    """Return `x` as a finite floating-point tensor of shape (n, d); a vector becomes (n, 1).
+
+    It has the dtype and the checks of :func:`frhsic._arrays.matrix`, and stays on its device unless
+    `device` asks for another.
+
+    Examples
+    --------
+    >>> matrix([1, 2, 3], "s").shape
+    torch.Size([3, 1])
+    """
+    tensor = _arrays.as_columns(_floating(x, name), name)
+    values = tensor.detach()
+    if not bool(torch.stack(values.aminmax()).isfinite().all()):
+        _arrays.require_finite(_arrays.to_numpy(values), name, allow_missing)
+    if not allow_missing:  # raw columns are scaled before anything is computed from them
+        low, high = (_arrays.to_numpy(end.to(torch.float64)) for end in values.aminmax(dim=0))
+        if _arrays.needs_float64(low, high, name):
+            tensor = tensor.to(torch.float64)
+    return tensor if device is None else tensor.to(resolve_device(device))
+
+
+def vector(x: Any, name: str) -> Tensor:
+    """Return `x` as a finite floating-point tensor of shape (n,); a single column is flattened."""
+    return _arrays.only_column(matrix(x, name), name)
+
+
+def paired(
+    *arrays: tuple[Any, str], device: torch.device | str | None = None
+) -> tuple[Tensor, ...]:
+    """Return matrices of equal length on one device and in the widest dtype among them.
+
+    Each argument is a pair (array, name). Unless `device` is given, the device is that of the first
+    tensor that is not on the CPU.
+    """
+    _arrays.require_same_rows(*arrays)
+    tensors = [matrix(x, name) for x, name in arrays]
+    _arrays.require_same_lengths({name: len(x) for x, (_, name) in zip(tensors, arrays)})
+    wide = torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
+    first = next((t.device for t in tensors if t.device.type != "cpu"), tensors[0].device)
+    target = first if device is None else resolve_device(device)
+    return tuple(t.to(device=target, dtype=wide) for t in tensors)
+
+
+def subset_mask(where: Any, n: int) -> Tensor:
+    """Return a boolean mask of length n from booleans or from a 0/1 target (rows with 1 are
+    kept).
+    """
+    values = vector(where, "where")
+    _arrays.require_mask(values, n)
+    return values == 1
+
+
+def as_given(value: Tensor, *inputs: Any) -> Tensor | float:
+    """Return a result as a tensor if a tensor came in, and as a float otherwise."""
+    return value if any(isinstance(x, Tensor) for x in inputs) else value.item()
+
+
+def resolve_device(device: torch.device | str | None) -> torch.device:
+    """Turn "auto", None, a name or a device into an available torch device."""
+    if device is None or device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+        torch.empty(0, device=resolved)
+    except (
+        RuntimeError,
+        AssertionError,
+    ) as error:  # a name that torch does not know, or a GPU that is not here
+        raise ValueError(
+            f"device={str(device)!r} is not available; pass 'auto', 'cpu' or 'cuda'. {error}"
+        ) from error
+    if resolved.type not in ("cpu", "cuda"):
+        raise ValueError(f"device={str(device)!r} is not supported; pass 'auto', 'cpu' or 'cuda'.")
+    return resolved
+
+
+def generator(random_state: RandomState) -> torch.Generator:
+    """Return a torch generator on the CPU: a given one, or a new one at
+    :func:`frhsic._arrays.seed_of` the state.
+    """
+    if isinstance(random_state, torch.Generator):
+        return random_state
+    return torch.Generator().manual_seed(_arrays.seed_of(random_state))
+
+
+def _floating(x: Any, name: str) -> Tensor:
+    """Return any array as a tensor of float32 or float64."""
+    if isinstance(x, Tensor):
+        _arrays.require_dense(x, name)
+        tensor = x
+    else:
+        values = _arrays.numeric(x, name)
+        # pandas and polars give read-only memory, which torch must not share, and it admits no
+        # negative strides, which a reversed array of one row keeps even in C order; a 0-d array
+        # stays 0-d
+        shared = values.flags.writeable and min(values.strides, default=0) >= 0
+        tensor = torch.from_numpy(
+            np.asarray(values, order="C") if shared else values.copy(order="C")
+        )
+    if tensor.dtype in (torch.float32, torch.float64):
+        return tensor
+    half = tensor.dtype in (torch.float16, torch.bfloat16)
+    return tensor.to(torch.float32 if half else torch.float64)

@@ -1,0 +1,73 @@
+"""Threads of a call: at most `n_jobs` in every pool that it uses, and as many as before at its end.
+
+OpenMP has a number of threads for each thread of Python, and BLAS often one for the whole process.
+Of calls that run at once only the first one changes that number, so that it is given back.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_blas = threading.Lock()
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return the number of threads that `n_jobs` allows: one for None, all cores for -1.
+
+    Examples
+    --------
+    >>> thread_count(None), thread_count(3)
+    (1, 3)
+    """
+    if n_jobs is None or n_jobs > 0:
+        return n_jobs or 1
+    from joblib import effective_n_jobs  # late: commands pass one
+
+    return int(effective_n_jobs(n_jobs))
+
+
+@contextmanager
+def limited(n_jobs: int | None) -> Iterator[None]:
+    """Limit the threads of BLAS and of OpenMP; pools that are smaller stay as they are."""
+    threads = thread_count(n_jobs)
+    pools = _pools(len(sys.modules))
+    first = _blas.acquire(blocking=False)
+    try:
+        limits: dict[str, int] = {}
+        for pool in pools.info():
+            if first or pool["user_api"] != "blas":
+                name = pool["prefix"]
+                limits[name] = min(limits.get(name, threads), pool["num_threads"])
+        with pools.limit(limits=limits):
+            yield
+    finally:
+        if first:
+            _blas.release()
+
+
+def within_n_jobs(method: Callable[P, R]) -> Callable[P, R]:
+    """Limit a method of an estimator to the threads of its `n_jobs`."""
+
+    @wraps(method)
+    def call(*arguments: P.args, **named: P.kwargs) -> R:
+        estimator: Any = arguments[0]
+        with limited(estimator.n_jobs):
+            return method(*arguments, **named)
+
+    return call
+
+
+@lru_cache(maxsize=1)
+def _pools(modules: int) -> ThreadpoolController:
+    """Return the pools of all libraries; those that a new module has loaded are searched for."""
+    return ThreadpoolController()

@@ -1,0 +1,292 @@
+"""Save fitted models to one file and load them again.
+
+A file is an uncompressed zip archive. `model.json` holds versions, parameters, coefficients, the
+frontier and the models that a closed form is made of; `weights.safetensors` their arrays and the
+weights of a network. Training rows are not in it, except in models that are made of them, such as
+couplings.
+
+Loading runs no code of the file, and neither does predicting. A file holds numbers, text and
+objects of the classes in `listed.toml`, each with the attributes that stand there, and each of
+these is compared with what it may be before anything is built. Trees and boosters are numbers: each
+is compared with its range, and LightGBM and XGBoost read a text that is written from them. An
+uncompressed file cannot unpack to more than its own size. A forged model still predicts what its
+author likes: load models only from people you trust.
+
+Objects of other classes are written by skops, and `load` reads them only if `trusted` names all
+classes that they are made of.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import warnings
+import zipfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+import sklearn
+from sklearn.utils.validation import check_is_fitted
+
+from frhsic._files import write_whole
+from frhsic._version import __version__
+from frhsic.estimators.parity import ParityEstimator
+from frhsic.formatting import printable
+from frhsic.persistence.models import KINDS, Kind
+from frhsic.persistence.rules import KINDS as ATTRIBUTES
+from frhsic.persistence.rules import OWN, fits, limited, require
+from frhsic.persistence.values import Reader, Writer, from_json, is_custom, to_json
+
+__all__ = ["load", "save"]
+
+NETWORKS = ("FRHSICClassifier", "FRHSICRegressor", "ParityEncoder")
+
+HEADER, WEIGHTS = "model.json", "weights.safetensors"
+NAMES = re.compile(rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|\d{{1,4}}\.skops")
+PARTS = {"kind", "versions", "parameters", "fitted", "models", "not listed"}
+
+# Limits: bytes and entries of a file; bytes of model.json, of which Python takes about twenty times
+# as much memory; bytes of the names of the weights, for the same reason
+MOST_BYTES, MOST_ENTRIES, MOST_JSON, MOST_NAMES = 2**30, 10**4, 2**24, 2**22
+
+
+def save(model: Any, path: str | Path) -> None:
+    """Write a fitted model to one file. A write that fails leaves no file.
+
+    The code of a function as `estimator`, and of an encoder or a penalty of your own, is not in the
+    file: pass the object again to :func:`load`. A `random_state` that is a generator is written as
+    the seed drawn from it; generators inside of other models are left out. A model that holds
+    classes which are not listed warns that they have to be named again by whoever loads it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from frhsic import FRHSICRegressor
+    >>> model = FRHSICRegressor(penalty_weight=0, random_state=0).fit([[0.0], [1.0]], [1.0, 3.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/model.frhsic")
+    ...     again = load(f"{folder}/model.frhsic")
+    >>> bool((again.predict([[0.5]]) == model.predict([[0.5]])).all())
+    True
+    """
+    write_whole(Path(path), file_bytes(model))
+
+
+def file_bytes(model: Any) -> bytes:
+    """Return the content of the file that :func:`save` writes. Equal models have equal bytes."""
+    cls, kind = _kind_of(type(model).__name__)
+    if type(model) is not cls:
+        names = ", ".join((*KINDS, *NETWORKS))
+        raise TypeError(f"model is {type(model).__name__}; pass a fitted {names}.")
+    check_is_fitted(model)
+    parameters = model.get_params(deep=False)
+    parts = {name: parameters.get(name, getattr(model, name, None)) for name in kind.models}
+    functions = {
+        name for name, part in parts.items() if callable(part) and not hasattr(part, "get_params")
+    }
+    parts = {
+        name: part for name, part in parts.items() if part is not None and name not in functions
+    }
+    if isinstance(model, ParityEstimator) and model.models_[0] is model.estimator:
+        del parts["models_"]  # a model that was given is a parameter
+    plain = {name: to_json(value) for name, value in parameters.items() if name not in parts}
+    if is_custom(plain["random_state"]):
+        plain["random_state"] = model.random_seed_
+    fitted = {name: to_json(getattr(model, name)) for name in OWN if hasattr(model, name)}
+    writer = Writer()
+    header = {
+        "kind": type(model).__name__,
+        "versions": {
+            "frhsic": __version__,
+            "torch": metadata.version("torch"),
+            "scikit-learn": sklearn.__version__,
+        },
+        "parameters": plain,
+        "fitted": {name: value for name, value in fitted.items() if not is_custom(value)},
+        "models": {name: writer.model(part) for name, part in parts.items()},
+        "not listed": sorted(writer.names),
+    }
+    arrays = {str(place): values for place, values in enumerate(writer.arrays)}
+    weights = safetensors.numpy.save(arrays | kind.arrays(model))
+    entries = {HEADER: json.dumps(header, allow_nan=False).encode(), WEIGHTS: weights}
+    entries |= {f"{place}.skops": data for place, data in enumerate(writer.foreign)}
+    _warn_of(writer.names)
+    return _archived(entries)
+
+
+def _kind_of(name: str) -> tuple[Any, Kind]:
+    """Return a class that is saved and how; torch is imported for networks alone."""
+    if name in NETWORKS:
+        from frhsic.persistence import networks
+
+        return networks.KINDS[name]
+    return KINDS.get(name, (None, next(iter(KINDS.values()))[1]))
+
+
+def _warn_of(names: Collection[str]) -> None:
+    if names:
+        text = ", ".join(map(repr, sorted(names)))
+        warnings.warn(
+            "the model holds classes that files do not hold by default, because they may run code."
+            f" Whoever loads it has to name them: load(path, trusted=[{text}]).",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _archived(entries: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in entries.items():
+            archive.writestr(zipfile.ZipInfo(name), content)  # without the time of day
+    sizes = {
+        MOST_BYTES: buffer.tell(),
+        MOST_JSON: len(entries[HEADER]),
+        MOST_NAMES: _bytes_of_names(entries[WEIGHTS]),
+    }
+    for most, size in sizes.items():
+        if size > most:
+            raise ValueError(
+                f"the model takes {size:,} bytes, and {most:,} are read. Use fewer trees."
+            )
+    return buffer.getvalue()
+
+
+def _bytes_of_names(weights: bytes) -> int:
+    return int.from_bytes(weights[:8], "little")
+
+
+def load(
+    path: str | Path,
+    *,
+    estimator: Any = None,
+    encoder: Any = None,
+    penalty: Any = None,
+    trusted: Collection[str] = (),
+) -> Any:
+    """Return the fitted model of a file. It predicts bit for bit what the saved one did on the same
+    machine.
+
+    A file that is cut off, foreign, changed or forged is a ValueError with the reason. See the
+    notes of the module on what is promised of forged files.
+
+    Parameters
+    ----------
+    path
+        File that :func:`save` has written.
+    estimator, encoder, penalty
+        The function, custom encoder or custom penalty that the model was made with, if it was made
+        with one.
+    trusted
+        Names of classes and functions beyond the list of this library that the file may hold, such
+        as those of your own estimators. They can run any code when the model is loaded and when it
+        predicts.
+    """
+    given = {"estimator": estimator, "encoder": encoder, "penalty": penalty}
+    with _opened(path) as archive:
+        header = _header(archive)
+        cls, kind = _kind_of(header["kind"])
+        model = cls()
+        arrays = _arrays(archive.read(WEIGHTS))
+        reader = Reader(
+            arrays,
+            lambda place: archive.read(f"{place:d}.skops"),
+            trusted,
+            header["not listed"],
+        )
+        parts = {name: reader.read(part) for name, part in header["models"].items()}
+        for name, part in parts.items():
+            known = name in kind.models and fits(part, ATTRIBUTES[name])
+            require(known, "it holds models that its kind does not have")
+        parameters = {name: part for name, part in parts.items() if not name.endswith("_")}
+        parameters |= _parameters(header["parameters"], given)
+        require(
+            parameters.keys() == model.get_params(deep=False).keys(),
+            "it has other parameters than this version",
+        )
+        model.set_params(**limited(parameters))
+        for name, value in header["fitted"].items():
+            attribute = from_json(value)
+            require(
+                name in OWN and fits(attribute, ATTRIBUTES[name]),
+                f"{name!r} is not as it should be",
+            )
+            setattr(model, name, attribute)
+        for name, part in parts.items():
+            setattr(model, name, part)
+        kind.complete(model, arrays)
+    return model
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[zipfile.ZipFile]:
+    """Open a file whose sizes and names are in order; every error of reading it is a ValueError
+    that names it.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no saved model {str(file)!r}.")
+    try:
+        require(file.stat().st_size <= MOST_BYTES, f"it is larger than {MOST_BYTES} bytes")
+        content = io.BytesIO(file.read_bytes())  # read once: what is checked is what is used
+        require(
+            content.getvalue().count(b"PK\x01\x02") <= MOST_ENTRIES,
+            f"it has more than {MOST_ENTRIES} entries",
+        )
+        with zipfile.ZipFile(content) as archive:
+            entries = archive.infolist()
+            names = {entry.filename for entry in entries}
+            require(all(map(NAMES.fullmatch, names)), "it has entries that no model has")
+            require(len(names) == len(entries), "it has two entries of one name")
+            stored = all(e.compress_type == 0 and e.compress_size == e.file_size for e in entries)
+            require(stored, "an entry is compressed, or of another size than it says")
+            require(
+                sum(e.file_size for e in entries) <= len(content.getbuffer()), "its entries overlap"
+            )
+            yield archive
+    except Exception as error:
+        detail = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"{file.name} cannot be loaded: {printable(detail, 2000)}") from error
+
+
+def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
+    require(
+        archive.getinfo(HEADER).file_size <= MOST_JSON,
+        f"its {HEADER} is larger than {MOST_JSON} bytes",
+    )
+    header = json.loads(
+        archive.read(HEADER), parse_constant=int
+    )  # which raises on NaN and Infinity
+    require(isinstance(header, dict) and header.keys() == PARTS, "not a model")
+    known = header["kind"] in [*KINDS, *NETWORKS]
+    require(known, f"this version knows no {header['kind']!r}")
+    return dict(header)
+
+
+def _arrays(weights: bytes) -> dict[str, np.ndarray]:
+    require(_bytes_of_names(weights) <= MOST_NAMES, "its weights have too many names")
+    arrays = safetensors.numpy.load(weights)
+    require(all(v.dtype.kind in "biuf" for v in arrays.values()), "weights that are not numbers")
+    return {name: values.copy() for name, values in arrays.items()}
+
+
+def _parameters(written: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters of a constructor, with those that the user passed again."""
+    parameters = {name: value for name, value in given.items() if value is not None}
+    for name, value in written.items():
+        if name in parameters:
+            continue
+        if is_custom(value):
+            raise ValueError(
+                f"the model was made with {'a' if name == 'penalty' else 'an'} {name} of the user's"
+                f" own, {value.get('custom')}, whose code is not in the file. Pass it again:"
+                f" load(path, {name}=...)."
+            )
+        parameters[name] = from_json(value)
+    return parameters

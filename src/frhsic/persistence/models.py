@@ -1,0 +1,218 @@
+"""The library's solved models: what each is made of, and whether what was read fits together.
+
+To save another class, add it to `KINDS` with a `Kind`, and its fitted attributes to `own` in
+`listed.toml`. A dataclass among them belongs into `CLASSES` of `values.py`. Networks are in
+`networks.py`, which needs torch.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from frhsic.estimators import ParityClassifier, ParityCoupling, ParityRegressor
+from frhsic.estimators.conditional import TreeTable
+from frhsic.estimators.parity import ParityEstimator
+from frhsic.persistence.rules import require
+from frhsic.persistence.values import from_json, to_json
+
+Arrays = dict[str, np.ndarray]
+
+COLUMN_TYPE = re.compile(
+    r"category|object|str|string(\[\w+\])?|bool(ean)?|([Uu]?[Ii]nt|[Ff]loat)\d\d?"
+    r"|(datetime|timedelta)64\[[mun]?s(, [A-Z][\w+:/-]*)?\]"
+)
+"""Types of the columns of a coupling, by their names in pandas."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How models are written, beside their parameters and plain attributes.
+
+    `complete` checks that what was read fits together, and builds what is left from the arrays,
+    which `arrays` returns. `models` names parameters and fitted attributes that hold models.
+    """
+
+    complete: Callable[[Any, Arrays], None]
+    models: Collection[str] = ()
+    arrays: Callable[[Any], Arrays] = lambda model: {}
+
+
+# The closed form
+
+
+def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
+    """Check that models, coefficients and trade-offs of a file belong together."""
+    given = not hasattr(model, "models_")
+    if given:
+        model.models_ = [model.estimator]
+    model._check()
+    require(
+        isinstance(model.models_, list) and isinstance(model.attribute_models_, list),
+        "it has no models",
+    )
+    solution, frontier, choice = model.solution_, model.frontier_, model.choice_
+    if solution is None:
+        require(
+            frontier is None and choice is None and len(model.models_) == 1,
+            "it has no coefficients",
+        )
+        return
+    assert frontier is not None
+    assert choice is not None
+    attributes, width = len(model.sensitive_names_in_), 0
+    for block in solution.blocks:
+        starts, mass, values = block.basis.starts, block.basis.mass, block.basis.values
+        sound = (
+            values.ndim == 2
+            and len(starts) == len(mass) == len(values) > 0
+            and 0 <= block.attribute < attributes
+        )
+        require(sound and 0 < block.rate <= 1, "a basis is no basis")
+        block.curve(np.zeros((2, attributes)), np.arange(2.0), np.ones(2))
+        width += values.shape[1]  # no more than the numbers that are there
+    trade_offs, folds, _ = solution.parameters.shape
+    require(
+        solution.family == model._family() and trade_offs > 1 and solution.scale > 0,
+        "its coefficients differ",
+    )
+    # what it would predict of a row, and what it says of every trade-off, can be computed
+    eta = np.full((1, len(model.classes_)) if solution.family == "classes" else 1, 0.5)
+    numbers = [
+        solution.parameters,
+        *(part for block in solution.blocks for part in vars(block.basis).values()),
+    ]
+    numbers += [
+        solution.scores(own, eta, np.zeros((1, width))) for own in solution.at(choice.position)
+    ]
+    require(
+        all(np.isfinite(values).all() for values in numbers), "a coefficient is not a finite number"
+    )
+    table = frontier.to_frame().astype(float)
+    reached = 0 <= choice.position <= trade_offs - 1 == len(table) - 1
+    require(reached and frontier.choose(None, True) and str(choice), "its trade-offs differ")
+    fitted = attributes if solution.family.startswith("clipped") or not model.uses_sensitive else 0
+    require(len(model.models_) == (1 if given else folds), "it has a model too many or too few")
+    require(
+        list(map(len, model.attribute_models_)) == [fitted] * folds,
+        "it has models of S too many or too few",
+    )
+
+
+# The coupling
+
+
+def _coupling_arrays(model: ParityCoupling) -> Arrays:
+    if not len(model.sensitive_names_in_):
+        return {}
+    handed = np.array([*model._handed.keys(), *model._handed.values()], dtype=np.uint64).reshape(
+        2, -1
+    )
+    return {
+        **_columns(model._table),
+        "m": model._m,
+        "identity": model._identity.view(np.int64),
+        "release": model._release,
+        "pool": model.pool_,
+        "handed": handed.view(np.int64),
+    }
+
+
+def _complete_coupling(model: ParityCoupling, arrays: Arrays) -> None:
+    """Give a coupling the rows that it hands out."""
+    if not len(model.sensitive_names_in_):
+        return
+    n, basis = len(arrays["m"]), model.ratio_.basis
+    table = _table(arrays, n)
+    require(
+        table.shape[1] == model.n_features_in_ and len(model.models_) == model.cv,
+        "its columns or models differ",
+    )
+    require(len(basis.parts) == len(model.sensitive_names_in_), "its attributes differ")
+    require(
+        all(len(arrays[name]) == n for name in ("identity", "release", "pool")),
+        "its rows differ in number",
+    )
+    require(
+        arrays["m"].shape[1] >= len(model.ratio_.calibration), "its ratio is of no use"
+    )  # beside means of y
+    rows = np.r_[arrays["release"], arrays["handed"][1]]
+    require(
+        rows.dtype == np.int64 and ((rows >= -1) & (rows < n)).all(),
+        "it hands out rows that it does not have",
+    )
+    names = getattr(model, "feature_names_in_", None)
+    model._table = table.set_axis(range(table.shape[1]) if names is None else names, axis=1)
+    model._encoder, model._m, model._release = (
+        TreeTable().fit(model._table),
+        arrays["m"],
+        arrays["release"],
+    )
+    model._identity, model.pool_ = arrays["identity"].view(np.uint64), arrays["pool"].astype(bool)
+    keys, values = arrays["handed"].view(np.uint64)
+    model._handed = dict(zip(map(int, keys), map(int, values)))
+
+
+def _columns(table: pd.DataFrame) -> Arrays:
+    """Return the columns of a table as numbers, and their types and levels as JSON."""
+    arrays, kinds = {}, []
+    for j in range(table.shape[1]):
+        column, levels, ordered = table.iloc[:, j], None, None
+        values: Any = column
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            values, levels, ordered = (
+                column.cat.codes,
+                column.cat.categories,
+                bool(column.cat.ordered),
+            )
+        elif column.dtype.kind in "mM":  # dates and durations
+            values = column.astype("int64")
+        elif column.dtype == object or not isinstance(column.dtype, np.dtype):
+            values, levels = pd.factorize(column)
+        arrays[f"column {j}"] = np.array(values)
+        kinds.append(
+            [
+                str(column.dtype),
+                to_json(levels if levels is None else np.array(levels, object)),
+                ordered,
+            ]
+        )
+    return arrays | {"kinds": np.frombuffer(json.dumps(kinds).encode(), dtype=np.uint8).copy()}
+
+
+def _table(arrays: Mapping[str, np.ndarray], rows: int) -> pd.DataFrame:
+    """Return the table that :func:`_columns` has written."""
+    columns = {}
+    for j, (dtype, levels, ordered) in enumerate(json.loads(arrays["kinds"].tobytes())):
+        values, known = arrays[f"column {j}"], from_json(levels)
+        require(values.shape == (rows,), "its rows differ in number")
+        require(COLUMN_TYPE.fullmatch(dtype), f"a column of {dtype!r}")
+        if known is None:
+            columns[j] = pd.Series(values).astype(dtype)
+        elif ordered is None:
+            columns[j] = pd.Series(
+                np.append(known, np.nan)[values], dtype=dtype
+            )  # a code of -1 is a missing value
+        else:
+            columns[j] = pd.Series(
+                pd.Categorical.from_codes(values, pd.Index(known.tolist()), ordered)
+            )
+    return pd.DataFrame(columns)
+
+
+CLOSED_FORM = Kind(
+    _complete_parity, ("estimator", "attribute_estimator", "models_", "attribute_models_")
+)
+COUPLING = Kind(_complete_coupling, ("estimator", "models_"), _coupling_arrays)
+KINDS: dict[str, tuple[Any, Kind]] = {
+    "ParityClassifier": (ParityClassifier, CLOSED_FORM),
+    "ParityRegressor": (ParityRegressor, CLOSED_FORM),
+    "ParityCoupling": (ParityCoupling, COUPLING),
+}
+"""Every solved model that is saved, by its name."""

@@ -1,0 +1,239 @@
+"""Trees, splines and encoders of scikit-learn: what compiled code reads without checking is checked
+and built again here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import BSpline
+from sklearn.base import is_classifier
+from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
+from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
+from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree._tree import NODE_DTYPE, Tree
+
+from frhsic.persistence.rules import require
+
+State = dict[str, Any]
+
+# Degree of a spline: the time for a value grows with its square
+MOST_DEGREE = 20
+
+
+def typed(values: Any, dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array of a type and shape, in order, which holds the same numbers."""
+    array = np.ascontiguousarray(values, dtype=dtype)
+    same = array.shape == shape and np.array_equal(array, values, equal_nan=True)
+    require(same, "an array of another type or shape")
+    return array
+
+
+def _bytes(nodes: np.ndarray) -> np.ndarray:
+    """Return the nodes of a tree as bytes, without what lies between their fields."""
+    clean = np.zeros(len(nodes), nodes.dtype)
+    for name in nodes.dtype.names or ():
+        clean[name] = nodes[name]
+    return clean.view(np.uint8)
+
+
+def require_tree(left: np.ndarray, right: np.ndarray, leaf: np.ndarray) -> None:
+    """Refuse children that are not those of a tree: each node but the first is the child of one,
+    which stands before it.
+    """
+    require(len(leaf) > 0, "a tree without nodes")
+    inner = np.flatnonzero(~leaf)
+    children = np.concatenate([left[inner], right[inner]])
+    require((children > np.tile(inner, 2)).all(), "a tree without an end")
+    require(np.array_equal(np.sort(children), np.arange(1, len(left))), "a tree without an end")
+
+
+# Trees and forests
+
+
+def tree_state(tree: Tree) -> State:
+    state = tree.__getstate__()
+    sizes: State = {"n_features": tree.n_features, "n_classes": tree.n_classes}
+    return sizes | {"nodes": _bytes(state["nodes"]), "value": state["values"]}
+
+
+def build_tree(state: State) -> Tree:
+    nodes = np.frombuffer(state["nodes"].tobytes(), NODE_DTYPE).copy()
+    classes = typed(state["n_classes"], np.intp, (len(state["n_classes"]),))
+    outputs = len(classes)
+    require(outputs > 0 and (classes > 0).all(), "a tree without values")
+    value = typed(state["value"], np.float64, (len(nodes), outputs, int(classes.max())))
+    left, right = nodes["left_child"], nodes["right_child"]
+    leaf = left == -1
+    require(np.array_equal(leaf, right == -1), "a node with one child")
+    require_tree(left, right, leaf)
+    feature = nodes["feature"][~leaf]
+    require(((feature >= 0) & (feature < state["n_features"])).all(), "a tree of other columns")
+    tree = Tree(state["n_features"], classes, outputs)
+    sizes = {"max_depth": _depth(left, right, leaf), "node_count": len(nodes)}
+    tree.__setstate__(sizes | {"nodes": nodes, "values": value})
+    return tree
+
+
+def _depth(left: np.ndarray, right: np.ndarray, leaf: np.ndarray) -> int:
+    depth, level = 0, np.array([0])
+    while len(inner := level[~leaf[level]]):
+        level = np.concatenate([left[inner], right[inner]])
+        depth += 1
+    return depth
+
+
+def _classes(model: Any) -> int:
+    """Return the number of classes, 1 for numbers, once the model says the same everywhere."""
+    if not is_classifier(model):
+        return 1
+    classes = len(model.classes_)
+    require(getattr(model, "n_classes_", classes) == classes, "other classes")
+    return classes
+
+
+def check_decision_tree(model: Any) -> None:
+    tree = model.tree_
+    require(tree.n_classes.tolist() == [_classes(model)] * model.n_outputs_, "other classes")
+    require(tree.n_features == model.n_features_in_, "a tree of other columns")
+
+
+def check_outputs(model: Any) -> None:
+    """Check what is predicted: one class, or one or several numbers."""
+    require(model.n_outputs_ == 1 or not is_classifier(model), "classes of several outputs")
+    if hasattr(model, "constant_"):
+        require(np.shape(model.constant_) == (1, model.n_outputs_), "other constants")
+
+
+def check_ensemble(model: Any) -> None:
+    """Check that all trees are of the same columns, classes and outputs."""
+    boosted = hasattr(model, "n_trees_per_iteration_")
+    trees = np.array(model.estimators_, dtype=object)
+    require(trees.ndim == 1 + boosted and trees.size, "no trees")
+    values = (1, 1) if boosted else (_classes(model), model.n_outputs_)
+    for tree in trees.ravel():
+        own = tree.tree_.max_n_classes, tree.tree_.n_outputs
+        require(own == values and tree.n_features_in_ == model.n_features_in_, "other trees")
+    if boosted:
+        _check_boosting(model)
+        require(trees.shape[1] == model.n_trees_per_iteration_, "other classes")
+        if not isinstance(model.init_, str):
+            start = model.init_.class_prior_ if is_classifier(model) else model.init_.constant_[0]
+            require(np.shape(start) == (_classes(model),), "another start")
+
+
+# Boosting
+
+
+def _check_boosting(model: Any) -> None:
+    classes = _classes(model)
+    require(model.n_trees_per_iteration_ == (classes if classes > 2 else 1), "other classes")
+    model._loss = model._get_loss(sample_weight=None)
+
+
+def predictor_state(predictor: TreePredictor) -> State:
+    return {"nodes": _bytes(predictor.nodes)}
+
+
+def build_predictor(state: State) -> TreePredictor:
+    nodes = np.frombuffer(state["nodes"].tobytes(), PREDICTOR_RECORD_DTYPE).copy()
+    leaf = nodes["is_leaf"] != 0
+    require_tree(nodes["left"].astype(np.int64), nodes["right"].astype(np.int64), leaf)
+    require((nodes["feature_idx"] >= 0).all(), "a tree of other columns")
+    require(not nodes["is_categorical"].any(), "a tree of categories")
+    return TreePredictor(nodes, *np.zeros((2, 0, 8), np.uint32))
+
+
+def check_histograms(model: Any) -> None:
+    _check_boosting(model)
+    outputs, columns = model.n_trees_per_iteration_, model.n_features_in_
+    require(np.shape(model._baseline_prediction) in ((), (1, outputs)), "another start")
+    for predictors in model._predictors:
+        largest = max(predictor.nodes["feature_idx"].max() for predictor in predictors)
+        require(len(predictors) == outputs and largest < columns, "other trees")
+    model._bin_mapper = _BinMapper()
+    model._bin_mapper.is_categorical_ = np.zeros(columns, np.uint8)
+    model._bin_mapper.bin_thresholds_ = []
+
+
+# Encoders and splines
+
+
+def check_encoder(encoder: Any) -> None:
+    """Check categories, and compute again what depends on them."""
+    require(len(encoder.categories_) == encoder.n_features_in_, "its columns differ")
+    for categories in encoder.categories_:
+        _require_ascending(categories.tolist())
+    encoder._check_infrequent_enabled()
+    if encoder._infrequent_enabled:
+        without = getattr(encoder, "_missing_indices", {})
+        encoder._default_to_infrequent_mappings = [
+            _grouped(len(categories) - (column in without), rare)
+            for column, (categories, rare) in enumerate(
+                zip(encoder.categories_, encoder._infrequent_indices, strict=True)
+            )
+        ]
+    if hasattr(encoder, "encodings_"):
+        outputs = len(encoder.classes_) if encoder.target_type_ == "multiclass" else 1
+        require(len(encoder.encodings_) == encoder.n_features_in_ * outputs, "other columns")
+    if isinstance(encoder, OneHotEncoder):
+        encoder._set_drop_idx()
+        encoder._n_features_outs = encoder._compute_n_features_outs()
+
+
+def _require_ascending(values: list[Any]) -> None:
+    """Refuse categories that a binary search would miss: those that are not text ascend, and
+    missing ones are last.
+    """
+    while values and (values[-1] is None or values[-1] != values[-1]):
+        values.pop()
+    numbers = [value for value in values if not isinstance(value, str)]
+    require(all(a < b for a, b in pairwise(numbers)), "categories without order")
+
+
+def _grouped(count: int, rare: np.ndarray | None) -> np.ndarray | None:
+    """Return the code of each category once the rare ones are one."""
+    if rare is None:
+        return None
+    frequent = np.setdiff1d(np.arange(count), rare)
+    require(len(rare) > 0 and len(frequent) == count - len(rare), "categories that do not exist")
+    codes = np.full(count, len(frequent))
+    codes[frequent] = np.arange(len(frequent))
+    return codes
+
+
+def spline_state(spline: BSpline) -> State:
+    return {name: getattr(spline, name) for name in ("t", "c", "k", "extrapolate")}
+
+
+def build_spline(state: State) -> BSpline:
+    knots, degree = typed(state["t"], np.float64, (np.size(state["t"]),)), state["k"]
+    functions = len(knots) - degree - 1
+    require(degree <= MOST_DEGREE, "a spline of too high a degree")
+    require(functions > degree and np.isfinite(knots).all(), "a spline without knots")
+    require((np.diff(knots) >= 0).all() and np.ndim(state["c"]) == 2, "a spline without order")
+    coefficients = typed(state["c"], np.float64, np.shape(state["c"]))
+    require(len(coefficients) >= functions, "a spline of too few functions")
+    return BSpline.construct_fast(knots, coefficients, degree, state["extrapolate"])
+
+
+def check_splines(model: Any) -> None:
+    widths = {spline.c.shape[1] for spline in model.bsplines_}
+    require(len(model.bsplines_) == model.n_features_in_ and len(widths) == 1, "other splines")
+    width = widths.pop() - (not model.include_bias)
+    require(model.n_features_out_ == model.n_features_in_ * width, "its columns differ")
+
+
+CHECKS: dict[str, Callable[[Any], None]] = {
+    "_predictors": check_histograms,
+    "bsplines_": check_splines,
+    "categories_": check_encoder,
+    "estimators_": check_ensemble,
+    "n_outputs_": check_outputs,
+    "tree_": check_decision_tree,
+}
+"""How a fitted estimator is checked, by an attribute that it has."""
