@@ -10,6 +10,7 @@ from dataclasses import replace
 from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
+    Change,
     Context,
     Curve,
     Histogram,
@@ -69,7 +70,7 @@ def population(strength: float = 1.0) -> Population:
             number("standardized_gdp", 0.31 * strength),
             number("hsic", 0.00412 * strength, width=0.0004, pvalue=1e-9),
             number("hsic_effect", 0.143 * strength),
-            number("distance_correlation", 0.33 * strength),
+            number("squared_distance_correlation", 0.33 * strength),
             number("rank_gap", 0.12 * strength),
             Number("probe_linear", 0.162 * strength, 4000, under_independence=-0.01),
             Number("probe_trees", 0.291 * strength, 4000, under_independence=-0.02),
@@ -103,11 +104,20 @@ def audit(
 ) -> Audit:
     return Audit(
         subject=SUBJECT,
-        rows=RowCounts(given=32561, dropped=2399, used=30162, subsample=4000),
+        rows=RowCounts(given=32561, dropped=2399, used=30162, independent=30162, subsample=4000),
         attributes=tuple(attribute(name, strength) for name in names or ("age",)),
         settings={"confidence": 0.95, "resamples": 200, "seed": 0},
         context=Context(title=title, source="adult.csv", remarks=("The file has no header.",)),
     )
+
+
+def change(key: str, name: str, before: float, after: float, width: float = 0.004) -> Change:
+    size = after - before
+    shares = ((after + side * width) / before for side in (1, -1))
+    reduction = Interval(*(1 - share for share in shares), 0.95, "")
+    pvalue = 0.001 if abs(size) > width else 0.4
+    ends = Interval(size - width, size + width, 0.95, "")
+    return Change(key, name, before, after, ends, pvalue, 0.05, reduction=reduction)
 
 
 def tradeoff(*names: str) -> TradeOff:
@@ -120,19 +130,23 @@ def tradeoff(*names: str) -> TradeOff:
         return TradeOffPoint(0.31 + 0.002 * i**1.5, gaps, chosen, (0.001,) * len(names))
 
     points = tuple(point(i, i == 5) for i in range(10))
-    limit = 0.2 * points[0].gaps[0].value
     return TradeOff(
         aim="score",
         condition=None,
         measure="log_loss",
         attributes=names,
         asked=("20%",) * len(names),
-        limits=(limit,) * len(names),
+        limits=(None,) * len(names),
+        shares=(0.2,) * len(names),
         met=True,
         points=points,
         before=point(0.2),
         after=point(4.5),
         constant=0.55,
+        changes=tuple(
+            change("gdp", name, point(0.2).gaps[0].value, point(4.5).gaps[0].value)
+            for name in names
+        ),
     )
 
 

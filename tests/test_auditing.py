@@ -25,13 +25,16 @@ from frhsic.auditing.measures import (
     base_rate,
     between_levels,
     changes,
+    covariance,
+    gap_number,
+    gap_terms,
     mean_and_error,
     qualities,
 )
-from frhsic.auditing.results import LIMITABLE, Law, LimitCheck, Number, checked
+from frhsic.auditing.results import LIMITABLE, Law, LimitCheck, Number, checked, difference
 from frhsic.auditing.running import Inputs, outcome
 from frhsic.cli import app
-from frhsic.dependence import hsic, hsic_unbiased
+from frhsic.dependence import distance_correlation, hsic, hsic_unbiased
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
 from frhsic.intervals import Interval
 from frhsic.kernels import HalfDistance, gaussian_at_median
@@ -92,7 +95,6 @@ def test_every_number_is_the_one_that_the_library_gives(scored):
     decided = (f >= 0.5).astype(float)
     for key, expected in {
         "gdp": gdp(f, age, **common),
-        "gdp_common": gdp(f, age, resolution=0.1, **common),
         "standardized_gdp": standardized_gdp(f, age, **common),
         "decision_gdp": gdp(decided, age, **common),
         "error_gdp": gdp((decided != y).astype(float), age, **common),
@@ -105,9 +107,8 @@ def test_every_number_is_the_one_that_the_library_gives(scored):
         assert (number.value, number.pvalue) == pytest.approx(
             (expected.value, expected.pvalue), rel=1e-9
         )
-        assert (number.interval.low, number.interval.high) == pytest.approx(
-            (expected.interval[0], high), rel=1e-9
-        )
+        low = expected.interval[0] if expected.pvalue <= 0.05 else 0.0
+        assert (number.interval.low, number.interval.high) == pytest.approx((low, high), rel=1e-9)
         assert number.under_independence == pytest.approx(
             expected.expected_under_independence, rel=1e-9
         )
@@ -125,7 +126,9 @@ def test_every_number_is_the_one_that_the_library_gives(scored):
         expected = function(a, b, k, l)
         assert (numbers[key].value, numbers[key].interval) == (expected.value, expected.interval)
     half = HalfDistance()
-    assert numbers["distance_correlation"].value == normalized_hsic_interval(a, b, half, half).value
+    squared = numbers["squared_distance_correlation"].value
+    assert squared == normalized_hsic_interval(a, b, half, half).value
+    assert squared == pytest.approx(float(distance_correlation(a, b)) ** 2, abs=0.01)
     assert {number.key for number in numbers.numbers} == set(words.LABELS) - {"calibration_gdp"}
 
 
@@ -201,7 +204,9 @@ def test_claims_about_many_attributes_are_adjusted():
     adjusted = np.maximum.accumulate(
         [min(1.0, (4 - i) * p) for i, p in enumerate(raw)]
     )  # Holm, 1979
-    assert sorted(gap.pvalue for gap in gaps) == pytest.approx(adjusted)
+    assert sorted(gap.pvalue for gap in gaps) == pytest.approx(raw)
+    assert sorted(gap.adjusted for gap in gaps) == pytest.approx(adjusted)
+    assert audit(z, s[:, 0], settings=QUICK)["s"].all_rows["gdp"].adjusted is None
 
 
 def test_weights_and_groups_reach_the_gaps():
@@ -225,15 +230,70 @@ def test_measures_of_dependence_use_one_row_of_each_group():
     z, age = (np.repeat(random.normal(size=60), 5) for _ in range(2))
     result = audit(z, age, groups=np.repeat(np.arange(60), 5), settings=QUICK)
     once = audit(z[::5], age[::5], settings=QUICK)
-    for key in ("hsic", "hsic_effect", "distance_correlation", "correlation_ratio", "probe_trees"):
+    for key in (
+        "hsic",
+        "hsic_effect",
+        "squared_distance_correlation",
+        "correlation_ratio",
+        "probe_trees",
+    ):
         assert result["s"].all_rows[key] == once["s"].all_rows[key]
     assert (
         audit(z, age, settings=QUICK)["s"].all_rows["hsic"].pvalue
         < 0.01
         < result["s"].all_rows["hsic"].pvalue
     )
-    few = audit(z, age, groups=np.arange(300) % 19, settings=QUICK)["s"]
-    assert few.all_rows.get("hsic") is None
+    few = audit(z, age, groups=np.arange(300) % 19, settings=QUICK)
+    assert few["s"].all_rows.get("hsic") is None
+    assert any("19 rows, and at least 20 are needed" in line for line in words.warnings(few))
+
+
+def test_what_heavy_weights_leave_out_is_said():
+    """One row has a fifth of the weight, so that about five rows are independent."""
+    z, age, _ = table(1000)
+    weights = np.ones(1000)
+    weights[0] = 250.0
+    heavy = audit(z, age, sample_weight=weights, settings=QUICK)
+    assert heavy.rows.independent < 20
+    assert {n.key for n in heavy["age"].all_rows.numbers} == {"gdp", "standardized_gdp", "rank_gap"}
+    left_out = f"leave {heavy.rows.independent} row"
+    assert any(left_out in line for line in words.warnings(heavy))
+    assert left_out in render(heavy)
+    usual = audit(z, age, sample_weight=np.ones(1000), settings=QUICK)
+    assert usual.rows.independent == 1000
+    assert not any("left out" in line for line in words.warnings(usual))
+
+
+def test_an_interval_excludes_0_exactly_where_the_own_test_rejects():
+    """Weak gaps along two attributes, whose tests are often near the level."""
+    seen = set()
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        s = random.uniform(size=(300, 2))
+        chance = np.clip(0.3 + 0.1 * (s[:, 0] - 0.5) + 0.1 * random.standard_normal(300), 0, 1)
+        late = (random.random(300) < chance).astype(int)
+        result = audit(chance, s, late, settings=SMALL)
+        for attribute in result.attributes:
+            for population in (attribute.all_rows, attribute.positives):
+                for number in () if population is None else population.numbers:
+                    if number.pvalue is not None:
+                        rejects = number.pvalue <= 0.05
+                        assert (number.interval.low > 0) == rejects, number
+                        assert number.adjusted >= number.pvalue
+                        seen.add(rejects)
+            (first, *_), gap = words.findings(result, attribute), attribute.all_rows["gdp"]
+            assert ("moves with" in first) == (gap.interval.low > 0)
+    assert seen == {True, False}
+
+
+@pytest.mark.slow
+def test_the_interval_of_an_audit_excludes_0_by_mistake_no_more_often_than_stated():
+    random = np.random.default_rng(0)
+    excluded, draws = 0, 300
+    for _ in range(draws):
+        gap = gap_number("gdp", gdp(random.beta(2, 5, 400), random.random(400), resamples=199))
+        excluded += gap.interval.low > 0
+    assert excluded <= stats.binom.ppf(0.99, draws, 0.05)
 
 
 def test_independent_rows_follow_the_weights():
@@ -298,7 +358,7 @@ def test_units_of_the_columns_do_not_matter():
     z, age, _ = table(400, d=6)
     units = np.array([1.0, 1e3, 1.0, 1e-3, 50.0, 1e4])
     plain, mixed = (audit(x, age, settings=QUICK)["age"].all_rows for x in (z, z * units))
-    for key in ("hsic", "hsic_effect", "distance_correlation"):
+    for key in ("hsic", "hsic_effect", "squared_distance_correlation"):
         assert mixed[key].value == pytest.approx(plain[key].value, rel=1e-6)
 
 
@@ -364,11 +424,23 @@ def test_standard_errors_are_those_of_repeated_samples():
         was = own + noise + 0.5 * random.standard_normal(200)
         other = list(
             changes(
-                was, was - 0.5 * own + 0.5 * random.standard_normal(100)[pairs], own, 0.5, pairs
+                was,
+                was - 0.5 * own + 0.5 * random.standard_normal(100)[pairs],
+                own,
+                0.5,
+                0.05,
+                pairs,
             )
         )
-        values.append((auc.value, mean[0], *(one.value for one in other)))
-        errors.append((auc.standard_error, mean[1], *(one.standard_error for one in other)))
+        reach = 2 * stats.norm.ppf(0.975)
+        values.append((auc.value, mean[0], *(one.after - one.before for one in other)))
+        errors.append(
+            (
+                auc.standard_error,
+                mean[1],
+                *(np.ptp([*one.interval]) / reach for one in other),
+            )
+        )
     assert np.sqrt(np.mean(np.square(errors), axis=0)) == pytest.approx(
         np.std(values, axis=0), rel=0.12
     )
@@ -917,33 +989,166 @@ def test_changes_are_found_by_mistake_no_more_often_than_the_level():
     assert alarms <= stats.binom.ppf(0.999, pairs, 0.05)
 
 
-def test_a_difference_joins_the_ends_that_face_each_other_and_is_adjusted(may: Audit):
-    def with_gap(value: float, error: float, low: float, high: float, seed: int) -> Audit:
-        gap = Number("gdp_common", value, 100, Interval(low, high, 0.95, ""), standard_error=error)
-        attribute = replace(may["s"], all_rows=replace(may["s"].all_rows, numbers=(gap,)))
-        law = Law((0.0, float(seed)), (0.5, 1.0), 1.0, 100, True)
-        return replace(
-            may, attributes=(attribute,), subject=replace(may.subject, law=law), quality=()
-        )
+def month(random: np.random.Generator, n: int, gap: float) -> Number:
+    """The gap of scores with mean 0.2 and standard deviation 0.16 that follow age on a line."""
+    age = np.round(random.uniform(18, 88, n))
+    mean = 0.2 + 2 * gap * (age - 53) / 35
+    size = mean * (1 - mean) / 0.16**2 - 1
+    score = random.beta(mean * size, (1 - mean) * size)
+    return gap_number("gdp", gdp(score, age, resamples=99))
 
-    z = 1.959964
-    before, after = (
-        with_gap(0.02, 0.04, 0.0, 0.02 + z * 0.06, 1),
-        with_gap(0.22, 0.03, 0.22 - z * 0.08, 0.28, 1),
+
+def found(pairs: int, old: tuple[int, float], new: tuple[int, float], seed: int = 0) -> int:
+    """Return how many of some pairs of months show a change of the gap at level 0.05."""
+    random = np.random.default_rng(seed)
+    every = [
+        difference("gdp", "age", month(random, *old), month(random, *new), 0.05)
+        for _ in range(pairs)
+    ]
+    return sum(change.significant for change in every)
+
+
+def test_a_doubled_gap_is_found_in_eight_of_ten_months():
+    assert found(20, (5000, 0.0147), (5000, 0.0290)) >= 16
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ((5000, 0.0147), (5000, 0.0147)),
+        ((500, 0.0147), (20_000, 0.0147)),
+        ((500, 0.0), (20_000, 0.0)),
+        ((500, 0.03), (5000, 0.03)),
+    ],
+)
+def test_an_equal_gap_is_called_changed_no_more_often_than_the_level(
+    old: tuple[int, float], new: tuple[int, float]
+):
+    assert found(200, old, new) <= stats.binom.ppf(0.99, 200, 0.05)
+
+
+def test_drift_is_the_difference_of_the_numbers_that_the_audits_hold(may: Audit):
+    june = audit(*loans(seed=3), settings=SMALL)
+    for change in drift(june, may):
+        if change.key == "gdp":
+            before, after = (one["s"].all_rows["gdp"] for one in (may, june))
+            assert (change.before, change.after) == (before.value, after.value)
+            assert change == replace(
+                difference("gdp", "s", before, after, 0.05), adjusted=change.adjusted
+            )
+    raw = [change.pvalue for change in drift(june, may)]
+    assert min(change.adjusted for change in drift(june, may)) == pytest.approx(
+        min(len(raw) * min(raw), 1.0)
     )
-    after = replace(after, subject=replace(after.subject, law=replace(after.subject.law, mean=2.0)))
-    changes = {change.key: change for change in drift(after, before)}
-    gap = changes["gdp"]
-    raw = 2 * stats.norm.sf(0.2 / math.hypot(0.08, 0.06))
-    assert (
-        gap.pvalue
-        == min(change.pvalue for change in changes.values())
-        == pytest.approx(len(changes) * raw)
-    )
-    assert gap.interval.low == pytest.approx(0.2 - z * 0.1)
-    assert gap.interval.high == pytest.approx(
+
+
+def gap_of(value: float, error: float, low: float, high: float) -> Number:
+    return Number("gdp", value, 100, Interval(low, high, 0.95, ""), standard_error=error)
+
+
+def test_a_difference_joins_the_ends_that_face_each_other():
+    z = stats.norm.ppf(0.975)
+    before = gap_of(0.02, 0.04, 0.0, 0.02 + z * 0.06)
+    after = gap_of(0.22, 0.03, 0.22 - z * 0.08, 0.28)
+    change = difference("gdp", "age", before, after, 0.05)
+    assert change.interval.low == pytest.approx(0.2 - z * 0.1)
+    assert change.interval.high == pytest.approx(
         0.2 + z * math.hypot(0.06 / z, 0.04), rel=1e-3
     )  # an end was cut off at 0
+    # only the standard errors grow with the confidence
+    beyond = (z * 0.06) ** 2 - (z * 0.04) ** 2 + (z * 0.08) ** 2 - (z * 0.03) ** 2
+    expected = 2 * stats.norm.sf(math.sqrt((0.2**2 - beyond) / 0.05**2))
+    assert change.pvalue == pytest.approx(expected)
+    assert change.reduction is None  # the first gap may be 0
+
+
+def test_a_change_its_interval_its_p_value_and_its_reduction_agree():
+    """For random numbers and covariances, 0 is outside of both intervals exactly at p <= level."""
+    random = np.random.default_rng(0)
+    verdicts = set()
+    for _ in range(500):
+        errors = random.uniform(0.001, 0.01, 2)
+        values = random.uniform(0, 0.06, 2)
+        shared = random.uniform(0, 0.95) * errors.prod()
+        numbers = [
+            gap_of(v, e, max(v - 2 * e, 0.0), v + 2 * e + random.uniform(0, 0.01))
+            for v, e in zip(values, errors)
+        ]
+        level = random.choice([0.01, 0.05, 0.2])
+        change = difference("gdp", "age", *numbers, level, shared)
+        outside = not change.interval.low <= 0 <= change.interval.high
+        assert change.significant == outside
+        verdicts.add(outside)
+        if change.reduction is not None:
+            low, high = change.reduction
+            assert low <= 1 - change.after / change.before <= high
+            assert outside == (not low <= 0 <= high)
+    assert verdicts == {True, False}
+    same = difference("gdp", "age", gap_of(0, 0, 0, 0), gap_of(0, 0, 0, 0), 0.05)
+    assert (same.pvalue, same.significant) == (1.0, False)
+
+
+def paired(random: np.random.Generator, n: int, slopes: tuple[float, float]) -> Any:
+    """Scores of the same rows without and with a limit, which share their noise."""
+    age = np.round(random.uniform(18, 88, n))
+    noise = random.standard_normal(n)
+    scores = [
+        1 / (1 + np.exp(1 - slope * (age - 53) / 35 - noise - 0.2 * random.standard_normal(n)))
+        for slope in slopes
+    ]
+    numbers = [gap_number("gdp", gdp(score, age, resamples=49)) for score in scores]
+    shared = covariance(*(gap_terms(score, age) for score in scores))
+    return difference("gdp", "age", *numbers, 0.05, shared), difference(
+        "gdp", "age", *numbers, 0.05
+    )
+
+
+@pytest.mark.parametrize("draws", [25, pytest.param(200, marks=pytest.mark.slow)])
+def test_a_paired_change_covers_the_true_one_and_is_narrower_than_one_of_other_rows(draws: int):
+    """The true gaps are means over 71 ages of two million rows."""
+    random = np.random.default_rng(1)
+    truth = []
+    for slope in (0.5, 0.25):
+        u = (np.arange(18, 89) - 53) / 35
+        noise = math.sqrt(1.04) * np.random.default_rng(0).standard_normal((30_000, 1))
+        mean = (1 / (1 + np.exp(1 - slope * u - noise))).mean(axis=0)
+        share = np.r_[0.5, np.ones(69), 0.5] / 70
+        truth.append(share @ np.abs(mean - share @ mean))
+    covered = reduced = 0
+    widths = []
+    for _ in range(draws):
+        same, other = paired(random, 800, (0.5, 0.25))
+        covered += same.interval.low <= truth[1] - truth[0] <= same.interval.high
+        reduced += same.reduction.low <= 1 - truth[1] / truth[0] <= same.reduction.high
+        widths.append([np.ptp([*change.interval]) for change in (same, other)])
+    least = stats.binom.ppf(0.01, draws, 0.95)
+    assert covered >= least
+    assert reduced >= least
+    narrow, wide = np.mean(widths, axis=0)
+    assert narrow < 0.6 * wide
+
+
+@pytest.mark.slow
+def test_equal_gaps_of_two_models_are_called_different_no_more_often_than_the_level():
+    random = np.random.default_rng(2)
+    for slopes in ((0.0, 0.0), (0.4, 0.4)):
+        called = sum(paired(random, 600, slopes)[0].significant for _ in range(150))
+        assert called <= stats.binom.ppf(0.99, 150, 0.05)
+
+
+@pytest.mark.parametrize("ranks", [False, True])
+def test_what_rows_add_to_a_gap_has_its_standard_error(ranks: bool):
+    """Signs are certain along a steep line, so that the terms of the rows carry the whole error."""
+    random = np.random.default_rng(0)
+    s = random.random(1500)
+    f = s + 0.2 * random.standard_normal(1500)
+    people = np.arange(1500) // 3
+    for groups in (None, people):
+        terms = gap_terms(f, s, groups, ranks=ranks)
+        expected = (rank_gap if ranks else gdp)(f, s, groups=groups, resamples=99)
+        error = math.sqrt(covariance(terms, terms, groups))
+        assert error == pytest.approx(expected.standard_error, rel=0.05)
 
 
 @pytest.mark.parametrize("values", [30, 5000])

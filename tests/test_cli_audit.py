@@ -16,7 +16,7 @@ from cli_samples import done, one_line_and_2, people, run
 from estimator_samples import quick
 from frhsic import save
 from frhsic.auditing import Audit, Settings, audit
-from frhsic.auditing.results import Drift
+from frhsic.auditing.results import Change
 from frhsic.cli import app
 from frhsic.cli.audit import _changes
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor
@@ -246,7 +246,7 @@ def test_a_gap_that_has_fallen_is_told_and_is_no_alarm(may):
     said = run(["audit", table, *asked, "--against", str(may / "wide.json")]).stderr
     assert said.count("changed: the average gap along age") == 1, said
     earlier = Audit.from_json((may / "wide.json").read_text())
-    drift = Drift("gdp", "age", 0.1, 0.05, None, 0.001, 0.05)
+    drift = Change("gdp", "age", 0.1, 0.05, None, 0.001, 0.05)
     assert drift.improved
     assert not any(
         replace(drift, **change).improved

@@ -278,7 +278,7 @@ def test_rare_favourable_rows_have_a_sample_of_their_own():
     favoured = int((frame["paid"] == "yes").sum())
     assert 50 < favoured < 120
     assert result["age"].positives.rows == favoured
-    assert result["age"].positives["distance_correlation"].rows == min(favoured, 100)
+    assert result["age"].positives["squared_distance_correlation"].rows == min(favoured, 100)
     assert result["age"].all_rows["probe_trees"].rows == 100
 
 

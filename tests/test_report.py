@@ -17,13 +17,14 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import escape
 
 import report_samples as samples
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.measures import decision_ratio
-from frhsic.auditing.results import Curve, Drift, LimitCheck, Number, Quality, Subject
+from frhsic.auditing.results import Change, Curve, LimitCheck, Number, Quality, Subject
 from frhsic.estimators.frontier import Gap
-from frhsic.formatting import figure, percent, plain, stated
+from frhsic.formatting import figure, percent, plain, ranged, stated
 from frhsic.intervals import Interval
 from frhsic.report import Report, page, render, text, words, write
 from frhsic.report.first_page import QUALITY, needed_lines, quality_rows, questions, worst_group
@@ -137,6 +138,8 @@ def known_numbers(report: Report) -> set[str]:
                 *(1000 * x for x in (curve.mean[i], curve.overall, decisions.mean[i])),
             ]
             whole += [abs(round(1000 * curve.mean[i]) - round(1000 * curve.overall))]
+            rest = attribute.all_rows.curves["calibration_gdp"]
+            whole += [1000 * (curve.mean[i] + rest.mean[i])]
         low, mean, high = (
             [each[i] for i in trusted] for each in (decisions.low, decisions.mean, decisions.high)
         )
@@ -149,7 +152,8 @@ def known_numbers(report: Report) -> set[str]:
             1000 * decisions.overall,
             sum(rows for rows, sparse in zip(curve.rows, curve.sparse) if sparse),
         ]
-    values += [value for change in result.drift for value in (change.before, change.after)]
+    for change in result.drift:
+        values += [change.before, change.after, change.interval.low, change.interval.high]
     before = () if report.before is None else report.before.quality
     for one in (*result.quality, *before):
         values += [one.value, one.constant]
@@ -158,16 +162,17 @@ def known_numbers(report: Report) -> set[str]:
     whole += [abs(right[0] - right[-1]), 1000 * result.subject.base_rate.value, 0]
     shares += [result.subject.confidence, 0.2]  # the limit of the sample
     if report.tradeoff is not None:
-        gap, limit = report.tradeoff.after.gaps[0], report.tradeoff.limits[0]
+        gap, (change,) = report.tradeoff.after.gaps[0], report.tradeoff.changes
         free = report.tradeoff.before.gaps[0], report.tradeoff.points[0].gaps[0]
         values += [
             gap.value,
             gap.low,
             gap.high,
-            limit,
             *(x for one in free for x in (one.value, one.low, one.high)),
         ]
-        values += [1000 * x for x in (gap.value, gap.high, float(f"{limit:.3g}"))] + [20.0]
+        reduced = 1 - change.after / change.before, *change.reduction
+        whole += [100 * x for x in reduced]
+        shares += [round(x, 2) for x in reduced] + [0.8]
     written = [*vars(result.context).values(), stated(result.subject.threshold)]
     known = {form(x) for x in values for form in (figure, plain, stated)} | {
         percent(x) for x in shares
@@ -180,9 +185,9 @@ def test_every_number_of_the_whole_first_page_is_one_of_the_audit(audited: Audit
     report = Report(audited)
     if kind == "trained":
         worse = tuple(replace(one, value=0.9 * one.value) for one in audited.quality)
-        change = Drift("gdp", "age", 0.02, 0.09, Interval(0.05, 0.09, 0.95, ""), 1e-9, 0.05)
+        change = Change("gdp", "age", 0.02, 0.09, Interval(0.05, 0.09, 0.95, ""), 1e-9, 0.05)
         after = replace(audited, quality=worse, drift=(change,), limits=())
-        changes = (Quality("accuracy", -0.0437, 0.0, 0.01),)
+        changes = (samples.change("accuracy", "", 0.8, 0.7563),)
         report = Report(after, before=audited, tradeoff=samples.tradeoff(), changes=changes)
     shown = text_of(render(report))
     assert len(numbers_in(shown)) > 40
@@ -216,7 +221,7 @@ def test_the_worst_gap_is_the_largest_that_can_be_trusted_and_may_be_chance(audi
 
 @pytest.mark.parametrize(
     ("low", "high", "start"),
-    [(0.01, 0.02, "Yes. "), (0.04, 0.06, "That is not shown. "), (0.06, 0.07, "No. ")],
+    [(0.01, 0.02, "Yes. "), (0.04, 0.06, "Probably kept, not certain. "), (0.06, 0.07, "No. ")],
 )
 def test_a_limit_is_said_to_be_kept_by_its_interval(low: float, high: float, start: str):
     check = LimitCheck("age", "gdp", "all", 0.05, (low + high) / 2, Interval(low, high, 0.9, ""))
@@ -230,35 +235,78 @@ def test_a_limit_is_said_to_be_kept_by_its_interval(low: float, high: float, sta
 
 @pytest.mark.parametrize("aim", ["score", "rank", "decision"])
 def test_without_a_limit_of_the_audit_that_of_the_fit_is_answered(aim: str):
-    tradeoff, result = replace(samples.tradeoff(), aim=aim), samples.audit("age")
-    limit, title = tradeoff.limits[0], "Is the limit kept?"
-    for share, start in ((0.5, "Yes. "), (1.0, "That is not shown. "), (2.0, "No. ")):
+    result, title, limit = samples.audit("age"), "Is the limit kept?", 0.02
+    tradeoff = replace(
+        samples.tradeoff(), aim=aim, asked=("0.02",), limits=(limit,), shares=(None,)
+    )
+    starts = {0.5: "Yes. ", 0.95: "Probably kept, ", 1.05: "Probably not kept, ", 2.0: "No. "}
+    for share, start in starts.items():
         gap = Gap(share * limit, 0.8 * share * limit, 1.2 * share * limit)
         after = replace(tradeoff.after, gaps=(gap,))
         assert lines_of(Report(result, tradeoff=replace(tradeoff, after=after)), title)[
             0
         ].startswith(start)
-    share = lines_of(Report(result, tradeoff=tradeoff), title)[
-        -1
-    ]  # the limit is a share of the first of these
-    fit, here = (figure(point.gaps[0].value) for point in (tradeoff.points[0], tradeoff.before))
-    assert (
-        share
-        == f"The limit is 20 % of {fit}, the gap in the fit; on these rows the gap without a limit"
-        f" is {here}."
-    )
-    absolute = replace(tradeoff, asked=("0.04",), limits=(0.04,))
-    assert not any(
-        "in the fit" in line for line in lines_of(Report(result, tradeoff=absolute), title)
-    )
-    trust = " ".join(lines_of(Report(result, tradeoff=absolute), "Can this be trusted?"))
-    assert "The limit of 0.04 did not have to change the model." in trust
+    trust = " ".join(lines_of(Report(result, tradeoff=tradeoff), "Can this be trusted?"))
+    assert "The limit of 0.02 did not have to change the model." in trust
     least = replace(tradeoff, asked=("0",), limits=(0.0,))
     assert lines_of(Report(result, tradeoff=least), title)[0].startswith(
         "The limit of 0 asks for the least gap"
     )
-    free = Report(result, tradeoff=replace(tradeoff, asked=("none",), limits=(None,)))
+    free = Report(result, tradeoff=replace(tradeoff, asked=("none",), limits=(None,), changes=()))
     assert lines_of(free, title)[0].startswith("No limit was stated")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "start"),
+    [
+        (0.5, 0.6, "Yes. "),
+        (0.42, 0.6, "Probably kept, not certain. "),
+        (0.3, 0.49, "No. "),
+        (None, None, "Not certain. "),
+    ],
+)
+def test_a_share_is_answered_by_the_paired_reduction(
+    low: float | None, high: float | None, start: str
+):
+    reduction = None if low is None else Interval(low, high, 0.95, "")
+    ends = Interval(-0.06, -0.03, 0.95, "")
+    change = Change("gdp", "age", 0.088, 0.0431, ends, 0.001, 0.05, reduction=reduction)
+    gap = replace(samples.tradeoff().after, gaps=(Gap(0.0431, 0.03, 0.06),))
+    tradeoff = replace(samples.tradeoff(), shares=(0.5,), changes=(change,), after=gap)
+    line = lines_of(Report(samples.audit("age"), tradeoff=tradeoff), "Is the limit kept?")[0]
+    assert line.startswith(
+        f"{start}The average gap of the score along age goes from 0.0880 to 0.0431"
+    )
+    if low is not None:
+        shown = f"reduced by 51 % ({100 * low:.0f} to {100 * high:.0f} % with 95 % confidence)"
+        assert f"{shown}; asked: 50 %." in line
+    assert "itself an estimate" not in line
+
+
+def test_the_worst_group_stands_beside_its_own_outcome():
+    """The oracle is the mean of the outcome among the rows of the group."""
+    random = np.random.default_rng(0)
+    age = 10.0 * random.integers(2, 9, 4000)
+    chance = 0.2 + 0.004 * (age - 50) + 0.05 * random.random(4000)
+    for scale, verdict in (
+        (1.0, "may be chance"),
+        (2.5, "scored too low"),
+        (0.3, "scored too high"),
+    ):
+        y = (random.random(4000) < scale * chance).astype(int)
+        named = pd.Series(age, name="age"), pd.Series(y, name="default")
+        result = audit(chance, *named, settings=QUICK)
+        curve = result["age"].all_rows.curves["gdp"]
+        i = worst_group(curve)
+        group = (age >= curve.start[i]) & (age <= curve.end[i])
+        line = lines_of(result, "What does it mean")[-1]
+        assert f", {1000 * y[group].mean():.0f} actually had “default”" in line
+        assert verdict in line
+        number = audit(chance - 3, named[0], pd.Series(y - 3.5, name="cost"), settings=QUICK)
+        line = lines_of(number, "How large")[1]
+        assert f"“cost” there is actually {figure((y - 3.5)[group].mean())}" in line
+    alone = audit(chance, age, settings=QUICK)
+    assert not any("actually" in line for line in lines_of(alone, "What does it mean"))
 
 
 def test_accuracy_is_shown_only_where_a_constant_cannot_shine():
@@ -327,14 +375,14 @@ def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence
     assert "finds no dependence" in text(strict)
     for key in ("gdp", "hsic"):
         assert "does not explain" in words.sentence(attribute.all_rows[key], usual.subject, "age")
-        assert "could explain" in words.sentence(attribute.all_rows[key], strict.subject, "age")
+        assert "not significant" in words.sentence(attribute.all_rows[key], strict.subject, "age")
     untrusted = replace(attribute.all_rows["gdp"], trusted=False)
     assert "the upper end is then a bound" in words.sentence(untrusted, usual.subject, "age")
 
 
 def test_an_improvement_is_no_alarm():
-    def change(key: str, before: float, after: float, pvalue: float = 0.001) -> Drift:
-        return Drift(key, "age", before, after, None, pvalue, 0.05)
+    def change(key: str, before: float, after: float, pvalue: float = 0.001) -> Change:
+        return Change(key, "age", before, after, None, pvalue, 0.05, adjusted=2 * pvalue)
 
     changes = ("gdp", 0.1, 0.2), ("auc", 0.7, 0.5), ("attribute", 45, 58), ("base_rate", 0.2, 0.1)
     worse = [change(*one) for one in changes]
@@ -344,6 +392,12 @@ def test_an_improvement_is_no_alarm():
     shown = " ".join(lines_of(result, "Has it changed"))
     assert shown.count("Yes: ") == 6
     assert "No change is seen of the average gap along age" in shown
+    perhaps = replace(result, drift=(change("gdp", 0.1, 0.2, 0.03), *fine))
+    assert words.alarms(perhaps) == []
+    assert words.drift_line(perhaps.drift[0]).startswith("perhaps changed: ")
+    shown = lines_of(perhaps, "Has it changed")[0]
+    assert shown.startswith("Perhaps: the average gap along age went from 0.100 to 0.200.")
+    assert "not among all 4 comparisons" in shown
 
 
 # what drives the score
@@ -435,10 +489,16 @@ def test_the_summary_tells_gap_loss_and_those_who_are_foreseen():
         r"of 1,000.*“income”, 420 .*\(620 .*, 300 .*\(100 ", summary(report), re.IGNORECASE
     )
     assert "foreseen" not in summary(replace(report, before=after))  # nothing changed
-    turned = replace(tradeoff, before=tradeoff.after, after=tradeoff.before)
-    assert "does not lower the gap of mean scores along age" in summary(
-        replace(report, tradeoff=turned)
-    )
+    (change,) = tradeoff.changes
+    assert "the limit lowers the gap of mean scores along age from" in summary(report)
+    size = change.before - change.after
+    assert f"by {ranged(size, size - 0.004, size + 0.004)}. Log loss goes" in summary(report)
+    for before, after, said in ((0.02, 0.05, "raises the gap"), (0.0, 0.0, "not seen to change")):
+        other = samples.change("gdp", "age", before or 1.0, after or 1.0)
+        other = replace(other, before=before, after=after)
+        told = summary(replace(report, tradeoff=replace(tradeoff, changes=(other,))))
+        assert said in told
+        assert "may be chance" not in told
     small = (Gap(0.0065, 0.0, 0.022),)
     here = replace(tradeoff, before=replace(tradeoff.before, gaps=small, pvalues=(0.4,)))
     assert not any(
@@ -465,7 +525,11 @@ def test_the_cost_is_said_of_right_predictions_and_pairs_and_may_be_chance():
         return replace(result, quality=quality, attributes=(replace(result["age"], all_rows=rows),))
 
     def cost(before: float, after: float) -> tuple[str, ...]:
-        changes = (Quality("accuracy", -0.05, 0.0, 0.02), Quality("auc", 0.006, 0.0, 0.004))
+        changes = (
+            samples.change("accuracy", "", 0.8, 0.75),
+            samples.change("auc", "", 0.8, 0.806, width=0.008),
+            samples.change("error_gdp", "age", before, after, width=0.02),
+        )
         more = {
             "tradeoff": samples.tradeoff(),
             "shifts": {"age": samples.curve()},
@@ -485,7 +549,7 @@ def test_the_cost_is_said_of_right_predictions_and_pairs_and_may_be_chance():
     assert lines[1].endswith(
         "The average gap of wrong decisions along age goes from 0.0780 to 0.110."
     )
-    assert cost(0.1, 0.11)[1].endswith(" to 0.110, which may be chance.")
+    assert cost(0.1, 0.11)[1].endswith(" to 0.110, which may be chance.")  # by the paired interval
     assert "wrong decisions" not in cost(0.1, 0.09)[1]
 
 
@@ -543,10 +607,8 @@ def test_the_page_holds_the_report_and_gives_it_back_exactly():
     assert Report.from_dict(embedded(render(samples.audit()))).tradeoff is None
     for number in report.audit.attributes[0].all_rows.numbers:
         assert f'data-value="{number.value}"' in shown
-        assert (
-            html.escape(unbroken(words.sentence(number, report.audit.subject, "age")), quote=False)
-            in shown
-        )
+        said = unbroken(words.sentence(number, report.audit.subject, "age"))
+        assert str(escape(said)) in shown
     with pytest.raises(TypeError, match="pass what"):
         render({})
 

@@ -19,12 +19,14 @@ from torch import Tensor
 from frhsic import _arrays
 from frhsic.auditing.results import (
     GAPS,
+    Change,
     Curve,
     Law,
     Number,
     Population,
     Quality,
     Setting,
+    difference,
 )
 from frhsic.calibration import calibration_error
 from frhsic.dependence.grams import column_scales
@@ -35,7 +37,14 @@ from frhsic.intervals import Interval
 from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
 from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, gdp_curve, rank_gap
 from frhsic.parity.curve import curve_of_sums, local_mean
-from frhsic.parity.gap import ColumnGap, GapOptions, largest_gap
+from frhsic.parity.gap import (
+    NEAR_DECILE,
+    ColumnGap,
+    GapOptions,
+    RankGap,
+    columns_of,
+    largest_gap,
+)
 from frhsic.parity.local_means import Cells, ScoreSums, Smoother, rows_of
 from frhsic.probes import ProbeKind, probe
 from frhsic.splits import subsample
@@ -43,9 +52,6 @@ from frhsic.splits import subsample
 LEAST_ROWS = 20
 SPARSE = 30  # rows below which a group of a curve is not to be trusted
 RANK_ROWS = 50_000  # rows of the rank gap at most, which looks at nine decisions
-COMMON = (
-    0.1  # resolution of the gap that is compared between audits, whatever their numbers of rows
-)
 PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
 
 
@@ -223,10 +229,8 @@ def gaps_of_sums(
         nodes = one.over(cells.nodes)
         column = ColumnGap(nodes, Smoother(nodes))
         gaps = {key: column}
-        if key == "gdp":
-            gaps["gdp_common"] = ColumnGap(nodes, Smoother(nodes, COMMON))
-            if one.ends[0] < one.ends[1]:
-                gaps["standardized_gdp"] = column.standardized()
+        if key == "gdp" and one.ends[0] < one.ends[1]:
+            gaps["standardized_gdp"] = column.standardized()
         numbers += [gap_number(name, largest_gap([gap], options)) for name, gap in gaps.items()]
         curves[key] = shown_curve(curve_of_sums(one, cells, settings.confidence), *one.ends)
     return [*numbers, *decision_ratio(curves)], curves
@@ -247,9 +251,33 @@ def between_levels(rows: Rows, levels: int, settings: Settings) -> Curve:
 def gap_interval(gap: ParityResult) -> Interval:
     """Return the interval of a gap, up to its bound where the interval is not to be trusted."""
     low, high = gap.interval
-    return Interval(
-        low, high if gap.trusted else max(high, gap.bound), gap.confidence, "influence function"
-    )
+    if not gap.trusted:
+        high = max(high, gap.bound)
+    interval = Interval(low, high, gap.confidence, "influence function")
+    return tested_interval(interval, gap.value, gap.pvalue)
+
+
+def tested_interval(interval: Interval, value: float, pvalue: float) -> Interval:
+    """Return an interval that lies above 0 exactly where a test of 0 rejects at the same level.
+
+    A number that cannot be negative errs on one side alone where it is near 0, so that its lower
+    end may use the whole level there: it is the one that the test implies (Miettinen, 1976).
+
+    Examples
+    --------
+    >>> [
+    ...     round(tested_interval(Interval(low, 0.4, 0.95, ""), 0.2, pvalue).low, 3)
+    ...     for low, pvalue in ((0.01, 0.06), (0.01, 0.04), (0.0, 0.04))
+    ... ]
+    [0.0, 0.01, 0.012]
+    """
+    level = round(1 - interval.confidence, 12)
+    if pvalue > level:
+        return replace(interval, low=min(interval.low, 0.0))
+    if interval.low > 0:
+        return interval
+    share = 1 - max(stats.norm.isf(level), 0.0) / max(stats.norm.isf(pvalue), 1e-9)
+    return replace(interval, low=max(float(share), 1e-9) * value)
 
 
 def gap_number(key: str, gap: ParityResult) -> Number:
@@ -340,6 +368,8 @@ def _rank_gap(rows: Rows, settings: Settings) -> Number:
 
 
 def _explained(own: Rows, settings: Settings) -> Iterator[Number]:
+    if own.count < LEAST_ROWS:
+        return
     with contextlib.suppress(ValueError):  # constant or few among the independent rows
         share = correlation_ratio(own.scores, own.s, confidence=settings.confidence)
         interval = Interval(*share.interval, share.confidence, "normal approximation")
@@ -394,14 +424,18 @@ def _kernel_statistics(z: Tensor, s: Tensor, settings: Settings) -> list[Number]
         "bandwidth on s": rule_s,
         "biased": test.statistic,
     }
-    effects = hsic_effect(pair, settings.confidence), normalized_effect(pair, settings.confidence)
+    effect = hsic_effect(pair, settings.confidence)
+    normalized = normalized_effect(pair, settings.confidence)
     del pair  # and the matrices that it holds
     half = HalfDistance()
     distances = normalized_hsic_interval(z, s, half, half, confidence=settings.confidence)
+    interval, scaled = (
+        tested_interval(one.interval, one.value, test.pvalue) for one in (effect, normalized)
+    )
     return [
-        Number("hsic", effects[0].value, test.n, effects[0].interval, 0.0, test.pvalue, details),
-        Number("hsic_effect", effects[1].value, test.n, effects[1].interval, 0.0),
-        Number("distance_correlation", distances.value, test.n, distances.interval, 0.0),
+        Number("hsic", effect.value, test.n, interval, 0.0, test.pvalue, details),
+        Number("hsic_effect", normalized.value, test.n, scaled, 0.0),
+        Number("squared_distance_correlation", distances.value, test.n, distances.interval, 0.0),
     ]
 
 
@@ -525,23 +559,69 @@ def qualities(
         yield replace(error, standard_error=widened * (error.standard_error or 0.0))
 
 
+def covariance(a: np.ndarray, b: np.ndarray, groups: np.ndarray | None = None) -> float:
+    """Return the covariance of two estimates, given what each row adds to them; rows of a group
+    count together.
+    """
+    effective = float(len(a))
+    if groups is not None:
+        sizes = np.bincount(groups).astype(np.float64)
+        effective = float(sizes.sum() ** 2 / (sizes**2).sum())
+        a, b = np.bincount(groups, a), np.bincount(groups, b)
+    return float(a @ b) * effective / max(effective - 1, 1)
+
+
+def gap_terms(
+    f: np.ndarray, s: np.ndarray, groups: np.ndarray | None = None, *, ranks: bool = False
+) -> np.ndarray:
+    r"""Return what each row adds to the gap of a column, :math:`(g(s) - \bar g) (f - \bar f) / n`
+    less its mean, with g the estimated sign of the mean of f at s.
+
+    Of the rank gap, over its decisions: there :math:`\bar g` is the mean of the rows near the
+    decile, which moves with them.
+    """
+    rows = rows_of(f, s, None, None, groups)
+    cells = Cells.of_rows(rows)
+    node = np.searchsorted(cells.nodes, cells.place(s), side="right") - 1
+    if not ranks:
+        sign = columns_of(rows)[0].soft[node]
+        terms = (sign - sign.mean()) * (f - f.mean())
+        return np.asarray((terms - terms.mean()) / len(f))
+    gap = RankGap(rows)
+    place = stats.rankdata(f) / len(f)
+    terms = np.zeros(len(f))
+    for share, column, threshold in zip(gap.shares, gap.columns, gap.thresholds):
+        sign = column.soft[node]
+        tied = f == threshold
+        near = np.abs(place - place[tied].mean()) <= NEAR_DECILE
+        if tied.mean() > NEAR_DECILE:
+            near[:] = True
+        above = f > threshold
+        terms += share * (sign - sign[near].mean()) * (above - above.mean())
+    return np.asarray((terms - terms.mean()) / len(f))
+
+
 def changes(
     was: np.ndarray,
     now: np.ndarray,
     y: np.ndarray,
     threshold: float,
+    level: float,
     groups: np.ndarray | None = None,
-) -> Iterator[Quality]:
-    """Yield by how much the accuracy and the AUC of other scores of the same rows differ, with
-    standard errors.
-    """
+) -> Iterator[Change]:
+    """Yield by how much the accuracy and the AUC of other scores of the same rows differ."""
     right = [((scores >= threshold) == y).astype(np.float64) for scores in (was, now)]
-    difference, error, _ = mean_and_error(right[1] - right[0], None, groups)
-    yield Quality("accuracy", difference, 0.0, error)
+    known = {"accuracy": [(float(x.mean()), (x - x.mean()) / len(y)) for x in right]}
     if 0 < y.mean() < 1:
-        (old, before), (new, after) = (_auc(scores, y, None) for scores in (was, now))
-        error = mean_and_error(after - before, None, groups)[1]
-        yield Quality("auc", new - old, 0.0, _widened(y) * error)
+        ranked = [_auc(scores, y, None) for scores in (was, now)]
+        known["auc"] = [(auc, _widened(y) * influence / len(y)) for auc, influence in ranked]
+    for key, pair in known.items():
+        numbers = [
+            Number(key, value, len(y), standard_error=math.sqrt(covariance(part, part, groups)))
+            for value, part in pair
+        ]
+        shared = covariance(pair[0][1], pair[1][1], groups)
+        yield difference(key, "", numbers[0], numbers[1], level, shared)
 
 
 def _widened(y: np.ndarray) -> float:

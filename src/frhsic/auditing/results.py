@@ -13,12 +13,12 @@ import math
 import platform
 import types
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.special import kolmogorov, ndtr, ndtri
@@ -29,7 +29,7 @@ from frhsic.parity.limits import Limit, LimitLike, by_attribute, measure_name, p
 
 # version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes
 # away
-FORMAT = 8
+FORMAT = 9
 PACKAGES = ("frhsic", "numpy", "scikit-learn", "torch")
 POINTS = 200  # values at which the distribution of a variable is kept, at most
 
@@ -50,7 +50,7 @@ LIMITED = (
     "correlation_ratio",
     "hsic",
     "hsic_effect",
-    "distance_correlation",
+    "squared_distance_correlation",
 )
 # The same numbers as limits name them, also among the rows with the favourable outcome.
 LIMITABLE = (*LIMITED, *(measure_name(key, "favourable") for key in LIMITED))
@@ -130,11 +130,12 @@ class Number:
         The estimate, and the number of rows it was computed from.
     interval
         Confidence interval. Where the `trusted` of a gap is False, its upper end is the bound
-        beside the interval.
+        beside the interval. Of a number with a p-value it lies above 0 exactly where that is at
+        most one minus the confidence.
     under_independence
         Mean of the same estimate when the attribute is shuffled, where known.
     pvalue
-        p-value of its test, adjusted for the number of attributes in the audit (Holm).
+        p-value of its own test.
     settings
         Further settings of the computation, such as the bandwidth.
     standard_error
@@ -142,6 +143,8 @@ class Number:
     trusted
         False where the score varies, or may vary, along the attribute faster than these rows can
         show.
+    adjusted
+        The p-value adjusted for the number of attributes in the audit (Holm); None if it is one.
     """
 
     key: str
@@ -153,6 +156,7 @@ class Number:
     settings: dict[str, Setting] = field(default_factory=dict)
     standard_error: float | None = None
     trusted: bool = True
+    adjusted: float | None = None
 
     def __float__(self) -> float:
         return self.value
@@ -365,6 +369,9 @@ class RowCounts:
     given, dropped, used
         Rows that were given, dropped for a missing value, and used. Rows that were given may also
         have trained a model, or not have been drawn: `used` is at most `given - dropped`.
+    independent
+        Rows of the measures of dependence and of the probes, at most: one of each group, kept at
+        random in proportion to its weight. With fewer than 20 these numbers are left out.
     subsample
         Rows of the costly statistics, at most.
     groups
@@ -378,6 +385,7 @@ class RowCounts:
     given: int
     dropped: int
     used: int
+    independent: int
     subsample: int
     groups: int | None = None
     weighted: bool = False
@@ -399,6 +407,11 @@ class Quality:
     constant: float
     standard_error: float | None = None
 
+    @property
+    def number(self) -> Number:
+        """The same as a number."""
+        return Number(self.key, self.value, 0, standard_error=self.standard_error)
+
 
 @dataclass(frozen=True)
 class LimitCheck:
@@ -414,8 +427,11 @@ class LimitCheck:
     value, interval
         The estimate and its interval.
     share, base, reference
-        Where the limit is a share: the share, of what (``"base rate"``, or ``"gap"`` of an earlier
-        audit), and that number with its interval.
+        Where the limit is a share: the share, of what (``"base rate"``, or the ``"gap"`` before),
+        and that number with its interval.
+    reduction
+        Where it is a share of the gap before: the interval of the share by which that gap was
+        reduced; None if that gap is not significant.
     """
 
     attribute: str
@@ -427,6 +443,7 @@ class LimitCheck:
     share: float | None = None
     base: str = ""
     reference: Number | None = None
+    reduction: Interval | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -434,57 +451,58 @@ class LimitCheck:
         ``"unclear"``.
 
         A ratio has a least value in place of a largest one, so that above and below change places.
-
-        A share c of an estimated number r is compared by the interval of the difference g − c r,
-        whose ends lie at :math:`g - c r \pm \sqrt{(g_\pm - g)^2 + c^2 (r_\mp - r)^2}` (Zou and
-        Donner, 2008).
+        A share of the gap before is judged by the interval of the reduction. A share c of the base
+        rate r is judged by the interval of the difference g − c r, whose ends lie at
+        :math:`g - c r \pm \sqrt{(g_\pm - g)^2 + c^2 (r_\mp - r)^2}` (Zou and Donner, 2008).
         """
-        below, above, interval = 0.0, 0.0, self.interval
+        if self.base == "gap" and self.share is not None:
+            if self.reduction is None:
+                return "unclear"
+            return _verdict(self.reduction, 1 - self.share, at_least=True)
         if self.key in RATIOS:
-            return (
-                "kept"
-                if interval.low >= self.limit
-                else "not kept"
-                if interval.high < self.limit
-                else "unclear"
-            )
-        if (
-            self.share is not None
-            and self.reference is not None
-            and self.reference.interval is not None
-        ):
+            return _verdict(self.interval, self.limit, at_least=True)
+        low = self.value - self.interval.low
+        high = self.interval.high - self.value
+        if self.share is not None and self.reference is not None and self.reference.interval:
             around = self.reference.interval
-            below, above = (
-                self.share * abs(end - self.reference.value) for end in (around.high, around.low)
-            )
-        if self.value + math.hypot(interval.high - self.value, above) <= self.limit:
-            return "kept"
-        return (
-            "not kept"
-            if self.value - math.hypot(self.value - interval.low, below) > self.limit
-            else "unclear"
-        )
+            low = math.hypot(low, self.share * (around.high - self.reference.value))
+            high = math.hypot(high, self.share * (self.reference.value - around.low))
+        ends = replace(self.interval, low=self.value - low, high=self.value + high)
+        return _verdict(ends, self.limit, at_least=False)
+
+
+def _verdict(interval: Interval, limit: float, *, at_least: bool) -> Verdict:
+    if interval.low >= limit if at_least else interval.high <= limit:
+        return "kept"
+    if interval.high < limit if at_least else interval.low > limit:
+        return "not kept"
+    return "unclear"
 
 
 @dataclass(frozen=True)
-class Drift:
-    """Change of one number since an earlier audit of other rows.
+class Change:
+    """Change of one number: since an earlier audit of other rows, or by a limit on the same rows.
 
     Attributes
     ----------
     key
-        ``"gdp"`` for the gap along an attribute, ``"attribute"`` or ``"score"`` for a distribution,
-        ``"base_rate"``, or the key of a :class:`Quality`.
+        ``"gdp"`` or another gap along an attribute, ``"attribute"`` or ``"score"`` for a
+        distribution, ``"base_rate"``, or the key of a :class:`Quality`.
     attribute
         Name of the attribute; empty if the number is about none.
     before, after
-        The number in both audits; of a distribution, its mean.
+        The number before and after; of a distribution, its mean.
     interval
         Interval of the difference; of a distribution, None.
     pvalue
-        p-value of no change, adjusted for the number of comparisons (Holm).
+        p-value of no change: at most the level exactly where the interval excludes 0.
     level
-        Family-wise level.
+        Level of the interval and of the tests.
+    adjusted
+        The p-value adjusted for the number of comparisons with an earlier audit (Holm).
+    reduction
+        Interval of the share by which the number was reduced, 1 − after / before; None where the
+        number before may be 0.
     """
 
     key: str
@@ -494,11 +512,19 @@ class Drift:
     interval: Interval | None
     pvalue: float
     level: float
+    adjusted: float | None = None
+    reduction: Interval | None = None
+
+    @property
+    def significant(self) -> bool:
+        """Whether the change is significant by itself."""
+        return self.pvalue <= self.level + 1e-12
 
     @property
     def changed(self) -> bool:
-        """Whether the change is significant at the family-wise level."""
-        return self.pvalue <= self.level + 1e-12
+        """Whether the change is significant, among all comparisons where there are several."""
+        pvalue = self.pvalue if self.adjusted is None else self.adjusted
+        return pvalue <= self.level + 1e-12
 
     @property
     def improved(self) -> bool:
@@ -590,7 +616,7 @@ class Audit(Document):
     groups: tuple[GroupAudit, ...] = ()
     quality: tuple[Quality, ...] = ()
     limits: tuple[LimitCheck, ...] = ()
-    drift: tuple[Drift, ...] = ()
+    drift: tuple[Change, ...] = ()
     settings: dict[str, Setting] = field(default_factory=dict)
     context: Context = field(default_factory=Context)
     format: int = FORMAT
@@ -627,22 +653,33 @@ def largest_value(key: str, subject: Subject) -> float:
 
 
 def checked(
-    audit: Audit, limits: Sequence[Limit], earlier: Audit | None = None
+    audit: Audit,
+    limits: Sequence[Limit],
+    earlier: Audit | None = None,
+    changes: Sequence[Change] = (),
 ) -> tuple[LimitCheck, ...]:
     """Return whether each attribute keeps each limit; shares are of the numbers of an earlier audit
     if there is one.
+
+    `changes` has what is known of an audit of the same rows; without it the rows are others.
     """
     names = [attribute.name for attribute in audit.attributes]
     by_attribute(limits, names)  # raises if a limit names another attribute
     return tuple(
-        _checked(audit, limit, name, earlier)
+        _checked(audit, limit, name, earlier, changes)
         for limit in limits
         for name in names
         if limit.attribute in (None, name)
     )
 
 
-def _checked(audit: Audit, limit: Limit, attribute: str, earlier: Audit | None) -> LimitCheck:
+def _checked(
+    audit: Audit,
+    limit: Limit,
+    attribute: str,
+    earlier: Audit | None,
+    changes: Sequence[Change],
+) -> LimitCheck:
     base = "gap" if limit.is_aim else limit.base
     number = _limited_number(audit, limit, attribute)
     if base == "gap" and earlier is None:
@@ -664,6 +701,7 @@ def _checked(audit: Audit, limit: Limit, attribute: str, earlier: Audit | None) 
             f" {stated(limit.value)} % is {stated(limit.value / 100)}."
         )
     reference = None
+    reduction = None
     if base == "base rate":
         reference = (earlier or audit).subject.base_rate
     elif base == "gap" and earlier is not None:
@@ -673,6 +711,11 @@ def _checked(audit: Audit, limit: Limit, attribute: str, earlier: Audit | None) 
                 f"the limit {limit} is a share of {limit.name}, which the earlier audit lacks for"
                 f" {attribute}; pass a number."
             )
+        change = difference(limit.name, attribute, reference, number, audit.subject.level)
+        for one in changes:
+            if (one.key, one.attribute) == (limit.name, attribute):
+                change = one
+        reduction = change.reduction
     whole = 0.0 if reference is None else reference.value
     return LimitCheck(
         attribute,
@@ -684,6 +727,7 @@ def _checked(audit: Audit, limit: Limit, attribute: str, earlier: Audit | None) 
         limit.value if base else None,
         base,
         reference,
+        reduction,
     )
 
 
@@ -707,12 +751,12 @@ def holm(pvalues: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def drift(audit: Audit, earlier: Audit) -> tuple[Drift, ...]:
-    r"""Compare two audits of independent rows, at one family-wise level.
+def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
+    r"""Compare two audits of independent rows.
 
-    For each attribute that both hold: its distribution, and the gap at one resolution for both. For
-    both together: the distribution of the score, the base rate, the performance (AUC, or the
-    squared error) and the mean error of the score. p-values are adjusted for their number (Holm).
+    For each attribute that both hold: its distribution, and the gap. For both together: the
+    distribution of the score, the base rate, the performance (AUC, or the squared error) and the
+    mean error of the score. The numbers are those that the two audits hold.
 
     Parameters
     ----------
@@ -721,22 +765,26 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Drift, ...]:
 
     Returns
     -------
-    tuple of Drift
+    tuple of Change
         For each comparison its `key` and `attribute`, the number `before` and `after`, the
-        `interval` of the difference, the adjusted `pvalue`, and whether it has `changed` and
-        `improved` at the `level`.
+        `interval` of the difference and its `pvalue`; the p-value `adjusted` for the number of
+        comparisons (Holm), and whether by this one the number has `changed` and `improved` at the
+        `level`.
 
     Notes
     -----
-    The interval of a difference joins those of the two numbers. Its lower end is
+    The interval of a difference joins those of the two numbers (Zou and Donner, 2008). Its lower
+    end is
 
     .. math:: b - a - \sqrt{(b - b_-)^2 + (a_+ - a)^2}
 
-    for numbers a and b with ends :math:`a_\pm` and :math:`b_\pm`, and its upper end likewise. A sum
-    of squared standard errors would not do for a gap: a small gap has a small one, and of two equal
-    gaps the test would find too many different. Distributions are compared by the largest
-    difference of shares below a value (Kolmogorov and Smirnov) that is certain from the values that
-    the audits keep, so that the test is conservative.
+    for numbers a and b with ends :math:`a_\pm` and :math:`b_\pm`, and its upper end likewise. A
+    sum of squared standard errors would not do for a gap: wrong signs hide more of a small gap than
+    of a large one, and more in few rows than in many, which the upper end allows for. The p-value
+    is the level at which the interval reaches 0; the part of an end beyond its standard error does
+    not grow with the confidence. Distributions are compared by the largest difference of shares
+    below a value (Kolmogorov and Smirnov) that is certain from the values that the audits keep, so
+    that the test is conservative.
 
     References
     ----------
@@ -767,7 +815,7 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Drift, ...]:
         )
     changes = list(_changes(audit, earlier, shared))
     adjusted = holm([change.pvalue for change in changes])
-    return tuple(replace(change, pvalue=pvalue) for change, pvalue in zip(changes, adjusted))
+    return tuple(replace(change, adjusted=pvalue) for change, pvalue in zip(changes, adjusted))
 
 
 def since(audit: Audit, earlier: Audit, limit: LimitLike = None) -> Audit:
@@ -778,58 +826,129 @@ def since(audit: Audit, earlier: Audit, limit: LimitLike = None) -> Audit:
     return replace(audit, drift=drift(audit, earlier), limits=checked(audit, limits, earlier))
 
 
-def _changes(audit: Audit, earlier: Audit, shared: list[str]) -> Iterator[Drift]:
+def _changes(audit: Audit, earlier: Audit, shared: list[str]) -> Iterator[Change]:
     level = audit.subject.level
     for name in shared:
-        gaps = [one[name].all_rows.get("gdp_common") for one in (earlier, audit)]
-        if gaps[0] is not None and gaps[1] is not None:
-            yield _difference("gdp", name, gaps[0], gaps[1], level)
+        before = earlier[name].all_rows.get("gdp")
+        after = audit[name].all_rows.get("gdp")
+        if before is not None and after is not None:
+            yield difference("gdp", name, before, after, level)
         yield _laws("attribute", name, earlier[name].law, audit[name].law, level)
     if earlier.subject.law is not None and audit.subject.law is not None:
         yield _laws("score", "", earlier.subject.law, audit.subject.law, level)
     rates = earlier.subject.base_rate, audit.subject.base_rate
     if rates[0] is not None and rates[1] is not None and audit.subject.target is not None:
-        yield _difference("base_rate", "", rates[0], rates[1], level)
-    before = {one.key: one for one in earlier.quality}
+        yield difference("base_rate", "", rates[0], rates[1], level)
+    known = {one.key: one for one in earlier.quality}
     for now in audit.quality:
-        if now.key in WATCHED and now.key in before:
-            pair = [
-                Number(x.key, x.value, 0, standard_error=x.standard_error)
-                for x in (before[now.key], now)
-            ]
-            yield _difference(now.key, "", pair[0], pair[1], level)
+        if now.key in WATCHED and now.key in known:
+            yield difference(now.key, "", known[now.key].number, now.number, level)
 
 
-def _difference(key: str, attribute: str, old: Number, new: Number, level: float) -> Drift:
-    z, difference = float(ndtri(1 - level / 2)), new.value - old.value
-    (new_down, new_up), (old_down, old_up) = _reaches(new), _reaches(old)
-    down, up = math.hypot(new_down, old_up), math.hypot(new_up, old_down)
-    reach = down if difference > 0 else up
-    pvalue = 2 * float(ndtr(-abs(difference) / reach)) if reach > 0 else float(difference == 0)
-    interval = Interval(difference - z * down, difference + z * up, 1 - level, "joined intervals")
-    return Drift(key, attribute, old.value, new.value, interval, pvalue, level)
-
-
-def _reaches(number: Number) -> tuple[float, float]:
-    """Return how far the ends of an interval are from its number, as standard errors of a normal
-    law.
+class Reach(NamedTuple):
+    """Standard error of a number, and how far the ends of its interval lie beyond what that says,
+    by the difference of squares.
 
     An end that was cut off at 0 counts as far away as the standard error says.
     """
-    error = number.standard_error or 0.0
-    if number.interval is None:
-        return error, error
-    z = float(ndtri((1 + number.interval.confidence) / 2))
-    below, above = (
-        (number.value - number.interval.low) / z,
-        (number.interval.high - number.value) / z,
+
+    error: float
+    below: float
+    above: float
+
+    @classmethod
+    def of(cls, number: Number) -> Reach:
+        """Return the reach of a number."""
+        if number.interval is None:
+            return cls(number.standard_error or 0.0, 0.0, 0.0)
+        z = float(ndtri((1 + number.interval.confidence) / 2))
+        below = number.value - number.interval.low
+        above = number.interval.high - number.value
+        error = number.standard_error
+        if error is None:
+            error = min(below, above) / z
+        own = (z * error) ** 2
+        beyond = (math.sqrt(max(end**2 - own, 0.0)) for end in (below, above))
+        return cls(error, *beyond)
+
+
+def difference(
+    key: str, attribute: str, old: Number, new: Number, level: float, covariance: float = 0.0
+) -> Change:
+    r"""Return how a number differs from an earlier one, by the intervals of both.
+
+    The lower end of the difference b − a lies
+
+    .. math:: \sqrt{(b - b_-)^2 + (a_+ - a)^2 - 2 z^2 c}
+
+    below it, where c is the covariance of the two numbers and z the normal quantile; its upper end
+    likewise (Zou and Donner, 2008). On the same rows, what is hidden of one gap is hidden of the
+    other, too: of the part of :math:`a_+` beyond the standard error, the same part of :math:`b_+`
+    times the correlation is subtracted. The p-value is that of the z at which the interval reaches
+    0. The interval of the reduction 1 − b / a holds 1 − r where the interval of b − r a holds 0
+    (Donner and Zou, 2012).
+
+    Parameters
+    ----------
+    covariance
+        Covariance of the two numbers; 0 if their rows are independent.
+    """
+    z = float(ndtri(1 - level / 2))
+    a = Reach.of(old)
+    b = Reach.of(new)
+    correlation = min(max(covariance, 0.0) / max(a.error * b.error, 1e-300), 1.0)
+
+    def variance(share: float) -> float:
+        return max(b.error**2 + (share * a.error) ** 2 - 2 * share * covariance, 0.0)
+
+    def beyond(share: float) -> tuple[float, float]:
+        """Return what the ends of b − share · a have beyond its standard error, squared."""
+        low = max(share * a.above - correlation * b.above, 0.0)
+        high = max(b.above - correlation * share * a.above, 0.0)
+        return low**2 + b.below**2, high**2 + (share * a.below) ** 2
+
+    def low(share: float) -> float:
+        reach = math.sqrt(z**2 * variance(share) + beyond(share)[0])
+        return new.value - share * old.value - reach
+
+    def high(share: float) -> float:
+        reach = math.sqrt(z**2 * variance(share) + beyond(share)[1])
+        return new.value - share * old.value + reach
+
+    size = new.value - old.value
+    square = size**2 - beyond(1.0)[0 if size > 0 else 1]
+    pvalue = 1.0
+    if square > 0:
+        pvalue = 2 * float(ndtr(-math.sqrt(square / max(variance(1.0), 1e-300))))
+    reduction = None
+    if old.value > math.hypot(z * a.error, a.below):
+        ratio = max(new.value, 0.0) / old.value
+        most = 2 * ratio + 1
+        while high(most) > 0:
+            most *= 2
+        largest = _root(high, most, ratio)
+        smallest = _root(low, ratio, 0.0) if low(0.0) > 0 else 0.0
+        reduction = Interval(1 - largest, 1 - smallest, 1 - level, "joined ends")
+    interval = Interval(low(1.0), high(1.0), 1 - level, "joined ends")
+    return Change(
+        key, attribute, old.value, new.value, interval, pvalue, level, reduction=reduction
     )
-    return max(error, below), max(error, above)
 
 
-def _laws(key: str, attribute: str, old: Law, new: Law, level: float) -> Drift:
+def _root(function: Callable[[float], float], below: float, above: float) -> float:
+    """Return where a function crosses 0, which is at most 0 at `below` and above it at `above`."""
+    for _ in range(60):
+        middle = (below + above) / 2
+        if function(middle) > 0:
+            above = middle
+        else:
+            below = middle
+    return below
+
+
+def _laws(key: str, attribute: str, old: Law, new: Law, level: float) -> Change:
     at = np.union1d(old.values, new.values)
     (old_low, old_high), (new_low, new_high) = old.bounds(at), new.bounds(at)
     distance = max(float((old_low - new_high).max()), float((new_low - old_high).max()), 0.0)
     pvalue = float(kolmogorov(distance * math.sqrt(old.rows * new.rows / (old.rows + new.rows))))
-    return Drift(key, attribute, old.mean, new.mean, None, pvalue, level)
+    return Change(key, attribute, old.mean, new.mean, None, pvalue, level)

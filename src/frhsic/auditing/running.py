@@ -203,6 +203,7 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
             context.given or rows.count + dropped,
             dropped,
             rows.count,
+            own.count,
             min(own.count, settings.max_rows),
             None if rows.groups is None else len(np.unique(rows.groups)),
             rows.weights is not None,
@@ -224,8 +225,8 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
 
 
 def finished(audit: Audit, limits: Sequence[Limit]) -> Audit:
-    """Return an audit with p-values adjusted for the number of attributes, and with its limits
-    checked.
+    """Return an audit with the p-values that are adjusted for the number of attributes, and with
+    its limits checked.
     """
     every = _adjusted([one.all_rows for one in audit.attributes])
     favoured = _adjusted([one.positives for one in audit.attributes])
@@ -238,20 +239,21 @@ def finished(audit: Audit, limits: Sequence[Limit]) -> Audit:
 
 
 def _adjusted(populations: Sequence[Population | None]) -> list[Any]:
-    """Return populations with p-values adjusted for their number (Holm), those of each key by
-    themselves.
+    """Return populations with p-values adjusted for their number (Holm) beside their own, those of
+    each key by themselves.
     """
     tested: dict[str, dict[int, float]] = {}
     for i, one in enumerate(populations):
         for number in () if one is None else one.numbers:
             if number.pvalue is not None:
                 tested.setdefault(number.key, {})[i] = number.pvalue
-    adjusted = {key: dict(zip(each, holm([*each.values()]))) for key, each in tested.items()}
+    several = {key: each for key, each in tested.items() if len(each) > 1}
+    adjusted = {key: dict(zip(each, holm([*each.values()]))) for key, each in several.items()}
     return [
         one
         and replace(
             one,
-            numbers=tuple(replace(n, pvalue=adjusted.get(n.key, {}).get(i)) for n in one.numbers),
+            numbers=tuple(replace(n, adjusted=adjusted.get(n.key, {}).get(i)) for n in one.numbers),
         )
         for i, one in enumerate(populations)
     ]

@@ -518,11 +518,15 @@ def _tables(result: Audit, changes: list[str]) -> Iterator[RenderableType]:
 
 
 def _changes(result: Audit, earlier: Path | None) -> list[str]:
-    """Return a line for each gap that has fallen and each measure of performance that has risen, or
-    for no change.
+    """Return a line for each gap that has fallen, each measure of performance that has risen, and
+    each change that is significant only by itself, or for no change.
     """
     from frhsic.report.words import drift_line
 
-    if earlier is not None and not any(change.changed for change in result.drift):
+    if earlier is not None and not any(change.significant for change in result.drift):
         return [f"no change is seen since {earlier.name}."]
-    return [drift_line(change) for change in result.drift if change.improved]
+    return [
+        drift_line(change)
+        for change in result.drift
+        if change.improved or (change.significant and not change.changed)
+    ]

@@ -25,6 +25,7 @@ from frhsic.auditing.measures import (
     gap_keys,
     gaps_of_sums,
     rate_number,
+    tested_interval,
     unit_columns,
 )
 from frhsic.auditing.results import (
@@ -576,6 +577,7 @@ def hsic_number(
         "features": estimate.features,
         "standard error of the features": estimate.standard_error,
     }
+    interval = tested_interval(interval, value, test.pvalue)
     return Number("hsic", value, test.n, interval, 0.0, test.pvalue, details, standard_error=error)
 
 

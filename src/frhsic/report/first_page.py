@@ -5,11 +5,19 @@ and acronyms.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from scipy.stats import norm
-
-from frhsic.auditing.results import RATIOS, AttributeAudit, Audit, Curve, LimitCheck
+from frhsic.auditing.results import (
+    RATIOS,
+    AttributeAudit,
+    Audit,
+    Change,
+    Curve,
+    LimitCheck,
+    Number,
+    Subject,
+)
 from frhsic.formatting import capitalized, figure, percent, ranged, stated
 from frhsic.intervals import Interval
 from frhsic.report.model import Report
@@ -18,6 +26,7 @@ from frhsic.report.words import (
     WORDS,
     along_phrase,
     among_phrase,
+    asked_reduction,
     columns_phrase,
     drift_phrase,
     favoured_phrase,
@@ -25,8 +34,11 @@ from frhsic.report.words import (
     is_significant,
     listed,
     outcome_phrase,
+    reach_phrase,
+    reduced_phrase,
     say,
     shift_sentence,
+    verdict_phrase,
     warnings,
 )
 
@@ -92,55 +104,64 @@ def _beyond_chance(attribute: AttributeAudit, curve: Curve, audit: Audit) -> lis
 
 
 def _checks(report: Report) -> tuple[LimitCheck, ...]:
-    """Return the limits of the audit or, if there is none, that of the fit on the rows of the
+    """Return the limits of the audit or, if there is none, those of the fit on the rows of the
     report.
+
+    A number is compared with the gap. A share is one of the gap of the same rows without a limit.
     """
     tradeoff, confidence = report.tradeoff, report.audit.subject.confidence
     if report.audit.limits or tradeoff is None:
         return report.audit.limits
     key, among = AIMS[tradeoff.aim], tradeoff.condition or "all"
-    return tuple(
-        LimitCheck(
-            name,
-            key,
-            among,
-            float(f"{limit:.3g}"),
-            gap.value,
-            Interval(gap.low, gap.high, confidence, ""),
-        )
-        for name, limit, gap in zip(tradeoff.attributes, tradeoff.limits, tradeoff.after.gaps)
-        if limit
-    )
+    checks = []
+    for i, name in enumerate(tradeoff.attributes):
+        gap, share, limit = tradeoff.after.gaps[i], tradeoff.shares[i], tradeoff.limits[i]
+        interval = Interval(gap.low, gap.high, confidence, "")
+        if limit:
+            bound = float(f"{limit:.3g}")
+            checks.append(LimitCheck(name, key, among, bound, gap.value, interval))
+        if share is not None and tradeoff.changes:
+            change = tradeoff.changes[i]
+            old = Number(key, change.before, report.audit.rows.used)
+            check = LimitCheck(name, key, among, share * old.value, gap.value, interval)
+            checks.append(
+                replace(check, share=share, base="gap", reference=old, reduction=change.reduction)
+            )
+    return tuple(checks)
 
 
 def _limits(report: Report) -> list[Question]:
-    audit, tradeoff, questions = report.audit, report.tradeoff, list[Question]()
+    audit, questions = report.audit, list[Question]()
     explained = set[str]()
     for check in _checks(report):
         lines, s = [_kept(check, audit)], check.attribute
         if check.key == "gdp" and s not in explained:
             lines.append(say("what_gap", people=people_of(audit), s=s))
             explained.add(s)
-        i = tradeoff.attributes.index(s) if tradeoff is not None and not audit.limits else None
-        if (
-            tradeoff is not None and i is not None and "%" in tradeoff.asked[i]
-        ):  # not of the gap on these rows
-            fit, here = tradeoff.points[0].gaps[i].value, tradeoff.before.gaps[i].value
-            lines.append(
-                say("share_of_fit", share=tradeoff.asked[i].replace("%", " %"), fit=fit, here=here)
-            )
         questions.append(Question("Is the limit kept?", tuple(lines), check.verdict))
     if questions:
         return questions
-    lines = [say("least_gap" if tradeoff is not None and tradeoff.limited else "no_limit")]
+    return [Question("Is the limit kept?", tuple(_unjudged(report)))]
+
+
+def _unjudged(report: Report) -> Iterator[str]:
+    """Yield what is known of the gaps where there is no limit to judge."""
+    audit, tradeoff = report.audit, report.tradeoff
+    shares = [] if tradeoff is None else [share for share in tradeoff.shares if share is not None]
+    if shares:
+        yield say("share_not_applied", asked=" and ".join(dict.fromkeys(map(percent, shares))))
+    else:
+        yield say("least_gap" if tradeoff is not None and tradeoff.limited else "no_limit")
     for attribute in audit.attributes:
         gap, s = attribute.all_rows.get("gdp"), attribute.name
         if gap is not None and gap.interval is not None:
-            lines.append(
-                say("average_gap", s=s, gap=gap, confident=say("confident", ends=gap.interval))
-            )
-            lines.append(say("what_gap", people=people_of(audit), s=s))
-    return [Question("Is the limit kept?", tuple(lines))]
+            yield say("average_gap", s=s, gap=gap, confident=say("confident", ends=gap.interval))
+            yield say("what_gap", people=people_of(audit), s=s)
+    if tradeoff is None:
+        return
+    for change in tradeoff.changes:
+        what = capitalized(along_phrase(AIMS[tradeoff.aim], change.attribute))
+        yield f"{what} {reduced_phrase(change.before, change.after, change.reduction)}."
 
 
 def needed_lines(report: Report) -> list[str]:
@@ -154,8 +175,8 @@ def needed_lines(report: Report) -> list[str]:
         sizes, seen = [], []
         for point in (tradeoff.before, *tradeoff.others):
             gap, beyond = point.gaps[i], point.pvalues[i] <= audit.subject.level
-            chance = "more than chance" if beyond else "which chance alone could explain"
-            sizes.append(f"{ranged(gap.value, gap.low, gap.high)}, {chance}")
+            chance = "" if beyond else ", which is not significant"
+            sizes.append(f"{ranged(gap.value, gap.low, gap.high)}{chance}")
             seen.append(beyond)
         gap, what = (
             tradeoff.points[0].gaps[i],
@@ -183,19 +204,7 @@ def needed_lines(report: Report) -> list[str]:
 
 
 def _kept(check: LimitCheck, audit: Audit) -> str:
-    limit, people, outcome = (
-        f"the limit of {stated(check.limit)}",
-        people_of(audit),
-        outcome_phrase(audit.subject),
-    )
-    if check.share is not None and check.reference is not None:
-        whole = (
-            "the mean score"
-            if audit.subject.target is None
-            else f"the share of {people} with {outcome}"
-        )
-        whole = "the earlier gap" if check.base == "gap" else whole
-        limit = say("limit_as_share", check=check, whole=whole, r=check.reference)
+    people, outcome = people_of(audit), outcome_phrase(audit.subject)
     among = {
         "all": "",
         "favourable": f"Among those with {favoured_phrase(audit.subject)} alone: ",
@@ -203,11 +212,20 @@ def _kept(check: LimitCheck, audit: Audit) -> str:
         "both": "Among people with the same outcome: ",
     }[check.among]
     what = capitalized(f"{among}{along_phrase(check.key, check.attribute)}")
+    verdict = verdict_phrase(check)
+    if check.base == "gap":
+        return say(f"share {verdict}", reduced=f"{what} {asked_reduction(check)}")
+    limit = f"the limit of {stated(check.limit)}"
+    if check.share is not None and check.reference is not None:
+        whole = f"the share of {people} with {outcome}"
+        if audit.subject.target is None:
+            whole = "the mean score"
+        limit = say("limit_as_share", check=check, whole=whole, r=check.reference)
     measured = say(
         "measured", what=what, check=check, confident=say("confident", ends=check.interval)
     )
     within, outside = ("at or above", "below") if check.key in RATIOS else ("within", "above")
-    text = say(check.verdict, measured=measured, within=within, outside=outside, limit=limit)
+    text = say(verdict, measured=measured, within=within, outside=outside, limit=limit)
     if audit.subject.chances and check.key in ("gdp", "decision_gdp"):
         gap, high, most = (
             1000 * value for value in (check.value, check.interval.high, check.limit)
@@ -218,9 +236,15 @@ def _kept(check: LimitCheck, audit: Audit) -> str:
 
 def _drift(audit: Audit) -> Iterator[str]:
     for change in audit.drift:
-        if change.changed:
-            yield say("changed", what=drift_phrase(change), change=change)
-    same = [drift_phrase(change) for change in audit.drift if not change.changed]
+        if change.significant:
+            yield say(
+                "changed" if change.changed else "perhaps_changed",
+                what=drift_phrase(change),
+                change=change,
+                reach=reach_phrase(change),
+                count=len(audit.drift),
+            )
+    same = [drift_phrase(change) for change in audit.drift if not change.significant]
     if same:
         yield say("unchanged", what="; ".join(same))
 
@@ -236,6 +260,9 @@ def _worst(audit: Audit) -> Iterator[str]:
         at_once = say("at_once", confidence=curve.confidence, s=s)
         band = say("not_chance" if i in sure else "may_be_chance", sure=at_once, **ends)
         yield capitalized(f"{_group(curve, i, s)} {band}")
+        actual = _actual(attribute, i)
+        if actual is not None and not _is_counted(audit):
+            yield say("actual_mean", outcome=outcome_phrase(audit.subject), **actual)
         if i not in sure and sure:
             yield say("largest_sure", group=_group(curve, worst_group(curve, sure), s))
         elif not sure:
@@ -272,38 +299,56 @@ def _side_of(curve: Curve, value: float) -> str:
     return f"{size} {'above' if value >= mean else 'below'}"
 
 
+def _is_counted(audit: Audit) -> bool:
+    """Whether scores are chances, or decisions, of an outcome that people have or have not."""
+    return audit.subject.chances and all(one.key != "squared_error" for one in audit.quality)
+
+
+def _actual(attribute: AttributeAudit, i: int) -> dict[str, Any] | None:
+    """Return the mean outcome of a group, and whether its people are scored too low or too high,
+    where the band of target less score lies on one side of 0; None without a target.
+    """
+    curve, rest = (attribute.all_rows.curves.get(key) for key in ("gdp", "calibration_gdp"))
+    if curve is None or rest is None:
+        return None
+    judged = "as_scored"
+    if rest.low[i] > 0:
+        judged = "too_low"
+    elif rest.high[i] < 0:
+        judged = "too_high"
+    return {"actual": curve.mean[i] + rest.mean[i], "judged": say(judged)}
+
+
+def _is_decision(subject: Subject) -> bool:
+    return subject.law is not None and set(subject.law.values) <= {0.0, 1.0}
+
+
 def _thousand(audit: Audit) -> Iterator[str]:
-    people, subject, outcome, told = (
-        people_of(audit),
-        audit.subject,
-        outcome_phrase(audit.subject),
-        False,
-    )
+    subject, told = audit.subject, False
     for attribute in audit.attributes:
         curve, decisions = (attribute.all_rows.curves.get(key) for key in ("gdp", "decision_gdp"))
         if curve is None:
             continue
         i = worst_group(curve)
         words = {
-            "people": people,
+            "people": people_of(audit),
             "where": group_phrase(curve, i, attribute.name),
-            "outcome": outcome,
+            "outcome": outcome_phrase(subject),
         }
         if decisions is not None and subject.threshold_stated:
             told, shares = True, {"own": decisions.mean[i], "overall": decisions.overall}
             yield say("decided", threshold=subject.threshold, **words, **shares)
             yield ratio_sentence(attribute)
-        if subject.chances:
-            told, shares = True, {"own": curve.mean[i], "overall": curve.overall}
-            more = round(1000 * curve.mean[i]) - round(1000 * curve.overall)
-            chance = "" if i in _beyond_chance(attribute, curve, audit) else ", which may be chance"
-            yield say("expected", than=_more(more), chance=chance, **words, **shares)
-    if (
-        told
-        and subject.base_rate is not None
-        and any(one.key == "calibration_error" for one in audit.quality)
-    ):
-        yield say("happened", outcome=outcome, rate=subject.base_rate.value)
+        if not _is_counted(audit):
+            continue
+        told, shares = True, {"own": curve.mean[i], "overall": curve.overall}
+        more = round(1000 * curve.mean[i]) - round(1000 * curve.overall)
+        chance = "" if i in _beyond_chance(attribute, curve, audit) else ", which may be chance"
+        key = "predicted" if _is_decision(subject) else "expected"
+        yield say(key, than=_more(more), chance=chance, **words, **shares)
+        actual = _actual(attribute, i)
+        if actual is not None and subject.base_rate is not None:
+            yield say("happened", rate=subject.base_rate.value, **words, **actual)
     if not told:
         yield say("not_counted")
 
@@ -345,7 +390,7 @@ def _cost(report: Report) -> Iterator[str]:
         return
     if report.before is not None:
         yield from _lost(report.before, report)
-        yield from _moved(report.before, report)
+        yield from _moved(report)
     yield say(
         "compared",
         other="the same model without the limit, and with " if report.before is not None else "",
@@ -367,46 +412,31 @@ def _lost(before: Audit, report: Report) -> Iterator[str]:
         {one.key: round(1000 * one.value) for one in audit.quality}
         for audit in (before, report.audit)
     )
-    reach, shown = (
-        float(norm.ppf(1 - report.audit.subject.level / 2)),
-        {key for key, *_ in quality_rows(report)},
-    )
+    shown = {key for key, *_ in quality_rows(report)}
     parts = []
     for one in report.changes:
         if one.key in shown:
             more = now[one.key] - was[one.key]
-            doubt = (
-                ", which may be chance"
-                if more and abs(one.value) <= reach * (one.standard_error or 0.0)
-                else ""
-            )
-            parts.append(f"{_more(more)} of 1,000 {RIGHT[one.key]}{doubt}")
+            parts.append(f"{_more(more)} of 1,000 {RIGHT[one.key]}{_doubt(one) if more else ''}")
     if parts:
         yield f"With the limit {'; '.join(parts)}."
 
 
-def _moved(before: Audit, report: Report) -> Iterator[str]:
+def _doubt(change: Change) -> str:
+    """Return that a change on the same rows may be chance, where its interval holds 0."""
+    return "" if change.significant else ", which may be chance"
+
+
+def _moved(report: Report) -> Iterator[str]:
     """Yield whose scores the limit moved, and along which attributes the gap of wrong decisions
     grew.
     """
     for name, curve in report.shifts.items():
         text = shift_sentence(name, curve)
-        was, now = (audit[name].all_rows.get("error_gdp") for audit in (before, report.audit))
-        if (
-            was is not None
-            and now is not None
-            and now.value > was.value
-            and was.interval
-            and now.interval
-        ):
-            doubt = "" if now.interval.low > was.interval.high else ", which may be chance"
-            text += say(
-                "errors_grew",
-                what=along_phrase("error_gdp", name),
-                was=was.value,
-                now=now.value,
-                doubt=doubt,
-            )
+        errors = report.change("error_gdp", name)
+        if errors is not None and errors.after > errors.before:
+            what = along_phrase("error_gdp", name)
+            text += say("errors_grew", what=what, c=errors, doubt=_doubt(errors))
         yield text
 
 
@@ -416,11 +446,17 @@ def _trust(report: Report) -> Iterator[str]:
     if tradeoff is not None and report.before is None:
         limits = [stated(float(f"{limit:.3g}")) for limit in tradeoff.limits if limit is not None]
         names = " and ".join(attribute.name for attribute in audit.attributes)
-        yield say("idle_limit" if limits else "unlimited", limits=" and ".join(limits), names=names)
+        if limits:
+            yield say("idle_limit", limits=" and ".join(limits))
+        elif not tradeoff.limited:
+            yield say("unlimited", names=names)
     for attribute in audit.attributes:
         s, gap = attribute.name, attribute.all_rows.get("gdp")
         if gap is not None:
-            yield say("is_gap" if is_significant(gap, audit.subject) else "no_gap", s=s)
+            key = "is_gap" if is_significant(gap, audit.subject) else "no_gap"
+            if key == "is_gap" and (gap.adjusted or 0.0) > audit.subject.level:
+                key = "alone_gap"
+            yield say(key, s=s, count=len(audit.attributes))
             if not gap.trusted:
                 yield say("wide", s=s)
     count = len(warnings(audit))

@@ -16,16 +16,37 @@ from sklearn.model_selection import check_cv
 
 from frhsic import _arrays
 from frhsic.auditing import Audit, Context, Settings, audit
-from frhsic.auditing.measures import changes, gap_interval, qualities, shown_curve
-from frhsic.auditing.results import LIMITABLE, Curve, Document, Quality, checked, holm
+from frhsic.auditing.measures import (
+    RANK_ROWS,
+    changes,
+    covariance,
+    gap_column,
+    gap_number,
+    gap_terms,
+    qualities,
+    shown_curve,
+    tested_interval,
+)
+from frhsic.auditing.results import (
+    GAPS,
+    LIMITABLE,
+    Change,
+    Curve,
+    Document,
+    Number,
+    checked,
+    difference,
+)
+from frhsic.auditing.running import outcome
 from frhsic.estimators import ParityClassifier, ParityRegressor
-from frhsic.estimators.frontier import Gap, gaps_along
+from frhsic.estimators.frontier import Gap, aimed_gap, limited_measure
+from frhsic.intervals import Interval
 from frhsic.parity import gdp, gdp_curve
-from frhsic.parity.limits import LimitLike, parse_limits
+from frhsic.parity.limits import LimitLike, measure_name, parse_limits
 from frhsic.splits import rows_of, scores_of, subsample
 from frhsic.tables.columns import feature
 
-FORMAT = 8  # version of the JSON form of a :class:`Report`
+FORMAT = 9  # version of the JSON form of a :class:`Report`
 # Share of the variance of an attribute's ranks that a column explains alone if it is left out as
 # its proxy.
 PROXY = 0.1
@@ -70,9 +91,9 @@ class Drivers:
 class TradeOffPoint:
     """Performance of one predictor, and its gap along each attribute.
 
-    On the rows of the report, and in the fit without a limit, `pvalues` are those of no gap,
-    adjusted for the number of attributes (Holm). `added` and `left_out` are the columns by which a
-    predictor differs from the model of the report.
+    On the rows of the report, and in the fit without a limit, `pvalues` are those of no gap: a gap
+    has an interval above 0 exactly where its p-value is at most the level. `added` and `left_out`
+    are the columns by which a predictor differs from the model of the report.
     """
 
     performance: float
@@ -96,9 +117,10 @@ class TradeOff:
         "rank", "accuracy", or of rare outcomes "balanced_accuracy", for "decision".
     attributes
         Names of the attributes.
-    asked, limits, met
-        For each attribute the limit as it was given and the largest gap that it allows (None: any),
-        and whether the estimates of the fit meet them.
+    asked, limits, shares, met
+        For each attribute the limit as it was given, the largest gap that it allows as a number, or
+        as a share of the gap without a limit (None: any), and whether the estimates of the fit meet
+        them.
     points
         From no limit to almost no gap, measured on training rows that neither fitted nor chose the
         point.
@@ -106,6 +128,9 @@ class TradeOff:
         Without the limit and with it, on the rows of the report, and the performance of a constant
         there. As in an audit, the upper end of the interval of a gap is its bound where the
         interval is not to be trusted.
+    changes
+        For each attribute the change of the gap by the limit, on the rows of the report: both
+        predictors are measured on the same rows. Empty if the limit changes nothing.
     others
         Models without a limit on other columns, on the rows of the report: with the attributes as
         columns, without them, and without the columns that tell most of them.
@@ -117,11 +142,13 @@ class TradeOff:
     attributes: tuple[str, ...]
     asked: tuple[str, ...]
     limits: tuple[float | None, ...]
+    shares: tuple[float | None, ...]
     met: bool
     points: tuple[TradeOffPoint, ...]
     before: TradeOffPoint
     after: TradeOffPoint
     constant: float
+    changes: tuple[Change, ...] = ()
     others: tuple[TradeOffPoint, ...] = ()
 
     @property
@@ -132,7 +159,7 @@ class TradeOff:
     @property
     def limited(self) -> bool:
         """Whether any attribute has a limit."""
-        return any(limit is not None for limit in self.limits)
+        return any(limit is not None for limit in (*self.limits, *self.shares))
 
 
 @dataclass(frozen=True)
@@ -141,8 +168,8 @@ class Report(Document):
     by number.
 
     `drivers` says which columns carry an attribute into the score, `shifts` how the limit changed
-    the mean score along each attribute, and `changes` how it changed accuracy and AUC, with
-    standard errors of the differences.
+    the mean score along each attribute, and `changes` how it changed accuracy, AUC and gaps: both
+    models are measured on the same rows.
     """
 
     audit: Audit
@@ -150,8 +177,15 @@ class Report(Document):
     tradeoff: TradeOff | None = None
     drivers: tuple[Drivers, ...] = ()
     shifts: dict[str, Curve] = field(default_factory=dict)
-    changes: tuple[Quality, ...] = ()
+    changes: tuple[Change, ...] = ()
     format: int = FORMAT
+
+    def change(self, key: str, attribute: str) -> Change | None:
+        """Return how the limit changed a number along an attribute, or None."""
+        for one in self.changes:
+            if (one.key, one.attribute) == (key, attribute):
+                return one
+        return None
 
 
 def trained_report(
@@ -234,6 +268,7 @@ def trained_report(
     rows = _HeldOut.of(model, X, target, sensitive_features, groups)
     free = model.at(None)
     was, now = rows.outputs(free), rows.outputs(model)
+    positive = None if rows.labels is None or rows.labels.tolist() == [0, 1] else rows.labels[1]
     context = replace(context, name=context.name or rows.score_name(target.name))
 
     def audited(f: np.ndarray, about: str) -> Audit:
@@ -245,9 +280,7 @@ def trained_report(
                 else sensitive_features
             ),
             target.reset_index(drop=True),
-            positive=(
-                None if rows.labels is None or rows.labels.tolist() == [0, 1] else rows.labels[1]
-            ),
+            positive=positive,
             favourable=favourable,
             settings=settings.about(f"audit {about}"),
             groups=groups,
@@ -256,42 +289,66 @@ def trained_report(
         )
 
     after = audited(now, "of the model")
-    limits = [model.frontier_.bounds(model.choice_.limit)[name] for name in rows.names]
-    moved = any(one is not None for one in limits) and model.choice_.position > 0
-    before = audited(was, "without the limit") if moved else None
+    moved = model.choice_.position > 0 and any(model.frontier_.limits(model.choice_.limit).values())
     stated_limits = parse_limits(limit, LIMITABLE)
-    after = replace(after, limits=checked(after, stated_limits, before or after))
-    if before is not None:
+    before = None
+    paired: tuple[Change, ...] = ()
+    moved_scores: dict[str, Curve] = {}
+    if moved:
+        before = audited(was, "without the limit")
+        favoured = outcome(target, positive, favourable)[1]
+        paired = tuple(rows.changes(was, now, before, after, favoured, settings))
+        names = [attribute.name for attribute in after.attributes]
+        moved_scores = shifts(now - was, rows.s, names, settings.confidence)
         before = replace(before, limits=checked(before, stated_limits, before))
+    after = replace(after, limits=checked(after, stated_limits, before or after, paired))
     others: list[TradeOffPoint] = []
     if fitted_on is not None:
         settings.tell("models of other columns")
         others = [
-            rows.point(f, settings, *columns) for *columns, f in _of_other_columns(rows, *fitted_on)
+            rows.measured(f, settings).point(*columns)
+            for *columns, f in _of_other_columns(rows, *fitted_on)
         ]
     settings.tell("what drives the score")
     carried = drivers(
         lambda part, at: rows.outputs(free, part, rows.s[at]), X, rows.s, rows.names, settings
     )
+    old = rows.measured(was, settings)
+    new = rows.measured(now, settings)
     return Report(
         after,
         before=before,
         tradeoff=_tradeoff(
             rows,
-            limits,
-            before=rows.point(was, settings),
-            after=rows.point(now, settings),
+            before=old.point(),
+            after=new.point(),
             constant=rows.performance(now)[1],
+            changes=tuple(rows.gap_changes(old, new, after.subject.level)) if moved else (),
             others=tuple(others),
         ),
-        drivers=tuple(replace(one, unlimited=before is not None) for one in carried),
-        shifts={} if before is None else shifts(now - was, rows.s, rows.names, settings.confidence),
-        changes=(
-            ()
-            if before is None or rows.labels is None
-            else rows.changes(was, now, after.subject.threshold)
-        ),
+        drivers=tuple(replace(one, unlimited=moved) for one in carried),
+        shifts=moved_scores,
+        changes=paired,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """Performance of outputs, and for each attribute the gap and what each row adds to it."""
+
+    performance: float
+    gaps: list[tuple[Number, np.ndarray]]
+
+    def point(self, added: tuple[str, ...] = (), left_out: tuple[str, ...] = ()) -> TradeOffPoint:
+        """Return the same as a trade-off."""
+        gaps = []
+        pvalues = []
+        for number, _ in self.gaps:
+            assert number.interval is not None
+            assert number.pvalue is not None
+            gaps.append(Gap(number.value, *number.interval))
+            pvalues.append(number.pvalue)
+        return TradeOffPoint(self.performance, tuple(gaps), False, tuple(pvalues), added, left_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,32 +415,75 @@ class _HeldOut:
         more = {"sensitive_features": s} if model.uses_sensitive else {}
         return np.asarray(model.predict(X, **more) == model.classes_[1], dtype=np.float64)
 
-    def point(
-        self,
-        f: np.ndarray,
-        settings: Settings,
-        added: tuple[str, ...] = (),
-        left_out: tuple[str, ...] = (),
-    ) -> TradeOffPoint:
-        """Return performance and gaps of outputs on these rows, as the model measures them."""
+    @property
+    def codes(self) -> np.ndarray | None:
+        """Number of the group of each row, or None."""
+        return None if self.groups is None else np.unique(self.groups, return_inverse=True)[1]
+
+    def measured(self, f: np.ndarray, settings: Settings) -> _Measured:
+        """Return performance and gaps of outputs on these rows, as the model measures them: the
+        largest gap over the conditions of an attribute, with the p-value of them all.
+        """
+        key = limited_measure(self.model.aim, self.model.condition)
         blocks = self.model.solution_.blocks
-        every = gaps_along(
-            self.model.aim, blocks, f, self.y, self.s, None, self.groups, **settings.options
-        )
-        ends = [[(gap_interval(gap), gap.value) for gap in each] for each in every]
-        largest = [max(each, key=lambda one: one[0].high) for each in ends]
-        gaps = tuple(Gap(value, interval.low, interval.high) for interval, value in largest)
-        pvalues = [min(len(each) * min(gap.pvalue for gap in each), 1.0) for each in every]
-        return TradeOffPoint(
-            self.performance(f)[0], gaps, False, tuple(holm(pvalues)), added, left_out
-        )
+        gaps: dict[int, list[tuple[Number, np.ndarray]]] = {}
+        for block in blocks:
+            kept = block.rows(self.s, self.y)
+            s = self.s[kept, block.attribute]
+            groups = None if self.groups is None else self.groups[kept]
+            gap = aimed_gap(self.model.aim, f[kept], s, None, groups, **settings.options)
+            terms = np.zeros(len(f))
+            terms[kept] = gap_terms(f[kept], s, groups, ranks=self.model.aim == "rank")
+            gaps.setdefault(block.attribute, []).append((gap_number(key, gap), terms))
+        return _Measured(self.performance(f)[0], [_largest(each) for each in gaps.values()])
+
+    def gap_changes(self, old: _Measured, new: _Measured, level: float) -> Iterator[Change]:
+        """Yield how the limit changed the gap along each attribute."""
+        for name, (was, a), (now, b) in zip(self.names, old.gaps, new.gaps):
+            yield difference(now.key, name, was, now, level, covariance(a, b, self.codes))
 
     def changes(
-        self, was: np.ndarray, now: np.ndarray, threshold: float | None
-    ) -> tuple[Quality, ...]:
-        """Return how much better other outputs predict, counting groups."""
-        groups = None if self.groups is None else np.unique(self.groups, return_inverse=True)[1]
-        return tuple(changes(was, now, self.y, 0.5 if threshold is None else threshold, groups))
+        self,
+        was: np.ndarray,
+        now: np.ndarray,
+        before: Audit,
+        after: Audit,
+        favoured: np.ndarray | None,
+        settings: Settings,
+    ) -> Iterator[Change]:
+        """Yield how the limit changed accuracy and AUC, and every gap of the audits."""
+        level, threshold = after.subject.level, after.subject.threshold
+        if self.labels is not None:
+            decided = 0.5 if threshold is None else threshold
+            yield from changes(was, now, self.y, decided, level, self.codes)
+        everyone = np.arange(len(self.y))
+        for i, name in enumerate(attribute.name for attribute in after.attributes):
+            parts = [("all", everyone, before[name].all_rows, after[name].all_rows)]
+            old, new = before[name].positives, after[name].positives
+            if favoured is not None and old is not None and new is not None:
+                parts.append(("favourable", np.flatnonzero(favoured), old, new))
+            for among, rows, population, other in parts:
+                for number in other.numbers:
+                    known = population.get(number.key)
+                    if known is None or number.key not in (*GAPS, "rank_gap"):
+                        continue
+                    ranks = number.key == "rank_gap"
+                    if ranks and len(rows) > RANK_ROWS:
+                        rows = rows[subsample(len(rows), RANK_ROWS, settings.generator(9))]
+                    groups = None if self.codes is None else self.codes[rows]
+                    a, b = (
+                        gap_terms(
+                            f[rows]
+                            if ranks
+                            else gap_column(number.key, f[rows], self.y[rows], threshold),
+                            self.s[rows, i],
+                            groups,
+                            ranks=ranks,
+                        )
+                        for f in (was, now)
+                    )
+                    key = measure_name(number.key, among)
+                    yield difference(key, name, known, number, level, covariance(a, b, groups))
 
     def performance(self, f: np.ndarray) -> tuple[float, float]:
         """Return the performance of outputs, and that of a constant."""
@@ -397,6 +497,15 @@ class _HeldOut:
         return (
             1 + quality["true_positive_rate"].value - quality["false_positive_rate"].value
         ) / 2, 0.5
+
+
+def _largest(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
+    """Return the gap with the largest upper end; its p-value is for all of them (Bonferroni)."""
+    number, terms = max(gaps, key=lambda one: one[0].interval.high if one[0].interval else 0.0)
+    pvalue = min(len(gaps) * min(one.pvalue or 0.0 for one, _ in gaps), 1.0)
+    assert number.interval is not None
+    interval = tested_interval(number.interval, number.value, pvalue)
+    return replace(number, pvalue=pvalue, interval=interval), terms
 
 
 def _of_other_columns(
@@ -471,7 +580,7 @@ def explained(column: pd.Series[Any], s: pd.Series[float]) -> float:
     return 1 - within / float(ranks.var())
 
 
-def _tradeoff(rows: _HeldOut, limits: list[float | None], **measured: Any) -> TradeOff:
+def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
     """Return the trade-offs of a fit, with the chosen one at its place between two of them."""
     model, names = rows.model, rows.names
     frontier, choice = model.frontier_, model.choice_
@@ -484,17 +593,28 @@ def _tradeoff(rows: _HeldOut, limits: list[float | None], **measured: Any) -> Tr
     between = float(np.interp(choice.position, np.arange(len(points)), performance))
     chosen = TradeOffPoint(between, tuple(choice.gaps[name] for name in names), chosen=True)
     points[place : place + (place == choice.position)] = [chosen]
-    points[0] = replace(points[0], pvalues=tuple(holm([frontier.pvalues[name] for name in names])))
+    pvalues = tuple(frontier.pvalues[name] for name in names)
+    gaps = []
+    for gap, pvalue in zip(points[0].gaps, pvalues):
+        interval = Interval(gap.low, gap.high, frontier.confidence, "")
+        gaps.append(Gap(gap.value, *tested_interval(interval, gap.value, pvalue)))
+    points[0] = replace(points[0], pvalues=pvalues, gaps=tuple(gaps))
+    stated = frontier.limits(choice.limit)
+    limits = []
+    shares = []
+    for name in names:
+        gap = frontier.gaps[name][0].value
+        bounds = [one.bound(gap, frontier.base_rate) for one in stated[name] if one.base != "gap"]
+        limits.append(min(bounds, default=None))
+        shares.append(min((one.value for one in stated[name] if one.base == "gap"), default=None))
     return TradeOff(
         aim=model.aim,
         condition=model.condition,
         measure=rows.measure,
         attributes=names,
-        asked=tuple(
-            " and ".join(map(str, each)) or "none"
-            for each in frontier.limits(choice.limit).values()
-        ),
+        asked=tuple(" and ".join(map(str, stated[name])) or "none" for name in names),
         limits=tuple(limits),
+        shares=tuple(shares),
         met=bool(choice.met or choice.limit == 0),
         points=tuple(points),
         **measured,

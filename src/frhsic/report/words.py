@@ -14,18 +14,20 @@ from typing import Any
 from scipy.stats import norm
 
 from frhsic import formatting
-from frhsic.auditing.measures import SPARSE
+from frhsic.auditing.measures import LEAST_ROWS, SPARSE
 from frhsic.auditing.results import (
+    RATIOS,
     AttributeAudit,
     Audit,
+    Change,
     Curve,
-    Drift,
     GroupAudit,
     LimitCheck,
     Number,
     Subject,
 )
 from frhsic.formatting import capitalized, percent, plain, ranged
+from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name
 from frhsic.report.model import Drivers, Report, TradeOff, TradeOffPoint
 
@@ -44,7 +46,7 @@ UNIT_SCALE = (
     "rank_gap",
     "correlation_ratio",
     "hsic_effect",
-    "distance_correlation",
+    "squared_distance_correlation",
     "probe_linear",
     "probe_trees",
 )
@@ -57,6 +59,7 @@ FORMS: dict[str, Callable[[Any], str]] = {
     "count": lambda n: f"{n:,.0f}",
     "rows": lambda n: formatting.counted(n, "row"),
     "thousand": lambda share: f"{1000 * share:,.0f}",
+    "whole": lambda share: f"{100 * share:,.0f}".replace("-", "−"),
 }
 
 
@@ -131,8 +134,15 @@ def group_phrase(curve: Curve, i: int, name: str) -> str:
 def is_significant(number: Number | None, subject: Subject) -> bool:
     """Whether chance does not explain a number, at the level that is one minus the confidence of
     the audit.
+
+    By its own p-value, which agrees with its interval.
     """
     return number is not None and number.pvalue is not None and number.pvalue <= subject.level
+
+
+def adjusted_phrase(number: Number) -> str:
+    """Return the p-value that is adjusted for several attributes, to follow on the own one."""
+    return "" if number.adjusted is None else say("adjusted", p=number.adjusted)
 
 
 def sentence(number: Number, subject: Subject, s: str) -> str:
@@ -143,7 +153,11 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
         "steady": null is not None and say("steady", s=s, null=null),
         "test": (
             pvalue is not None
-            and say("beyond" if is_significant(number, subject) else "chance", p=pvalue)
+            and say(
+                "beyond" if is_significant(number, subject) else "chance",
+                p=pvalue,
+                adjusted=adjusted_phrase(number),
+            )
         ),
         "trust": not number.trusted and say("untrusted", s=s),
         "unseen": not number.trusted and say("unseen", s=s),
@@ -191,9 +205,8 @@ def findings(audit: Audit, attribute: AttributeAudit) -> list[str]:
         moves = "moves" if is_significant(gap, subject) else "stays"
         lines.append(say(moves, f=f, s=s, gap=gap, overall=numbers.curves["gdp"].overall))
         if gap.interval is not None:
-            lines.append(
-                say("gap_interval", s=s, gap=gap) + ("" if gap.trusted else say("untrusted", s=s))
-            )
+            text = say("gap_interval", s=s, gap=gap, adjusted=adjusted_phrase(gap))
+            lines.append(text if gap.trusted else text + say("untrusted", s=s))
     if test is not None:
         lines.append(
             say(
@@ -201,6 +214,7 @@ def findings(audit: Audit, attribute: AttributeAudit) -> list[str]:
                 z=z,
                 s=s,
                 test=test,
+                adjusted=adjusted_phrase(test),
             )
         )
     probes = [number for number in numbers.numbers if number.key.startswith("probe_")]
@@ -235,7 +249,7 @@ def moves_sentence(number: Number, subject: Subject, s: str) -> str:
     p-value.
     """
     moves = "moves" if is_significant(number, subject) else "is not seen to move"
-    return say("within", moves=moves, s=s, number=number)
+    return say("within", moves=moves, s=s, number=number, adjusted=adjusted_phrase(number))
 
 
 def text(report: Report | Audit) -> str:
@@ -248,8 +262,8 @@ def text(report: Report | Audit) -> str:
     >>> from frhsic import audit
     >>> age = np.repeat(np.arange(20.0, 60.0), 10)
     >>> print(text(audit(age / 100, age)).splitlines()[0])
-    The score moves with s: on average over the rows it is 0.1... away from its overall mean of
-    0.395.
+    The score moves with s: the mean score at a person's s differs from the overall mean of 0.395 by
+    0.1... on average.
     """
     report = Report(report) if isinstance(report, Audit) else report
     audit, lines = report.audit, [summary(report)] if report.tradeoff else []
@@ -261,26 +275,74 @@ def text(report: Report | Audit) -> str:
     return "\n".join([*lines, *warnings(audit)])
 
 
+def verdict_phrase(check: LimitCheck) -> str:
+    """Return the verdict on a limit, and what is more probable where it is not certain."""
+    if check.verdict != "unclear" or (check.base == "gap" and check.reduction is None):
+        return check.verdict
+    keeps = check.value >= check.limit if check.key in RATIOS else check.value <= check.limit
+    return "probably kept" if keeps else "probably not kept"
+
+
+def reduced_phrase(was: float, now: float, reduction: Interval | None) -> str:
+    """Return by which share a gap was reduced, with its interval."""
+    if reduction is None:
+        return say("unknown_share", was=was, now=now)
+    return say("reduced", was=was, now=now, share=1 - now / was, ends=reduction)
+
+
+def asked_reduction(check: LimitCheck) -> str:
+    """Return by which share a gap was reduced, and which share was asked."""
+    assert check.reference is not None
+    assert check.share is not None
+    phrase = reduced_phrase(check.reference.value, check.value, check.reduction)
+    if check.share > 1:
+        return phrase + say("asked_most", share=check.share)
+    return phrase + say("asked_share", asked=1 - check.share)
+
+
 def limit_line(check: LimitCheck) -> str:
     """Return whether a limit is kept, in one line."""
-    verdict = "not shown to be kept" if check.verdict == "unclear" else check.verdict
+    verdict = verdict_phrase(check)
+    if verdict.startswith("probably"):
+        verdict += ", not certain"
+    elif verdict == "unclear":
+        verdict = "not certain"
+    name = measure_name(check.key, check.among)
+    if check.base == "gap":
+        reduced = asked_reduction(check)
+        return say("reduced_line", verdict=verdict, name=name, check=check, reduced=reduced)
     value = ranged(check.value, check.interval.low, check.interval.high)
     share = "" if check.share is None else say("limit_share", check=check)
-    name = measure_name(check.key, check.among)
     return say("limit_line", verdict=verdict, name=name, check=check, value=value, share=share)
 
 
-def drift_phrase(change: Drift) -> str:
+def drift_phrase(change: Change) -> str:
     """Return what a change is of; of one that is not seen, without how it is measured."""
     phrase: str = WORDS["changes"][change.key].format(s=change.attribute)
-    return phrase if change.changed else phrase.partition(", by")[0]
+    return phrase if change.significant else phrase.partition(", by")[0]
 
 
-def drift_line(change: Drift) -> str:
+def reach_phrase(change: Change) -> str:
+    """Return the interval of a change, to follow on its numbers."""
+    return "" if change.interval is None else say("drift_reach", ends=change.interval)
+
+
+def drift_line(change: Change) -> str:
     """Return what has changed, and by how much, in one line."""
-    reach = "" if change.interval is None else say("drift_reach", ends=change.interval)
-    start = "changed" if change.changed else "no change seen"
-    return say("drift_line", start=start, what=drift_phrase(change), change=change, reach=reach)
+    start = "no change seen"
+    if change.changed:
+        start = "changed"
+    elif change.significant:
+        start = "perhaps changed"
+    adjusted = "" if change.adjusted is None else say("drift_adjusted", p=change.adjusted)
+    return say(
+        "drift_line",
+        start=start,
+        what=drift_phrase(change),
+        change=change,
+        reach=reach_phrase(change),
+        adjusted=adjusted,
+    )
 
 
 def alarms(audit: Audit) -> list[str]:
@@ -301,6 +363,7 @@ def warnings(audit: Audit) -> list[str]:
     remarks = {
         "grouped": rows.groups is not None,
         "weighted": rows.weighted,
+        "left_out": rows.independent < LEAST_ROWS,
         "sampled": rows.sample is not None,
         "dropped": rows.dropped > 0,
         "few_rows": rows.used < 500,
@@ -363,18 +426,17 @@ def summary(report: Report) -> str:
     """Return what a limit changed on rows that had no part in the fit, and what it costs; empty
     without trade-offs.
     """
-    audit, tradeoff, gaps = report.audit, report.tradeoff, []
+    audit, tradeoff = report.audit, report.tradeoff
     if tradeoff is None:
         return ""
-    for name, was, now in zip(tradeoff.attributes, tradeoff.before.gaps, tradeoff.after.gaps):
-        gap = gap_name(tradeoff, name, audit)
-        if report.before is None:
-            gaps.append(say("model_gap", gap=gap, size=ranged(now.value, now.low, now.high)))
-            continue
-        verb = "lowers" if now.value < was.value else "does not lower"
-        doubt = ", which may be chance" if was.low <= now.high else ""
-        before = ranged(was.value, was.low, was.high)
-        gaps.append(say("limited_gap", verb=verb, gap=gap, was=before, now=now, doubt=doubt))
+    gaps = []
+    if tradeoff.changes:
+        for change in tradeoff.changes:
+            gaps.append(_changed_gap(change, gap_name(tradeoff, change.attribute, audit)))
+    else:
+        for name, now in zip(tradeoff.attributes, tradeoff.after.gaps):
+            size = ranged(now.value, now.low, now.high)
+            gaps.append(say("model_gap", gap=gap_name(tradeoff, name, audit), size=size))
     text = say(
         "model_summary" if report.before is None else "limit_summary",
         rows=audit.rows.used,
@@ -385,6 +447,18 @@ def summary(report: Report) -> str:
         constant=tradeoff.constant,
     )
     return text if report.before is None else text + _foreseen(report.before, audit)
+
+
+def _changed_gap(change: Change, gap: str) -> str:
+    """Return what a limit did to a gap: both are measured on the same rows."""
+    if not change.significant or change.interval is None:
+        return say("unmoved", gap=gap, c=change)
+    ends = change.interval
+    if change.after > change.before:
+        size = ranged(change.after - change.before, ends.low, ends.high)
+        return say("raised", gap=gap, c=change, ends=size)
+    size = ranged(change.before - change.after, -ends.high, -ends.low)
+    return say("lowered", gap=gap, c=change, ends=size)
 
 
 def _foreseen(before: Audit, after: Audit) -> str:
