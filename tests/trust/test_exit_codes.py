@@ -19,7 +19,7 @@ from cli_samples import ASKED, ESCAPES, FEATURES, done, one_line_and_2, people, 
 from frhsic import __version__, cli
 from frhsic.cli import _terminal
 
-pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 
 @pytest.fixture(scope="module")

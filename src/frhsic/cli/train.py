@@ -196,9 +196,9 @@ def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> T
 
     roles = ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
     with _terminal.progress() as watch:
-        table = read_training_table(
-            TableFile.open(columns.table, **vars(reading)), roles, seed=seed, watch=watch
-        )
+        watch(f"reading {columns.table.name}")
+        file = TableFile.open(columns.table, **vars(reading))
+        table = read_training_table(file, roles, seed=seed)
     if (
         columns.positive is not None
         or table.classes is None
