@@ -25,14 +25,6 @@ def few_trees() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def no_progress() -> Iterator[None]:
-    """Steps of a command are not logged, however slow the machine is."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("frhsic.cli._terminal.LOGGED_AFTER", 3600)
-        yield
-
-
-@pytest.fixture(scope="module")
 def few_epochs() -> Iterator[None]:
     """Three epochs in models that are trained at their defaults, for tests that do not look at what
     is learned.

@@ -25,7 +25,7 @@ from frhsic.parity import gdp
 from frhsic.report.words import alarms, findings, label
 from frhsic.tables import files
 
-pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 
 @pytest.fixture(scope="module")

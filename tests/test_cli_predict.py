@@ -29,7 +29,7 @@ from frhsic.parity import gdp
 from frhsic.tables import files
 from frhsic.tables.schema import SuspiciousColumnWarning
 
-pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 FAST = quick(epochs=2)
 

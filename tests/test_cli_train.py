@@ -34,7 +34,7 @@ from frhsic.report.words import summary, tradeoff_rows
 from frhsic.tables.files import TableFile
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
-pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 ASKED = ["-t", "approved", "-s", "age", *FEATURES, "--max-rows", "100"]
 QUICK = Settings(resamples=20, max_rows=100, probe_rows=100)

@@ -217,7 +217,7 @@ def test_an_audit_on_dask_takes_it(kind: str):
 
 
 @EACH
-@pytest.mark.usefixtures("few_trees", "no_progress")
+@pytest.mark.usefixtures("few_trees")
 def test_the_command_line_takes_it(kind: str, tmp_path: Path):
     table = tmp_path / "people.csv"
     TABLE.to_csv(table, index=False)

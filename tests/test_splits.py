@@ -4,7 +4,6 @@ line.
 
 import datetime
 import json
-import time
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ from sklearn.metrics import log_loss
 from typer.testing import CliRunner
 
 from frhsic import load
-from frhsic.cli import _terminal, app
+from frhsic.cli import app
 from frhsic.report import Report
 from frhsic.splits import held_out_rows
 from frhsic.tables.files import TableFile
@@ -166,16 +165,3 @@ def test_train_splits_by_a_column_and_reports_on_its_last_part(tmp_path, option,
         rows.y[test], load(tmp_path / "model").predict_proba(rows.X.iloc[test])[:, 1]
     )
     assert report.tradeoff.after.performance == pytest.approx(expected, rel=1e-9)
-
-
-def test_in_a_log_a_long_step_is_a_line_and_a_short_one_is_not(capsys, monkeypatch):
-    monkeypatch.setattr(_terminal, "LOGGED_AFTER", 0.2)
-    with _terminal.progress() as watch:
-        watch("a short step")
-        watch("a long step")
-        time.sleep(0.6)
-        watch("the last step")
-    time.sleep(0.4)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert lines[0].startswith("frhsic: a long step, since ")

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from estimator_samples import biased, quick
+from frhsic._progress import listening
 from frhsic.estimators import FRHSICClassifier, ParityClassifier, ParityRegressor
 from frhsic.estimators.conditional import BoostedTrees
 from frhsic.parity import gdp
@@ -246,12 +247,14 @@ def test_a_sample_is_uniform_keeps_rows_whole_and_counts_those_of_the_file(tmp_p
     frame.to_csv(tmp_path / "t.csv", index=False)
     file, seen, counts = TableFile.open(tmp_path / "t.csv"), [], np.zeros(n)
     for seed in range(20):
-        rows = read_rows(file, ["x", "y"], required=["y"], seed=seed, watch=seen.append)
+        with listening(lambda *told: seen.append(told)):
+            rows = read_rows(file, ["x", "y"], required=["y"], seed=seed)
         assert (rows.given, rows.dropped, len(rows.frame), rows.sampled) == (n, 600, 1000, True)
         assert rows.frame.index.is_monotonic_increasing
         assert rows.frame["x"].tolist() == list(map(str, rows.frame.index))
         counts[rows.frame.index] += 1
-    assert f"{n:,} rows" in seen[-1]
+    assert seen[-1] == (n, n, "rows")
+    assert [done for done, *_ in seen[: len(seen) // 20]] == list(range(500, n + 1, 500))
     assert counts[::10].sum() == 0
     share = 1000 / 5400
     by_place = counts.reshape(20, 300).sum(axis=1)

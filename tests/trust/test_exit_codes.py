@@ -22,7 +22,7 @@ from frhsic.cli import _terminal
 
 INSTALLED = re.compile(r"pip install (?:-e )?'?([^\s`']+)")
 
-pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 
 @pytest.fixture(scope="module")

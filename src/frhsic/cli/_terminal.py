@@ -20,6 +20,7 @@ import typer
 from typer import Argument, Option
 from typer.core import TyperGroup
 
+from frhsic._progress import listening
 from frhsic.formatting import did_you_mean, printable
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 # Exit codes: 1 if a number is above its limit, and for nothing else; 2 for every error.
 ABOVE, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
-LOGGED_AFTER = 10.0
 DEFAULT_REPORT = Path("frhsic-report.html")
 # Characters of an error message at most.
 LONGEST = 2000
@@ -189,32 +189,46 @@ def show(
 
 @contextlib.contextmanager
 def progress() -> Iterator[Watch]:
-    """Show the current step on standard error: on a terminal, in a line that is removed at the end;
-    in a log, as a line for each step that lasts `LOGGED_AFTER` seconds.
+    """Show the current step on a terminal, on standard error, and how much of it is left; the line
+    is removed at the end. Elsewhere nothing is shown.
     """
-    import threading
-
     from rich.markup import escape
 
     terminal = console(stderr=True)
-    if terminal.is_terminal:
-        with terminal.status("starting") as status:
-            yield lambda step: status.update(escape(step))
+    if not terminal.is_terminal:
+        yield lambda step: None
         return
-    waiting = threading.Timer(0, echo)
+    step, started = "starting", time.monotonic()
+    with terminal.status(step) as status:
 
-    def watch(step: str) -> None:
-        nonlocal waiting
-        waiting.cancel()
-        text = f"frhsic: {step}, since {time.strftime('%H:%M:%S')}"
-        waiting = threading.Timer(LOGGED_AFTER, echo, [text], {"err": True})
-        waiting.daemon = True
-        waiting.start()
+        def watch(name: str) -> None:
+            nonlocal step, started
+            step, started = name, time.monotonic()
+            status.update(escape(step))
 
-    try:
-        yield watch
-    finally:
-        waiting.cancel()
+        def count(done: int, total: int | None, unit: str) -> None:
+            left = counted(done, total, unit, time.monotonic() - started)
+            status.update(escape(f"{step}: {left}"))
+
+        with listening(count):
+            yield watch
+
+
+def counted(done: int, total: int | None, unit: str, seconds: float) -> str:
+    """Return how much of a step is done, and how long the rest takes if it goes on as before.
+
+    Examples
+    --------
+    >>> counted(2, 10, "models", 15.0)
+    '2 of 10 models, about 60 s left'
+    >>> counted(2000, None, "rows", 15.0)
+    '2,000 rows'
+    """
+    if total is None or not 0 < done <= total:
+        return f"{done:,} {unit}"
+    left = seconds * (total - done) / done
+    shown = f"{left:.0f} s" if left < 100 else f"{left / 60:.0f} min"
+    return f"{done:,} of {total:,} {unit}, about {shown} left"
 
 
 @contextlib.contextmanager

@@ -354,7 +354,8 @@ def _audited_file(
     from frhsic.tables.files import read_rows
     from frhsic.tables.schema import Schema
 
-    rows = read_rows(file, columns, required=[*needed, *parts], seed=options.seed, watch=watch)
+    watch(f"reading {options.table.name}")
+    rows = read_rows(file, columns, required=[*needed, *parts], seed=options.seed)
     frame, notes = rows.frame, [*file.notes, *rows.note("audited")]
     measured = list(dict.fromkeys([*needed, *parts, *filter(None, [options.row_weights])]))
     schema = Schema.learn(frame[measured], decimal=file.decimal, date_format=file.date_format)

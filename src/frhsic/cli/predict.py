@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 import frhsic
+from frhsic import _progress
 from frhsic._files import require_writable, writing
 from frhsic.cli import _terminal
 
@@ -91,6 +92,8 @@ def predict(
         kept = [file.find(name) for name in keep or ()]
         rows = 0
         with _terminal.progress() as watch, writing(out, [table, model]) as stream:
+            watch(f"predicting {table.name}")
+            total = file.row_count() if _progress.is_heard() else None
             for frame in file.pieces(list(dict.fromkeys([*served.columns, *kept]))):
                 if frame.empty:
                     continue
@@ -105,7 +108,7 @@ def predict(
                 lines = lines if formulas else _shielded(lines)
                 lines.to_csv(stream, index=False, header=rows == 0)
                 rows += len(frame)
-                watch(f"reading {table.name}: {rows:,} rows")
+                _progress.tell(rows, total, "rows")
             if rows == 0:
                 raise ValueError(f"{table.name} has a header and no rows.")
     _terminal.show([], [*file.notes, *served.unseen_notes()], {"scores": out})

@@ -197,7 +197,8 @@ def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> T
     roles = ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
     file = TableFile.open(columns.table, **vars(reading))
     with _terminal.progress() as watch, file.naming():
-        table = read_training_table(file, roles, seed=seed, watch=watch)
+        watch(f"reading {columns.table.name}")
+        table = read_training_table(file, roles, seed=seed)
     if (
         columns.positive is not None
         or table.classes is None

@@ -34,7 +34,7 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from frhsic import _arrays
+from frhsic import _arrays, _progress
 from frhsic._threads import within_n_jobs
 from frhsic._warnings import warn
 from frhsic.estimators.conditional import (
@@ -95,12 +95,16 @@ def cross_fitted(
     fold: np.ndarray,
     fit: Callable[[np.ndarray], Any],
     predict: Callable[[Any, np.ndarray], np.ndarray],
+    unit: str,
 ) -> tuple[list[Any], np.ndarray]:
     """Return what `fit` makes of the rows outside of each fold, and what `predict` makes of that in
-    the fold.
+    the fold; progress counts in `unit`.
     """
     held_out = [np.flatnonzero(fold == j) for j in range(fold.max() + 1)]
-    models = [fit(np.flatnonzero(fold != j)) for j in range(len(held_out))]
+    models = []
+    for j in range(len(held_out)):
+        models.append(fit(np.flatnonzero(fold != j)))
+        _progress.tell(j + 1, len(held_out), unit)
     parts = [predict(model, rows) for model, rows in zip(models, held_out)]
     return models, np.concatenate(parts)[np.argsort(np.concatenate(held_out))]
 
@@ -418,7 +422,7 @@ class ParityEstimator(BaseEstimator, ABC):
             return self._eta(model, _safe_indexing(sample.X, rows))
 
         if not is_given(self.estimator):
-            return cross_fitted(sample.fold, fit, predict)
+            return cross_fitted(sample.fold, fit, predict, "models of the target")
         if is_frame(sample.X):
             require_columns(self.estimator, sample.X)
         eta = self._eta(self.estimator, sample.X)
@@ -478,7 +482,10 @@ class ParityEstimator(BaseEstimator, ABC):
         clips = self._family().startswith("clipped")
         modelled = range(len(sample.names)) if clips or not self.uses_sensitive else ()
         return cross_fitted(
-            sample.fold, lambda rows: [fit_one(attribute, rows) for attribute in modelled], predict
+            sample.fold,
+            lambda rows: [fit_one(attribute, rows) for attribute in modelled],
+            predict,
+            f"models of {', '.join(sample.names)}",
         )
 
     def _attribute_model(self, outputs: int) -> Any:

@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 
-from frhsic import _arrays
+from frhsic import _arrays, _progress
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.measures import (
     RANK_ROWS,
@@ -535,17 +535,18 @@ def _of_other_columns(
         versions.append(((), (*(names if sees else ()), *proxies)))
     plain = clone(model).set_params(limit=None, uses_sensitive=False, aim="score", condition=None)
     parts = [train for train, _ in check_cv(folds, y, classifier=is_classifier(model)).split(X, y)]
-    for added, left_out in versions:
+    for number, (added, left_out) in enumerate(versions):
         table = X.assign(**{name: attributes[name] for name in added}).drop(
             columns=[*left_out], errors="ignore"
         )
         other = rows.X.assign(**dict(zip(added, rows.s.T))).drop(
             columns=[*left_out], errors="ignore"
         )
-        f = np.mean(
-            [scores_of(clone(plain).fit(table.iloc[part], y[part]), other, None) for part in parts],
-            axis=0,
-        )
+        scores = []
+        for part in parts:
+            scores.append(scores_of(clone(plain).fit(table.iloc[part], y[part]), other, None))
+            _progress.tell(number * len(parts) + len(scores), len(versions) * len(parts), "models")
+        f = np.mean(scores, axis=0)
         yield (
             added,
             left_out,

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from frhsic import _progress
 from frhsic.formatting import did_you_mean, printable
 from frhsic.tables.columns import check_distinct, is_missing, quoted
 
@@ -142,6 +143,22 @@ class TableFile:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"{self.path.name}: {error}") from error
 
+    def row_count(self) -> int | None:
+        """Return the number of rows, of a text file its lines; None where it would take long to
+        count.
+        """
+        kind = _format(self.path)
+        if kind == "Parquet":
+            from pyarrow import parquet
+
+            return int(parquet.read_metadata(self.path).num_rows)
+        if kind == "Arrow" or self.path.suffix.lower() in COMPRESSED:
+            return None
+        with self.path.open("rb") as file:
+            blocks = iter(lambda: file.read(BLOCK_BYTES), b"")
+            lines = sum(block.count(b"\n") for block in blocks)
+        return max(lines - self.header_lines, 0)
+
     def pieces(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Yield the rows piece by piece, only these columns of them, indexed by their place.
 
@@ -232,7 +249,6 @@ def read_rows(
     *,
     required: Sequence[str] = (),
     seed: int = 0,
-    watch: Callable[[str], None] | None = None,
 ) -> Rows:
     """Read the rows of a file that have the required values; of a long file, a uniform sample is
     kept.
@@ -247,8 +263,6 @@ def read_rows(
         Columns whose missing values drop a row.
     seed
         Seed of the sample.
-    watch
-        Called with a sentence on the number of rows read so far.
     """
     columns, required = list(dict.fromkeys(columns)), list(dict.fromkeys(required))
     keep, rng = (
@@ -256,6 +270,7 @@ def read_rows(
         np.random.default_rng(seed),
     )
     parts, keys, given, seen, present = [], [], 0, 0, pd.Series(0, index=required)
+    total = file.row_count() if _progress.is_heard() else None
     for piece in file.pieces(columns):
         given += len(piece)
         has = pd.DataFrame({name: ~is_missing(piece[name]) for name in required}, index=piece.index)
@@ -265,8 +280,7 @@ def read_rows(
         seen += len(parts[-1])
         if sum(map(len, keys)) > 2 * keep:  # the rows with the smallest keys are a uniform sample
             parts, keys = _smallest(parts, keys, keep)
-        if watch is not None:
-            watch(f"reading {file.path.name}: {given:,} rows")
+        _progress.tell(given, total, "rows")
     if given == 0:
         raise ValueError(f"{file.path.name} has a header and no rows.")
     for name in required:

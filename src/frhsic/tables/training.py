@@ -4,7 +4,7 @@ file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,7 +173,6 @@ def read_training_table(
     roles: ColumnRoles,
     *,
     seed: int = 0,
-    watch: Callable[[str], None] | None = None,
 ) -> TrainingTable:
     """Read a file and learn its schema. Rows without a target are dropped; of a long file, a
     uniform sample is kept.
@@ -187,14 +186,14 @@ def read_training_table(
         The file.
     roles
         Which columns are what.
-    seed, watch
+    seed
         As in :func:`frhsic.tables.files.read_rows`.
     """
     name = file.path.name
     features = roles.find_features(file.names, name)
     target, sensitive = roles.target, list(roles.sensitive)
     columns = [target, *sensitive, *features, *roles.split_by]
-    rows = read_rows(file, columns, required=[target, *roles.split_by], seed=seed, watch=watch)
+    rows = read_rows(file, columns, required=[target, *roles.split_by], seed=seed)
     frame = rows.frame
     schema = Schema.learn(
         frame,

@@ -1,0 +1,93 @@
+"""On a terminal, commands show how much is left and for how long; elsewhere they are silent."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from cli_samples import FEATURES, done, people
+from frhsic._progress import is_heard
+from frhsic.cli import _terminal
+from frhsic.tables.files import TableFile
+
+pytestmark = pytest.mark.usefixtures("few_trees")
+
+
+@pytest.fixture
+def said(monkeypatch) -> list[str]:
+    """What the line on a terminal says, one after the other."""
+    lines: list[str] = []
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=200)
+    monkeypatch.setattr(_terminal, "console", lambda stderr=False: terminal)
+    monkeypatch.setattr("rich.status.Status.update", lambda self, line: lines.append(line))
+    return lines
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    people(400).to_csv("t.csv", index=False)
+    return tmp_path
+
+
+TRAIN = ["train", "t.csv", "-t", "repaid", "-s", "age", *FEATURES, "--limit", "none"]
+
+
+def counts(said: list[str], what: str) -> list[int]:
+    """Return what was counted in lines such as 'reading: 3 of 5 rows, about 2 s left'."""
+    line = what.replace("#", r"(\d+)") + r", about \d+ s left"
+    return [int(match[1]) for match in map(re.compile(line).fullmatch, said) if match]
+
+
+def test_commands_count_what_is_done_and_what_is_left(folder, said, monkeypatch):
+    monkeypatch.setattr("frhsic.tables.files.CELLS", 400)  # so that there are several pieces
+    done(TRAIN)
+    assert counts(said, "reading t.csv: # of 400 rows") == [80, 160, 240, 320, 400]
+    five = [1, 2, 3, 4, 5]
+    assert counts(said, "fitting on 320 rows: # of 5 models of the target") == five
+    assert counts(said, "fitting on 320 rows: # of 5 models of age") == five
+    assert counts(said, "models of other columns: # of 5 models") == five
+    done(["predict", "frhsic-model.frhsic", "t.csv"])
+    assert counts(said, "predicting t.csv: # of 400 rows") == [133, 266, 399, 400]
+    said.clear()
+    done(["audit", "t.csv", "-s", "age", "--score", "score"])
+    assert counts(said, "reading t.csv: # of 400 rows") == [200, 400]
+
+
+def test_without_a_terminal_nothing_is_said_of_progress(folder, capsys):
+    with _terminal.progress() as watch:
+        watch("a step")
+        assert not is_heard()  # so that rows are not counted
+    assert capsys.readouterr().err == ""
+    assert done([*TRAIN, "--json"]).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ((0, 10, "models", 5.0), "0 models"),
+        ((1, 4, "models", 5.0), "1 of 4 models, about 15 s left"),
+        ((4, 4, "models", 5.0), "4 of 4 models, about 0 s left"),
+        ((1000, 31_000, "rows", 60.0), "1,000 of 31,000 rows, about 30 min left"),
+        ((5, 4, "rows", 5.0), "5 rows"),  # a cell with line breaks was counted as rows
+    ],
+)
+def test_the_time_left_is_that_of_the_rest_at_the_same_pace(told, said):
+    assert _terminal.counted(*told) == said
+
+
+def test_rows_of_a_file_are_counted_before_they_are_read(tmp_path):
+    frame = pd.DataFrame({"a": range(37), "b": "x"})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_csv(tmp_path / "t.csv.gz", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_feather(tmp_path / "t.feather")
+    counts = {
+        name: TableFile.open(tmp_path / name).row_count()
+        for name in ("t.csv", "t.parquet", "t.csv.gz", "t.feather")
+    }
+    assert counts == {"t.csv": 37, "t.parquet": 37, "t.csv.gz": None, "t.feather": None}
