@@ -75,7 +75,7 @@ def chosen_candidate(
             confidence=2 * rule.confidence - 1,
             resamples=199,
         )
-        bounds[k] = max(result.interval[1], result.value) if result.trusted else result.bound
+        bounds[k] = max(result.interval[1], result.value)
         if bounds[k] > target:  # the rule looks no further
             break
     candidates = [

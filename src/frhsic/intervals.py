@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from scipy.special import ndtri
 
 
 @dataclass(frozen=True)
@@ -26,5 +28,33 @@ class Interval:
         yield self.low
         yield self.high
 
+    def agreeing(self, value: float, pvalue: float) -> Interval:
+        """Return the interval with a lower end that agrees with a test; see :func:`agreed_low`."""
+        return replace(self, low=agreed_low(self.low, value, pvalue, self.confidence))
+
     def __getitem__(self, end: int) -> float:
         return (self.low, self.high)[end]
+
+
+def agreed_low(low: float, value: float, pvalue: float, confidence: float) -> float:
+    """Return the lower end of an interval that is above 0 exactly where a test of 0 rejects at the
+    same level.
+
+    A number that cannot be negative errs on one side alone where it is near 0, so that its lower
+    end may use the whole level there: it is the one that the test implies (Miettinen, 1976).
+
+    Examples
+    --------
+    >>> [
+    ...     round(agreed_low(low, 0.2, pvalue, 0.95), 3)
+    ...     for low, pvalue in ((0.01, 0.06), (0.01, 0.04), (0.0, 0.04))
+    ... ]
+    [0.0, 0.01, 0.012]
+    """
+    level = round(1 - confidence, 12)
+    if pvalue > level:
+        return min(low, 0.0)
+    if low > 0:
+        return low
+    share = 1 - max(-float(ndtri(level)), 0.0) / max(-float(ndtri(pvalue)), 1e-9)
+    return max(share, 1e-9) * value

@@ -64,9 +64,7 @@ class Candidate:
         the constant.
     gaps, gap_bounds
         By attribute, GDP of the scores, in probabilities or in the unit of y, and its one-sided
-        upper confidence bound: the end of the interval where it is trusted, else the wider bound
-        that allows for every shape of the conditional mean (see
-        :class:`frhsic.parity.ParityResult`).
+        upper confidence bound (see :class:`frhsic.parity.ParityResult`).
     hsic, hsic_upper
         Biased HSIC between Z, or the scores of a model without `transform`, and the attributes,
         with Gaussian kernels at median bandwidths; and its upper bound by the normal approximation,
@@ -423,7 +421,7 @@ class Rows:
 
 
 def _upper_end(gap: ParityResult) -> float:
-    return max(gap.interval[1], gap.value) if gap.trusted else gap.bound
+    return max(gap.interval[1], gap.value)
 
 
 def proper_loss(model: Any, X: Any, y: Any) -> float:
@@ -463,11 +461,9 @@ def select_weight(
     **What a limit on GDP promises.** The upper bound of an admitted model on the validation rows is
     within the limit. For validation rows that are drawn independently from the population (or whose
     `groups` are), the GDP of the chosen model in that population exceeds the limit with a
-    probability of about 1 − confidence, where the interval of :func:`frhsic.parity.gdp` covers:
-    conditional means that are smooth in the rank of the attribute, or have few jumps, or an
-    attribute with repeated levels. Where the interval is not trusted, the bound that allows for
-    every shape at a stated resolution is compared instead. An oscillation that is finer than this
-    resolution is not covered. A limit on HSIC uses a normal approximation and promises nothing:
+    probability of about 1 − confidence, for means over the people who are neighbours along the
+    attribute: an oscillation that is finer than the resolution of :func:`frhsic.parity.gdp` is not
+    covered. A limit on HSIC uses a normal approximation and promises nothing:
     with a binary attribute it is missed two to three times as often as the confidence says. Shares,
     and limits on the gain and on the test, promise nothing about other rows.
 

@@ -37,15 +37,9 @@ from frhsic.intervals import Interval
 from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
 from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, gdp_curve, rank_gap
 from frhsic.parity.curve import curve_of_sums, local_mean
-from frhsic.parity.gap import (
-    NEAR_DECILE,
-    ColumnGap,
-    GapOptions,
-    RankGap,
-    columns_of,
-    largest_gap,
-)
-from frhsic.parity.local_means import Cells, ScoreSums, Smoother, rows_of
+from frhsic.parity.gap import ColumnGap, GapOptions, RankGap, columns_of, largest_gap
+from frhsic.parity.local_means import Windows
+from frhsic.parity.sums import Cells, ScoreSums, rows_of
 from frhsic.probes import ProbeKind, probe
 from frhsic.splits import subsample
 
@@ -227,7 +221,7 @@ def gaps_of_sums(
     numbers, curves = [], {}
     for key, one in sums.items():
         nodes = one.over(cells.nodes)
-        column = ColumnGap(nodes, Smoother(nodes))
+        column = ColumnGap(nodes, Windows(nodes))
         gaps = {key: column}
         if key == "gdp" and one.ends[0] < one.ends[1]:
             gaps["standardized_gdp"] = column.standardized()
@@ -248,48 +242,17 @@ def between_levels(rows: Rows, levels: int, settings: Settings) -> Curve:
     return shown_curve(curve, rows.scores.min(), rows.scores.max())
 
 
-def gap_interval(gap: ParityResult) -> Interval:
-    """Return the interval of a gap, up to its bound where the interval is not to be trusted."""
-    low, high = gap.interval
-    if not gap.trusted:
-        high = max(high, gap.bound)
-    interval = Interval(low, high, gap.confidence, "influence function")
-    return tested_interval(interval, gap.value, gap.pvalue)
-
-
-def tested_interval(interval: Interval, value: float, pvalue: float) -> Interval:
-    """Return an interval that lies above 0 exactly where a test of 0 rejects at the same level.
-
-    A number that cannot be negative errs on one side alone where it is near 0, so that its lower
-    end may use the whole level there: it is the one that the test implies (Miettinen, 1976).
-
-    Examples
-    --------
-    >>> [
-    ...     round(tested_interval(Interval(low, 0.4, 0.95, ""), 0.2, pvalue).low, 3)
-    ...     for low, pvalue in ((0.01, 0.06), (0.01, 0.04), (0.0, 0.04))
-    ... ]
-    [0.0, 0.01, 0.012]
-    """
-    level = round(1 - interval.confidence, 12)
-    if pvalue > level:
-        return replace(interval, low=min(interval.low, 0.0))
-    if interval.low > 0:
-        return interval
-    share = 1 - max(stats.norm.isf(level), 0.0) / max(stats.norm.isf(pvalue), 1e-9)
-    return replace(interval, low=max(float(share), 1e-9) * value)
-
-
 def gap_number(key: str, gap: ParityResult) -> Number:
     """Return a gap with its interval."""
-    details: dict[str, Setting] = {
-        "resolution": gap.resolution,
-        "bound": gap.bound,
-        "seed": gap.seed,
-    }
-    null, error = gap.expected_under_independence, gap.standard_error
     return Number(
-        key, gap.value, gap.n, gap_interval(gap), null, gap.pvalue, details, error, gap.trusted
+        key,
+        gap.value,
+        gap.n,
+        Interval(*gap.interval, gap.confidence, "influence function"),
+        gap.expected_under_independence,
+        gap.pvalue,
+        {"resolution": gap.resolution, "seed": gap.seed},
+        gap.standard_error,
     )
 
 
@@ -372,10 +335,9 @@ def _explained(own: Rows, settings: Settings) -> Iterator[Number]:
         return
     with contextlib.suppress(ValueError):  # constant or few among the independent rows
         share = correlation_ratio(own.scores, own.s, confidence=settings.confidence)
-        interval = Interval(*share.interval, share.confidence, "normal approximation")
-        yield Number(
-            "correlation_ratio", share.value, share.n, interval, 0.0, trusted=share.trusted
-        )
+        if share.trusted:
+            interval = Interval(*share.interval, share.confidence, "normal approximation")
+            yield Number("correlation_ratio", share.value, share.n, interval, 0.0)
 
 
 def dependence(own: Rows, settings: Settings, *, probed: bool) -> Iterator[Number]:
@@ -430,7 +392,7 @@ def _kernel_statistics(z: Tensor, s: Tensor, settings: Settings) -> list[Number]
     half = HalfDistance()
     distances = normalized_hsic_interval(z, s, half, half, confidence=settings.confidence)
     interval, scaled = (
-        tested_interval(one.interval, one.value, test.pvalue) for one in (effect, normalized)
+        one.interval.agreeing(one.value, test.pvalue) for one in (effect, normalized)
     )
     return [
         Number("hsic", effect.value, test.n, interval, 0.0, test.pvalue, details),
@@ -581,24 +543,16 @@ def gap_terms(
     decile, which moves with them.
     """
     rows = rows_of(f, s, None, None, groups)
-    cells = Cells.of_rows(rows)
-    node = np.searchsorted(cells.nodes, cells.place(s), side="right") - 1
-    if not ranks:
-        sign = columns_of(rows)[0].soft[node]
-        terms = (sign - sign.mean()) * (f - f.mean())
-        return np.asarray((terms - terms.mean()) / len(f))
-    gap = RankGap(rows)
-    place = stats.rankdata(f) / len(f)
-    terms = np.zeros(len(f))
-    for share, column, threshold in zip(gap.shares, gap.columns, gap.thresholds):
-        sign = column.soft[node]
-        tied = f == threshold
-        near = np.abs(place - place[tied].mean()) <= NEAR_DECILE
-        if tied.mean() > NEAR_DECILE:
-            near[:] = True
-        above = f > threshold
-        terms += share * (sign - sign[near].mean()) * (above - above.mean())
-    return np.asarray((terms - terms.mean()) / len(f))
+    if ranks:
+        gap = RankGap(rows)
+        order = np.lexsort((f, s))
+        terms = np.empty(len(f))
+        terms[order] = gap.terms()
+    else:
+        cells = Cells.of_rows(rows)
+        node = np.searchsorted(cells.nodes, cells.place(s), side="right") - 1
+        terms = columns_of(rows)[0].slope[node] * (f - f.mean()) / len(f)
+    return np.asarray(terms - terms.mean())
 
 
 def changes(

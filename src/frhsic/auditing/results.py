@@ -29,7 +29,7 @@ from frhsic.parity.limits import Limit, LimitLike, by_attribute, measure_name, p
 
 # version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes
 # away
-FORMAT = 9
+FORMAT = 10
 PACKAGES = ("frhsic", "numpy", "scikit-learn", "torch")
 POINTS = 200  # values at which the distribution of a variable is kept, at most
 
@@ -129,8 +129,7 @@ class Number:
     value, rows
         The estimate, and the number of rows it was computed from.
     interval
-        Confidence interval. Where the `trusted` of a gap is False, its upper end is the bound
-        beside the interval. Of a number with a p-value it lies above 0 exactly where that is at
+        Confidence interval. Of a number with a p-value it lies above 0 exactly where that is at
         most one minus the confidence.
     under_independence
         Mean of the same estimate when the attribute is shuffled, where known.
@@ -140,9 +139,6 @@ class Number:
         Further settings of the computation, such as the bandwidth.
     standard_error
         Standard error of the value, where known.
-    trusted
-        False where the score varies, or may vary, along the attribute faster than these rows can
-        show.
     adjusted
         The p-value adjusted for the number of attributes in the audit (Holm); None if it is one.
     """
@@ -155,7 +151,6 @@ class Number:
     pvalue: float | None = None
     settings: dict[str, Setting] = field(default_factory=dict)
     standard_error: float | None = None
-    trusted: bool = True
     adjusted: float | None = None
 
     def __float__(self) -> float:

@@ -25,7 +25,6 @@ from frhsic.auditing.measures import (
     gap_keys,
     gaps_of_sums,
     rate_number,
-    tested_interval,
     unit_columns,
 )
 from frhsic.auditing.results import (
@@ -63,7 +62,7 @@ from frhsic.independence.gamma import FeatureMoments, feature_moments, feature_t
 from frhsic.intervals import Interval
 from frhsic.kernels import Kernel
 from frhsic.parity.limits import LimitLike, parse_limits
-from frhsic.parity.local_means import Cells, ScoreSums
+from frhsic.parity.sums import Cells, ScoreSums
 from frhsic.probes import linear_probe_of_sums, probe_sums
 from frhsic.splits import subsample
 from frhsic.tables.columns import common_name
@@ -577,7 +576,7 @@ def hsic_number(
         "features": estimate.features,
         "standard error of the features": estimate.standard_error,
     }
-    interval = tested_interval(interval, value, test.pvalue)
+    interval = interval.agreeing(value, test.pvalue)
     return Number("hsic", value, test.n, interval, 0.0, test.pvalue, details, standard_error=error)
 
 

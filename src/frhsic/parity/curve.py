@@ -12,8 +12,7 @@ import numpy as np
 from scipy.special import betaincinv, stdtrit
 
 from frhsic import _arrays
-from frhsic.parity.local_means import (
-    FEW_ROWS,
+from frhsic.parity.sums import (
     TINY,
     Array,
     Cells,
@@ -293,6 +292,8 @@ def local_mean(
 
 
 LEAST_ROWS = 8
+FEW_ROWS = 250
+"""Rows below which an oscillation of the mean between neighbouring rows need not show."""
 
 
 @dataclass(frozen=True)

@@ -5,43 +5,33 @@ does not matter.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri, stdtrit
 
 from frhsic import _arrays
-from frhsic.parity.local_means import (
-    FEW_ROWS,
-    MISSED,
-    NEAR,
-    NODES,
-    SOFTNESS,
-    TINY,
-    Array,
-    Cells,
-    Rows,
-    Smoother,
-    Sums,
-    group_levels,
-    lost_to_wrong_signs,
-    noise_like,
-    one_column,
-    rows_of,
-    skewed_reach,
-)
+from frhsic.intervals import agreed_low
+from frhsic.parity.local_means import LocalMeans, Windows
+from frhsic.parity.sums import TINY, Array, Cells, Rows, Sums, one_column, rows_of, skewed_reach
 
 RESAMPLES = 999
 ENOUGH = 199
 """Resamples that the variance of a gap needs; more serve its p-value."""
 
-ROWS_OF_LEVELS = 4
-"""Rows of a value of s, on average, from which the means of the values say what the local means
-miss of them.
+SOFTNESS = 0.5
+"""The c of the soft sign: a mean that is c standard errors away from the overall mean has the sign
+0.68.
 """
+
+NEAR = 2.0
+"""Within this many standard errors of the overall mean, the sign of a gap counts as uncertain."""
+
+WORST = 0.7518
+"""Where x Φ(-x) is largest."""
 
 FEW = 8
 """Rows of the rarer decision, or clusters, below which the upper end of a gap is the largest that
@@ -76,20 +66,8 @@ class ParityResult:
     n
         Number of rows.
     resolution
-        Largest bandwidth on the ranks of s, as a share of the population.
-    bound
-        Upper bound of the gap beside the interval, :math:`\sqrt{\mathrm{Var}\,E[f | G]}` at its
-        upper end; NaN without resamples. It assumes nothing of the shape of the conditional mean,
-        but is wider than the interval.
-    bound_resolution
-        What the bound assumes: 0 if G is s, so that it holds for every shape; otherwise the share
-        of the rows in a group G of neighbouring values of s, and the bound is for the gap between
-        such groups.
-    trusted
-        Whether the interval can be used. False where scores vary between the groups G by more than
-        the local means show and the interval allows for, or where fewer than 250 rows could not
-        show it: the mean then oscillates, or may oscillate, too fast for the interval, and the
-        bound counts.
+        Share of the people over whom the mean score is averaged along s; the value and the
+        interval are for such means. 0 if the values of s are few and are compared themselves.
     confidence, seed
         Settings of the computation; the seed reproduces it.
     """
@@ -102,9 +80,6 @@ class ParityResult:
     per_column: tuple[float, ...]
     n: int
     resolution: float
-    bound: float
-    bound_resolution: float
-    trusted: bool
     confidence: float
     seed: int
 
@@ -151,9 +126,9 @@ def gdp(
         Labels of rows that belong together, such as several rows of one person. Clusters are left
         out and resampled as a whole.
     resolution
-        One fixed bandwidth on the ranks of s, a share between 0 and 1. None begins with
-        :math:`n^{-1/4} / 2` for n (effective) rows or clusters, 0.13 for 200 rows and 0.05 for
-        10,000, and refines it where the scores show more.
+        Share of the people over whom the mean score is averaged along s, between 0 and 1. None is
+        5 % at 1,000 (effective) rows or clusters, 2.3 % at 10,000, and 16 % at 100. It is fixed
+        before the scores are looked at.
     confidence
         Confidence of the interval.
     resamples
@@ -163,32 +138,27 @@ def gdp(
 
     Notes
     -----
-    The sign is estimated from the other rows, by a local mean on mid-ranks of s, and replaced by
-    the soft sign :math:`2\Phi(2x) - 1`, where x is the estimated gap at the row in standard errors.
-    The local mean begins with a Nadaraya–Watson mean at the stated resolution. It moves to means at
-    an eighth of that bandwidth, and so on down to the means of single values of s with five rows or
-    more, as far as these differ from it by more than their noise, nearby or over all of s (James
-    and Stein). So levels of a discrete s are not smoothed together where their means differ, and
-    jumps are found; a smooth mean is smoothed. More than 256 distinct values of s are replaced by
-    as many groups of equal size, and the upper end is raised by what a mean that bends within them
-    loses.
+    The mean score at s is averaged over the people whose rank along s is within half of the
+    resolution, and the gap is that of these means: what oscillates faster is averaged out. A value
+    of s that more people share is compared by itself, and so are all values if they are few, up to
+    20 at 1,000 rows. More than 256 distinct values are replaced by as many groups of equal size.
 
-    The standard error adds to that of a mean of :math:`g (f - \bar f)` what resamples find where
-    signs are uncertain. In expectation a wrong sign can only lower the estimate, so the upper end
-    of the interval is raised by a bound on that loss, by what finer means show beyond 1.5 standard
-    deviations of their noise, and where values of s have four rows or more on average, by what
-    their means show beyond the local means. The interval is conservative near independence. Ends on
-    the side of the longer tail of skewed scores are moved out (Hall, 1992). If fewer than eight 0/1
-    decisions, or clusters, are of one kind, the upper end is the largest gap that their rate
-    allows, :math:`2\mu(1 - \mu)` at the upper end of Clopper and Pearson (1934). A mean that
-    oscillates faster than the local means resolve is not covered: `trusted` of the result is then
-    False wherever it shows, and `bound` is the number to use. With several columns the error
-    probability is divided among them (Bonferroni).
+    The sign is estimated by the soft sign :math:`g = 2\Phi(2x) - 1`, where x is the local mean,
+    less the overall mean, in standard errors :math:`\tau`. Each mean m adds :math:`g m -
+    g' \tau^2`, whose expectation is :math:`m\,E g` (Stein's identity), zero where the mean does not
+    depend on s and never more than the gap.
 
-    The p-value compares with resamples whose mean does not move with s and whose sums over each
-    value of s have the spread and skewness of the scores there (with clusters, random multiples of
-    their sums). Beyond the resamples an exponential tail is fitted, so that every level can be
-    reached.
+    The interval is that of a normal estimate with named corrections (`CORRECTIONS`): Student's t,
+    with few degrees of freedom where few rows carry the weight; skewness (Hall, 1992); what
+    uncertain signs take away from the estimate; and, where one of two decisions is rare, the
+    largest gap :math:`2\mu(1 - \mu)` that its rate allows (Clopper and Pearson, 1934). With several
+    columns the error probability is divided among them (Bonferroni).
+
+    The p-value compares with resamples whose mean does not move with s and whose sums over the
+    values of s have the spread and skewness of the scores nearby (with clusters, random multiples
+    of their sums). Beyond the resamples an exponential tail is fitted, so that every level can be
+    reached. The lower end of the interval is above 0 exactly where the p-value is at most one minus
+    the confidence.
 
     References
     ----------
@@ -299,17 +269,16 @@ def equal_opportunity_gdp(y_true: Any, y_pred: Any, *, sensitive_features: Any) 
 
 
 def columns_of(
-    rows: Rows, resolution: float | None = None, smoother: Smoother | None = None
+    rows: Rows, resolution: float | None = None, windows: Windows | None = None
 ) -> list[ColumnGap]:
-    """Return the gap of each column of scores; a smoother of the same rows can be used again."""
+    """Return the gap of each column of scores; windows of the same rows can be used again."""
     cells = Cells.of_rows(rows)
     every = [sums.over(cells.nodes) for sums in cells.sums_of(rows)]
-    smoother = Smoother(every[0], resolution) if smoother is None else smoother
+    if windows is None:
+        windows = Windows(every[0], resolution)
     # columns of clusters share the multipliers of the clusters, others draw their own noise
-    return [
-        ColumnGap(sums, smoother, number * (rows.clusters is None))
-        for number, sums in enumerate(every)
-    ]
+    numbers = range(len(every)) if rows.clusters is None else [0] * len(every)
+    return [ColumnGap(sums, windows, number) for sums, number in zip(every, numbers)]
 
 
 @dataclass(frozen=True)
@@ -326,43 +295,152 @@ class GapOptions:
         _arrays.require_integer(self.resamples, "resamples", 0)
 
 
-class Ends(NamedTuple):
-    """The interval of one column, its standard error, the bound beside it, and whether the two
-    agree.
+@dataclass(frozen=True)
+class Estimate:
+    """All that the interval of a gap is made of.
+
+    Attributes
+    ----------
+    value, error, skewness
+        The estimate, its standard error and its skewness.
+    freedom
+        Degrees of freedom of the standard error.
+    lost
+        Bound on what uncertain signs take away from the estimate, in expectation.
+    decisions
+        The sums of 0/1 decisions, whose rate limits their gap; None for other scores.
     """
 
-    low: float = math.nan
-    high: float = math.nan
-    error: float = math.nan
-    bound: float = math.nan
-    trusted: bool = True
+    value: float
+    error: float
+    skewness: float
+    freedom: float
+    lost: float
+    decisions: Sums | None = None
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The two ends of an interval."""
+
+    low: float
+    high: float
+
+    def scaled(self, scale: float, most: float) -> Ends:
+        """Return the ends divided by a number, up to the largest that is possible."""
+        return Ends(min(self.low / scale, most), min(self.high / scale, most))
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A change of the ends of a normal interval, with its reason."""
+
+    name: str
+    reason: str
+    applied: Callable[[Ends, Estimate, float], Ends]
+
+
+def normal_ends(estimate: Estimate, tail: float) -> Ends:
+    """Return the ends of a normal interval; the gap itself is never negative."""
+    reach = float(ndtri(1 - tail)) * estimate.error
+    return Ends(estimate.value - reach, max(estimate.value, 0.0) + reach)
+
+
+def _students_t(ends: Ends, estimate: Estimate, tail: float) -> Ends:
+    more = (student(tail, estimate.freedom) - float(ndtri(1 - tail))) * estimate.error
+    return Ends(ends.low - more, ends.high + more)
+
+
+def _skewness(ends: Ends, estimate: Estimate, tail: float) -> Ends:
+    quantile = student(tail, estimate.freedom)
+    below, above = skewed_reach(estimate.error, estimate.skewness, quantile)
+    usual = quantile * estimate.error
+    return Ends(ends.low - (below - usual), ends.high + (above - usual))
+
+
+def _uncertain_signs(ends: Ends, estimate: Estimate, tail: float) -> Ends:
+    return Ends(ends.low, ends.high + estimate.lost)
+
+
+def _decision_rates(ends: Ends, estimate: Estimate, tail: float) -> Ends:
+    if estimate.decisions is None:
+        return ends
+    most, rare = rarity(estimate.decisions, tail)
+    if rare < FEW:
+        return Ends(ends.low, max(ends.high, most))
+    return Ends(ends.low, min(ends.high, max(most, estimate.value)))
+
+
+CORRECTIONS = (
+    Correction(
+        "Student's t",
+        "the standard error is estimated, from few rows where weights, clusters or tails are heavy",
+        _students_t,
+    ),
+    Correction(
+        "skewness",
+        "the mean of skewed scores errs more often on the side of the longer tail",
+        _skewness,
+    ),
+    Correction(
+        "uncertain signs",
+        "where the sign of a local mean is uncertain, the estimate is too small in expectation",
+        _uncertain_signs,
+    ),
+    Correction(
+        "decision rates",
+        "too few decisions of a kind show no gap, and their rate limits it",
+        _decision_rates,
+    ),
+)
+"""What is done to the ends of a normal interval, in this order."""
+
+
+def corrected_ends(estimate: Estimate, tail: float) -> Ends:
+    """Return the ends of the interval at a probability of error on each side."""
+    ends = normal_ends(estimate, tail)
+    for correction in CORRECTIONS:
+        ends = correction.applied(ends, estimate, tail)
+    return Ends(max(ends.low, 0.0), ends.high)
 
 
 def largest_gap(columns: Sequence[ColumnGap | RankGap], options: GapOptions) -> ParityResult:
     """Return the largest gap of some columns with its interval and its test."""
-    tail = (1 - options.confidence) / 2 / len(columns)
     largest = int(np.argmax([column.value for column in columns]))
-    value, expected, pvalue = columns[largest].value, math.nan, math.nan
-    every = [column.ends(options, tail) if options.resamples else Ends() for column in columns]
-    if options.resamples and options.test:
-        null = np.max([column.null(options) for column in columns], axis=0)
-        slack = 100 * float(np.finfo(np.float64).eps) * max(column.magnitude for column in columns)
-        expected = float(np.maximum(null, 0).mean())
-        pvalue = tail_share(null, value - slack)
-    return ParityResult(
-        value=max(value, 0.0),
-        interval=(max(ends.low for ends in every), max(ends.high for ends in every)),
-        standard_error=every[largest].error,
-        expected_under_independence=expected,
-        pvalue=pvalue,
+    result = ParityResult(
+        value=max(columns[largest].value, 0.0),
+        interval=(math.nan, math.nan),
+        standard_error=math.nan,
+        expected_under_independence=math.nan,
+        pvalue=math.nan,
         per_column=tuple(max(column.value, 0.0) for column in columns),
         n=columns[0].n,
         resolution=columns[largest].resolution,
-        bound=max(ends.bound for ends in every),
-        bound_resolution=columns[largest].bound_resolution,
-        trusted=all(ends.trusted for ends in every),
         confidence=options.confidence,
         seed=options.seed,
+    )
+    if options.resamples == 0:
+        return result
+    estimates = [column.estimate(options) for column in columns]
+    tail = (1 - options.confidence) / 2 / len(columns)
+    ends = [
+        corrected_ends(estimate, tail).scaled(column.scale, column.most)
+        for estimate, column in zip(estimates, columns)
+    ]
+    low = max(one.low for one in ends)
+    high = max(one.high for one in ends)
+    error = estimates[largest].error / columns[largest].scale
+    result = replace(result, interval=(low, high), standard_error=error)
+    if not options.test:
+        return result
+    null = np.max([column.null(options) for column in columns], axis=0)
+    slack = 100 * float(np.finfo(np.float64).eps) * max(column.magnitude for column in columns)
+    pvalue = tail_share(null, columns[largest].value - slack)
+    return replace(
+        result,
+        interval=(agreed_low(low, result.value, pvalue, options.confidence), high),
+        expected_under_independence=float(np.maximum(null, 0).mean()),
+        pvalue=pvalue,
     )
 
 
@@ -386,193 +464,129 @@ def tail_share(null: Array, value: float) -> float:
 
 
 class ColumnGap:
-    """The gap of one column of centred scores, in units of the score or of its standard
-    deviation.
+    """The gap of one column of scores, from its local means.
+
+    Attributes
+    ----------
+    gap
+        The estimate in the unit of the scores.
+    value, scale, most
+        The gap that is reported, the number by which it was divided, and the largest it can be.
+    slope
+        What a unit of the score of a row at each node adds to the gap, times the weight of all
+        rows.
     """
 
-    def __init__(self, sums: Sums, smoother: Smoother, number: int = 0) -> None:
-        self.sums, self.number, self.n = sums, number, round(sums.n)
-        self.smoother = smoother = smoother.with_clusters(sums)
-        self.resolution = smoother.resolution
-        rows = sums.counts**2 / sums.own_squares(0)
-        self.groups = group_levels(np.maximum(np.rint(rows), 1).astype(np.int64), 2 * NODES, 2)
-        self.bound_resolution = (
-            0.0 if len(self.groups) == len(rows) < NODES else 1 / len(self.groups)
-        )
-        totals, squares = sums.powers[0, 1][:, None], sums.own_squares(1)[:, None]
-        curve = smoother.curve(totals, squares)
-        self.gap = float(smoother.signed(curve, totals, squares)[0])
-        self.mean, self.error, self.hidden = curve.mean[:, 0], curve.error[:, 0], curve.hidden[:, 0]
-        self.own = curve.own[:, 0]
-        self.soft = 2 * ndtr(self.mean / np.maximum(SOFTNESS * self.error, TINY)) - 1
-        self.standardize, self.scale = False, 1.0
-        self.value, self.magnitude = self.gap, max(-sums.ends[0], sums.ends[1])
-        self.drawn: dict[str, Array] = {}
+    def __init__(self, sums: Sums, windows: Windows, number: int = 0) -> None:
+        self.sums = sums
+        self.number = number
+        self.n = round(sums.n)
+        self.resolution = windows.share
+        self.means = LocalMeans(sums, windows)
+        self.shares = sums.counts / sums.n
+        self.gap = float(self.statistic(self.means.mean[:, None])[0])
+        self.soft = 2 * ndtr(self._in_errors(self.means.mean[:, None])[:, 0]) - 1
+        self.slope = sums.n * ((self.shares * self.soft) @ windows.deviations)
+        self.standardize = False
+        self.scale = 1.0
+        self.most = math.inf
+        self.value = self.gap
+        self.magnitude = max(-sums.ends[0], sums.ends[1])
+        self.drawn: dict[str, Any] = {}
 
     def standardized(self) -> ColumnGap:
         """Return the gap in standard deviations of the scores; resamples that were drawn are used
         again.
         """
         scaled = copy(self)
-        scaled.standardize, scaled.scale = True, math.sqrt(self.sums.variance)
-        scaled.value, scaled.magnitude = self.gap / scaled.scale, self.magnitude / scaled.scale
+        scaled.standardize = True
+        scaled.scale = math.sqrt(self.sums.variance)
+        scaled.most = 1.0
+        scaled.value = self.gap / scaled.scale
+        scaled.magnitude = self.magnitude / scaled.scale
         return scaled
 
+    def statistic(self, means: Array) -> Array:
+        """Return the estimate of each column of local means, of shape (nodes, resamples)."""
+        x = self._in_errors(means)
+        slope = 2 * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+        error = self.means.error[:, None]
+        return np.asarray(self.shares @ ((2 * ndtr(x) - 1) * means - slope * error / SOFTNESS))
+
+    def _in_errors(self, means: Array) -> Array:
+        scale = np.maximum(SOFTNESS * self.means.error, TINY)[:, None]
+        return np.clip(means / scale, -40, 40)  # a sign beyond is certain
+
     def null(self, options: GapOptions) -> Array:
-        """Return values of resamples whose mean does not depend on s."""
+        """Return values of resamples whose mean does not depend on s.
+
+        Their spread is an estimate, so that they have the tails of Student's t.
+        """
         if "null" not in self.drawn:
-            center = self.precise_mean()
-            drawn = self._noise(center, options.resamples, options.seed)
-            values = self.smoother.resampled(self.sums, np.zeros(len(center)), center, drawn)
-            # the spread is an estimate, which a few large scores may decide: tails are those of
-            # Student's t, with the n degrees of freedom of normal scores, and fewer for heavier
-            # tails
-            squares, _, fourths = self.sums.residuals(center)
-            degrees = max(3 * squares.sum() ** 2 / max(fourths.sum(), TINY), 1.0)
-            chance = np.random.default_rng((options.seed, self.number, 1)).chisquare(
-                degrees, options.resamples
-            )
-            self.drawn["null"] = values * np.sqrt(degrees / chance)
-        return self.drawn["null"] / self.scale
+            random = np.random.default_rng((options.seed, self.number))
+            values = self.statistic(self.means.draw(random, options.resamples))
+            self.drawn["null"] = values * chi_factor(self.means.freedom, options)
+        return np.asarray(self.drawn["null"] / self.scale)
 
-    def _noise(self, at: Array, resamples: int, seed: int) -> Array:
-        size = len(at) if self.sums.clusters is None else self.sums.clusters[0].shape[1]
-        return noise_like(
-            self.sums,
-            at,
-            np.random.default_rng((seed, self.number)).standard_normal((size, resamples)),
-        )
-
-    def precise_mean(self) -> Array:
-        """Return, at every node, the mean that weights rows by the inverse of the spread near
-        them.
-        """
+    def estimate(self, options: GapOptions) -> Estimate:
+        """Return what the interval is made of, in the unit of the scores."""
         sums = self.sums
-        spread = self.smoother.kernels[0] @ sums.powers[0, 2] / self.smoother.totals[0]
-        weights = (
-            1 / np.maximum(spread, 1e-12 * spread.max())
-            if spread.max() > 0
-            else np.ones(len(spread))
+        constant = np.full(len(self.slope), -self.gap)
+        bend = 0.0
+        if self.standardize:  # the standard deviation is estimated, too
+            constant = constant / 2
+            bend = -self.gap / (2 * sums.variance)
+        variance, third = sums.influence(constant, self.slope, bend)
+        if not self.standardize:
+            # the spread that local means borrow may be larger than that of the residuals
+            variance = max(variance, self.means.variance(self.shares * self.soft))
+        error = math.sqrt(variance + self.uncertain_variance(options))
+        return Estimate(
+            value=self.gap,
+            error=error,
+            skewness=third / max(error**3, TINY),
+            freedom=self.means.freedom,
+            lost=lost_to_wrong_signs(self.shares, self.means.mean, self.means.error),
+            decisions=sums if sums.decisions else None,
         )
-        return np.full(len(spread), weights @ sums.powers[0, 1] / (weights @ sums.counts))
 
-    def ends(self, options: GapOptions, tail: float) -> Ends:
-        """Return the interval at a probability of error on each side."""
-        sums, counts = self.sums, self.sums.counts
-        slope = self.soft - counts @ self.soft / sums.n
-        extra, lost = self.uncertain_signs(options)
-        quantile = student(tail, sums.effective)
-        variance, third = sums.influence(np.full(len(counts), -self.gap), slope)
-        error = math.sqrt(variance + extra)
-        below, above = skewed_reach(error, third / max(error**3, TINY), quantile)
-        value = max(self.gap, 0.0)  # the gap itself is never negative
-        low = max(self.gap - below, 0.0)
-        if self.standardize:
-            # the standard deviation is estimated too, but where the gap may be zero, its ratio may
-            # be zero as well
-            variance, third = sums.influence(
-                np.full(len(counts), -self.gap / 2), slope, -self.gap / (2 * sums.variance)
-            )
-            error = math.sqrt(variance + extra)
-            below, above = skewed_reach(error, third / max(error**3, TINY), quantile)
-            low = max(self.gap - below, 0.0) if low > 0 else 0.0
-        bound, missed, doubtful = self.beside(tail)
-        high = value + above + lost + missed + self.within_nodes()
-        if sums.decisions:
-            most, few = rarity(sums, tail)
-            low, high, bound = (
-                (0.0, max(high, most), most) if few else (low, high, min(bound, most))
-            )
-        if self.standardize:
-            low, high, bound = (min(end / self.scale, 1.0) for end in (low, high, bound))
-            error, doubtful, value = (number / self.scale for number in (error, doubtful, value))
-        return Ends(float(low), float(high), error, bound, doubtful <= (high - value) / 2)
-
-    def beside(self, tail: float) -> tuple[float, float, float]:
-        r"""Return an upper bound of the gap for every shape, and two numbers for what the local
-        means miss of it.
-
-        The bound is :math:`\sqrt{\mathrm{Var}\,E[f | G]} \ge E|E[f | G] - E f|` for values of s, or
-        for groups G of two rows or more where values are rarer. Means that oscillate about the
-        local means with a variance v add about :math:`E(\sqrt v - |m|)_+` to the gap. The second
-        number, which raises the upper end, is that where values of s have several rows each, and
-        else 0: the estimate of v less 1.5 standard errors, or with few rows, which do not show an
-        oscillation, plus half of one. The third, which decides on trust, has three of them there.
-        """
-        starts = self.groups
-        sums = self.sums.joined(starts)
-        counts, n = sums.counts, sums.n
-        mean, own, ones = sums.powers[0, 1] / counts, sums.own_squares(1), sums.own_squares(0)
-        pairs = np.maximum(counts**2 - ones, 0)
-        usable = pairs > 1e-6 * counts**2
-        weights = np.where(usable, counts, 0) / max(float(counts[usable].sum()), TINY)
-        pairs = np.where(usable, pairs, 1)
-        between = float(weights @ ((sums.powers[0, 1] ** 2 - own) / pairs))
-        noise = np.maximum(own - mean**2 * ones, 0) * counts**2 / pairs  # of the sum over a group
-        chance = 2 * float((weights**2 * (noise / counts**2) ** 2).sum())
-        # the variance of the estimate grows with what it estimates, so the upper end is solved for
-        # it
-        z, value, unit = (
-            float(ndtri(1 - tail)),
-            max(between, 0.0),
-            4 * sums.variance / sums.effective,
-        )
-        # noise of the means themselves adds twice the variance by chance to that of the influence
-        linear = max(sums.influence(-(mean**2) - between, 2 * mean)[0] - 2 * chance, 0.0)
-        growth = z * (linear + unit**2) / max(value + unit, TINY)
-        high = value + z * growth / 2 + z * math.sqrt(growth * value / z + chance + growth**2 / 4)
-        bound = math.sqrt(min(high, sums.variance * n / max(n - 1, 1)))
-
-        def joined(values: Array) -> Array:
-            return np.add.reduceat(self.sums.counts * values, starts) / counts
-
-        smooth, share = joined(self.mean), joined(self.own) * counts
-        expected = np.maximum(noise / counts**2 * (1 - 2 * share) + joined(self.error**2), 0)
-        missed = float(weights @ ((mean - smooth) ** 2 - expected))
-        error = math.sqrt(2 * float((weights**2 * expected**2).sum()))
-        few = sums.effective < FEW_ROWS
-
-        def unseen(variance: float) -> float:
-            size = math.sqrt(max(variance, 0.0)) - np.abs(self.mean)
-            return float(self.sums.counts @ np.maximum(size, 0)) / n
-
-        repeated = sums.effective >= ROWS_OF_LEVELS * len(self.mean)
-        levels = unseen(missed + (0.5 if few else -MISSED) * error) if repeated else 0.0
-        return bound, levels, unseen(missed + (3 if few else -3) * error)
-
-    def within_nodes(self) -> float:
-        """Return what a curve loses where it bends within nodes of several values: its second
-        differences / 24.
-        """
-        return float(np.abs(np.diff(self.mean, 2)).mean()) / 24 if len(self.mean) >= NODES else 0.0
-
-    def uncertain_signs(self, options: GapOptions) -> tuple[float, float]:
-        """Return what uncertain signs add to the variance of the gap, and a bound on what they take
-        away from it.
-        """
-        sums, counts = self.sums, self.sums.counts
-        if "extra" not in self.drawn:
-            near = np.abs(self.mean) <= NEAR * self.error
-            fixed = np.where(near, self.soft, np.sign(self.mean))
-            drawn = self._noise(self.mean, min(options.resamples, ENOUGH), options.seed)
-            resampled = self.smoother.resampled(
-                sums, np.where(near, 0, self.mean), self.mean, drawn
-            )
-            linear = (fixed - counts @ fixed / sums.n) @ drawn / sums.n
-            self.drawn["extra"] = np.stack([resampled, linear])
-        resampled, linear = self.drawn["extra"]
-        extra = max(float(resampled.var() - linear.var()), 0)
-        return extra, lost_to_wrong_signs(counts, self.mean, np.sqrt(self.error**2 + self.hidden))
+    def uncertain_variance(self, options: GapOptions) -> float:
+        """Return what uncertain signs add to the variance of the gap."""
+        if "uncertain" not in self.drawn:
+            mean = self.means.mean
+            near = np.abs(mean) <= NEAR * self.means.error
+            random = np.random.default_rng((options.seed, self.number))
+            noise = self.means.draw(random, min(options.resamples, ENOUGH))
+            resampled = self.statistic(np.where(near, 0, mean)[:, None] + noise)
+            linear = (self.shares * np.where(near, self.soft, np.sign(mean))) @ noise
+            self.drawn["uncertain"] = max(float(resampled.var() - linear.var()), 0.0)
+        return float(self.drawn["uncertain"])
 
 
-def student(tail: float, effective: float) -> float:
+def chi_factor(freedom: float, options: GapOptions) -> Array:
+    """Return random numbers that turn normal resamples into those of Student's t."""
+    random = np.random.default_rng((options.seed, 1, 1))
+    return np.asarray(np.sqrt(freedom / random.chisquare(freedom, options.resamples)))
+
+
+def lost_to_wrong_signs(shares: Array, mean: Array, error: Array) -> float:
+    """Return a bound on what the statistic loses in expectation where the sign of the gap is
+    uncertain.
+    """
+    spread = math.sqrt(1 + SOFTNESS**2)
+    size = np.abs(mean) / np.maximum(error, TINY)
+    worst = np.clip(WORST * spread, np.maximum(size - NEAR, 0), size + NEAR)
+    return float(shares @ (2 * worst * ndtr(-worst / spread) * error))
+
+
+def student(tail: float, freedom: float) -> float:
     """Return the quantile of Student's t."""
-    return float(stdtrit(max(effective - 1, 1), 1 - tail))
+    return float(stdtrit(max(freedom, 1), 1 - tail))
 
 
-def rarity(sums: Sums, tail: float) -> tuple[float, bool]:
-    """Return the largest gap 2μ(1 - μ) of 0/1 decisions, μ at its upper end, and whether decisions
-    of a kind are few.
+def rarity(sums: Sums, tail: float) -> tuple[float, float]:
+    """Return the largest gap 2μ(1 - μ) of 0/1 decisions, μ at its upper end, and how many are of
+    the rarer kind.
 
     The end is that of Clopper and Pearson (1934); rows of a cluster count as one.
     """
@@ -580,7 +594,9 @@ def rarity(sums: Sums, tail: float) -> tuple[float, bool]:
     size = high - low
     rare = min(-low, high) / size * sums.effective
     rate = float(betaincinv(rare + 1, sums.effective - rare, 1 - tail))
-    return size * (0.5 if rate > 0.5 else 2 * rate * (1 - rate)), rare < FEW
+    if rate > 0.5:
+        return size / 2, rare
+    return size * 2 * rate * (1 - rate), rare
 
 
 def rank_gap(
@@ -647,27 +663,32 @@ def gap_of_each(
     """Return :func:`gdp` (or :func:`rank_gap`) of each column of scores alone, without the test of
     no gap.
 
-    The columns share their smoother and their random numbers, so that many scores of the same rows
+    The columns share their windows and their random numbers, so that many scores of the same rows
     cost little more than one; `expected_under_independence` and `pvalue` are NaN.
     """
     rows = rows_of(scores, s, None, sample_weight, groups)
     cells = Cells.of_rows(rows)
-    smoother = Smoother(
-        cells.sums_of(replace(rows, scores=rows.scores[:, :1]))[0].over(cells.nodes)
-    )
+    first = cells.sums_of(replace(rows, scores=rows.scores[:, :1]))[0]
+    windows = Windows(first.over(cells.nodes))
     options = GapOptions(confidence, resamples, _arrays.seed_of(random_state), test=False)
-    each = (replace(rows, scores=column[:, None]) for column in rows.scores.T)
-    columns = [
-        RankGap(one, smoother) if ranks else columns_of(one, None, smoother)[0] for one in each
-    ]
-    return [largest_gap([column], options) for column in columns]
+    results = []
+    for column in rows.scores.T:
+        one = replace(rows, scores=column[:, None])
+        gap = RankGap(one, windows) if ranks else columns_of(one, None, windows)[0]
+        results.append(largest_gap([gap], options))
+    return results
 
 
 class RankGap:
     """The mean gap of the decisions at nine deciles."""
 
-    def __init__(self, rows: Rows, smoother: Smoother | None = None) -> None:
-        score, weights = rows.scores[:, 0], rows.weights
+    scale = 1.0
+    most = 1.0
+    magnitude = 1.0
+
+    def __init__(self, rows: Rows, windows: Windows | None = None) -> None:
+        score = rows.scores[:, 0]
+        weights = rows.weights
         order = np.argsort(score, kind="stable")
         below = np.cumsum(weights[order])
         self.rank = np.empty(len(order))
@@ -676,82 +697,80 @@ class RankGap:
         self.thresholds, which = np.unique(deciles, return_inverse=True)
         self.rows = replace(rows, scores=(score[:, None] > self.thresholds).astype(np.float64))
         self.at = score[:, None] == self.thresholds
-        self.columns = columns_of(self.rows, None, smoother)
+        self.columns = columns_of(self.rows, None, windows)
         self.shares = np.bincount(which) / 9
         self.gaps = np.array([column.value for column in self.columns])[which]
-        self.n, self.value, self.magnitude = len(rows.s), float(self.gaps.mean()), 1.0
-        self.resolution, self.bound_resolution = (
-            self.columns[0].resolution,
-            self.columns[0].bound_resolution,
-        )
+        self.n = len(rows.s)
+        self.value = float(self.gaps.mean())
+        self.resolution = self.columns[0].resolution
 
     def null(self, options: GapOptions) -> Array:
         """Return values of resamples in which no decision depends on s."""
         if self.rows.clusters is not None:
             draws = [column.null(options) for column in self.columns]
-        else:
-            noise = self._normal_noise(options)
-            flat = np.zeros(noise.shape[1])
-            draws = [
-                column.smoother.resampled(column.sums, flat, flat, drawn, column.smoother.alone)
-                for column, drawn in zip(self.columns, noise)
-            ]
-        return np.asarray(self.shares @ np.stack(draws))
+            return np.asarray(self.shares @ np.stack(draws))
+        noise = self._joint_noise(options)
+        draws = [
+            column.statistic(column.means.windows.deviations @ drawn)
+            for column, drawn in zip(self.columns, noise)
+        ]
+        factor = chi_factor(self.columns[0].means.freedom, options)
+        return np.asarray(self.shares @ np.stack(draws) * factor)
 
-    def _normal_noise(self, options: GapOptions) -> Array:
+    def _joint_noise(self, options: GapOptions) -> Array:
         """Draw sums over nodes for all decisions together, of shape (decisions, nodes, resamples).
 
-        Rows above the higher of two thresholds are above the lower one too: the product of both
+        Where the score is independent of s, decisions have the same covariance at every node. Rows
+        above the higher of two thresholds are above the lower one too: the product of both
         decisions is the first.
         """
-        mean = np.array([-column.sums.ends[0] for column in self.columns])
-        above = np.stack(
-            [c.sums.powers[1, 1] + m * c.sums.powers[1, 0] for c, m in zip(self.columns, mean)],
-            axis=1,
-        )
-        later = np.maximum.outer(np.arange(len(mean)), np.arange(len(mean)))
-        weights = self.columns[0].sums.powers[1, 0][:, None, None]
-        cross = above[:, :, None] * mean
-        covariance = (
-            above[:, later] - cross - cross.transpose(0, 2, 1) + weights * np.outer(mean, mean)
-        )
+        rate = np.array([-column.sums.ends[0] for column in self.columns])
+        covariance = np.minimum.outer(rate, rate) - np.outer(rate, rate)
         values, vectors = np.linalg.eigh(covariance * self.columns[0].sums.bessel)
-        root = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
+        root = vectors * np.sqrt(np.maximum(values, 0))
+        spread = np.sqrt(self.columns[0].sums.powers[1, 0])
         normal = np.random.default_rng([options.seed, 1]).standard_normal(
-            (*root.shape[:2], options.resamples)
+            (len(rate), len(spread) * options.resamples)
         )
-        return np.asarray((root @ normal).transpose(1, 0, 2))
+        drawn = (root @ normal).reshape(len(rate), len(spread), options.resamples)
+        return np.asarray(spread[:, None] * drawn)
 
-    def ends(self, options: GapOptions, tail: float) -> Ends:
-        """Return the interval at a probability of error on each side."""
-        rows, weights, n = self.rows, self.rows.weights, float(self.rows.weights.sum())
+    def terms(self) -> Array:
+        """Return what each row adds to the gap, with what it adds by moving the deciles."""
+        rows = self.rows
+        weights = rows.weights
+        n = float(weights.sum())
         cells = Cells.of_rows(rows)
         node = np.searchsorted(cells.nodes, cells.place(rows.s), side="right") - 1
-        influence, extra, beside = np.zeros(len(weights)), 0.0, np.zeros(4)
+        influence = np.zeros(len(weights))
         for j, (share, column) in enumerate(zip(self.shares, self.columns)):
-            at, soft = self.at[:, j], column.soft[node]
-            # a decile inside a large tie does not move
-            tied = float(weights[at].sum()) / n > NEAR_DECILE
-            near = weights * (
-                1.0 if tied else np.abs(self.rank - self.rank[at].mean()) <= NEAR_DECILE
-            )
+            at = self.at[:, j]
+            slope = column.slope[node]
+            near = weights
+            if float(weights[at].sum()) / n <= NEAR_DECILE:  # inside a large tie it does not move
+                near = weights * (np.abs(self.rank - self.rank[at].mean()) <= NEAR_DECILE)
             decided = rows.scores[:, j] + column.sums.ends[0]
-            influence += share * ((soft - near @ soft / near.sum()) * decided - column.gap)
-            own_extra, own_lost = column.uncertain_signs(options)
-            extra += share * math.sqrt(own_extra)
-            beside += share * np.array(
-                [own_lost + column.within_nodes(), *column.beside(tail / len(self.columns))]
-            )
-        sums: Array = weights * influence / n
+            influence += share * ((slope - near @ slope / near.sum()) * decided - column.gap)
+        return np.asarray(weights * influence / n)
+
+    def estimate(self, options: GapOptions) -> Estimate:
+        """Return what the interval is made of."""
+        rows = self.rows
+        terms = self.terms()
         if rows.clusters is not None:
-            sums = np.bincount(rows.clusters, weights=sums).astype(np.float64)
+            terms = np.bincount(rows.clusters, weights=terms).astype(np.float64)
+        extra = 0.0
+        lost = 0.0
+        for share, column in zip(self.shares, self.columns):
+            means = column.means
+            extra += share * math.sqrt(column.uncertain_variance(options))
+            lost += share * lost_to_wrong_signs(column.shares, means.mean, means.error)
         bessel = rows.effective / max(rows.effective - 1, 1)
-        error = math.sqrt(bessel * float(sums @ sums) + extra**2)
-        skewness = float((sums**3).sum()) / max(error**3, TINY)
-        below, above = skewed_reach(error, skewness, student(tail, rows.effective))
-        lost, bound, missed, doubtful = beside.tolist()
-        value = max(self.value, 0.0)
-        high = value + float(above) + lost + missed
-        return Ends(
-            max(self.value - float(below), 0.0), high, error, bound, doubtful <= (high - value) / 2
+        error = math.sqrt(bessel * float(terms @ terms) + extra**2)
+        return Estimate(
+            value=self.value,
+            error=error,
+            skewness=float((terms**3).sum()) / max(error**3, TINY),
+            freedom=min(column.means.freedom for column in self.columns),
+            lost=lost,
         )

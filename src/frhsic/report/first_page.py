@@ -457,8 +457,9 @@ def _trust(report: Report) -> Iterator[str]:
             if key == "is_gap" and (gap.adjusted or 0.0) > audit.subject.level:
                 key = "alone_gap"
             yield say(key, s=s, count=len(audit.attributes))
-            if not gap.trusted:
-                yield say("wide", s=s)
+            share = gap.settings.get("resolution", 0.0)
+            if share:
+                yield say("averaged_over", s=s, share=share)
     count = len(warnings(audit))
     if count:
         yield say("remarks", count=count)

@@ -25,7 +25,6 @@ from frhsic.auditing.measures import (
     gap_terms,
     qualities,
     shown_curve,
-    tested_interval,
 )
 from frhsic.auditing.results import (
     GAPS,
@@ -126,8 +125,7 @@ class TradeOff:
         point.
     before, after, constant
         Without the limit and with it, on the rows of the report, and the performance of a constant
-        there. As in an audit, the upper end of the interval of a gap is its bound where the
-        interval is not to be trusted.
+        there.
     changes
         For each attribute the change of the gap by the limit, on the rows of the report: both
         predictors are measured on the same rows. Empty if the limit changes nothing.
@@ -504,7 +502,7 @@ def _largest(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndar
     number, terms = max(gaps, key=lambda one: one[0].interval.high if one[0].interval else 0.0)
     pvalue = min(len(gaps) * min(one.pvalue or 0.0 for one, _ in gaps), 1.0)
     assert number.interval is not None
-    interval = tested_interval(number.interval, number.value, pvalue)
+    interval = number.interval.agreeing(number.value, pvalue)
     return replace(number, pvalue=pvalue, interval=interval), terms
 
 
@@ -598,7 +596,7 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
     gaps = []
     for gap, pvalue in zip(points[0].gaps, pvalues):
         interval = Interval(gap.low, gap.high, frontier.confidence, "")
-        gaps.append(Gap(gap.value, *tested_interval(interval, gap.value, pvalue)))
+        gaps.append(Gap(gap.value, *interval.agreeing(gap.value, pvalue)))
     points[0] = replace(points[0], pvalues=pvalues, gaps=tuple(gaps))
     stated = frontier.limits(choice.limit)
     limits = []

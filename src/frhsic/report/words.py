@@ -145,6 +145,12 @@ def adjusted_phrase(number: Number) -> str:
     return "" if number.adjusted is None else say("adjusted", p=number.adjusted)
 
 
+def resolution_sentence(number: Number, s: str) -> str:
+    """Return over how many people a gap averages the mean score, to follow on its sentence."""
+    share = number.settings.get("resolution", 0.0)
+    return say("averaged", s=s, share=share) if share else ""
+
+
 def sentence(number: Number, subject: Subject, s: str) -> str:
     """Return the sentence of a number about `subject` and the attribute named `s`."""
     null, pvalue = number.under_independence, number.pvalue
@@ -159,8 +165,7 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
                 adjusted=adjusted_phrase(number),
             )
         ),
-        "trust": not number.trusted and say("untrusted", s=s),
-        "unseen": not number.trusted and say("unseen", s=s),
+        "averaged": resolution_sentence(number, s),
     }
     text = fill(
         SENTENCES.get(number.key, "{key}: {value:figure}."),
@@ -206,7 +211,7 @@ def findings(audit: Audit, attribute: AttributeAudit) -> list[str]:
         lines.append(say(moves, f=f, s=s, gap=gap, overall=numbers.curves["gdp"].overall))
         if gap.interval is not None:
             text = say("gap_interval", s=s, gap=gap, adjusted=adjusted_phrase(gap))
-            lines.append(text if gap.trusted else text + say("untrusted", s=s))
+            lines.append(text + resolution_sentence(gap, s))
     if test is not None:
         lines.append(
             say(
