@@ -10,19 +10,20 @@ import pytest
 from scipy import stats
 from scipy.special import ndtr
 
-from frhsic.parity import correlation_ratio, gdp, gdp_curve
+from frhsic.parity import correlation_ratio, gdp_curve
 from frhsic.parity.curve import local_mean
-from frhsic.parity.gap import GapOptions, RankGap, columns_of, tail_share
-from frhsic.parity.local_means import (
-    Cells,
-    Rows,
-    Smoother,
-    group_levels,
-    groups_for,
-    node_levels,
-    noise_like,
-    rows_of,
+from frhsic.parity.gap import (
+    CORRECTIONS,
+    Ends,
+    Estimate,
+    GapOptions,
+    RankGap,
+    columns_of,
+    corrected_ends,
+    tail_share,
 )
+from frhsic.parity.local_means import Windows, share_for
+from frhsic.parity.sums import Cells, Rows, group_levels, groups_for, node_levels, rows_of
 
 
 def approx(expected):
@@ -72,7 +73,7 @@ def test_sums_are_those_of_rows(kind):
 
     rest = w * (f - at[node])
     totals = by_unit(rest)
-    fourth = by_unit(rest**4 / w) if kind != "clusters" else totals**4
+    fourth = by_unit(rest**4) if kind != "clusters" else totals**4
     expected = [
         [part[units[:, 0] == g].sum() for g in range(nodes)]
         for part in (totals**2, totals**3, fourth)
@@ -104,235 +105,226 @@ def test_sums_are_those_of_rows(kind):
     pairs = np.unique(np.stack([union, labels]), axis=1).T
     squares = np.array([(w * f)[(union == g) & (labels == c)].sum() ** 2 for g, c in pairs])
     assert joined.own_squares(1) == approx(np.bincount(pairs[:, 0], squares))
-    normals = rng.standard_normal((labels.max() + 1 if kind == "clusters" else nodes, 50_000))
-    drawn, spread = noise_like(sums, at, normals), sums.residuals(at)[0]
-    assert drawn.mean(axis=1) == pytest.approx(0, abs=5 * math.sqrt(spread.max() / 50_000) * 1.1)
-    assert (drawn**2).mean(axis=1) == pytest.approx(sums.bessel * spread, rel=0.1)
+    for power, order in ((1, 2), (1, 3), (2, 2), (4, 4)):
+        assert sums.moment(power, order, at) == approx(
+            np.bincount(node, w**power * (f - at[node]) ** order)
+        )
 
 
 class Reference:
-    """The local means and the statistic of rows that are independent, each sum over rows."""
+    """Local means, their errors and the gap of independent rows, each sum over rows."""
 
-    def __init__(self, rows, resolution=None):
+    def __init__(self, rows, share):
         self.f, self.node, self.w, _ = parts(rows)
         f, w = self.f, self.w
-        self.n, nodes = w.sum(), self.node.max() + 1
-        u = np.array([w[rows.s < x].sum() + w[rows.s == x].sum() / 2 for x in rows.s]) / self.n
-        own = np.array(
-            [w[self.node == g].sum() ** 2 / (w[self.node == g] ** 2).sum() for g in self.node]
-        )
-        effective = self.n**2 / (w**2).sum()
-        widths = [0.5 * effective**-0.25 if resolution is None else resolution]
-        least = 5 / (2 * math.sqrt(math.pi) * effective)
-        while (
-            resolution is None
-            and (finer := max(widths[-1] / 8, least if len(widths) == 1 else 0)) >= least
-        ):
-            if finer * nodes <= 0.5:
-                break
-            widths.append(finer)
-        kernels = [np.exp(-((np.subtract.outer(u, u) / width) ** 2) / 2) for width in widths]
-        if resolution is None and (own >= 5).any():
-            same = np.equal.outer(self.node, self.node)
-            mixed = (own[:, None] < 5) & (own < 5)
-            kernels.append(np.where(mixed, kernels[-1], 0) * ~same + same)
-            smallest = min(w[self.node == g].sum() for g in set(self.node[own >= 5])) / self.n
-            widths.append(min(widths[-1], smallest))
-        means = [k @ (w * f) / (k @ w) for k in kernels]
-        ratios = [k**2 @ w**2 / (k @ w) ** 2 for k in kernels]
-        # w² f is taken as w f times the mean weight of the rows with this s
-        each = np.array(
-            [(w[self.node == g] ** 2).sum() / w[self.node == g].sum() for g in self.node]
-        )
-        residual = w**2 * f**2 - 2 * means[-1] * each * w * f + means[-1] ** 2 * w**2
-        residual = (np.maximum(np.bincount(self.node, residual), 0) / np.bincount(self.node))[
-            self.node
-        ]
-        noise_of_row = residual / np.maximum(1 - ratios[-1], 0.5)
-        spread = kernels[0] @ noise_of_row / (kernels[0] @ w**2)
-        mean, square, share = means[0], spread * ratios[0], 1 / (kernels[0] @ w)
-        self.hidden = 0 * f
-        for k in range(1, len(kernels)):
-            step, finer = means[k] - mean, spread * ratios[k]
-            noise = np.maximum(finer - square, 0.1 * finer)
-            energy = step**2 / noise
-            nearby, overall = (
-                kernels[k - 1] @ (w * energy) / (kernels[k - 1] @ w),
-                w @ energy / self.n,
-            )
-            independent = widths[k - 1] / widths[k], max(min(1 / (3.5 * widths[k]), nodes), 1)
-            local, whole = (math.sqrt(2 / number) for number in independent)
-            kept = 1 / np.maximum(
-                np.maximum(nearby / (1 + 3 * local), overall / (1 + 2 * whole)), 1
-            )
-            excess = np.maximum(nearby - 1.5 * local, overall - 1.5 * whole) - 1
-            self.hidden = self.hidden + kept**2 * np.maximum(excess, 0) * noise
-            mean, square = kept * mean + (1 - kept) * means[k], square + (1 - kept) ** 2 * noise
-            share = kept * share + (1 - kept) / (kernels[k] @ w)
-        self.mean, self.error, self.share = mean, np.sqrt(square), share
-        x = mean / (0.5 * self.error)
-        self.soft = 2 * ndtr(x) - 1
+        self.n = w.sum()
+        end = np.array([w[rows.s <= x].sum() for x in rows.s]) / self.n
+        start = np.array([w[rows.s < x].sum() for x in rows.s]) / self.n
+        middle = (start + end) / 2
+
+        def window(share):
+            """Which part of the people with the s of one row is near that of another."""
+            last = np.minimum(end, middle[:, None] + share / 2)
+            first = np.maximum(start, middle[:, None] - share / 2)
+            part = np.clip((last - first) / (end - start), 0, 1)
+            return np.where(np.equal.outer(self.node, self.node), 1.0, part)
+
+        alone = end - start >= share
+        near = window(share)
+        near[(alone | alone[:, None]) & ~np.equal.outer(self.node, self.node)] = 0
+        self.average = near * w / (near @ w)[:, None]
+        self.mean = self.average @ f
+        rest = f - self.mean
+        left = np.maximum(1 - (self.average**2).sum(axis=1), 0.5)
+        wide = window(min(4 * share, 1))
+        count = (wide @ w) ** 2 / (wide**2 @ w**2)
+
+        def nearby(values, by):
+            overall = (by * values).sum() / by.sum()
+            return (count * (wide @ (by * values)) / (wide @ by) + 10 * overall) / (count + 10)
+
+        self.spread = np.maximum(nearby(rest**2 / left, w), nearby(rest**2 / left, w**2))
+        self.third = nearby(rest**3 / left**2, w)
+        self.away = self.average - w / self.n  # of each row in the local mean less the overall one
+        self.error = np.sqrt((self.away**2) @ self.spread)
+        x = self.mean / (0.5 * self.error)
+        self.sign = 2 * ndtr(x) - 1
         slope = 2 * stats.norm.pdf(x) / (0.5 * self.error)
-        # what a row itself adds to the mean at its place and to the overall mean, to first order
-        own_part = (w**2 * f**2 - mean * each * w * f) * share - w**2 * f**2 / self.n
-        self.value = (self.soft @ (w * f) - slope @ own_part) / self.n
+        self.value = w @ (self.sign * self.mean - slope * self.error**2) / self.n
+        self.slope = (w * self.sign) @ self.away / w  # of the score of one row, times n
 
 
-@pytest.mark.parametrize("resolution", [None, 0.2])
+@pytest.mark.parametrize("share", [0.06, 0.2, 0.5])
 @pytest.mark.parametrize("kind", ["rows", "weights"])
 @pytest.mark.parametrize("seed", range(3))
-def test_local_means_and_the_statistic_are_those_of_rows(kind, seed, resolution):
+def test_local_means_and_the_statistic_are_those_of_rows(kind, seed, share):
     rows = design(kind, 40 + 60 * seed, seed)
-    reference, column = Reference(rows, resolution), columns_of(rows, resolution)[0]
+    reference, column = Reference(rows, share), columns_of(rows, share)[0]
+    node = reference.node
     for mine, other in (
-        (column.mean, reference.mean),
-        (column.error, reference.error),
-        (column.hidden, reference.hidden),
-        (column.soft, reference.soft),
-        (column.own, reference.share),
+        (column.means.mean, reference.mean),
+        (column.means.error, reference.error),
+        (column.soft, reference.sign),
+        (column.slope, reference.slope),
     ):
-        assert mine[reference.node] == approx(other)
+        assert mine[node] == approx(other)
     assert column.gap == approx(reference.value)
+    squares = np.bincount(node, reference.w**2)
+    cubes = np.bincount(node, reference.w**3)
+    first = np.unique(node, return_index=True)[1]
+    noise = column.means.noise
+    assert noise.variance == approx(squares * reference.spread[first])
+    assert noise.skewness == approx(cubes * reference.third[first] / noise.variance**1.5)
+    terms = reference.w * (reference.f - reference.mean)
+    heavy = 3 * (terms**2).sum() ** 2 / (terms**4).sum()
+    assert column.means.freedom == approx(min(heavy, column.sums.effective - 1))
 
 
-def reference_beside(reference, tail):
-    """The bound for every shape, and what values of s with several rows show beyond the local
-    means.
-    """
-    f, w, n = reference.f, reference.w, reference.n
-    groups = [np.flatnonzero(reference.node == g) for g in range(reference.node.max() + 1)]
-    several = [g for g in groups if len(g) > 1]
-    share = {g[0]: w[g].sum() / sum(w[x].sum() for x in several) for g in several}
-    mean = np.array([w[g] @ f[g] / w[g].sum() for g in groups])
-    between = chance = missed = spread = 0.0
-    for g in several:
-        total, ones = w[g].sum(), (w[g] ** 2).sum()
-        pairs = total**2 - ones
-        m = w[g] @ f[g] / total
-        between += (
-            share[g[0]] * sum(w[i] * w[j] * f[i] * f[j] for i in g for j in g if i != j) / pairs
-        )
-        noise = max((w[g] ** 2 * f[g] ** 2).sum() - m**2 * ones, 0) / pairs  # of the mean
-        chance += 2 * share[g[0]] ** 2 * noise**2
-        expected = max(
-            noise * (1 - 2 * reference.share[g[0]] * total) + reference.error[g[0]] ** 2, 0
-        )
-        missed += share[g[0]] * ((m - reference.mean[g[0]]) ** 2 - expected)
-        spread += 2 * share[g[0]] ** 2 * expected**2
-    variance, effective, z = w @ f**2 / n, n**2 / (w**2).sum(), stats.norm.isf(tail)
-    unit, value = 4 * variance / effective, max(between, 0)
-    terms = w * (2 * mean[reference.node] * f - mean[reference.node] ** 2 - between)
-    linear = max(effective / (effective - 1) * (terms**2).sum() / n**2 - 2 * chance, 0)
-    growth = z * (linear + unit**2) / (value + unit)
-    high = value + z * growth / 2 + z * math.sqrt(growth * value / z + chance + growth**2 / 4)
-
-    def unseen(variance):
-        return w @ np.maximum(math.sqrt(max(variance, 0)) - np.abs(reference.mean), 0) / n
-
-    few, repeated = effective < 250, effective >= 4 * len(groups)
-    error = math.sqrt(spread)
-    levels = unseen(missed + (0.5 if few else -1.5) * error) if repeated else 0
-    return (
-        math.sqrt(min(high, variance * n / (n - 1))),
-        levels,
-        unseen(missed + (3 if few else -3) * error),
-    )
+def test_the_estimate_is_centred_where_the_mean_is_flat_and_never_above_the_gap():
+    """Its expectation over normal noise of the local means is E g times the mean (Stein)."""
+    column = columns_of(design("rows", 200, 3), 0.1)[0]
+    error = column.means.error
+    x, weights = np.polynomial.hermite_e.hermegauss(80)
+    weights = weights / weights.sum()
+    for mean in (np.zeros_like(error), 0.8 * error, np.linspace(-3, 3, len(error)) * error):
+        # the nodes are summed, so that each may have its own number
+        drawn = mean[:, None] + error[:, None] * x
+        expected = column.statistic(drawn) @ weights
+        sign = 2 * ndtr(drawn / (0.5 * error[:, None])) - 1
+        assert expected == approx(column.shares @ (mean * (sign @ weights)))
+        assert expected <= column.shares @ np.abs(mean) + 1e-12
 
 
+def test_clusters_widen_the_errors_by_what_their_rows_share_between_nodes():
+    rows = design("clusters", 90, 4)
+    f, node, w, labels = parts(rows)
+    column = columns_of(rows, 0.2)[0]
+    means = column.means
+    rest = np.zeros((node.max() + 1, labels.max() + 1))
+    np.add.at(rest, (node, labels), w * (f - means.mean[node]))
+    loads = means.windows.deviations
+    together = ((loads @ rest) ** 2).sum(axis=1)
+    apart = loads**2 @ (rest**2).sum(axis=1)
+    alone = np.sqrt(means._row_noise().variances(loads) * np.maximum(together / apart, 1))
+    assert means.error == approx(alone)
+    # draws of the means have these errors, and their covariance that of the clusters
+    drawn = means.draw(np.random.default_rng(0), 40_000)
+    assert drawn.std(axis=1) == pytest.approx(means.error, rel=0.05)
+    weights = column.shares * column.soft
+    scaled = (weights * means.error / np.sqrt(together)) @ loads @ rest
+    assert means.variance(weights) == approx(scaled @ scaled)
+
+
+def test_windows_hold_a_fixed_share_of_the_people_and_few_values_stand_alone():
+    assert [share_for(n) for n in (100, 1000, 64_000)] == approx([0.05 * 10**0.5, 0.05, 0.025])
+    assert share_for(10**9) == 1 / 64
+    assert share_for(2) == 1
+    rng = np.random.default_rng(0)
+    for values, share in ((20, 0.0), (21, 0.05)):
+        s = np.arange(1000) % values
+        windows = columns_of(rows_of(rng.random(1000), s))[0].means.windows
+        assert windows.share == approx(share)
+        assert (np.count_nonzero(windows.weights) == values) == (share == 0)
+    # a value that more people have stands alone among many
+    s = np.append(np.zeros(300), rng.random(700))
+    windows = columns_of(rows_of(rng.random(1000), s))[0].means.windows
+    assert np.count_nonzero(windows.weights[0]) == np.count_nonzero(windows.weights[:, 0]) == 1
+    inside = windows.totals[20:-20] / 1000
+    assert inside == pytest.approx(0.05, abs=0.01)
+    fixed = Windows(columns_of(rows_of(rng.random(1000), np.arange(1000) % 10))[0].sums, 0.5)
+    assert fixed.share == 0.5
+
+
+@pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("kind", ["rows", "weights"])
-@pytest.mark.parametrize(("n", "values"), [(60, 6), (60, 14), (300, 40), (300, 90)])
-def test_intervals_are_made_of_influences_uncertain_signs_and_what_is_missed(kind, n, values):
+@pytest.mark.parametrize(("n", "values"), [(60, 6), (300, 90)])
+def test_estimates_are_made_of_influences_and_uncertain_signs(kind, n, values, scaled):
     rng = np.random.default_rng([n, values])
     s = np.concatenate([np.tile(np.arange(values), 3), rng.integers(values, size=n - 3 * values)])
     f = np.exp(rng.standard_normal(n)) + (-1.0) ** s
     rows = rows_of(f, s, None, rng.integers(1, 4, n) / 2 if kind == "weights" else None)
-    reference, column = Reference(rows), columns_of(rows)[0]
-    assert column.beside(0.02) == approx(reference_beside(reference, 0.02))
+    column = columns_of(rows, 0.02)[0]
+    reference = Reference(rows, 0.02)
+    w, n, gap = reference.w, reference.n, reference.value
+    linear = w * (reference.slope * reference.f - gap)
+    terms = linear
+    if scaled:
+        variance = w @ reference.f**2 / n
+        linear = w * (reference.slope * reference.f - gap / 2)
+        terms = linear - w * gap / 2 * reference.f**2 / variance
+        column = column.standardized()
     options = GapOptions(0.96, 99, 0)
-    extra, lost = column.uncertain_signs(options)
-    size, error = np.abs(reference.mean), np.sqrt(reference.error**2 + reference.hidden)
-    place = np.abs(
-        size / error + np.linspace(-2, 2, 4001)[:, None]
-    )  # a sign is uncertain within two standard errors
-    worst = (2 * place * ndtr(-place / math.sqrt(1.25))).max(axis=0) * error
-    assert lost == pytest.approx(reference.w @ worst / reference.n, rel=1e-3)
-    quantile = stats.t.isf(0.02, column.sums.effective - 1)
-
-    def reach(terms, cubes):
-        error = math.sqrt(column.sums.bessel * (terms**2).sum() / reference.n**2 + extra)
-        shift = (cubes**3).sum() / reference.n**3 / error**3 * (2 * quantile**2 + 1) / 6
-        shift = np.clip(shift, -1.5 * quantile, 1.5 * quantile)
-        return error, error * (quantile + max(-shift, 0)), error * (quantile + max(shift, 0))
-
-    for scaled in (False, True):
-        weight, slope = reference.w, reference.soft - reference.w @ reference.soft / reference.n
-        spread = weight @ reference.f**2 / reference.n if scaled else 1.0
-
-        gap = reference.value
-        error, below, above = reach(*[weight * (slope * reference.f - gap)] * 2)
-        low = max(gap - below, 0)
-        if scaled:
-            linear = weight * (slope * reference.f - gap / 2)
-            error, below, above = reach(linear - weight * gap / 2 * reference.f**2 / spread, linear)
-            low = max(gap - below, 0) if low > 0 else 0
-        bound, missed, doubtful = column.beside(0.02)
-        high, unit = max(gap, 0) + above + lost + missed, math.sqrt(spread)
-        ends = (column.standardized() if scaled else column).ends(options, 0.02)
-        expected = [min(end / unit, 1 if scaled else math.inf) for end in (low, high, bound)]
-        assert (ends.low, ends.high, ends.bound, ends.error) == approx((*expected, error / unit))
-        assert ends.trusted == (doubtful / unit <= (ends.high - max(gap, 0) / unit) / 2)
+    spread = column.sums.bessel * (terms**2).sum() / n**2
+    if not scaled:
+        spread = max(spread, reference.spread @ (w * reference.slope / n) ** 2)
+    error = math.sqrt(spread + column.uncertain_variance(options))
+    estimate = column.estimate(options)
+    size = np.abs(reference.mean) / reference.error
+    # a sign is uncertain within two standard errors
+    place = np.abs(size + np.linspace(-2, 2, 4001)[:, None])
+    worst = (2 * place * ndtr(-place / math.sqrt(1.25))).max(axis=0) * reference.error
+    assert estimate.lost == pytest.approx(w @ worst / n, rel=1e-3)
+    assert (estimate.value, estimate.error) == approx((gap, error))
+    assert estimate.skewness == approx((linear**3).sum() / n**3 / error**3)
 
 
-@pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])
-def test_resamples_are_statistics_of_drawn_sums_and_squares(kind):
-    """Squares lie about their line given the sums; where one row is alone they are the square of
-    its sum.
-    """
-    rows = design(kind, 60, 2)
-    (f, node, w, labels), column = parts(rows), columns_of(rows)[0]
-    sums, smoother, options = column.sums, column.smoother, GapOptions(0.9, 40, 3)
-    counts, weight = np.bincount(node, w), sums.own_squares(0)
-    kernel = np.exp(-((np.subtract.outer(smoother.u, smoother.u) / smoother.resolution) ** 2) / 2)
-    spread = kernel @ np.bincount(node, w * f**2) / (kernel @ counts)
-    center = np.full(len(counts), (w / spread[node]) @ f / (w / spread[node]).sum())
-    assert column.precise_mean() == approx(center)
-    small = columns_of(Rows(0.01 * rows.scores, rows.s, w, rows.clusters))[0]
-    assert small.precise_mean() == approx(0.01 * center)
+def test_uncertain_signs_add_the_variance_that_resamples_find():
+    column = columns_of(design("rows", 120, 2), 0.2)[0]
+    means, options = column.means, GapOptions(0.9, 40, 3)
+    near = np.abs(means.mean) <= 2 * means.error
+    noise = means.draw(np.random.default_rng((3, 0)), 40)
+    values = column.statistic(np.where(near, 0, means.mean)[:, None] + noise)
+    linear = (column.shares * np.where(near, column.soft, np.sign(means.mean))) @ noise
+    assert column.uncertain_variance(options) == approx(max(values.var() - linear.var(), 0))
+    chance = np.random.default_rng((3, 1, 1)).chisquare(means.freedom, 40)
+    assert column.null(options) == approx(column.statistic(noise) * np.sqrt(means.freedom / chance))
 
-    def resampled(curve, at, drawn, alone):
-        second, third = sums.residuals(at)[:2]
-        line = np.maximum(second + third / second * drawn.T, 0.1 * second).T
-        squares = (curve**2 * weight)[:, None] + (2 * curve * weight / counts)[:, None] * drawn
-        squares = squares + (1 - alone)[:, None] * line + alone[:, None] * drawn**2
-        totals = (curve * counts)[:, None] + drawn
-        middle = totals.sum(axis=0) / w.sum()
-        squares = (
-            squares - 2 * middle * (weight / counts)[:, None] * totals + middle**2 * weight[:, None]
-        )
-        totals = totals - middle * counts[:, None]
-        return smoother.signed(smoother.curve(totals, squares), totals, squares)
 
-    size = len(counts) if kind != "clusters" else labels.max() + 1
-    normals = np.random.default_rng((3, 0)).standard_normal((size, 40))
-    drawn, flat = noise_like(sums, center, normals), np.zeros(len(counts))
-    squares, _, fourths = sums.residuals(
-        center
-    )  # the spread is estimated: tails are those of Student's t
-    degrees = 3 * squares.sum() ** 2 / fourths.sum()
-    chance = np.random.default_rng((3, 0, 1)).chisquare(degrees, 40)
-    assert column.null(options) == approx(
-        resampled(flat, center, drawn, flat) * np.sqrt(degrees / chance)
-    )
-    alone = weight / counts**2
-    assert smoother.resampled(sums, center, center, drawn, alone) == approx(
-        resampled(center, center, drawn, alone)
-    )
-    near = np.abs(column.mean) <= 2 * column.error
-    drawn = noise_like(sums, column.mean, normals)
-    values = resampled(np.where(near, 0, column.mean), column.mean, drawn, flat)
-    signs = np.where(near, column.soft, np.sign(column.mean))
-    linear = (signs - counts @ signs / w.sum()) @ drawn / w.sum()
-    assert column.uncertain_signs(options)[0] == approx(max(values.var() - linear.var(), 0))
+ESTIMATE = Estimate(value=0.3, error=0.1, skewness=0.5, freedom=12.0, lost=0.04)
+
+
+def corrected(name, estimate, ends=None):
+    """Return by how much a correction moves the ends, at an error of .025 on each side."""
+    (one,) = [correction for correction in CORRECTIONS if correction.name == name]
+    ends = Ends(0.1, 0.5) if ends is None else ends
+    moved = one.applied(ends, estimate, 0.025)
+    return moved.low - ends.low, moved.high - ends.high
+
+
+def test_each_correction_moves_the_ends_by_its_own_amount():
+    quantile = stats.t.isf(0.025, 12)
+    more = (quantile - stats.norm.isf(0.025)) * 0.1
+    assert corrected("Student's t", ESTIMATE) == approx((-more, more))
+    shift = 0.1 * 0.5 * (2 * quantile**2 + 1) / 6
+    assert corrected("skewness", ESTIMATE) == approx((0, shift))
+    left = Estimate(0.3, 0.1, -0.5, 12.0, 0.04)
+    assert corrected("skewness", left) == approx((-shift, 0))
+    assert corrected("uncertain signs", ESTIMATE) == approx((0, 0.04))
+    assert corrected("decision rates", ESTIMATE) == (0, 0)
+    reach = stats.norm.isf(0.025) * 0.1
+    ends = corrected_ends(ESTIMATE, 0.025)
+    assert (ends.low, ends.high) == approx((0.3 - reach - more, 0.3 + reach + more + shift + 0.04))
+    assert corrected_ends(Estimate(-0.1, 0.01, 0, 1e9, 0), 0.025).low == 0
+    assert all(correction.reason for correction in CORRECTIONS)
+
+
+@pytest.mark.parametrize("positive", [3, 7, 8, 193])
+def test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate(positive):
+    f = np.zeros(200)
+    f[:positive] = 1
+    sums = columns_of(rows_of(f, np.arange(200) % 5))[0].sums
+    rare = min(positive, 200 - positive)
+    rate = stats.beta.ppf(0.975, rare + 1, 200 - rare)
+    most = 2 * rate * (1 - rate)
+    estimate = Estimate(0.001, 0.001, 0, 1e9, 0, sums)
+    low = Ends(0.0, 0.003)
+    high = Ends(0.0, 0.9)
+    if rare < 8:  # so few show no gap
+        assert corrected("decision rates", estimate, low) == approx((0, most - 0.003))
+        assert corrected("decision rates", estimate, high) == (0, 0)
+    else:  # so many cannot have a larger one
+        assert corrected("decision rates", estimate, low) == (0, 0)
+        assert corrected("decision rates", estimate, high) == approx((0, most - 0.9))
 
 
 @pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])
@@ -350,7 +342,7 @@ def test_the_band_is_that_of_students_t_with_borrowed_variance_and_skewness(kind
     )
     rest = [np.bincount(labels[g], w[g] * (f[g] - m)) for g, m in zip(groups, mean)]
     fourths = [
-        (r**4).sum() if kind == "clusters" else w[g] ** 3 @ (f[g] - m) ** 4
+        (r**4).sum() if kind == "clusters" else w[g] ** 4 @ (f[g] - m) ** 4
         for g, r, m in zip(groups, rest, mean)
     ]
     count = weight**2 / [(np.bincount(labels[g], w[g]) ** 2).sum() for g in groups]
@@ -439,83 +431,45 @@ def test_the_correlation_ratio_and_its_interval_are_those_of_rows(weighted, valu
 
 
 @pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])
-def test_the_interval_of_ranks_counts_that_deciles_move(kind, monkeypatch):
+def test_the_estimate_of_ranks_counts_that_deciles_move(kind, monkeypatch):
     rows = design(kind, 120, 5)
     rows = Rows(np.round(rows.scores, 1), rows.s, rows.weights, rows.clusters)
     ranks, options = RankGap(rows), GapOptions(0.9, 49, 0)
-    score, w, (_, node, _, labels), n = (
-        rows.scores[:, 0],
-        rows.weights,
-        parts(rows),
-        rows.weights.sum(),
-    )
-    rank = np.array([w[score <= x].sum() for x in score]) / n  # of the last of tied rows
+    score, w = rows.scores[:, 0], rows.weights
+    _, node, _, labels = parts(rows)
+    n = w.sum()
     cuts = [min(x for x in score if w[score <= x].sum() >= k / 10 * n - 1e-9) for k in range(1, 10)]
-    influence, extra, beside = 0.0, 0.0, 0.0
+    influence, extra, lost = 0.0, 0.0, 0.0
     for q, column in zip(ranks.thresholds, ranks.columns):
-        share, soft = cuts.count(q) / 9, column.soft[node]
+        share, slope = cuts.count(q) / 9, column.slope[node]
         tied = w[score == q].sum() / n > 0.05
         near = w * (1 if tied else np.abs(ranks.rank - ranks.rank[score == q].mean()) <= 0.05)
         influence = influence + share * (
-            (soft - near @ soft / near.sum()) * ((score > q) - w @ (score > q) / n) - column.gap
+            (slope - near @ slope / near.sum()) * ((score > q) - w @ (score > q) / n) - column.gap
         )
-        own, lost = column.uncertain_signs(options)
-        extra += share * math.sqrt(own)
-        beside = beside + share * np.array([lost, *column.beside(0.05 / len(ranks.columns))])
-    assert np.maximum.reduceat(
-        np.sort(ranks.rank), np.unique(np.sort(score), return_index=True)[1]
-    ) == approx(np.unique(rank))
+        extra += share * math.sqrt(column.uncertain_variance(options))
+        lost += share * column.estimate(options).lost
     terms, effective = np.bincount(labels, w * influence / n), ranks.rows.effective
     error = math.sqrt(effective / (effective - 1) * (terms**2).sum() + extra**2)
-    quantile = stats.t.isf(0.05, effective - 1)
-    shift = np.clip(
-        (terms**3).sum() / error**3 * (2 * quantile**2 + 1) / 6, -1.5 * quantile, 1.5 * quantile
-    )
-    ends = ranks.ends(options, 0.05)
-    lost, bound, missed, doubtful = beside
-    value = max(ranks.value, 0)
-    high = value + error * (quantile + max(shift, 0)) + lost + missed
+    estimate = ranks.estimate(options)
     assert ranks.value == approx(
         np.mean([ranks.columns[list(ranks.thresholds).index(q)].gap for q in cuts])
     )
-    assert (ends.error, ends.high, ends.bound) == approx((error, high, bound))
-    assert ends.low == approx(max(ranks.value - error * (quantile + max(-shift, 0)), 0))
-    assert ends.trusted == (doubtful <= (high - value) / 2)
-    if kind != "clusters":  # sums over a value of s covary as the decisions of its rows do
+    assert (estimate.value, estimate.error, estimate.lost) == approx((ranks.value, error, lost))
+    assert estimate.skewness == approx((terms**3).sum() / error**3)
+    assert estimate.freedom == min(column.means.freedom for column in ranks.columns)
+    if kind != "clusters":  # decisions of a row covary as those of independent scores do
         count = len(ranks.thresholds)
-        unit = SimpleNamespace(standard_normal=lambda shape: np.broadcast_to(np.eye(count), shape))
+        nodes = node.max() + 1
+        normals = np.broadcast_to(np.eye(count)[:, None], (count, nodes, count))
+        unit = SimpleNamespace(standard_normal=normals.reshape)
         monkeypatch.setattr(np.random, "default_rng", lambda seed: unit)
-        drawn = ranks._normal_noise(GapOptions(0.9, count, 0))
-        away = w[:, None] * (
-            (score[:, None] > ranks.thresholds) - w @ (score[:, None] > ranks.thresholds) / n
-        )
-        for g in range(node.max() + 1):
-            expected = effective / (effective - 1) * away[node == g].T @ away[node == g]
+        drawn = ranks._joint_noise(GapOptions(0.9, count, 0))
+        above = (score[:, None] > ranks.thresholds) - w @ (score[:, None] > ranks.thresholds) / n
+        covariance = effective / (effective - 1) * (w[:, None] * above).T @ above / n
+        for g in range(nodes):
+            expected = (w[node == g] ** 2).sum() * covariance
             assert drawn[:, g] @ drawn[:, g].T == approx(expected)
-
-
-def test_rows_of_a_cluster_at_several_values_count_as_dependent():
-    """The variance of a local mean is that of sums over clusters; what they add to its own rows is
-    taken out.
-    """
-    rows = design("clusters", 90, 4)
-    (f, node, w, labels), sums = parts(rows), sums_of(rows)
-    plain = Smoother(sums)
-    clustered = plain.with_clusters(sums)
-    last = plain.averages[-1] @ np.bincount(node, w * f)
-    rest = np.zeros((node.max() + 1, labels.max() + 1))
-    np.add.at(rest, (node, labels), w * (f - last[node]))
-    for k, kernel in enumerate(plain.kernels):
-        inflation = ((kernel @ rest) ** 2).sum(axis=1) / ((kernel**2) @ (rest**2).sum(axis=1))
-        assert clustered.per_spread[k][:, 0] == approx(
-            plain.per_spread[k][:, 0] * np.maximum(inflation, 1)
-        )
-        shares = kernel / plain.totals[k][:, None] - 1 / w.sum()
-        others = [
-            sum(shares[g, h] * rest[g] @ rest[h] for h in range(len(rest)) if h != g)
-            for g in range(len(rest))
-        ]
-        assert clustered.cross[k][:, 0] == approx(others)
 
 
 def test_many_values_of_s_are_joined_to_nodes_and_groups():
@@ -532,25 +486,6 @@ def test_many_values_of_s_are_joined_to_nodes_and_groups():
     assert group_levels(np.array([5, 2, 2, 1, 9, 3]), 6).tolist() == [0, 1, 4, 5]
     assert group_levels(np.ones(1000, int), 40).tolist() == list(range(0, 1000, 25))
     assert [groups_for(n) for n in (10, 499, 700, 3999, 10**6)] == [5, 5, 7, 39, 40]
-    column = columns_of(design("rows"))[0]
-    assert column.within_nodes() == 0  # nodes are values of s
-    column.mean = 12 * np.arange(256.0) ** 2
-    assert column.within_nodes() == approx(1.0)  # its second differences are 24
-
-
-@pytest.mark.parametrize("positive", [3, 7, 8, 193])
-def test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate(positive):
-    f = np.zeros(200)
-    f[:positive] = 1
-    result = gdp(f, np.arange(200) % 5, resamples=50)
-    rare = min(positive, 200 - positive)
-    rate = stats.beta.ppf(0.975, rare + 1, 200 - rare)
-    most = 2 * rate * (1 - rate)
-    assert result.bound <= most + 1e-12
-    if rare < 8:
-        assert (result.interval[0], result.bound) == approx((0, most))
-        assert result.interval[1] >= most - 1e-12
-    assert gdp(np.arange(200) % 2, np.arange(200) // 2 % 5, resamples=50).bound <= 0.5
 
 
 def test_a_p_value_beyond_the_resamples_is_that_of_an_exponential_tail():

@@ -33,9 +33,9 @@ NEAR = 2.0
 WORST = 0.7518
 """Where x Φ(-x) is largest."""
 
-FEW = 8
-"""Rows of the rarer decision, or clusters, below which the upper end of a gap is the largest that
-their rate allows.
+FEW = 7.5
+"""Up to so many rows of the rarer decision, or clusters, the upper end of a gap is at least the
+largest that their rate allows; between two whole numbers, so that rounding decides nothing.
 """
 
 DECILES = np.arange(1, 10) / 10
@@ -127,7 +127,7 @@ def gdp(
         out and resampled as a whole.
     resolution
         Share of the people over whom the mean score is averaged along s, between 0 and 1. None is
-        5 % at 1,000 (effective) rows or clusters, 2.3 % at 10,000, and 16 % at 100. It is fixed
+        5 % at 1,000 (effective) rows or clusters, 3.4 % at 10,000, and 16 % at 100. It is fixed
         before the scores are looked at.
     confidence
         Confidence of the interval.
@@ -140,8 +140,8 @@ def gdp(
     -----
     The mean score at s is averaged over the people whose rank along s is within half of the
     resolution, and the gap is that of these means: what oscillates faster is averaged out. A value
-    of s that more people share is compared by itself, and so are all values if they are few, up to
-    20 at 1,000 rows. More than 256 distinct values are replaced by as many groups of equal size.
+    of s that more people share is compared by itself, and so are all values if they are at most
+    20. More than 256 distinct values are replaced by as many groups of equal size.
 
     The sign is estimated by the soft sign :math:`g = 2\Phi(2x) - 1`, where x is the local mean,
     less the overall mean, in standard errors :math:`\tau`. Each mean m adds :math:`g m -

@@ -25,6 +25,9 @@ from frhsic.parity.sums import TINY, Array, Sums
 SHARE, ROWS = 0.05, 1000
 """People who are averaged together, as a share of all, at this number of rows."""
 
+FEW_VALUES = 20
+"""Values of s that are always compared themselves, if there are no more."""
+
 FINEST = 1 / 64
 """Smallest share of the people that are averaged together: four of 256 nodes."""
 
@@ -34,17 +37,14 @@ VARIANCE_WINDOWS = 4.0
 BORROWED_ROWS = 10.0
 """The spread near a node counts as many rows with the spread of all scores."""
 
-MOST_LEVERAGE = 0.75
-"""Largest share of a local mean for which what a cluster takes from its residual is put back."""
-
 
 def share_for(effective: float) -> float:
     """Return the share of the people who are averaged together, from the effective number of rows.
 
     It depends on nothing else, so that it cannot follow the scores: 5 % at 1,000 rows, falling as
-    the third root of the rows beyond and growing as the root of what is missing below.
+    the sixth root of the rows beyond and growing as the root of what is missing below.
     """
-    power = 1 / 3 if effective > ROWS else 1 / 2
+    power = 1 / 6 if effective > ROWS else 1 / 2
     return float(np.clip(SHARE * (ROWS / effective) ** power, FINEST, 1))
 
 
@@ -53,7 +53,7 @@ class Windows:
 
     They are all whose rank is within half a share of its own, a node in part where only a part of
     its ranks is. A value of s with a larger share than that stands alone, and so do all values if
-    they are few enough for that share each.
+    they are few.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Windows:
         self.share = self.wanted
         self.weights = self.within(self.wanted)
         alone = self.counts >= self.wanted * sums.n
-        if len(self.counts) <= 1 / self.wanted + 1e-9:
+        if len(self.counts) <= max(FEW_VALUES, 1 / self.wanted) and share is None:
             alone[:] = True
         if alone.all():
             self.share = 0.0
@@ -167,11 +167,11 @@ class LocalMeans:
         self.noise: RowNoise | ClusterNoise = rows
         self.widening = np.ones(len(variance))
         if sums.clusters is not None:
-            self.noise = self._cluster_noise()
+            self.noise = ClusterNoise(sums.cluster_residuals(self.mean))
             found = self.noise.variances(windows.deviations)
-            # rows of a cluster that seem to cancel each other count as independent
-            self.widening = np.sqrt(np.maximum(variance / np.maximum(found, TINY), 1))
-            variance = np.maximum(variance, found)
+            alone = windows.deviations**2 @ squares
+            variance = variance * np.maximum(found / np.maximum(alone, TINY), 1)
+            self.widening = np.sqrt(variance / np.maximum(found, TINY))
         self.error = np.sqrt(variance)
 
     def draw(self, random: np.random.Generator, resamples: int) -> Array:
@@ -185,41 +185,29 @@ class LocalMeans:
         return float(self.noise.variances(loads[None])[0])
 
     def _row_noise(self) -> RowNoise:
-        """Return the noise of sums of independent rows, from the spread of the rows nearby.
+        """Return the noise of independent sums, each from the spread of the rows nearby.
 
-        Heavy rows pull the local mean towards themselves, so that their own residuals are small.
-        The spread is therefore the larger of those of persons and of their weights.
+        Rows of a cluster at one node count as one. Heavy rows pull the local mean towards
+        themselves, so that their own residuals are small; the spread is therefore the larger of
+        those of persons and of their weights.
         """
         sums = self.sums
-        own = (self.windows.weights**2 @ sums.powers[1, 0]) / self.windows.totals**2
+        units = sums.own_squares(0)
+        own = (self.windows.weights**2 @ units) / self.windows.totals**2
         left = np.maximum(1 - own, 0.5)  # what the local mean leaves of the squares of its rows
         spread = np.maximum(
-            self._nearby(sums.moment(1, 2, self.mean) / left, sums.powers[0, 0]),
-            self._nearby(sums.moment(2, 2, self.mean) / left, sums.powers[1, 0]),
+            self._nearby(sums.moment(1, 2, self.mean) / left, sums.counts),
+            self._nearby(sums.residuals(self.mean)[0] / left, units),
         )
-        cubes = self._nearby(sums.moment(1, 3, self.mean) / left**2, sums.powers[0, 0])
-        variance = np.maximum(spread, 0) * sums.powers[1, 0]
+        cubes = self._nearby(sums.moment(1, 3, self.mean) / left**2, sums.counts)
+        variance = np.maximum(spread, 0) * units
         skewness = cubes * sums.powers[2, 0] / np.maximum(variance**1.5, TINY)
         return RowNoise(variance, np.where(variance > 0, skewness, 0))
 
     def _nearby(self, part: Array, count: Array) -> Array:
         """Return the mean of what rows have, over the rows near each node and some of all rows."""
         wide = self.windows.wide
-        rows = (wide @ self.sums.counts) ** 2 / (wide**2 @ self.sums.powers[1, 0])
+        rows = (wide @ self.sums.counts) ** 2 / (wide**2 @ self.sums.own_squares(0))
         overall = part.sum() / count.sum()
         nearby = (wide @ part) / (wide @ count)
         return np.asarray((rows * nearby + BORROWED_ROWS * overall) / (rows + BORROWED_ROWS))
-
-    def _cluster_noise(self) -> ClusterNoise:
-        """Return the noise of sums of clusters, from their own residuals.
-
-        A cluster pulls the local mean towards itself: what its share in it takes from its residual
-        is put back (Bell and McCaffrey, 2002).
-        """
-        sums = self.sums
-        assert sums.clusters is not None
-        present = sums.clusters[0]
-        average = sparse.csr_matrix(self.windows.weights / self.windows.totals[:, None])
-        shares = (average @ present).multiply(present > 0).tocsr()
-        shares.data = np.sqrt(sums.bessel / (1 - np.minimum(shares.data, MOST_LEVERAGE)))
-        return ClusterNoise(sums.cluster_residuals(self.mean).multiply(shares).tocsr())
