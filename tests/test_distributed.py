@@ -30,7 +30,8 @@ from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.parity import gdp, gdp_curve, standardized_gdp
 from frhsic.parity.curve import curve_of_sums
 from frhsic.parity.gap import ColumnGap, GapOptions, largest_gap
-from frhsic.parity.local_means import Cells, Smoother
+from frhsic.parity.local_means import Windows
+from frhsic.parity.sums import Cells
 from frhsic.probes import linear_head, linear_probe_of_sums, probe_sums
 from frhsic.report import render
 from frhsic.selection import fit_weights
@@ -177,7 +178,7 @@ def test_groups_from_a_sample_change_gdp_by_a_small_part_of_its_error():
         start=cells.sums(f[::3], s[::3], 0.1, (f.min(), f.max())),
     )
     nodes = sums.over(cells.nodes)
-    summed = largest_gap([ColumnGap(nodes, Smoother(nodes))], GapOptions(0.95, 199, 0))
+    summed = largest_gap([ColumnGap(nodes, Windows(nodes))], GapOptions(0.95, 199, 0))
     exact = gdp(f, s, resamples=199)
     assert summed.value == pytest.approx(exact.value, abs=0.1 * exact.standard_error)
     assert summed.interval == pytest.approx(exact.interval, abs=0.15 * exact.standard_error)

@@ -376,8 +376,8 @@ def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence
     for key in ("gdp", "hsic"):
         assert "does not explain" in words.sentence(attribute.all_rows[key], usual.subject, "age")
         assert "not significant" in words.sentence(attribute.all_rows[key], strict.subject, "age")
-    untrusted = replace(attribute.all_rows["gdp"], trusted=False)
-    assert "the upper end is then a bound" in words.sentence(untrusted, usual.subject, "age")
+    fine = replace(attribute.all_rows["gdp"], settings={"resolution": 0.05})
+    assert "the nearest 5 % of the people" in words.sentence(fine, usual.subject, "age")
 
 
 def test_an_improvement_is_no_alarm():
