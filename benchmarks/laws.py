@@ -26,12 +26,12 @@ import math
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri, stdtrit
 
@@ -588,9 +588,9 @@ def count(path: Path, word: str, laws: int, jobs: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     done = {one["law"] for one in read(path)}
     rest = [number for number in range(laws) if number not in done]
-    calls = (joblib.delayed(record)(word, number) for number in rest)
-    with path.open("a") as file:
-        for one in joblib.Parallel(jobs, return_as="generator_unordered")(calls):
+    with path.open("a") as file, ProcessPoolExecutor(jobs) as pool:
+        calls = map if jobs == 1 else pool.map
+        for one in calls(partial(record, word), rest):
             file.write(json.dumps(one) + "\n")
             file.flush()
 
