@@ -22,7 +22,7 @@ from frhsic.parity.gap import (
     corrected_ends,
     tail_share,
 )
-from frhsic.parity.local_means import Windows, share_for
+from frhsic.parity.local_means import RowNoise, Windows, share_for
 from frhsic.parity.sums import Cells, Rows, group_levels, groups_for, node_levels, rows_of
 
 
@@ -146,12 +146,22 @@ class Reference:
         self.spread = np.maximum(nearby(rest**2 / left, w), nearby(rest**2 / left, w**2))
         self.third = nearby(rest**3 / left**2, w)
         self.away = self.average - w / self.n  # of each row in the local mean less the overall one
-        self.error = np.sqrt((self.away**2) @ self.spread)
-        x = self.mean / (0.5 * self.error)
-        self.sign = 2 * ndtr(x) - 1
-        slope = 2 * stats.norm.pdf(x) / (0.5 * self.error)
-        self.value = w @ (self.sign * self.mean - slope * self.error**2) / self.n
-        self.slope = (w * self.sign) @ self.away / w  # of the score of one row, times n
+        self.wide = wide * w / (wide @ w)[:, None] - w / self.n
+        step = (self.away - self.wide) @ f
+        noise = (self.away - self.wide) ** 2 @ self.spread
+        self.kept = 1 / max((w @ step**2) / (w @ noise) / (1 + 2 * math.sqrt(2 * share)), 1)
+
+    def signs(self, kept):
+        """The means whose signs are taken, their errors, the signs, the gap and its slopes."""
+        weights = self.away - kept * (self.away - self.wide)
+        mean = weights @ self.f
+        error = np.sqrt(weights**2 @ self.spread)
+        x = mean / (0.5 * error)
+        soft = 2 * ndtr(x) - 1
+        slope = 2 * stats.norm.pdf(x) / (0.5 * error)
+        shared = (weights * self.away) @ self.spread
+        gap = self.w @ (soft * self.mean - slope * shared) / self.n
+        return mean, error, soft, gap, (self.w * soft) @ self.away / self.w
 
 
 @pytest.mark.parametrize("share", [0.06, 0.2, 0.5])
@@ -161,14 +171,16 @@ def test_local_means_and_the_statistic_are_those_of_rows(kind, seed, share):
     rows = design(kind, 40 + 60 * seed, seed)
     reference, column = Reference(rows, share), columns_of(rows, share)[0]
     node = reference.node
-    for mine, other in (
-        (column.means.mean, reference.mean),
-        (column.means.error, reference.error),
-        (column.soft, reference.sign),
-        (column.slope, reference.slope),
-    ):
-        assert mine[node] == approx(other)
-    assert column.gap == approx(reference.value)
+    assert column.means.mean[node] == approx(reference.mean)
+    assert column.signs.kept == approx(reference.kept)
+    for mine, kept in ((column.fine, 0.0), (column.signs, reference.kept)):
+        mean, error, soft, gap, slope = reference.signs(kept)
+        assert mine.mean[node] == approx(mean)
+        assert mine.error[node] == approx(error)
+        assert mine.soft[node] == approx(soft)
+        assert mine.slope[node] == approx(slope)
+        assert mine.gap == approx(gap)
+    assert column.value == column.signs.gap
     squares = np.bincount(node, reference.w**2)
     cubes = np.bincount(node, reference.w**3)
     first = np.unique(node, return_index=True)[1]
@@ -181,42 +193,45 @@ def test_local_means_and_the_statistic_are_those_of_rows(kind, seed, share):
 
 
 def test_the_estimate_is_centred_where_the_mean_is_flat_and_never_above_the_gap():
-    """Its expectation over normal noise of the local means is E g times the mean (Stein)."""
+    """Its expectation over the noise of the local means is E g times the mean (Stein)."""
     column = columns_of(design("rows", 200, 3), 0.1)[0]
-    error = column.means.error
-    x, weights = np.polynomial.hermite_e.hermegauss(80)
-    weights = weights / weights.sum()
-    for mean in (np.zeros_like(error), 0.8 * error, np.linspace(-3, 3, len(error)) * error):
-        # the nodes are summed, so that each may have its own number
-        drawn = mean[:, None] + error[:, None] * x
-        expected = column.statistic(drawn) @ weights
-        sign = 2 * ndtr(drawn / (0.5 * error[:, None])) - 1
-        assert expected == approx(column.shares @ (mean * (sign @ weights)))
-        assert expected <= column.shares @ np.abs(mean) + 1e-12
+    error = np.sqrt(column.means.variance)
+    normal = RowNoise(column.means.rows.variance, np.zeros_like(error))
+    noise, wide = column.means.of_sums(normal.draw(np.random.default_rng(0), 200_000))
+    noise, wide = (part - part.mean(axis=1, keepdims=True) for part in (noise, wide))
+    for size in (np.zeros_like(error), 0.8 * error, np.linspace(-3, 3, len(error)) * error):
+        mean = size[:, None]
+        for kept in (0.0, 0.7):
+            drawn = column.statistic(mean + noise, mean + wide, kept)
+            signed, own, _ = column._signed(mean + noise, mean + wide, kept)
+            sign = (2 * ndtr(signed / (0.5 * own)) - 1).mean(axis=1)
+            chance = drawn.std() / math.sqrt(200_000)
+            expected = column.shares @ (size * sign)
+            assert drawn.mean() == pytest.approx(expected, abs=5 * chance)
+            assert drawn.mean() <= column.shares @ np.abs(size) + 5 * chance
 
 
 def test_clusters_widen_the_errors_by_what_their_rows_share_between_nodes():
     rows = design("clusters", 90, 4)
     f, node, w, labels = parts(rows)
-    column = columns_of(rows, 0.2)[0]
-    means = column.means
+    means = columns_of(rows, 0.2)[0].means
     rest = np.zeros((node.max() + 1, labels.max() + 1))
     np.add.at(rest, (node, labels), w * (f - means.mean[node]))
     loads = means.windows.deviations
     together = ((loads @ rest) ** 2).sum(axis=1)
     apart = loads**2 @ (rest**2).sum(axis=1)
-    alone = np.sqrt(means._row_noise().variances(loads) * np.maximum(together / apart, 1))
-    assert means.error == approx(alone)
-    # draws of the means have these errors, and their covariance that of the clusters
-    drawn = means.draw(np.random.default_rng(0), 40_000)
-    assert drawn.std(axis=1) == pytest.approx(means.error, rel=0.05)
-    weights = column.shares * column.soft
-    scaled = (weights * means.error / np.sqrt(together)) @ loads @ rest
-    assert means.variance(weights) == approx(scaled @ scaled)
+    variance = means.rows.variances(loads) * np.maximum(together / apart, 1)
+    assert means.variance == approx(variance)
+    # draws of the means have these variances
+    drawn, wide = means.draw(np.random.default_rng(0), 40_000)
+    assert drawn.var(axis=1) == pytest.approx(variance, rel=0.1)
+    assert wide.std() < drawn.std()
 
 
 def test_windows_hold_a_fixed_share_of_the_people_and_few_values_stand_alone():
-    assert [share_for(n) for n in (100, 1000, 64_000)] == approx([0.05 * 10**0.5, 0.05, 0.025])
+    assert [share_for(n) for n in (100, 1000, 64_000)] == approx(
+        [0.05 * 10 ** (2 / 3), 0.05, 0.025]
+    )
     assert share_for(10**9) == 1 / 64
     assert share_for(2) == 1
     rng = np.random.default_rng(0)
@@ -245,39 +260,45 @@ def test_estimates_are_made_of_influences_and_uncertain_signs(kind, n, values, s
     rows = rows_of(f, s, None, rng.integers(1, 4, n) / 2 if kind == "weights" else None)
     column = columns_of(rows, 0.02)[0]
     reference = Reference(rows, 0.02)
-    w, n, gap = reference.w, reference.n, reference.value
-    linear = w * (reference.slope * reference.f - gap)
-    terms = linear
+    w, n = reference.w, reference.n
     if scaled:
-        variance = w @ reference.f**2 / n
-        linear = w * (reference.slope * reference.f - gap / 2)
-        terms = linear - w * gap / 2 * reference.f**2 / variance
         column = column.standardized()
     options = GapOptions(0.96, 99, 0)
-    spread = column.sums.bessel * (terms**2).sum() / n**2
-    if not scaled:
-        spread = max(spread, reference.spread @ (w * reference.slope / n) ** 2)
-    error = math.sqrt(spread + column.uncertain_variance(options))
-    estimate = column.estimate(options)
-    size = np.abs(reference.mean) / reference.error
+    lower, upper = column.estimates(options)
+    for estimate, signs in ((lower, column.signs), (upper, column.fine)):
+        mean, error, _, gap, slope = reference.signs(signs.kept)
+        linear = w * (slope * reference.f - gap)
+        terms = linear
+        if scaled:
+            variance = w @ reference.f**2 / n
+            linear = w * (slope * reference.f - gap / 2)
+            terms = linear - w * gap / 2 * reference.f**2 / variance
+        spread = column.sums.bessel * (terms**2).sum() / n**2
+        if not scaled:
+            spread = max(spread, reference.spread @ (w * slope / n) ** 2)
+        whole = math.sqrt(spread + column.uncertain_variance(signs, options))
+        assert (estimate.value, estimate.error) == approx((gap, whole))
+        assert estimate.skewness == approx((linear**3).sum() / n**3 / whole**3)
     # a sign is uncertain within two standard errors
-    place = np.abs(size + np.linspace(-2, 2, 4001)[:, None])
-    worst = (2 * place * ndtr(-place / math.sqrt(1.25))).max(axis=0) * reference.error
-    assert estimate.lost == pytest.approx(w @ worst / n, rel=1e-3)
-    assert (estimate.value, estimate.error) == approx((gap, error))
-    assert estimate.skewness == approx((linear**3).sum() / n**3 / error**3)
+    place = np.abs(np.abs(mean) / error + np.linspace(-2, 2, 4001)[:, None])
+    worst = (2 * place * ndtr(-place / math.sqrt(1.25))).max(axis=0) * error
+    assert (lower.lost, upper.lost) == pytest.approx((0, w @ worst / n), rel=1e-3)
 
 
 def test_uncertain_signs_add_the_variance_that_resamples_find():
     column = columns_of(design("rows", 120, 2), 0.2)[0]
     means, options = column.means, GapOptions(0.9, 40, 3)
-    near = np.abs(means.mean) <= 2 * means.error
-    noise = means.draw(np.random.default_rng((3, 0)), 40)
-    values = column.statistic(np.where(near, 0, means.mean)[:, None] + noise)
-    linear = (column.shares * np.where(near, column.soft, np.sign(means.mean))) @ noise
-    assert column.uncertain_variance(options) == approx(max(values.var() - linear.var(), 0))
+    noise, wide = means.draw(np.random.default_rng((3, 0)), 40)
+    for signs in (column.signs, column.fine):
+        near = np.abs(signs.mean) <= 2 * signs.error
+        middle = np.where(near, 0, signs.mean)[:, None]
+        values = column.statistic(middle + noise, middle + wide, signs.kept)
+        linear = (column.shares * np.where(near, signs.soft, np.sign(signs.mean))) @ noise
+        expected = max(values.var() - linear.var(), 0)
+        assert column.uncertain_variance(signs, options) == approx(expected)
     chance = np.random.default_rng((3, 1, 1)).chisquare(means.freedom, 40)
-    assert column.null(options) == approx(column.statistic(noise) * np.sqrt(means.freedom / chance))
+    values = column.statistic(noise, wide, means.kept(noise, wide))
+    assert column.null(options) == approx(values * np.sqrt(means.freedom / chance))
 
 
 ESTIMATE = Estimate(value=0.3, error=0.1, skewness=0.5, freedom=12.0, lost=0.04)
@@ -439,25 +460,29 @@ def test_the_estimate_of_ranks_counts_that_deciles_move(kind, monkeypatch):
     _, node, _, labels = parts(rows)
     n = w.sum()
     cuts = [min(x for x in score if w[score <= x].sum() >= k / 10 * n - 1e-9) for k in range(1, 10)]
-    influence, extra, lost = 0.0, 0.0, 0.0
-    for q, column in zip(ranks.thresholds, ranks.columns):
-        share, slope = cuts.count(q) / 9, column.slope[node]
-        tied = w[score == q].sum() / n > 0.05
-        near = w * (1 if tied else np.abs(ranks.rank - ranks.rank[score == q].mean()) <= 0.05)
-        influence = influence + share * (
-            (slope - near @ slope / near.sum()) * ((score > q) - w @ (score > q) / n) - column.gap
-        )
-        extra += share * math.sqrt(column.uncertain_variance(options))
-        lost += share * column.estimate(options).lost
-    terms, effective = np.bincount(labels, w * influence / n), ranks.rows.effective
-    error = math.sqrt(effective / (effective - 1) * (terms**2).sum() + extra**2)
-    estimate = ranks.estimate(options)
-    assert ranks.value == approx(
-        np.mean([ranks.columns[list(ranks.thresholds).index(q)].gap for q in cuts])
-    )
-    assert (estimate.value, estimate.error, estimate.lost) == approx((ranks.value, error, lost))
-    assert estimate.skewness == approx((terms**3).sum() / error**3)
-    assert estimate.freedom == min(column.means.freedom for column in ranks.columns)
+    effective = ranks.rows.effective
+    for which, estimate in zip(("signs", "fine"), ranks.estimates(options)):
+        influence, extra, lost = 0.0, 0.0, 0.0
+        for q, column in zip(ranks.thresholds, ranks.columns):
+            signs = getattr(column, which)
+            share, slope = cuts.count(q) / 9, signs.slope[node]
+            tied = w[score == q].sum() / n > 0.05
+            near = w * (1 if tied else np.abs(ranks.rank - ranks.rank[score == q].mean()) <= 0.05)
+            decided = (score > q) - w @ (score > q) / n
+            influence = influence + share * (
+                (slope - near @ slope / near.sum()) * decided - signs.gap
+            )
+            extra += share * math.sqrt(column.uncertain_variance(signs, options))
+            lost += share * column.estimates(options)[1].lost
+        terms = np.bincount(labels, w * influence / n)
+        error = math.sqrt(effective / (effective - 1) * (terms**2).sum() + extra**2)
+        gaps = {q: getattr(c, which).gap for q, c in zip(ranks.thresholds, ranks.columns)}
+        value = np.mean([gaps[q] for q in cuts])
+        assert (estimate.value, estimate.error) == approx((value, error))
+        assert estimate.lost == approx(lost if which == "fine" else 0)
+        assert estimate.skewness == approx((terms**3).sum() / error**3)
+        assert estimate.freedom == min(column.means.freedom for column in ranks.columns)
+    assert ranks.value == approx(ranks.estimates(options)[0].value)
     if kind != "clusters":  # decisions of a row covary as those of independent scores do
         count = len(ranks.thresholds)
         nodes = node.max() + 1

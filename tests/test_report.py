@@ -121,6 +121,7 @@ def known_numbers(report: Report) -> set[str]:
         for population in (attribute.all_rows, attribute.positives):
             gap = population["gdp"]
             values += [gap.value, gap.interval.low, gap.interval.high]
+            shares += [gap.settings.get("resolution", 0.0)]
         curve, decisions = (attribute.all_rows.curves[key] for key in ("gdp", "decision_gdp"))
         trusted = [i for i in range(len(curve.grid)) if not curve.sparse[i]]
         sure = [i for i in trusted if not curve.low[i] <= curve.overall <= curve.high[i]]

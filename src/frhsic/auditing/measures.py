@@ -547,11 +547,11 @@ def gap_terms(
         gap = RankGap(rows)
         order = np.lexsort((f, s))
         terms = np.empty(len(f))
-        terms[order] = gap.terms()
+        terms[order] = gap.terms([column.signs for column in gap.columns])
     else:
         cells = Cells.of_rows(rows)
         node = np.searchsorted(cells.nodes, cells.place(s), side="right") - 1
-        terms = columns_of(rows)[0].slope[node] * (f - f.mean()) / len(f)
+        terms = columns_of(rows)[0].signs.slope[node] * (f - f.mean()) / len(f)
     return np.asarray(terms - terms.mean())
 
 

@@ -127,7 +127,7 @@ def gdp(
         out and resampled as a whole.
     resolution
         Share of the people over whom the mean score is averaged along s, between 0 and 1. None is
-        5 % at 1,000 (effective) rows or clusters, 3.4 % at 10,000, and 16 % at 100. It is fixed
+        5 % at 1,000 (effective) rows or clusters, 3.4 % at 10,000, and 23 % at 100. It is fixed
         before the scores are looked at.
     confidence
         Confidence of the interval.
@@ -143,10 +143,12 @@ def gdp(
     of s that more people share is compared by itself, and so are all values if they are at most
     20. More than 256 distinct values are replaced by as many groups of equal size.
 
-    The sign is estimated by the soft sign :math:`g = 2\Phi(2x) - 1`, where x is the local mean,
-    less the overall mean, in standard errors :math:`\tau`. Each mean m adds :math:`g m -
-    g' \tau^2`, whose expectation is :math:`m\,E g` (Stein's identity), zero where the mean does not
-    depend on s and never more than the gap.
+    The sign is estimated by the soft sign :math:`g = 2\Phi(2x) - 1`, where x is the mean over the
+    people nearby, less the overall mean, in standard errors. These are four times as many people,
+    as far as their means do not differ from the local ones by more than noise (James and Stein).
+    Each local mean m adds :math:`g m` less the covariance of the two by noise, so that its
+    expectation is :math:`m\,E g` (Stein's identity): zero where the mean does not depend on s, and
+    never more than the gap. The upper end takes the signs of the local means themselves.
 
     The interval is that of a normal estimate with named corrections (`CORRECTIONS`): Student's t,
     with few degrees of freedom where few rows carry the weight; skewness (Hall, 1992); what
@@ -306,7 +308,8 @@ class Estimate:
     freedom
         Degrees of freedom of the standard error.
     lost
-        Bound on what uncertain signs take away from the estimate, in expectation.
+        Bound on what uncertain signs take away from the estimate, in expectation; 0 for an
+        estimate that gives no upper end.
     decisions
         The sums of 0/1 decisions, whose rate limits their gap; None for other scores.
     """
@@ -315,7 +318,7 @@ class Estimate:
     error: float
     skewness: float
     freedom: float
-    lost: float
+    lost: float = 0.0
     decisions: Sums | None = None
 
 
@@ -328,7 +331,7 @@ class Ends:
 
     def scaled(self, scale: float, most: float) -> Ends:
         """Return the ends divided by a number, up to the largest that is possible."""
-        return Ends(min(self.low / scale, most), min(self.high / scale, most))
+        return Ends(float(min(self.low / scale, most)), float(min(self.high / scale, most)))
 
 
 @dataclass(frozen=True)
@@ -421,21 +424,24 @@ def largest_gap(columns: Sequence[ColumnGap | RankGap], options: GapOptions) -> 
     )
     if options.resamples == 0:
         return result
-    estimates = [column.estimate(options) for column in columns]
+    estimates = [column.estimates(options) for column in columns]
     tail = (1 - options.confidence) / 2 / len(columns)
-    ends = [
-        corrected_ends(estimate, tail).scaled(column.scale, column.most)
-        for estimate, column in zip(estimates, columns)
-    ]
+    ends = []
+    for column, pair in zip(columns, estimates):
+        lower, upper = (corrected_ends(estimate, tail) for estimate in pair)
+        both = Ends(lower.low, max(lower.high, upper.high))
+        ends.append(both.scaled(column.scale, column.most))
     low = max(one.low for one in ends)
     high = max(one.high for one in ends)
-    error = estimates[largest].error / columns[largest].scale
+    error = estimates[largest][0].error / columns[largest].scale
     result = replace(result, interval=(low, high), standard_error=error)
     if not options.test:
         return result
     null = np.max([column.null(options) for column in columns], axis=0)
     slack = 100 * float(np.finfo(np.float64).eps) * max(column.magnitude for column in columns)
-    pvalue = tail_share(null, columns[largest].value - slack)
+    pvalue = 1.0  # of an estimate that is not above 0
+    if columns[largest].value > 0:
+        pvalue = tail_share(null, columns[largest].value - slack)
     return replace(
         result,
         interval=(agreed_low(low, result.value, pvalue, options.confidence), high),
@@ -463,18 +469,45 @@ def tail_share(null: Array, value: float) -> float:
     return beyond  # the smaller of the two shares would reject a tenth too often
 
 
-class ColumnGap:
-    """The gap of one column of scores, from its local means.
+@dataclass(frozen=True, eq=False)
+class Signs:
+    """Soft signs of the gap at the nodes, and the gap that they give.
 
     Attributes
     ----------
+    kept
+        Share of the steps from means over more people to the local means that is left out of the
+        means whose signs are taken; 0 for the signs of the local means themselves.
+    mean, error
+        These means and their standard errors.
+    soft
+        Their soft signs.
     gap
-        The estimate in the unit of the scores.
-    value, scale, most
-        The gap that is reported, the number by which it was divided, and the largest it can be.
+        The estimate, in the unit of the scores.
     slope
         What a unit of the score of a row at each node adds to the gap, times the weight of all
         rows.
+    """
+
+    kept: float
+    mean: Array
+    error: Array
+    soft: Array
+    gap: float
+    slope: Array
+
+
+class ColumnGap:
+    """The gap of one column of scores, from its local means.
+
+    The signs of means over more people are more certain, where the mean score does not change
+    faster. `signs` are as coarse as the scores allow, and give the value and the lower end; `fine`
+    are those of the local means themselves, and give the upper end, which must hold for all.
+
+    Attributes
+    ----------
+    value, scale, most
+        The gap that is reported, the number by which it was divided, and the largest it can be.
     """
 
     def __init__(self, sums: Sums, windows: Windows, number: int = 0) -> None:
@@ -484,13 +517,12 @@ class ColumnGap:
         self.resolution = windows.share
         self.means = LocalMeans(sums, windows)
         self.shares = sums.counts / sums.n
-        self.gap = float(self.statistic(self.means.mean[:, None])[0])
-        self.soft = 2 * ndtr(self._in_errors(self.means.mean[:, None])[:, 0]) - 1
-        self.slope = sums.n * ((self.shares * self.soft) @ windows.deviations)
+        self.fine = self._signs(0.0)
+        self.signs = self._signs(float(self.means.kept(self.means.mean, self.means.wide)))
         self.standardize = False
         self.scale = 1.0
         self.most = math.inf
-        self.value = self.gap
+        self.value = self.signs.gap
         self.magnitude = max(-sums.ends[0], sums.ends[1])
         self.drawn: dict[str, Any] = {}
 
@@ -502,20 +534,47 @@ class ColumnGap:
         scaled.standardize = True
         scaled.scale = math.sqrt(self.sums.variance)
         scaled.most = 1.0
-        scaled.value = self.gap / scaled.scale
+        scaled.value = self.value / scaled.scale
         scaled.magnitude = self.magnitude / scaled.scale
         return scaled
 
-    def statistic(self, means: Array) -> Array:
-        """Return the estimate of each column of local means, of shape (nodes, resamples)."""
-        x = self._in_errors(means)
-        slope = 2 * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
-        error = self.means.error[:, None]
-        return np.asarray(self.shares @ ((2 * ndtr(x) - 1) * means - slope * error / SOFTNESS))
+    def _signs(self, kept: float) -> Signs:
+        means = self.means
+        mean, wide = means.mean[:, None], means.wide[:, None]
+        signed, error, _ = self._signed(mean, wide, kept)
+        soft = 2 * ndtr(in_errors(signed, error)[:, 0]) - 1
+        return Signs(
+            kept=kept,
+            mean=signed[:, 0],
+            error=error[:, 0],
+            soft=soft,
+            gap=float(self.statistic(mean, wide, kept)[0]),
+            slope=self.sums.n * ((self.shares * soft) @ means.windows.deviations),
+        )
 
-    def _in_errors(self, means: Array) -> Array:
-        scale = np.maximum(SOFTNESS * self.means.error, TINY)[:, None]
-        return np.clip(means / scale, -40, 40)  # a sign beyond is certain
+    def _signed(self, mean: Array, wide: Array, kept: Array | float) -> tuple[Array, Array, Array]:
+        """Return the means whose signs are taken, of shape (nodes, resamples), their errors, and
+        their covariances with the local means.
+        """
+        variance = self.means.variance[:, None]
+        shared = self.means.step_covariance[:, None]
+        square = variance - 2 * kept * shared + kept**2 * self.means.step_variance[:, None]
+        error = np.sqrt(np.maximum(square, 0))
+        return mean - kept * (mean - wide), error, variance - kept * shared
+
+    def statistic(self, mean: Array, wide: Array, kept: Array | float) -> Array:
+        """Return the estimate of each column of local means, of shape (nodes, resamples)."""
+        signed, error, covariance = self._signed(mean, wide, kept)
+        x = in_errors(signed, error)
+        density = 2 * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+        slope = density / np.maximum(SOFTNESS * error, TINY)
+        return np.asarray(self.shares @ ((2 * ndtr(x) - 1) * mean - slope * covariance))
+
+    def of_noise(self, mean: Array, wide: Array) -> Array:
+        """Return the estimate of each column of drawn noise, whose signs are as coarse as it
+        allows.
+        """
+        return self.statistic(mean, wide, self.means.kept(mean, wide))
 
     def null(self, options: GapOptions) -> Array:
         """Return values of resamples whose mean does not depend on s.
@@ -524,43 +583,56 @@ class ColumnGap:
         """
         if "null" not in self.drawn:
             random = np.random.default_rng((options.seed, self.number))
-            values = self.statistic(self.means.draw(random, options.resamples))
+            values = self.of_noise(*self.means.draw(random, options.resamples))
             self.drawn["null"] = values * chi_factor(self.means.freedom, options)
         return np.asarray(self.drawn["null"] / self.scale)
 
-    def estimate(self, options: GapOptions) -> Estimate:
-        """Return what the interval is made of, in the unit of the scores."""
+    def estimates(self, options: GapOptions) -> tuple[Estimate, Estimate]:
+        """Return what the lower end, and what the upper end is made of, in the unit of the
+        scores.
+        """
+        fine = self._estimate(self.fine, options)
+        lost = lost_to_wrong_signs(self.shares, self.fine.mean, self.fine.error)
+        return self._estimate(self.signs, options), replace(fine, lost=lost)
+
+    def _estimate(self, signs: Signs, options: GapOptions) -> Estimate:
         sums = self.sums
-        constant = np.full(len(self.slope), -self.gap)
+        constant = np.full(len(signs.slope), -signs.gap)
         bend = 0.0
         if self.standardize:  # the standard deviation is estimated, too
             constant = constant / 2
-            bend = -self.gap / (2 * sums.variance)
-        variance, third = sums.influence(constant, self.slope, bend)
+            bend = -signs.gap / (2 * sums.variance)
+        variance, third = sums.influence(constant, signs.slope, bend)
         if not self.standardize:
             # the spread that local means borrow may be larger than that of the residuals
-            variance = max(variance, self.means.variance(self.shares * self.soft))
-        error = math.sqrt(variance + self.uncertain_variance(options))
+            borrowed = self.means.variances(signs.slope[None] / sums.n)
+            variance = max(variance, float(borrowed[0]))
+        error = math.sqrt(variance + self.uncertain_variance(signs, options))
         return Estimate(
-            value=self.gap,
+            value=signs.gap,
             error=error,
             skewness=third / max(error**3, TINY),
             freedom=self.means.freedom,
-            lost=lost_to_wrong_signs(self.shares, self.means.mean, self.means.error),
             decisions=sums if sums.decisions else None,
         )
 
-    def uncertain_variance(self, options: GapOptions) -> float:
+    def uncertain_variance(self, signs: Signs, options: GapOptions) -> float:
         """Return what uncertain signs add to the variance of the gap."""
-        if "uncertain" not in self.drawn:
-            mean = self.means.mean
-            near = np.abs(mean) <= NEAR * self.means.error
+        key = f"uncertain {signs.kept}"
+        if key not in self.drawn:
+            near = np.abs(signs.mean) <= NEAR * signs.error
+            middle = np.where(near, 0, signs.mean)[:, None]
             random = np.random.default_rng((options.seed, self.number))
-            noise = self.means.draw(random, min(options.resamples, ENOUGH))
-            resampled = self.statistic(np.where(near, 0, mean)[:, None] + noise)
-            linear = (self.shares * np.where(near, self.soft, np.sign(mean))) @ noise
-            self.drawn["uncertain"] = max(float(resampled.var() - linear.var()), 0.0)
-        return float(self.drawn["uncertain"])
+            mean, wide = self.means.draw(random, min(options.resamples, ENOUGH))
+            resampled = self.statistic(middle + mean, middle + wide, signs.kept)
+            linear = (self.shares * np.where(near, signs.soft, np.sign(signs.mean))) @ mean
+            self.drawn[key] = max(float(resampled.var() - linear.var()), 0.0)
+        return float(self.drawn[key])
+
+
+def in_errors(mean: Array, error: Array) -> Array:
+    """Return means in units of the softness of their signs; a sign beyond the ends is certain."""
+    return np.asarray(np.clip(mean / np.maximum(SOFTNESS * error, TINY), -40, 40))
 
 
 def chi_factor(freedom: float, options: GapOptions) -> Array:
@@ -711,7 +783,7 @@ class RankGap:
             return np.asarray(self.shares @ np.stack(draws))
         noise = self._joint_noise(options)
         draws = [
-            column.statistic(column.means.windows.deviations @ drawn)
+            column.of_noise(*column.means.of_sums(drawn))
             for column, drawn in zip(self.columns, noise)
         ]
         factor = chi_factor(self.columns[0].means.freedom, options)
@@ -735,7 +807,7 @@ class RankGap:
         drawn = (root @ normal).reshape(len(rate), len(spread), options.resamples)
         return np.asarray(spread[:, None] * drawn)
 
-    def terms(self) -> Array:
+    def terms(self, signs: list[Signs]) -> Array:
         """Return what each row adds to the gap, with what it adds by moving the deciles."""
         rows = self.rows
         weights = rows.weights
@@ -743,34 +815,41 @@ class RankGap:
         cells = Cells.of_rows(rows)
         node = np.searchsorted(cells.nodes, cells.place(rows.s), side="right") - 1
         influence = np.zeros(len(weights))
-        for j, (share, column) in enumerate(zip(self.shares, self.columns)):
+        for j, (share, column, own) in enumerate(zip(self.shares, self.columns, signs)):
             at = self.at[:, j]
-            slope = column.slope[node]
+            slope = own.slope[node]
             near = weights
             if float(weights[at].sum()) / n <= NEAR_DECILE:  # inside a large tie it does not move
                 near = weights * (np.abs(self.rank - self.rank[at].mean()) <= NEAR_DECILE)
             decided = rows.scores[:, j] + column.sums.ends[0]
-            influence += share * ((slope - near @ slope / near.sum()) * decided - column.gap)
+            influence += share * ((slope - near @ slope / near.sum()) * decided - own.gap)
         return np.asarray(weights * influence / n)
 
-    def estimate(self, options: GapOptions) -> Estimate:
-        """Return what the interval is made of."""
+    def estimates(self, options: GapOptions) -> tuple[Estimate, Estimate]:
+        """Return what the lower end, and what the upper end is made of."""
+        fine = [column.fine for column in self.columns]
+        lost = [
+            lost_to_wrong_signs(column.shares, own.mean, own.error)
+            for column, own in zip(self.columns, fine)
+        ]
+        lower = self._estimate([column.signs for column in self.columns], options)
+        upper = self._estimate(fine, options)
+        return lower, replace(upper, lost=float(self.shares @ lost))
+
+    def _estimate(self, signs: list[Signs], options: GapOptions) -> Estimate:
         rows = self.rows
-        terms = self.terms()
+        terms = self.terms(signs)
         if rows.clusters is not None:
             terms = np.bincount(rows.clusters, weights=terms).astype(np.float64)
-        extra = 0.0
-        lost = 0.0
-        for share, column in zip(self.shares, self.columns):
-            means = column.means
-            extra += share * math.sqrt(column.uncertain_variance(options))
-            lost += share * lost_to_wrong_signs(column.shares, means.mean, means.error)
+        extra = [
+            math.sqrt(column.uncertain_variance(own, options))
+            for column, own in zip(self.columns, signs)
+        ]
         bessel = rows.effective / max(rows.effective - 1, 1)
-        error = math.sqrt(bessel * float(terms @ terms) + extra**2)
+        error = math.sqrt(bessel * float(terms @ terms) + float(self.shares @ extra) ** 2)
         return Estimate(
-            value=self.value,
+            value=float(self.shares @ [own.gap for own in signs]),
             error=error,
             skewness=float((terms**3).sum()) / max(error**3, TINY),
             freedom=min(column.means.freedom for column in self.columns),
-            lost=lost,
         )

@@ -31,8 +31,15 @@ FEW_VALUES = 20
 FINEST = 1 / 64
 """Smallest share of the people that are averaged together: four of 256 nodes."""
 
-VARIANCE_WINDOWS = 4.0
-"""The spread of the scores is taken from this many times the people whose scores are averaged."""
+WIDE = 4.0
+"""The spread of the scores, and the sign of a gap that is not seen to change faster, are taken from
+this many times the people whose scores are averaged.
+"""
+
+CHANCE = 2.0
+"""Standard deviations by which the differences between means over few and over many people must
+exceed their noise, before signs follow the means over few.
+"""
 
 BORROWED_ROWS = 10.0
 """The spread near a node counts as many rows with the spread of all scores."""
@@ -42,9 +49,9 @@ def share_for(effective: float) -> float:
     """Return the share of the people who are averaged together, from the effective number of rows.
 
     It depends on nothing else, so that it cannot follow the scores: 5 % at 1,000 rows, falling as
-    the sixth root of the rows beyond and growing as the root of what is missing below.
+    the sixth root of the rows beyond and growing faster below, 23 % at 100 rows.
     """
-    power = 1 / 6 if effective > ROWS else 1 / 2
+    power = 1 / 6 if effective > ROWS else 2 / 3
     return float(np.clip(SHARE * (ROWS / effective) ** power, FINEST, 1))
 
 
@@ -95,8 +102,14 @@ class Windows:
 
     @cached_property
     def wide(self) -> Array:
-        """Windows for the spread of the scores, which needs more rows than their mean."""
-        return self.within(min(VARIANCE_WINDOWS * self.wanted, 1))
+        """Windows of more people, each value of s with its neighbours."""
+        return self.within(min(WIDE * self.wanted, 1))
+
+    @cached_property
+    def wide_deviations(self) -> Array:
+        """As `deviations`, for the windows of more people."""
+        total = self.wide @ self.counts
+        return np.asarray(self.wide / total[:, None] - 1 / self.counts.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,10 +161,13 @@ class LocalMeans:
 
     Attributes
     ----------
-    mean, error
-        The means and their standard errors.
+    mean, wide
+        The means, and those over more people.
+    variance, step_variance, step_covariance
+        Variances of the means and of the steps from the means over more people to them, and the
+        covariances of means and steps.
     freedom
-        Degrees of freedom of the errors (Satterthwaite): few where few rows or clusters carry
+        Degrees of freedom of the variances (Satterthwaite): few where few rows or clusters carry
         them, because of their weights, their sizes or heavy tails of the scores.
     """
 
@@ -159,30 +175,58 @@ class LocalMeans:
         self.sums = sums
         self.windows = windows
         self.mean = windows.deviations @ sums.powers[0, 1]
-        squares, _, fourths = sums.residuals(self.mean)
-        heavy = 3 * float(squares.sum()) ** 2 / max(float(fourths.sum()), TINY)
+        self.wide = windows.wide_deviations @ sums.powers[0, 1]
+        self.squares, _, fourths = sums.residuals(self.mean)
+        heavy = 3 * float(self.squares.sum()) ** 2 / max(float(fourths.sum()), TINY)
         self.freedom = max(min(heavy, sums.effective - 1), 1.0)
-        rows = self._row_noise()
-        variance = rows.variances(windows.deviations)
-        self.noise: RowNoise | ClusterNoise = rows
-        self.widening = np.ones(len(variance))
+        self.rows = self._row_noise()
+        self.noise: RowNoise | ClusterNoise = self.rows
         if sums.clusters is not None:
             self.noise = ClusterNoise(sums.cluster_residuals(self.mean))
+        self.variance = self.variances(windows.deviations)
+        self.step_variance = self.variances(windows.deviations - windows.wide_deviations)
+        wide_variance = self.variances(windows.wide_deviations)
+        self.step_covariance = (self.variance + self.step_variance - wide_variance) / 2
+        self.scale = np.ones((len(self.mean), 1))  # of drawn means, to their errors
+        if sums.clusters is not None:
             found = self.noise.variances(windows.deviations)
-            alone = windows.deviations**2 @ squares
-            variance = variance * np.maximum(found / np.maximum(alone, TINY), 1)
-            self.widening = np.sqrt(variance / np.maximum(found, TINY))
-        self.error = np.sqrt(variance)
+            self.scale = np.sqrt(self.variance / np.maximum(found, TINY))[:, None]
 
-    def draw(self, random: np.random.Generator, resamples: int) -> Array:
-        """Draw the noise of the means, of shape (nodes, resamples)."""
-        drawn = self.windows.deviations @ self.noise.draw(random, resamples)
-        return np.asarray(self.widening[:, None] * drawn)
+    def variances(self, loads: Array) -> Array:
+        """Return the variances of weighted sums over the nodes, for each row of `loads`.
 
-    def variance(self, weights: Array) -> float:
-        """Return the variance of a weighted sum of the means."""
-        loads = (weights * self.widening) @ self.windows.deviations
-        return float(self.noise.variances(loads[None])[0])
+        Rows of a cluster at several nodes widen them by what they share there; those that seem to
+        cancel each other count as independent.
+        """
+        variance = self.rows.variances(loads)
+        if self.sums.clusters is None:
+            return variance
+        alone = loads**2 @ self.squares
+        shared = self.noise.variances(loads) / np.maximum(alone, TINY)
+        return np.asarray(variance * np.maximum(shared, 1))
+
+    def draw(self, random: np.random.Generator, resamples: int) -> tuple[Array, Array]:
+        """Draw the noise of the means, and of those over more people, of shape (nodes,
+        resamples).
+        """
+        return self.of_sums(self.noise.draw(random, resamples))
+
+    def of_sums(self, drawn: Array) -> tuple[Array, Array]:
+        """Return the means, and those over more people, of drawn sums over the nodes."""
+        mean = self.scale * (self.windows.deviations @ drawn)
+        wide = self.scale * (self.windows.wide_deviations @ drawn)
+        return mean, wide
+
+    def kept(self, mean: Array, wide: Array) -> Array:
+        """Return which share of the steps from the means over more people is taken for noise, for
+        each column (James and Stein).
+        """
+        step = mean - wide
+        noise = float(self.sums.counts @ self.step_variance)
+        energy = (self.sums.counts @ step**2) / max(noise, TINY)
+        windows = len(self.mean) if self.windows.share == 0 else 1 / self.windows.share
+        chance = 1 + CHANCE * np.sqrt(2 / windows)
+        return np.asarray(1 / np.maximum(energy / chance, 1))
 
     def _row_noise(self) -> RowNoise:
         """Return the noise of independent sums, each from the spread of the rows nearby.

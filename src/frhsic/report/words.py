@@ -268,7 +268,7 @@ def text(report: Report | Audit) -> str:
     >>> age = np.repeat(np.arange(20.0, 60.0), 10)
     >>> print(text(audit(age / 100, age)).splitlines()[0])
     The score moves with s: the mean score at a person's s differs from the overall mean of 0.395 by
-    0.1... on average.
+    0.0995 on average.
     """
     report = Report(report) if isinstance(report, Audit) else report
     audit, lines = report.audit, [summary(report)] if report.tradeoff else []
