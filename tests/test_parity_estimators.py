@@ -17,6 +17,7 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import SplineTransformer
@@ -328,6 +329,20 @@ def test_the_frontier_costs_more_where_the_gap_is_smaller(half):
     assert frame["gap_sensitive"].iloc[-1] < 0.5 * frame["gap_sensitive"].iloc[0]
     assert frame["log_loss"].iloc[-1] > frame["log_loss"].iloc[0]
     assert half.frontier_.plot().get_ylabel() == "log loss"
+
+
+def test_nearly_collinear_models_of_s_do_not_lose_to_a_constant(fresh):
+    """Eight linear functions of three columns: their coefficients would reach 100 without a
+    ridge, and the log loss 0.74.
+    """
+    X, y, age = table(1500, 0)
+    settings = {"attribute_estimator": Ridge(), "confidence": None, "limit": "10%"}
+    model = classifier(**settings).fit(X, y, sensitive_features=age)
+    assert np.abs(model.solution_.parameters).max() < 10
+    constant = log_loss(fresh[1], np.full(FRESH, y.mean()))
+    assert log_loss(fresh[1], model.predict_proba(fresh[0])) < constant - 0.02
+    assert model.frontier_.performance["log_loss"].max() < constant
+    assert served_gap(model, fresh) == approx(model.choice_.gaps["sensitive"].value, abs=ERROR)
 
 
 def test_predict_uses_the_stored_threshold(fresh):
