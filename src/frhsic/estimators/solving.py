@@ -47,6 +47,10 @@ RARE = 0.2
 # Shares of the unconstrained gap that the trade-offs aim at.
 SHARES = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.02, 0.005])
 
+# Least of these shares that a mixture with a constant aims at; closer to it hardly a prediction is
+# left.
+LEAST_MIXED = 0.1
+
 # μ of a first solution with almost no gap, in units of the loss; what it costs sets the scale of
 # the others.
 STRICTEST = 100.0
@@ -374,8 +378,9 @@ class Solution:
 
         A mixture of a predictor with a constant has as large a share of its gap, and at least this
         share of what it gains over the constant. So after the trade-off that gains most for its
-        gap, one that gains less for its own is replaced by such a mixture. Decisions cannot be
-        mixed: those that are wrong more often than one and the same for everybody become that one.
+        gap, one that gains less for its own is replaced by such a mixture, which has as large a gap
+        or the one that was aimed at. Decisions cannot be mixed: those that are wrong more often
+        than one and the same for everybody become that one.
         """
         constant = rows.constant()
         parameters = self.parameters.copy()
@@ -396,7 +401,8 @@ class Solution:
         gaps = np.maximum(gaps, 1e-12)
         best = int(np.argmax(gains / gaps))
         for i in range(best + 1, count):
-            share = min(gaps[i] / gaps[best], 1.0) if gains[best] > 0 else 0.0
+            aim = min(gaps[i], max(SHARES[i], LEAST_MIXED) * gaps[0])
+            share = min(aim / gaps[best], 1.0) if gains[best] > 0 else 0.0
             parameters[i] = constant + share * (parameters[best] - constant)
         return replace(self, parameters=parameters)
 
