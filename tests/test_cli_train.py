@@ -334,6 +334,14 @@ def test_a_limit_that_the_fit_does_not_meet_exits_with_1(outcome, capsys):
     assert capsys.readouterr().err.startswith("The gap along [red]age goes from")
 
 
+def test_the_last_line_says_what_was_asked_and_by_how_much_the_gap_was_reduced(outcome):
+    _, report = outcome
+    change = report.tradeoff.changes[0]
+    last = training.closing_lines(report)[-1]
+    assert f"goes from {figure(change.before)} to {figure(change.after)}" in last
+    assert last.endswith("; asked: 50 %.")
+
+
 def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error(
     folder, tmp_path, monkeypatch, capfd
 ):
