@@ -18,7 +18,8 @@ from collections.abc import Callable
 import numpy as np
 
 from frhsic.parity import gdp
-from frhsic.selection import Candidate, Rule
+from frhsic.parity.limits import parse_limits
+from frhsic.selection import MEASURES, Candidate, choose
 
 SIZES = 0.8 ** np.arange(10)
 MIDDLE = 4
@@ -63,26 +64,19 @@ def chosen_candidate(
     random: np.random.Generator,
 ) -> int | None:
     """Return the candidate that the rule takes, or None if it admits none."""
-    rule = Rule("gdp", target)
     u, errors = random.random(rows), random.standard_normal(rows)
     s = (u > 0.8) * 1.0 if np.unique(mean(u)).size == 2 else np.exp(u)
     bounds = np.full(len(SIZES), np.inf)
     for k in reversed(range(len(SIZES))):
-        # one-sided upper bound, as select_weight takes it
-        result = gdp(
-            SIZES[k] * mean(u) + noise * errors,
-            s,
-            confidence=2 * rule.confidence - 1,
-            resamples=199,
-        )
+        result = gdp(SIZES[k] * mean(u) + noise * errors, s, resamples=199)
         bounds[k] = max(result.interval[1], result.value)
         if bounds[k] > target:  # the rule looks no further
             break
     candidates = [
-        Candidate(float(k), 1.0 - k / 100, 1.0, 0.0, bound, 0.0, 0.0, 1.0)
+        Candidate(float(k), 1.0 - k / 100, 1.0, {"s": 0.0}, {"s": bound}, 0.0, 0.0, 1.0)
         for k, bound in enumerate(bounds)
     ]
-    accepted, at = rule.choose(candidates)
+    accepted, at = choose(candidates, parse_limits(target, MEASURES))
     return at if accepted[at] else None
 
 

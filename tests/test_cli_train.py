@@ -91,7 +91,7 @@ def test_the_page_holds_the_report_of_the_json_and_what_is_not_shown_is_told(tra
     ).group(1)
     assert json.loads(text) == said["report"]
     assert said["files"] == {"model": str(trained[1]), "report": str(page)}
-    told = r"^limit (not kept|probably (not )?kept, not certain): gdp of age is "
+    told = r"^limit (not kept|probably (not )?kept, not certain.*): gdp of age is "
     assert re.search(told, stderr, re.MULTILINE)
 
 
@@ -328,7 +328,15 @@ def test_a_limit_that_the_fit_does_not_meet_exits_with_1(outcome, capsys):
             model, replace(report, tradeoff=replace(report.tradeoff, met=False)), {}, as_json=True
         )
     assert ended.value.exit_code == 1
-    assert capsys.readouterr().err.startswith("not met: The gap along [red]age goes from")
+    assert capsys.readouterr().err.startswith("The gap along [red]age goes from")
+
+
+def test_the_last_line_says_what_was_asked_and_by_how_much_the_gap_was_reduced(outcome):
+    _, report = outcome
+    change = report.tradeoff.changes[0]
+    last = training.closing_lines(report)[-1]
+    assert f"goes from {figure(change.before)} to {figure(change.after)}" in last
+    assert last.endswith("; asked: 50 %.")
 
 
 def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error(

@@ -11,8 +11,13 @@ import pandas as pd
 import pytest
 from pytest import approx
 from scipy.optimize import brentq, linprog, minimize
-from scipy.special import expit, softmax
+from scipy.special import expit, ndtr, softmax
+from scipy.stats import norm
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import SplineTransformer
 
+from frhsic import ParityRegressor
 from frhsic.estimators import conditional
 from frhsic.estimators.conditional import (
     MOST_LEVELS,
@@ -21,7 +26,17 @@ from frhsic.estimators.conditional import (
     SensitiveBasis,
     TreeTable,
 )
-from frhsic.estimators.solving import SMOOTHNESS, Curve, Rows, _root, expanded, link, outputs, solve
+from frhsic.estimators.solving import (
+    SMOOTHNESS,
+    Curve,
+    Rows,
+    Solution,
+    _root,
+    expanded,
+    link,
+    outputs,
+    solve,
+)
 
 
 @dataclass(frozen=True)
@@ -71,7 +86,7 @@ class Law:
         weights = self.table.ravel()
         counted = weights * y if self.positive else weights
         curve = Curve.of(self.basis, self.basis(s * 1.0), counted)
-        width = np.array(0.1 * self.eta[x].std())
+        width = np.full(len(x), 0.1 * self.eta[x].std())
         return Rows(
             family, link(family, self.eta)[x], self.means[x], y * 1.0, weights, [curve], width
         )
@@ -229,6 +244,106 @@ def test_optimal_decisions_have_the_closed_form(name):
     ).sum() <= levels  # a vertex draws lots in at most one cell for each level
     least = float(law.mass @ law.eta) - dual.fun
     assert risk("decision", law, d) + mu * law.gap(d) == approx(least, abs=1e-9)  # strong duality
+
+
+@dataclass(frozen=True)
+class GaussianLaw:
+    r"""S and the first of two columns are normal with correlation ρ; y = 0.6 (x₁ + x₂) + noise.
+
+    Where sign g(s) = sign(s), the optimum is :math:`f = \eta - \mu E[\operatorname{sign} S | x]`
+    with :math:`E[\operatorname{sign} S | x] = 2\Phi(\rho x_1 / \sqrt{1 - \rho^2}) - 1`. With
+    :math:`A = \frac2\pi \arcsin \rho^2`, which is both the variance of this function and the mean
+    of \|E[it | S]\|, it lowers the gap by μA at a cost of μ²A in squared error.
+    """
+
+    rho: float = 0.7
+    slope: float = 0.6
+
+    @property
+    def gap(self) -> float:
+        """The gap of η."""
+        return self.slope * self.rho * float(np.sqrt(2 / np.pi))
+
+    def cost(self, gap: float) -> float:
+        """Return the least squared error above that of η at a gap."""
+        return (self.gap - gap) ** 2 / (2 / np.pi * float(np.arcsin(self.rho**2)))
+
+    def optimum(self, X: np.ndarray, mu: float) -> np.ndarray:
+        tilted = ndtr(self.rho * X[:, 0] / np.sqrt(1 - self.rho**2))
+        return np.asarray(self.slope * X.sum(axis=1) - mu * (2 * tilted - 1))
+
+    def draw(self, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        s, first, second, noise = np.random.default_rng(seed).normal(size=(4, n))
+        X = np.column_stack([self.rho * s + np.sqrt(1 - self.rho**2) * first, second])
+        return X, self.slope * X.sum(axis=1) + 0.5 * noise, s
+
+    def measured(self, predict) -> tuple[float, float]:
+        """Return gap and squared error above that of η, in the population, by quadrature."""
+        nodes, weights = np.polynomial.hermite_e.hermegauss(24)
+        weights = weights / weights.sum()
+        half, mass = np.polynomial.legendre.leggauss(30)
+        half = 4 + 4 * half  # on [0, 8], and mirrored: the gap has a kink at 0
+        mass = 4 * mass * norm.pdf(half)
+        s = np.concatenate([-half, half])
+        mass = np.concatenate([mass, mass])
+        first = self.rho * s[:, None] + np.sqrt(1 - self.rho**2) * nodes
+        cells = np.broadcast_arrays(first[:, :, None], nodes)
+        X = np.stack([cell.ravel() for cell in cells], axis=1)
+        f = predict(X).reshape(len(s), len(nodes), len(nodes))
+        away = (f - self.slope * X.sum(axis=1).reshape(f.shape)) ** 2
+        curve = f @ weights @ weights
+        gap = float(mass @ np.abs(curve - mass @ curve))
+        return gap, float(mass @ (away @ weights @ weights))
+
+
+@pytest.mark.parametrize("mu", [0.2, 0.5, 0.8])
+def test_the_optimum_of_the_gaussian_law_has_its_stated_gap_and_cost(mu):
+    law = GaussianLaw()
+    gap, cost = law.measured(lambda X: law.optimum(X, mu))
+    assert gap == approx(law.gap - mu * 2 / np.pi * np.arcsin(law.rho**2), abs=1e-6)
+    assert cost == approx(law.cost(gap), abs=1e-6)
+    gap, cost = law.measured(lambda X: law.slope * X.sum(axis=1) - mu * X[:, 0] / 2)
+    assert cost > 1.04 * law.cost(gap)  # subtracting a linear prediction of S costs more
+
+
+def test_a_well_specified_model_comes_close_to_the_optimum_of_a_gaussian_law():
+    """On average over four tables, as a loss is an expectation."""
+    law = GaussianLaw()
+    means = make_pipeline(SplineTransformer(), Ridge())
+    limits = ("70%", "50%", "30%")
+    excess = np.empty((4, len(limits)))
+    for seed in range(4):
+        X, y, s = law.draw(3_000, seed)
+        model = ParityRegressor(LinearRegression(), attribute_estimator=means, random_state=0)
+        model.fit(X, y, sensitive_features=s)
+        for i, limit in enumerate(limits):
+            gap, cost = law.measured(model.at(limit).predict)
+            assert gap < 0.8 * law.gap
+            excess[seed, i] = cost - law.cost(gap)
+    assert excess.mean(axis=0).max() < 0.002
+
+
+@pytest.mark.parametrize("family", ["numbers", "binary", "decision"])
+def test_no_trade_off_loses_to_a_constant_at_the_same_gap(family):
+    """A mixture of the first trade-off with a constant replaces the second, whose sign is wrong."""
+    rows = LAWS["all rows"].rows(family)
+    start = rows.parameters()[0]
+    wrong = -rows.constant() if family == "decision" else start * 0.5 - rows.constant()
+    if family != "decision":
+        wrong[1] = -0.5
+    fold = np.arange(len(rows.y)) % 2
+    path = np.repeat(np.stack([start, wrong])[:, None], 2, axis=1)
+    solution = Solution(family, (), path, np.zeros(0), 0.5).above_constant(rows, fold)
+    old, new = (rows.evaluate(each[1, 0]) for each in (path, solution.parameters))
+    constant = rows.evaluate(rows.constant()).loss
+    assert (solution.parameters[0] == path[0]).all()
+    assert old.loss > constant
+    if family == "decision":
+        assert new.loss == approx(constant)
+    else:
+        assert new.loss < constant
+        gap = rows.curves[0].gap
+        assert gap(new.outputs, 0.0)[0] == approx(gap(old.outputs, 0.0)[0], rel=0.1)
 
 
 @pytest.mark.parametrize(("family", "loss"), [("numbers", "squared"), ("binary", "log")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,37 @@ from sklearn.linear_model import LogisticRegression, Ridge
 import frhsic
 from cli_samples import run
 from frhsic.auditing import Settings, since
-from frhsic.auditing.results import LIMITABLE
-from frhsic.cli._terminal import limit_of
+from frhsic.auditing.results import LIMITABLE, LimitCheck
+from frhsic.cli._terminal import confidence_of, limit_of
+from frhsic.intervals import Interval
 from frhsic.parity.limits import AT_LEAST, Limit, by_attribute, parse_limits
+from frhsic.report.words import limit_line
+
+
+def test_a_confidence_of_the_command_line_is_a_number_or_none():
+    assert confidence_of("0.9") == 0.9
+    assert confidence_of("none") is None
+    with pytest.raises(ValueError, match="--confidence is 'high'; pass a number"):
+        confidence_of("high")
+
+
+def test_a_limit_that_only_the_estimate_keeps_says_how_many_rows_would_settle_it():
+    """The distance to the end is twice the room, so four times the rows are needed."""
+    ends = Interval(0.0, 0.04, 0.95, "")
+    check = LimitCheck("age", "gdp", "all", 0.03, 0.02, ends, rows=1000)
+    assert check.verdict == "unclear"
+    assert check.rows_needed == 4000
+    line = limit_line(check)
+    assert line.startswith(
+        "limit probably kept, not certain; about 4,000 rows would settle it: gdp"
+    )
+    ratio = replace(
+        check, key="decision_ratio", limit=0.8, value=0.9, interval=Interval(0.7, 1, 0.95, "")
+    )
+    assert ratio.rows_needed == 4000
+    assert replace(check, limit=0.05).rows_needed is None  # kept
+    assert replace(check, limit=0.01).rows_needed is None  # the estimate does not keep it
+
 
 SAID = [
     (None, []),

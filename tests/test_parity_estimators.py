@@ -5,6 +5,7 @@ and table.
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import SplineTransformer
@@ -275,12 +277,16 @@ def test_limits_as_numbers_shares_zero_and_none(half):
     gap = half.choice_.unconstrained["sensitive"].value
     assert half.at(None).choice_.position == 0
     assert half.at("50%").choice_.gaps["sensitive"].value == approx(0.5 * gap)
-    assert half.at(0.6 * gap).choice_.gaps["sensitive"].value == approx(0.6 * gap)
-    assert half.at(gap + 0.01).choice_.position == 0  # nothing to do
+    assert half.at(0.6 * gap).choice_.gaps["sensitive"].high == approx(0.6 * gap)
+    by_estimate = copy(half).set_params(confidence=None)
+    assert by_estimate.at(0.6 * gap).choice_.gaps["sensitive"].value == approx(0.6 * gap)
+    highest = half.choice_.unconstrained["sensitive"].high
+    assert half.at(highest + 0.01).choice_.position == 0  # nothing to do
     least = min(each.value for each in half.frontier_.gaps["sensitive"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert half.at(0).choice_.gaps["sensitive"].value == approx(least)
+        assert half.at(0).choice_.met
     with pytest.warns(UnmetLimitWarning):
         assert not half.at(1e-9).choice_.met
     for limit, error in (
@@ -297,10 +303,27 @@ def test_limits_as_numbers_shares_zero_and_none(half):
         half.at({"income": 0.1})
 
 
-def test_the_upper_end_of_the_interval_meets_the_limit_if_that_is_asked_for():
+def test_the_upper_end_of_the_interval_keeps_a_number():
     X, y, age = table(600, 0)
     model = classifier(limit=0.12, confidence=0.9).fit(X, y, sensitive_features=age)
     assert model.choice_.gaps["sensitive"].high == approx(0.12)
+    assert model.choice_.rows_needed is None
+
+
+def test_a_number_that_no_upper_end_keeps_is_probably_kept_and_says_how_many_rows_settle_it(half):
+    """The width shrinks as 1 / √n: with four times the rows, half of it reaches the limit."""
+    gaps = half.frontier_.gaps["sensitive"]
+    lowest = min(gap.high for gap in gaps)
+    closest = min(gaps, key=lambda gap: gap.high)
+    limit = (closest.value + lowest) / 2
+    with pytest.warns(UnmetLimitWarning, match="probably kept, not certain; about") as caught:
+        choice = half.at(limit).choice_
+    assert not choice.met
+    assert choice.gaps["sensitive"] == closest
+    assert choice.rows_needed == approx(4 * 600, abs=1)
+    assert "about 2,400 rows would settle it" in str(caught[0].message)
+    with pytest.warns(UnmetLimitWarning, match="is not met: this is the closest"):
+        assert half.at(1e-9).choice_.rows_needed is None
 
 
 def test_a_share_of_a_gap_that_is_not_there_constrains_nothing():
@@ -328,6 +351,20 @@ def test_the_frontier_costs_more_where_the_gap_is_smaller(half):
     assert frame["gap_sensitive"].iloc[-1] < 0.5 * frame["gap_sensitive"].iloc[0]
     assert frame["log_loss"].iloc[-1] > frame["log_loss"].iloc[0]
     assert half.frontier_.plot().get_ylabel() == "log loss"
+
+
+def test_nearly_collinear_models_of_s_do_not_lose_to_a_constant(fresh):
+    """Eight linear functions of three columns: their coefficients would reach 100 without a
+    ridge, and the log loss 0.74.
+    """
+    X, y, age = table(1500, 0)
+    settings = {"attribute_estimator": Ridge(), "confidence": None, "limit": "10%"}
+    model = classifier(**settings).fit(X, y, sensitive_features=age)
+    assert np.abs(model.solution_.parameters).max() < 10
+    constant = log_loss(fresh[1], np.full(FRESH, y.mean()))
+    assert log_loss(fresh[1], model.predict_proba(fresh[0])) < constant - 0.02
+    assert model.frontier_.performance["log_loss"].max() < constant
+    assert served_gap(model, fresh) == approx(model.choice_.gaps["sensitive"].value, abs=ERROR)
 
 
 def test_predict_uses_the_stored_threshold(fresh):

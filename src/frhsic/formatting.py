@@ -114,6 +114,18 @@ def counted(count: float, noun: str) -> str:
     return f"{count:,.0f} {noun}{'' if round(count) == 1 else 's'}"
 
 
+def settled_by(rows: int) -> str:
+    """Say how many rows would show that a limit is kept, with two digits.
+
+    Examples
+    --------
+    >>> settled_by(12_345)
+    'about 13,000 rows would settle it'
+    """
+    unit = 10 ** max(len(str(rows)) - 2, 0)
+    return f"about {-(-rows // unit) * unit:,} rows would settle it"
+
+
 def capitalized(text: str) -> str:
     """Return the text with its first letter in upper case and the others as they are."""
     return text[:1].upper() + text[1:]

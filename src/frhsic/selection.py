@@ -24,11 +24,11 @@ from frhsic import _arrays
 from frhsic._warnings import warn
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, UnmetLimitWarning
 from frhsic.estimators.network import fit_path
-from frhsic.formatting import figure, percent
+from frhsic.formatting import capitalized, figure, percent, settled_by
 from frhsic.independence import IndependenceResult, gamma_test
 from frhsic.kernels import Gaussian, per_column_gaussians
 from frhsic.parity import ParityResult, gdp
-from frhsic.parity.limits import Limit, LimitLike, by_attribute, parse_limits
+from frhsic.parity.limits import Limit, LimitLike, by_attribute, parse_limits, rows_to_settle
 from frhsic.splits import held_out_rows, rows_of, scores_of
 
 __all__ = ["LowGainWarning", "Selection", "select_weight"]
@@ -63,8 +63,8 @@ class Candidate:
         squared error: 1 for weight 0, 0 for a constant. NaN if the unpenalised model does not beat
         the constant.
     gaps, gap_bounds
-        By attribute, GDP of the scores, in probabilities or in the unit of y, and its one-sided
-        upper confidence bound (see :class:`frhsic.parity.ParityResult`).
+        By attribute, GDP of the scores, in probabilities or in the unit of y, and the upper end of
+        its interval (see :class:`frhsic.parity.ParityResult`).
     hsic, hsic_upper
         Biased HSIC between Z, or the scores of a model without `transform`, and the attributes,
         with Gaussian kernels at median bandwidths; and its upper bound by the normal approximation,
@@ -102,7 +102,7 @@ def choose(candidates: Sequence[Candidate], limits: Sequence[Limit]) -> tuple[li
 
     Of those that keep the limits, a limit on the gain takes the least GDP, one on the test the
     smallest weight, and others the best performance. If none does, the nearest by the first limit
-    is taken.
+    is taken, among those whose estimates keep it if there are any.
     """
     each = [_admitted(candidates, limit) for limit in limits]
     admitted = [all(kept) for kept in zip(*each)] if each else [True] * len(candidates)
@@ -146,21 +146,46 @@ def _bound(candidate: Candidate, limit: Limit) -> float:
     return candidate.gap_bounds[limit.attribute]
 
 
+def _estimate(candidate: Candidate, limit: Limit) -> float:
+    return candidate.hsic if limit.measure == "hsic" else _gap(candidate, limit)
+
+
 def _nearest(candidates: Sequence[Candidate], limit: Limit) -> int:
     """Return the candidate that comes closest to a limit which none keeps."""
     if limit.measure == "gain":
         return int(np.argmax([one.performance for one in candidates]))
     if limit.measure == "p":
         return int(np.argmin([one.hsic for one in candidates]))
-    return int(np.argmin([_bound(one, limit) for one in candidates]))
+    if limit.is_aim:
+        return int(np.argmin([_gap(one, limit) for one in candidates]))
+    places = range(len(candidates))
+    keeping = [i for i in places if _estimate(candidates[i], limit) <= limit.value]
+    return min(keeping or places, key=lambda i: _bound(candidates[i], limit))
 
 
-def reason(taken: Candidate, limits: Sequence[Limit], admitted: bool) -> str:
-    """Say in a sentence why a weight was taken."""
+def needed(taken: Candidate, limits: Sequence[Limit], rows: int) -> int | None:
+    """Return about how many validation rows would settle limits that the estimates of a candidate
+    keep, and its upper bounds do not; None if they do not keep them all.
+    """
+    if any(limit.measure in ("gain", "p") or limit.is_aim for limit in limits):
+        return None
+    each = [
+        rows_to_settle(rows, _estimate(taken, limit), _bound(taken, limit), limit.value)
+        for limit in limits
+    ]
+    known = [count for count in each if count is not None]
+    return max(known) if known and len(known) == len(each) else None
+
+
+def reason(taken: Candidate, limits: Sequence[Limit], admitted: bool, rows: int) -> str:
+    """Say in a sentence why a weight was taken, on some validation rows."""
     if not limits:
         return "the best performance; there is no limit"
     measures = {limit.measure for limit in limits}
     asked = " and ".join(_asked(limit) for limit in limits)
+    if not admitted and (count := needed(taken, limits, rows)) is not None:
+        probably = f"{asked} is probably kept, not certain; {settled_by(count)} (of validation)"
+        return f"{probably}: {_measured(taken, limits)}"
     if not admitted:
         return f"no weight keeps {asked}; this one is the nearest: {_measured(taken, limits)}"
     if "gain" in measures:
@@ -182,7 +207,7 @@ def _asked(limit: Limit) -> str:
         return f"the least GDP{along}"
     if limit.base == "gap":
         return f"{percent(limit.value)} of the unpenalised model's GDP{along}"
-    return f"{limit.measure.upper()}{along} within {figure(limit.value)}"
+    return f"{limit.measure.upper()}{along} at most {figure(limit.value)}"
 
 
 def _measured(taken: Candidate, limits: Sequence[Limit]) -> str:
@@ -391,10 +416,9 @@ class Rows:
     ) -> Candidate:
         """Measure one model; without a confidence, upper bounds are the estimates themselves."""
         scores = scores_of(model, self.X)
-        # both ends of an interval leave out as much
-        two_sided = 0.9 if confidence is None else max(2 * confidence - 1, 0.01)
+        level = confidence or 0.95
         results = [
-            gdp(scores, column, confidence=two_sided, groups=self.groups, random_state=self.seed)
+            gdp(scores, column, confidence=level, groups=self.groups, random_state=self.seed)
             for column in self.s.T
         ]
         gaps = {name: float(one) for name, one in zip(self.names, results)}
@@ -402,7 +426,7 @@ class Rows:
         hsic_limit = next((one.value for one in limits if one.measure == "hsic"), None)
         test = self.tested(model, hsic_limit)
         error = math.nan if test.standard_error is None else test.standard_error
-        reach = 0.0 if confidence is None else float(norm.ppf(confidence))
+        reach = 0.0 if confidence is None else float(norm.ppf((1 + confidence) / 2))
         return Candidate(
             penalty_weight=float(model.penalty_weight),
             performance=scorer(model, self.X, self.y),
@@ -458,12 +482,13 @@ def select_weight(
     gives a :class:`LowGainWarning`. On the validation rows the chosen model is the best of many, so
     its numbers there are too good. Report :meth:`Selection.evaluate` on test rows.
 
-    **What a limit on GDP promises.** The upper bound of an admitted model on the validation rows is
-    within the limit. For validation rows that are drawn independently from the population (or whose
-    `groups` are), the GDP of the chosen model in that population exceeds the limit with a
-    probability of about 1 − confidence, for means over the people who are neighbours along the
-    attribute: an oscillation that is finer than the resolution of :func:`frhsic.parity.gdp` is not
-    covered. A limit on HSIC uses a normal approximation and promises nothing:
+    **What a limit on GDP promises.** The upper end of the interval of an admitted model, on the
+    validation rows, keeps the limit. For validation rows that are drawn independently from the
+    population (or whose `groups` are), the GDP of the chosen model in that population exceeds the
+    limit with a probability of at most about (1 − confidence) / 2, for means over the people who
+    are neighbours along the attribute: an oscillation that is finer than the resolution of
+    :func:`frhsic.parity.gdp` is not covered. A limit on HSIC uses a normal approximation and
+    promises nothing:
     with a binary attribute it is missed two to three times as often as the confidence says. Shares,
     and limits on the gain and on the test, promise nothing about other rows.
 
@@ -483,9 +508,9 @@ def select_weight(
         test of this level does not reject independence. A dictionary goes by attribute, a list must
         be kept as a whole, None is no limit.
     confidence : float, optional
-        A bound on GDP or HSIC is kept if the one-sided upper confidence bound keeps it, searched
-        from the largest weight down; the first that misses it ends the search (fixed-sequence
-        testing). None compares the estimates.
+        A number is kept by GDP or HSIC if the upper end of the interval keeps it, searched from the
+        largest weight down; the first that misses it ends the search (fixed-sequence testing). None
+        compares the estimates. Shares and 0 are aims for the estimates.
     penalty_weights : sequence of float
         The grid; 0 is added as the reference.
     validation : float or (X, y, sensitive_features)
@@ -555,9 +580,9 @@ def select_weight(
         for one in limits
     )
     admitted, at = choose(candidates, limits)
-    why = reason(candidates[at], limits, admitted[at])
+    why = reason(candidates[at], limits, admitted[at], len(held.s))
     if not admitted[at]:
-        warn(f"{why}. Try larger weights, or another penalty.", UnmetLimitWarning)
+        warn(f"{capitalized(why)}. Try larger weights, or another penalty.", UnmetLimitWarning)
     low = not candidates[at].gain >= LEAST_GAIN
     if low:
         gained = candidates[at].gain

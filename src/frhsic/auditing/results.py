@@ -25,7 +25,14 @@ from scipy.special import kolmogorov, ndtr, ndtri
 
 from frhsic.formatting import figure, stated
 from frhsic.intervals import Interval
-from frhsic.parity.limits import Limit, LimitLike, by_attribute, measure_name, parse_limits
+from frhsic.parity.limits import (
+    Limit,
+    LimitLike,
+    by_attribute,
+    measure_name,
+    parse_limits,
+    rows_to_settle,
+)
 
 # version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes
 # away
@@ -427,6 +434,8 @@ class LimitCheck:
     reduction
         Where it is a share of the gap before: the interval of the share by which that gap was
         reduced; None if that gap is not significant.
+    rows
+        Number of rows of the estimate.
     """
 
     attribute: str
@@ -439,6 +448,7 @@ class LimitCheck:
     base: str = ""
     reference: Number | None = None
     reduction: Interval | None = None
+    rows: int = 0
 
     @property
     def verdict(self) -> Verdict:
@@ -450,12 +460,38 @@ class LimitCheck:
         rate r is judged by the interval of the difference g − c r, whose ends lie at
         :math:`g - c r \pm \sqrt{(g_\pm - g)^2 + c^2 (r_\mp - r)^2}` (Zou and Donner, 2008).
         """
+        judged = self._judged()
+        if judged is None:
+            return "unclear"
+        _, ends, limit, at_least = judged
+        if ends.low >= limit if at_least else ends.high <= limit:
+            return "kept"
+        if ends.high < limit if at_least else ends.low > limit:
+            return "not kept"
+        return "unclear"
+
+    @property
+    def rows_needed(self) -> int | None:
+        """About how many rows would show that the limit is kept, where only the estimate keeps it
+        (:func:`frhsic.parity.limits.rows_to_settle`); else None, also for a share of a gap, which
+        is an aim.
+        """
+        judged = self._judged()
+        if judged is None or self.base == "gap" or self.verdict != "unclear" or not self.rows:
+            return None
+        value, ends, limit, at_least = judged
+        return rows_to_settle(self.rows, value, ends.low if at_least else ends.high, limit)
+
+    def _judged(self) -> tuple[float, Interval, float, bool] | None:
+        """Return estimate, interval and limit of what is judged, and whether the limit is a least
+        value; None if it cannot be judged.
+        """
         if self.base == "gap" and self.share is not None:
-            if self.reduction is None:
-                return "unclear"
-            return _verdict(self.reduction, 1 - self.share, at_least=True)
+            if self.reduction is None or self.reference is None:
+                return None
+            return 1 - self.value / self.reference.value, self.reduction, 1 - self.share, True
         if self.key in RATIOS:
-            return _verdict(self.interval, self.limit, at_least=True)
+            return self.value, self.interval, self.limit, True
         low = self.value - self.interval.low
         high = self.interval.high - self.value
         if self.share is not None and self.reference is not None and self.reference.interval:
@@ -463,15 +499,7 @@ class LimitCheck:
             low = math.hypot(low, self.share * (around.high - self.reference.value))
             high = math.hypot(high, self.share * (self.reference.value - around.low))
         ends = replace(self.interval, low=self.value - low, high=self.value + high)
-        return _verdict(ends, self.limit, at_least=False)
-
-
-def _verdict(interval: Interval, limit: float, *, at_least: bool) -> Verdict:
-    if interval.low >= limit if at_least else interval.high <= limit:
-        return "kept"
-    if interval.high < limit if at_least else interval.low > limit:
-        return "not kept"
-    return "unclear"
+        return self.value, ends, self.limit, False
 
 
 @dataclass(frozen=True)
@@ -723,6 +751,7 @@ def _checked(
         base,
         reference,
         reduction,
+        number.rows,
     )
 
 

@@ -60,6 +60,18 @@ def limit_of(texts: Sequence[str], attributes: Sequence[str], measures: Sequence
     return limits[0] if len(limits) == 1 else limits
 
 
+def confidence_of(text: str) -> float | None:
+    """Return the confidence that an option states, None for ``none``."""
+    if text.strip() == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(
+            f"--confidence is {text!r}; pass a number such as 0.95, or none for the estimate."
+        ) from None
+
+
 def _limit_of_text(text: str, attributes: Sequence[str], measures: Sequence[str]) -> LimitLike:
     from frhsic.parity.limits import AT_LEAST
 

@@ -37,9 +37,10 @@ class Recipe:
         list[str] | None,
         Option(
             help=(
-                "Largest gap: a number in the unit of --aim, a share of the gap without a limit"
-                " such as 50%, 0 for the least gap, or none; age=50% for one of several"
-                " attributes; gdp=0.05 for a measure by name. May be repeated; 50% if not given."
+                "A bound on the gap as a number in the unit of --aim; or an aim: a share of the gap"
+                " without a limit such as 50%, or 0 for the least gap; or none. age=50% for one of"
+                " several attributes; gdp=0.05 for a measure by name. May be repeated; 50% if not"
+                " given."
             )
         ),
     ] = None
@@ -66,14 +67,14 @@ class Recipe:
         Option("--uses-sensitive", help="Predictions may use the attributes, and then need them."),
     ] = False
     confidence: Annotated[
-        float | None,
+        str,
         Option(
             help=(
-                "Such as 0.95: the upper end of the interval meets the limit. The estimate if not"
-                " given."
+                "The upper end of the interval of the gap, at this confidence, keeps a --limit that"
+                " is a number; none: the estimate does."
             )
         ),
-    ] = None
+    ] = "0.95"
     seed: _terminal.Seed = 0
 
     def estimator(self, data: TrainingTable) -> Any:
@@ -85,11 +86,14 @@ class Recipe:
         names = [str(name) for name in data.s]
         measure = limited_measure(self.aim, self.condition)
         limit = _terminal.limit_of(self.limit or ["50%"], names, [measure])
-        chosen = {
-            name: getattr(self, name)
-            for name in ("aim", "condition", "uses_sensitive", "confidence")
-        }
-        return kind(limit=limit, **chosen, n_jobs=1, random_state=self.seed)
+        chosen = {name: getattr(self, name) for name in ("aim", "condition", "uses_sensitive")}
+        return kind(
+            limit=limit,
+            confidence=_terminal.confidence_of(self.confidence),
+            **chosen,
+            n_jobs=1,
+            random_state=self.seed,
+        )
 
 
 @_terminal.with_fields
@@ -123,7 +127,7 @@ def train(
     ] = None,
     stated: _terminal.Stated,
 ) -> None:
-    """Fit the best predictor whose gap along the attributes stays within a limit, and report every
+    """Fit the best predictor whose gap along the attributes keeps a limit, and report every
     trade-off.
 
     The model is fitted once, for all limits. It is audited without the limit and with it, on rows
@@ -141,11 +145,11 @@ def train(
 
     A limit for each of two attributes; income = ">50K" against the rest.
 
-    [cyan]frhsic train people.csv -t approved -s age --limit 0.02 --confidence 0.95 --aim decision
+    [cyan]frhsic train people.csv -t approved -s age --limit 0.02 --confidence 0.99 --aim decision
     --json[/cyan]
 
-    The upper end of the interval of the gap between decisions keeps the limit. For a pipeline: JSON
-    on standard output.
+    The upper end of the 99 % interval of the gap between decisions keeps the limit. For a pipeline:
+    JSON on standard output.
 
     [cyan]frhsic audit new.csv --model frhsic-model.frhsic -s age --limit gdp=0.05[/cyan]
 
@@ -153,8 +157,8 @@ def train(
 
     [bold]Exit codes[/bold]
 
-    0 done; 1 the --limit is not met in the fit, or a --require is not shown to be kept on the rows
-    held out; 2 bad input; 130 interrupted.
+    0 done; 1 the fit does not keep the --limit for certain, or a --require is not shown to be kept
+    on the rows held out; 2 bad input; 130 interrupted.
     """
     with _terminal.one_thread():
         from frhsic.auditing.results import LIMITABLE
@@ -314,9 +318,8 @@ def finish(
     limit is not met.
     """
     from frhsic.persistence import file_bytes
-    from frhsic.report.first_page import needed_lines
     from frhsic.report.page import content
-    from frhsic.report.words import alarms, summary
+    from frhsic.report.words import alarms
 
     contents: dict[Path, bytes] = {}
     if "model" in files:
@@ -330,10 +333,8 @@ def finish(
         | {files[kind]: content(report, kind) for kind in ("report", "PDF") if kind in files},
         inputs,
     )
-    met, lines = (
-        report.tradeoff is not None and report.tradeoff.met,
-        [summary(report), *needed_lines(report)],
-    )
+    met = report.tradeoff is not None and report.tradeoff.met
+    lines = closing_lines(report)
     if as_json:
         document = {
             "met": met,
@@ -345,7 +346,15 @@ def finish(
         typer.echo(json.dumps(document, allow_nan=False, indent=1))
     else:
         _terminal.show(tables(report), report.audit.context.remarks, files, lines)
-    _terminal.exit_above([*([] if met else [f"not met: {model.choice_}"]), *alarms(report.audit)])
+    _terminal.exit_above([*([] if met else [str(model.choice_)]), *alarms(report.audit)])
+
+
+def closing_lines(report: Report) -> list[str]:
+    """Return what the limit did, whether it was needed, and at the end whether it is kept."""
+    from frhsic.report.first_page import limit_lines, needed_lines
+    from frhsic.report.words import summary
+
+    return [summary(report), *needed_lines(report), *limit_lines(report)]
 
 
 def tables(report: Report) -> Iterator[RenderableType]:
@@ -354,8 +363,7 @@ def tables(report: Report) -> Iterator[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
-    from frhsic.report.first_page import needed_lines
-    from frhsic.report.words import GAPS, HEADLINES, MEASURES, label, summary, tradeoff_rows
+    from frhsic.report.words import GAPS, HEADLINES, MEASURES, label, tradeoff_rows
 
     tradeoff = report.tradeoff
     assert tradeoff is not None
@@ -380,5 +388,5 @@ def tables(report: Report) -> Iterator[RenderableType]:
                 ]
                 numbers.add_row(Text(label(number.key)), *map(figure, values))
         yield numbers
-    for line in (summary(report), *needed_lines(report)):
+    for line in closing_lines(report):
         yield Text(line, style="bold")

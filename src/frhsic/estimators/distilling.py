@@ -4,7 +4,7 @@ call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -129,8 +129,12 @@ def distill(
     ]
     excess = min(max([1.0, *ratios]), MOST_EXCESS)
     if excess > 1:
+        stated = teacher.frontier_.limits(predictor.limit)
         teacher._choose(
-            {name: None if limit is None else limit / excess for name, limit in limits.items()}
+            {
+                name: [str(replace(one, value=one.value / excess)) for one in each]
+                for name, each in stated.items()
+            }
         )
         student, threshold = _imitation(teacher, estimator, check[0], *fitted)
     performance, gaps = _measured(teacher, student, threshold, measure)

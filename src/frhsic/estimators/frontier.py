@@ -4,18 +4,24 @@ limit.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy import stats
 
 from frhsic.estimators.solving import Block, Sample
+from frhsic.formatting import settled_by
 from frhsic.parity import ParityResult, gdp, rank_gap
 from frhsic.parity.gap import gap_of_each
-from frhsic.parity.limits import Limit, LimitLike, by_attribute, measure_name, parse_limits
+from frhsic.parity.limits import (
+    Limit,
+    LimitLike,
+    by_attribute,
+    measure_name,
+    parse_limits,
+    rows_to_settle,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,8 +33,7 @@ Condition = Literal["positive", "both"]
 # The gap that each aim limits.
 MEASURES = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 
-# Resamples for the interval of each gap of a fold, and for the p-value of the gap without
-# constraint.
+# Resamples for the interval of each gap, and for the p-value of the gap without constraint.
 RESAMPLES, TEST_RESAMPLES = 49, 499
 
 # Level at which a gap without constraint counts as one.
@@ -36,7 +41,7 @@ DISTINCT = 0.05
 
 
 class UnmetLimitWarning(UserWarning):
-    """No trade-off meets the limit; the estimator is at the one that comes closest."""
+    """No trade-off keeps the limit for certain; the estimator is at the one that comes closest."""
 
 
 class IndistinctGapWarning(UserWarning):
@@ -97,32 +102,18 @@ class Gap:
     high: float
 
     @classmethod
-    def mean(cls, folds: Sequence[ParityResult], pooled: ParityResult, confidence: float) -> Gap:
-        """Return the mean gap of the fold predictors, each measured on the rows of its own fold, or
-        of all rows pooled.
+    def of(cls, pooled: ParityResult, folds: Sequence[ParityResult]) -> Gap:
+        """Return the gap of all rows, each scored by the predictor of its own fold.
 
-        The mean is at least the gap of the mean of the fold predictors, which is what is served,
-        since a gap is convex. Its estimate is too low where a fold has too few rows to tell the
-        signs of its curve. Pooled rows tell them, but what the coefficients of one fold overfit is
-        balanced there by the others. The larger of the two is stated.
+        The curve of these scores estimates that of the mean of the fold predictors, which is what
+        is served. Coefficients that follow the rows of the other folds by chance balance each other
+        in it, so that the estimate is too low for small gaps. The mean over the folds does not
+        have this error, but few rows cannot tell the signs of its curve. The larger of the two is
+        stated.
         """
-        tail = (1 - confidence) / 2
-        errors = np.array([fold.standard_error for fold in folds])
-        reach = float(stats.norm.ppf(1 - tail)) * math.sqrt(float((errors**2).sum())) / len(folds)
-        value = float(np.mean([fold.value for fold in folds]))
-        # the rest of an interval bounds the effect of uncertain signs, which does not average out
-        beyond = [
-            max(
-                fold.interval[1]
-                - fold.value
-                - float(stats.t.ppf(1 - tail, max(fold.n - 1, 1))) * error,
-                0.0,
-            )
-            for fold, error in zip(folds, errors)
-        ]
-        low, high = max(value - reach, 0.0), value + reach + float(np.mean(beyond))
-        value = max(value, pooled.value)
-        return cls(value, low, max(high, value))
+        value = max(pooled.value, float(np.mean([fold.value for fold in folds])))
+        low, high = pooled.interval
+        return cls(value, min(low, value), max(high, value))
 
     def between(self, other: Gap, weight: float) -> Gap:
         """Return the gap at a place between two trade-offs."""
@@ -154,6 +145,8 @@ class Frontier:
         Confidence of the intervals.
     base_rate : float or None
         Mean of y, of which a limit can be a share.
+    rows : int
+        Number of rows.
     """
 
     aim: str
@@ -163,6 +156,7 @@ class Frontier:
     pvalues: dict[str, float]
     confidence: float
     base_rate: float | None
+    rows: int
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each trade-off."""
@@ -210,8 +204,11 @@ class Frontier:
         }
 
     def choose(self, limit: LimitLike, by_upper_end: bool) -> Choice:
-        """Return the first place on the way to no gap that meets a limit, between two trade-offs
-        too.
+        """Return the first place on the way to no gap that keeps a limit, between two trade-offs
+        too; if there is none, the place that comes closest.
+
+        A number is compared with the upper end of the interval if that is asked for, a share or 0
+        with the estimate. Where no upper end keeps a number, places whose estimates do come first.
         """
         limits = self.limits(limit)
         indistinct = tuple(
@@ -219,13 +216,22 @@ class Frontier:
             for name, each in limits.items()
             if self.pvalues[name] > DISTINCT and any(one.base == "gap" for one in each)
         )
-        excess = [
-            self._excess(name, one, by_upper_end)
+        applied = [
+            (name, one)
             for name, each in limits.items()
             for one in each
             if one.base != "gap" or name not in indistinct
         ]
-        position, met = _crossing(np.max(excess, axis=0)) if excess else (0.0, True)
+        position, met, rows = 0.0, True, None
+        if applied:
+            excess = [
+                self._excess(name, one, by_upper_end and not one.is_aim) for name, one in applied
+            ]
+            by_estimate = [self._excess(name, one, False) for name, one in applied]
+            keeps = np.max(by_estimate, axis=0) <= 0
+            position, met = _crossing(np.max(excess, axis=0), keeps)
+            if not met and keeps[int(position)]:
+                rows = max(self._rows_to_settle(int(position), name, one) for name, one in applied)
         gaps = {}
         for name, every in self.gaps.items():
             below = min(int(position), len(every) - 2)
@@ -237,6 +243,7 @@ class Frontier:
             gaps,
             {name: every[0] for name, every in self.gaps.items()},
             indistinct,
+            rows,
         )
 
     def _bound(self, name: str, limit: Limit) -> float:
@@ -244,7 +251,15 @@ class Frontier:
 
     def _excess(self, name: str, limit: Limit, by_upper_end: bool) -> np.ndarray:
         measured = np.array([gap.high if by_upper_end else gap.value for gap in self.gaps[name]])
-        return (measured - self._bound(name, limit)) / max(self.gaps[name][0].value, 1e-12)
+        bound = self._bound(name, limit) if limit.value > 0 else measured.min()
+        return np.asarray((measured - bound) / max(self.gaps[name][0].value, 1e-12))
+
+    def _rows_to_settle(self, place: int, name: str, limit: Limit) -> int:
+        """Return how many rows would show that a place keeps a number; 0 for an aim."""
+        if limit.is_aim:
+            return 0
+        gap = self.gaps[name][place]
+        return rows_to_settle(self.rows, gap.value, gap.high, self._bound(name, limit)) or 0
 
 
 @dataclass(frozen=True)
@@ -258,13 +273,16 @@ class Choice:
     position : float
         Row of ``frontier_.to_frame()``; a fraction lies between two rows. Row 0 has no constraint.
     met : bool
-        Whether the limit is met by the estimated gap, or by the upper end of its interval if that
-        was asked for.
+        Whether the limit is kept: a number by the upper end of the interval of the gap, or by the
+        estimate with ``confidence=None``; a share by the estimate. The least gap keeps 0.
     gaps, unconstrained : dict of str to Gap
         The gap along each attribute there, and without constraint.
     indistinct : tuple of str
         Attributes whose gap without constraint is not significant, so that a share of it is not
         applied as a limit.
+    rows_needed : int or None
+        Where only the estimate keeps the limit: about how many rows would settle it, since the
+        width of an interval shrinks as one over the root of their number.
     """
 
     limit: Any
@@ -273,6 +291,7 @@ class Choice:
     gaps: dict[str, Gap]
     unconstrained: dict[str, Gap]
     indistinct: tuple[str, ...]
+    rows_needed: int | None = None
 
     def __str__(self) -> str:
         parts = [
@@ -285,7 +304,12 @@ class Choice:
                 f". Without constraint, the gap along {', '.join(self.indistinct)} is not"
                 " significant"
             )
-        if not self.met:
+        if self.rows_needed is not None:
+            text += (
+                f". The limit {self.limit!r} is probably kept, not certain;"
+                f" {settled_by(self.rows_needed)}"
+            )
+        elif not self.met:
             text += f". The limit {self.limit!r} is not met: this is the closest trade-off"
         return f"{text[0].upper()}{text[1:]}."
 
@@ -319,10 +343,8 @@ def measured(
             block.rows(sample.s, sample.y),
         )
         parts = [kept & (sample.fold == j) for j in range(sample.fold.max() + 1)]
-        folds = [gaps_of(part, s, RESAMPLES) for part in parts if len(np.unique(s[part])) > 1]
-        each = [
-            Gap.mean(own, whole, confidence) for own, whole in zip(zip(*folds), gaps_of(kept, s, 0))
-        ]
+        folds = [gaps_of(part, s, 0) for part in parts if len(np.unique(s[part])) > 1]
+        each = [Gap.of(*pair) for pair in zip(gaps_of(kept, s, RESAMPLES), zip(*folds))]
         gaps[name] = tuple(
             max(pair, key=lambda gap: gap.high) for pair in zip(gaps.get(name, each), each)
         )
@@ -332,19 +354,24 @@ def measured(
     return gaps, pvalues
 
 
-def _crossing(excess: np.ndarray) -> tuple[float, bool]:
+def _crossing(excess: np.ndarray, keeps: np.ndarray) -> tuple[float, bool]:
     """Return where the excess over the limit first falls to zero, and whether it does.
+
+    If not, where it is least, among places whose estimates keep the limit if there are any.
 
     Examples
     --------
-    >>> _crossing(np.array([3.0, 1.0, -1.0, 0.5]))
+    >>> _crossing(np.array([3.0, 1.0, -1.0, 0.5]), np.full(4, False))
     (1.5, True)
-    >>> _crossing(np.array([3.0, 1.0, 2.0]))
+    >>> _crossing(np.array([3.0, 1.0, 2.0]), np.full(3, False))
     (1.0, False)
+    >>> _crossing(np.array([3.0, 1.0, 2.0]), np.array([False, False, True]))
+    (2.0, False)
     """
     kept = np.flatnonzero(excess <= 0)
     if not len(kept):
-        return float(np.argmin(excess)), False
+        places = np.flatnonzero(keeps) if keeps.any() else np.arange(len(excess))
+        return float(places[np.argmin(excess[places])]), False
     first = int(kept[0])
     if first == 0:
         return 0.0, True

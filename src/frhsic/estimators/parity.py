@@ -188,7 +188,7 @@ class ParityEstimator(BaseEstimator, ABC):
         aim: Aim = "score",
         condition: Condition | None = None,
         uses_sensitive: bool = False,
-        confidence: float | None = None,
+        confidence: float | None = 0.95,
         attribute_estimator: Any = None,
         cv: int = 5,
         n_jobs: int | None = None,
@@ -295,7 +295,7 @@ class ParityEstimator(BaseEstimator, ABC):
         confidence = self.confidence or 0.95
         gaps, pvalues = measured(self.aim, path, sample, blocks, confidence)
         self.frontier_ = Frontier(
-            self.aim, measure, performance, gaps, pvalues, confidence, sample.base_rate
+            self.aim, measure, performance, gaps, pvalues, confidence, sample.base_rate, len(codes)
         )
         self.solution_ = solution
         self._choose(self.limit)
@@ -504,8 +504,7 @@ class ParityEstimator(BaseEstimator, ABC):
         choice = self.choice_ = self.frontier_.choose(limit, self.confidence is not None)
         if choice.indistinct:
             warn(str(choice), IndistinctGapWarning)
-        limits = [one for each in self.frontier_.limits(limit).values() for one in each]
-        if not choice.met and any(one.value > 0 for one in limits):  # 0 asks for the least gap
+        if not choice.met:
             warn(str(choice), UnmetLimitWarning)
 
     # Predicting
@@ -586,8 +585,8 @@ class ParityEstimator(BaseEstimator, ABC):
 
 
 class ParityClassifier(ClassifierMixin, ParityEstimator):
-    r"""Classifier with the least log loss among those whose gap along a continuous attribute stays
-    within a limit.
+    r"""Classifier with the least log loss among those whose gap along a continuous attribute keeps
+    a limit.
 
     .. math:: \min_f \; E\,\ell(f(X), Y) \quad \text{subject to} \quad
         E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}
@@ -603,8 +602,9 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         Model of y, fitted out of fold; ``FrozenEstimator(model)`` or a function of X for a model in
         production, which was trained on other rows and stays as it is. None is LightGBM.
     limit : number, str, dict or None
-        Largest gap: a number in the unit of `aim`, a share of the unconstrained gap such as "50%",
-        0 for the least gap, None for no constraint, or a dictionary of these by attribute.
+        A number is a bound on the gap, in the unit of `aim`, which `confidence` is about. A share
+        of the unconstrained gap such as "50%", and 0 for the least gap, are aims for the estimate.
+        None is no constraint, a dictionary goes by attribute.
     aim : {"score", "rank", "decision"}
         Whether the mean score, its rank (:func:`~frhsic.parity.rank_gap`) or the decision of
         `predict` is limited.
@@ -614,9 +614,10 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     uses_sensitive : bool
         Whether predictions may use the attributes. They then cost less, and `predict` needs
         `sensitive_features`.
-    confidence : float, optional
-        None: the estimated gap meets the limit. A number such as .95: the upper end of its interval
-        does.
+    confidence : float or None
+        The upper end of the interval of the gap, at this confidence, keeps a limit that is a
+        number; None: the estimate does. If no upper end keeps it, the trade-off is taken that comes
+        closest among those whose estimates do, and a warning says how many rows would settle it.
     attribute_estimator : regressor, optional
         Model of the :math:`m_k`. None is a LightGBM for each k.
     cv, n_jobs, random_state
@@ -738,7 +739,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
 
 class ParityRegressor(RegressorMixin, ParityEstimator):
     r"""Regressor with the least squared error among those whose gap along a continuous attribute
-    stays within a limit.
+    keeps a limit.
 
     .. math:: \min_f \; E\,(f(X) - Y)^2 \quad \text{subject to} \quad
         E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}, \qquad f = \eta - \sum_k c_k m_k

@@ -47,6 +47,10 @@ RARE = 0.2
 # Shares of the unconstrained gap that the trade-offs aim at.
 SHARES = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.02, 0.005])
 
+# Least of these shares that a mixture with a constant aims at; closer to it hardly a prediction is
+# left.
+LEAST_MIXED = 0.1
+
 # μ of a first solution with almost no gap, in units of the loss; what it costs sets the scale of
 # the others.
 STRICTEST = 100.0
@@ -54,7 +58,7 @@ STRICTEST = 100.0
 # Rows, drawn at random, that the coefficients are solved on; a few dozen numbers need no more.
 MOST_ROWS = 50_000
 
-# ε, as a share of the gap without constraint.
+# ε, as a share of the gap that a trade-off aims at.
 SMOOTHNESS = 0.1
 
 # The norm over several curves is the p-norm with this p, close to their largest.
@@ -155,7 +159,8 @@ class Rows:
     """Rows to solve on: η as `base`, (n,) or (n, C); m as `means`, (n, K); y (n,) or (n, C);
     weights that sum to 1.
 
-    `width` is that over which decisions are softened, for each row.
+    `width` is that over which decisions are softened, for each row; `ridge` is the weight of the
+    square of each coefficient along m.
     """
 
     family: Family
@@ -165,10 +170,42 @@ class Rows:
     weights: np.ndarray
     curves: Sequence[Curve] = ()
     width: np.ndarray | None = None
+    ridge: np.ndarray | float = 0.0
 
     def evaluate(self, parameters: np.ndarray) -> Evaluation:
         """Return loss, outputs and gradient at some parameters."""
         return _FAMILIES[self.family](self, parameters)
+
+    def at(self, rows: np.ndarray) -> Rows:
+        """Return some of the rows, without curves."""
+        width = None if self.width is None else self.width[rows]
+        return replace(
+            self,
+            base=self.base[rows],
+            means=self.means[rows],
+            y=self.y[rows],
+            weights=self.weights[rows],
+            curves=(),
+            width=width,
+        )
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs of a row that curves see."""
+        return 1 if self.base.ndim == 1 else self.base.shape[1]
+
+    def constant(self) -> np.ndarray:
+        """Return the parameters of the best constant: its mean, frequencies, or one decision."""
+        start, _, own = self.parameters()
+        constant = np.zeros_like(start)
+        mean = np.average(self.y, axis=0, weights=self.weights)
+        if self.family == "decision":
+            constant[0] = -1.0 if mean > 0.5 else 1.0
+        elif self.family == "classes":
+            constant[1:own] = link(self.family, mean)
+        else:
+            constant[0] = link(self.family, mean)
+        return constant
 
     def parameters(self) -> tuple[np.ndarray, np.ndarray, int]:
         """Return those of η itself, a scale for each, and how many of them recalibrate η before
@@ -176,7 +213,7 @@ class Rows:
 
         The scales give all steps similar effects.
         """
-        classes = 1 if self.base.ndim == 1 else self.base.shape[1]
+        classes = self.outputs
         first, scales = [0.0, 1.0], [1.0, 1 / max(float(self.base.std()), 1e-3)]
         if self.family == "decision":
             first, scales = [0.0], [1.0]
@@ -304,34 +341,98 @@ class Solution:
         scales = solution._gap_units(sample, eta, limits)
         rng = np.random.default_rng(sample.seed)
         most, iterations = (MOST_ROWS // 3, 30) if family.startswith("rank") else (MOST_ROWS, 60)
+        clips = family.startswith("clipped")
+
+        def curves_of(rows: np.ndarray) -> list[Curve]:
+            return [
+                block.curve(sample.s[rows], sample.y[rows], weights[rows], scales[block.attribute])
+                for block in blocks
+                if np.isfinite(scales[block.attribute])
+            ]
+
+        whole = Rows(
+            family,
+            base,
+            columns,
+            y,
+            cost / cost.sum(),
+            width=decision_width(eta) if family == "decision" else None,
+            ridge=0.0 if clips else solution._ridge(sample, eta, means),
+        )
         parameters = []
         for j in range(sample.fold.max() + 1):
             rows = np.flatnonzero(sample.fold != j)
             if len(rows) > most:
                 rows = np.sort(rng.choice(rows, most, replace=False))
-            curves = [
-                block.curve(sample.s[rows], sample.y[rows], weights[rows], scales[block.attribute])
-                for block in blocks
-                if np.isfinite(scales[block.attribute])
-            ]
-            width = decision_width(eta[rows]) if family == "decision" else None
-            task = Rows(
-                family,
-                base[rows],
-                columns[rows],
-                y[rows],
-                cost[rows] / cost[rows].sum(),
-                curves,
-                width,
-            )
+            task = whole.at(rows)
+            task = replace(task, weights=task.weights / task.weights.sum(), curves=curves_of(rows))
             parameters.append(solve(task, iterations))
-        return replace(solution, parameters=np.stack(parameters, axis=1))
+        solution = replace(solution, parameters=np.stack(parameters, axis=1))
+        if clips or family.startswith("rank"):
+            return solution
+        whole = replace(whole, curves=curves_of(np.arange(len(y))))
+        return solution.above_constant(whole, sample.fold)
+
+    def above_constant(self, rows: Rows, fold: np.ndarray) -> Self:
+        """Return the trade-offs without those that lose to a constant at the same gap, out of fold.
+
+        A mixture of a predictor with a constant has as large a share of its gap, and at least this
+        share of what it gains over the constant. So after the trade-off that gains most for its
+        gap, one that gains less for its own is replaced by such a mixture, which has as large a gap
+        or the one that was aimed at. Decisions cannot be mixed: those that are wrong more often
+        than one and the same for everybody become that one.
+        """
+        constant = rows.constant()
+        parameters = self.parameters.copy()
+        count = len(parameters)
+        gains = np.zeros(count)
+        predictions = [np.empty((len(fold), rows.outputs)) for _ in range(count)]
+        for j in range(parameters.shape[1]):
+            held_out = np.flatnonzero(fold == j)
+            part = rows.at(held_out)
+            gains += part.evaluate(constant).loss
+            for i in range(count):
+                loss, predictions[i][held_out], _ = part.evaluate(parameters[i, j])
+                gains[i] -= loss
+        if self.decides:
+            parameters[1:][gains[1:] < 0] = constant
+            return replace(self, parameters=parameters)
+        gaps = np.array([max(c.gap(f, 0.0)[0] / c.scale for c in rows.curves) for f in predictions])
+        gaps = np.maximum(gaps, 1e-12)
+        best = int(np.argmax(gains / gaps))
+        for i in range(best + 1, count):
+            aim = min(gaps[i], max(SHARES[i], LEAST_MIXED) * gaps[0])
+            share = min(aim / gaps[best], 1.0) if gains[best] > 0 else 0.0
+            parameters[i] = constant + share * (parameters[best] - constant)
+        return replace(self, parameters=parameters)
+
+    def _ridge(self, sample: Sample, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
+        r"""Return the weight of the square of each coefficient while solving,
+        :math:`r_k K J / (J - 1)^2 n` in the unit of the loss.
+
+        Rows show the errors of :math:`\sum_k c_k m_k` for the models of J - 1 folds, and the
+        coefficients serve another model. With p degrees of freedom its errors have the variance
+        :math:`|c|^2 r p J / (J - 1) n`, where r is the variance of :math:`\varphi_k(S)` about
+        :math:`m_k`. Rows show p (J - 1) directions of them, so for K functions about a share
+        K / p (J - 1) is not known.
+        """
+        mass = sample.mass / sample.mass.sum()
+        targets = np.column_stack([block.targets(sample.s, sample.y) for block in self.blocks])
+        folds = sample.fold.max() + 1
+        count = means.shape[1]
+        variance = mass @ (targets - means) ** 2
+        unknown = variance * count * folds / (folds - 1) ** 2 * float(mass @ mass)
+        if self.family in ("binary", "classes", "rank"):  # half of the second derivative
+            unknown *= float(np.mean(mass @ (eta * (1 - eta)))) / 2
+        shares = mass @ self.inputs(eta, np.ones_like(means))[1] ** 2
+        classes = eta.shape[1] if eta.ndim == 2 else 1
+        return np.repeat(shares * np.tile(unknown, len(shares) // count), classes)
 
     def _gap_units(
         self, sample: Sample, eta: np.ndarray, limits: Mapping[str, tuple[Limit, ...]]
     ) -> list[float]:
         """Return what the gap along each attribute is divided by while solving: its limit, or its
-        size.
+        size, over the least of these.
         """
         scores = np.reshape((eta - self.center) / self.scale, (len(eta), -1))
         if self.decides:
@@ -346,7 +447,7 @@ class Solution:
             units_of_limits = [self._unit(one, gap, sample) for one in limits[name]]
             unlimited = np.inf if limited else gap
             units.append(min(units_of_limits, default=unlimited))
-        return units
+        return [unit / min(units) for unit in units]
 
     def _unit(self, limit: Limit, gap: float, sample: Sample) -> float:
         if limit.base == "gap":
@@ -400,12 +501,16 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
     rows = rows.softened(start)
     loss, initial, _ = rows.evaluate(start)
     gaps = [max(curve.gap(initial, 0.0)[0], 1e-12) for curve in rows.curves]
-    smoothness = [SMOOTHNESS * gap for gap in gaps]
     whole = max(gap / curve.scale for gap, curve in zip(gaps, rows.curves))
 
-    def objective(scaled: np.ndarray, rows: Rows, mu: float) -> tuple[float, np.ndarray]:
-        loss, outputs, gradient = rows.evaluate(scaled * units)
-        each = [curve.gap(outputs, eps) for curve, eps in zip(rows.curves, smoothness)]
+    def objective(
+        scaled: np.ndarray, rows: Rows, mu: float, target: float
+    ) -> tuple[float, np.ndarray]:
+        parameters = scaled * units
+        loss, outputs, gradient = rows.evaluate(parameters)
+        each = [
+            curve.gap(outputs, SMOOTHNESS * target * gap) for curve, gap in zip(rows.curves, gaps)
+        ]
         shares = (
             np.array([value / curve.scale for (value, _), curve in zip(each, rows.curves)]) / whole
         )
@@ -414,15 +519,22 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
         weights = sum(
             slope / curve.scale * back for slope, curve, (_, back) in zip(slopes, rows.curves, each)
         )
+        slope = gradient(mu * norm / whole * np.asarray(weights))
+        along = parameters[own:]
+        slope[own:] += 2 * rows.ridge * along
+        ridge = float(np.sum(rows.ridge * along**2))
         # the square has the same solutions as the norm and spreads them evenly
-        return loss + mu * norm**2 / 2, gradient(mu * norm / whole * np.asarray(weights)) * units
+        return loss + ridge + mu * norm**2 / 2, slope * units
 
     def solved(
-        current: np.ndarray, mu: float, bounds: list[tuple[float, float]] | None = None
+        current: np.ndarray,
+        mu: float,
+        target: float = 1.0,
+        bounds: list[tuple[float, float]] | None = None,
     ) -> np.ndarray:
         softened = rows.softened(current * units)
         options = {"maxiter": iterations, "ftol": 1e-6}
-        problem = {"args": (softened, mu), "jac": True, "bounds": bounds}
+        problem = {"args": (softened, mu, target), "jac": True, "bounds": bounds}
         return np.asarray(
             minimize(objective, current, method="L-BFGS-B", options=options, **problem).x
         )
@@ -432,7 +544,7 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
     calibrated = solved(
         start / units,
         0.0,
-        [(-np.inf, np.inf) if i < own else (0.0, 0.0) for i in range(len(start))],
+        bounds=[(-np.inf, np.inf) if i < own else (0.0, 0.0) for i in range(len(start))],
     )
     free = solved(calibrated, 0.0)
     # a model of y without error has no loss to measure by, so a tenth of the variance of y counts
@@ -446,7 +558,7 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
     path, current = [calibrated], free
     for target in SHARES[1:]:
         # where the cost of a share r of the gap is cost * (1 - r)², this μ leads to it
-        current = solved(current, 2 * cost * (1 - target) / target)
+        current = solved(current, 2 * cost * (1 - target) / target, target)
         path.append(current)
     return np.asarray(np.array(path) * units)
 

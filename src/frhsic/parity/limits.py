@@ -1,7 +1,7 @@
 """Limits as people write them: one language for fitting, choosing, auditing and the command line.
 
-================================  ===================================================
-``0.05``                          a bound: the gap is at most 0.05
+================================  =============================================================
+``0.05``                          a bound: the upper end of the gap's interval is at most 0.05
 ``"50%"``                         an aim: at most half of the gap without a limit
 ``0``                             an aim: the least gap
 ``None``                          no limit
@@ -10,7 +10,7 @@
 ``"gdp <= 10% of base rate"``     a share of the base rate in place of the gap
 ``"decision_ratio >= 0.8"``       a least value
 ``["50%", "eo <= 0.05"]``         several, all of which must be kept
-================================  ===================================================
+================================  =============================================================
 """
 
 from __future__ import annotations
@@ -101,6 +101,27 @@ class Limit:
                 )
             return self.value * base_rate
         return self.value
+
+
+def rows_to_settle(rows: int, value: float, end: float, limit: float) -> int | None:
+    r"""Return about how many rows would show that an estimate keeps its limit,
+    :math:`n \, ((e - v) / (l - v))^2`; None unless the estimate lies on the right side.
+
+    The distance from the estimate v to the end e of its interval shrinks as :math:`1 / \sqrt n`, so
+    that with as many rows it ends at the limit l, if the estimate stays.
+
+    Examples
+    --------
+    >>> rows_to_settle(1000, value=0.02, end=0.04, limit=0.03)
+    4000
+    >>> rows_to_settle(1000, value=0.04, end=0.06, limit=0.03) is None
+    True
+    """
+    reach = end - value
+    room = limit - value
+    if reach * room <= 0 or not math.isfinite(reach / room):
+        return None
+    return math.ceil(rows * (reach / room) ** 2 - 1e-6)
 
 
 def measure_name(measure: str, among: str) -> str:

@@ -37,6 +37,7 @@ from frhsic.report.words import (
     reach_phrase,
     reduced_phrase,
     say,
+    settled_phrase,
     shift_sentence,
     verdict_phrase,
     warnings,
@@ -113,17 +114,18 @@ def _checks(report: Report) -> tuple[LimitCheck, ...]:
     if report.audit.limits or tradeoff is None:
         return report.audit.limits
     key, among = AIMS[tradeoff.aim], tradeoff.condition or "all"
+    rows = report.audit.rows.used
     checks = []
     for i, name in enumerate(tradeoff.attributes):
         gap, share, limit = tradeoff.after.gaps[i], tradeoff.shares[i], tradeoff.limits[i]
         interval = Interval(gap.low, gap.high, confidence, "")
         if limit:
             bound = float(f"{limit:.3g}")
-            checks.append(LimitCheck(name, key, among, bound, gap.value, interval))
+            checks.append(LimitCheck(name, key, among, bound, gap.value, interval, rows=rows))
         if share is not None and tradeoff.changes:
             change = tradeoff.changes[i]
-            old = Number(key, change.before, report.audit.rows.used)
-            check = LimitCheck(name, key, among, share * old.value, gap.value, interval)
+            old = Number(key, change.before, rows)
+            check = LimitCheck(name, key, among, share * old.value, gap.value, interval, rows=rows)
             checks.append(
                 replace(check, share=share, base="gap", reference=old, reduction=change.reduction)
             )
@@ -203,18 +205,37 @@ def needed_lines(report: Report) -> list[str]:
     return lines
 
 
-def _kept(check: LimitCheck, audit: Audit) -> str:
-    people, outcome = people_of(audit), outcome_phrase(audit.subject)
+def limit_lines(report: Report) -> list[str]:
+    """Return what the rows of the report say of each limit: whether they keep a number, and by how
+    much the gap was reduced where a share was asked.
+    """
+    return [
+        f"{_reduced(check, report.audit)}." if check.base == "gap" else _kept(check, report.audit)
+        for check in _checks(report)
+    ]
+
+
+def _limited(check: LimitCheck, audit: Audit) -> str:
+    """Return the number that a limit is about, at the start of a sentence."""
     among = {
         "all": "",
         "favourable": f"Among those with {favoured_phrase(audit.subject)} alone: ",
-        "positive": f"Among those with {outcome} alone: ",
+        "positive": f"Among those with {outcome_phrase(audit.subject)} alone: ",
         "both": "Among people with the same outcome: ",
     }[check.among]
-    what = capitalized(f"{among}{along_phrase(check.key, check.attribute)}")
+    return capitalized(f"{among}{along_phrase(check.key, check.attribute)}")
+
+
+def _reduced(check: LimitCheck, audit: Audit) -> str:
+    return f"{_limited(check, audit)} {asked_reduction(check)}"
+
+
+def _kept(check: LimitCheck, audit: Audit) -> str:
+    people, outcome = people_of(audit), outcome_phrase(audit.subject)
+    what = _limited(check, audit)
     verdict = verdict_phrase(check)
     if check.base == "gap":
-        return say(f"share {verdict}", reduced=f"{what} {asked_reduction(check)}")
+        return say(f"share {verdict}", reduced=_reduced(check, audit))
     limit = f"the limit of {stated(check.limit)}"
     if check.share is not None and check.reference is not None:
         whole = f"the share of {people} with {outcome}"
@@ -225,7 +246,14 @@ def _kept(check: LimitCheck, audit: Audit) -> str:
         "measured", what=what, check=check, confident=say("confident", ends=check.interval)
     )
     within, outside = ("at or above", "below") if check.key in RATIOS else ("within", "above")
-    text = say(verdict, measured=measured, within=within, outside=outside, limit=limit)
+    text = say(
+        verdict,
+        measured=measured,
+        within=within,
+        outside=outside,
+        limit=limit,
+        settled=settled_phrase(check),
+    )
     if audit.subject.chances and check.key in ("gdp", "decision_gdp"):
         gap, high, most = (
             1000 * value for value in (check.value, check.interval.high, check.limit)

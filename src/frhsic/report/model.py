@@ -118,8 +118,9 @@ class TradeOff:
         Names of the attributes.
     asked, limits, shares, met
         For each attribute the limit as it was given, the largest gap that it allows as a number, or
-        as a share of the gap without a limit (None: any), and whether the estimates of the fit meet
-        them.
+        as a share of the gap without a limit (None: any), and whether the fit keeps them.
+    rows_needed
+        Where only the estimates of the fit keep them: about how many rows would settle it.
     points
         From no limit to almost no gap, measured on training rows that neither fitted nor chose the
         point.
@@ -148,6 +149,7 @@ class TradeOff:
     constant: float
     changes: tuple[Change, ...] = ()
     others: tuple[TradeOffPoint, ...] = ()
+    rows_needed: int | None = None
 
     @property
     def worst(self) -> int:
@@ -614,7 +616,8 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         asked=tuple(" and ".join(map(str, stated[name])) or "none" for name in names),
         limits=tuple(limits),
         shares=tuple(shares),
-        met=bool(choice.met or choice.limit == 0),
+        met=choice.met,
+        rows_needed=choice.rows_needed,
         points=tuple(points),
         **measured,
     )

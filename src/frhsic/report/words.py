@@ -26,7 +26,7 @@ from frhsic.auditing.results import (
     Number,
     Subject,
 )
-from frhsic.formatting import capitalized, percent, plain, ranged
+from frhsic.formatting import capitalized, percent, plain, ranged, settled_by
 from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name
 from frhsic.report.model import Drivers, Report, TradeOff, TradeOffPoint
@@ -288,6 +288,13 @@ def verdict_phrase(check: LimitCheck) -> str:
     return "probably kept" if keeps else "probably not kept"
 
 
+def settled_phrase(check: LimitCheck) -> str:
+    """Return how many rows would settle a limit that is probably kept, or that more would help."""
+    if check.rows_needed is None:
+        return say("more_rows")
+    return settled_by(check.rows_needed)
+
+
 def reduced_phrase(was: float, now: float, reduction: Interval | None) -> str:
     """Return by which share a gap was reduced, with its interval."""
     if reduction is None:
@@ -310,6 +317,8 @@ def limit_line(check: LimitCheck) -> str:
     verdict = verdict_phrase(check)
     if verdict.startswith("probably"):
         verdict += ", not certain"
+        if check.rows_needed is not None:
+            verdict += f"; {settled_phrase(check)}"
     elif verdict == "unclear":
         verdict = "not certain"
     name = measure_name(check.key, check.among)
@@ -493,6 +502,8 @@ def tradeoff_sentence(tradeoff: TradeOff, audit: Audit) -> str:
         measure=MEASURES[tradeoff.measure],
         performance=chosen.performance,
     )
+    if tradeoff.rows_needed is not None:
+        return text + say("probably_met", settled=settled_by(tradeoff.rows_needed))
     return text if tradeoff.met else text + say("not_met")
 
 
