@@ -40,7 +40,7 @@ from frhsic.estimators.parity import ParityEstimator
 from frhsic.formatting import printable
 from frhsic.persistence.models import KINDS, Kind
 from frhsic.persistence.rules import KINDS as ATTRIBUTES
-from frhsic.persistence.rules import OWN, fits, limited, require
+from frhsic.persistence.rules import OWN, OWN_PARAMETERS, fits, limited, require
 from frhsic.persistence.values import Reader, Writer, from_json, is_custom, to_json
 
 __all__ = ["load", "save"]
@@ -210,6 +210,8 @@ def load(
             parameters.keys() == model.get_params(deep=False).keys(),
             "it has other parameters than this version",
         )
+        for name in parameters.keys() & OWN_PARAMETERS:
+            require(fits(parameters[name], ATTRIBUTES[name]), f"{name!r} is not as it should be")
         model.set_params(**limited(parameters))
         for name, value in header["fitted"].items():
             attribute = from_json(value)
