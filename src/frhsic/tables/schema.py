@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -70,10 +70,6 @@ class ColumnType:
     def __post_init__(self) -> None:
         if self.date_format:
             _dates(pd.Series(["x"]), self.date_format)  # a text that is no format raises
-        if self.kind not in get_args(Kind):
-            raise ValueError(
-                f"column {self.name!r} is of the kind {self.kind!r}, which is not known."
-            )
 
     def __call__(self, column: pd.Series[Any], decimal: str = ".") -> pd.Series[Any]:
         """Return the values with the type of the kind, NaN where they are missing."""
@@ -135,7 +131,7 @@ class ColumnType:
     def _parsed(self, cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
         """Return text without marks as values, NaN where it cannot be read."""
         if self.kind == "number":
-            return _numeric(cells, decimal)
+            return numeric(cells, decimal)
         if self.kind == "boolean":
             return cells.str.lower().map(TRUTH).astype(np.float64)
         if self.kind == "duration":
@@ -267,7 +263,7 @@ def _learned(
         if decimal is not None and len(cells):
             if cells.str.lower().isin(TRUTH).all():
                 return ColumnType(name, "boolean")
-            if _numeric(cells, decimal).notna().all() and not cells.str.contains(CODE).any():
+            if numeric(cells, decimal).notna().all() and not cells.str.contains(CODE).any():
                 return ColumnType(name, "number")
         if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
             return ColumnType(name, "date")
@@ -306,7 +302,7 @@ def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
         ) from error
 
 
-def _numeric(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+def numeric(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     """Return text as the nearest float64, NaN where it is no number."""
     import pyarrow as pa
 
