@@ -625,6 +625,15 @@ def test_lists_and_records_are_named(cell, tmp_path):
         trained(tmp_path / "t.parquet", "member")
 
 
+@pytest.mark.parametrize("cell", [[1], {"a": 1}])
+@pytest.mark.parametrize("kind", ["text", "number"])
+def test_lists_and_records_in_the_place_of_a_value_are_named(kind, cell):
+    values = {"text": ["a", "b"], "number": ["1", "2"]}
+    schema = Schema.learn(pd.DataFrame({"x": values[kind]}), decimal=".")
+    with pytest.raises((TypeError, ValueError), match=r"'x' .*holds"):
+        schema(pd.DataFrame({"x": [cell, cell]}))
+
+
 def test_a_value_is_named_by_its_row_in_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "CELLS", 40)
     frame = people().assign(seen="2024-05-31", y=np.arange(60) % 2).astype({"y": object})

@@ -119,7 +119,7 @@ class ColumnType:
         """Return the position of each value among the distinct ones, and the level of each of
         these.
         """
-        codes, values = pd.factorize(column)
+        codes, values = _factorized(column)
         known = {label(level): level for level in self.levels}
         levels = []
         for text in map(label, values):
@@ -234,12 +234,7 @@ def _learned(
     name: str, column: pd.Series[Any], decimal: str | None, date_format: str
 ) -> ColumnType:
     """Learn the kind of one column; marks such as "NA" are missing values of a text file only."""
-    try:
-        codes, values = pd.factorize(column)  # type: Any, Any
-    except TypeError as error:
-        raise TypeError(
-            f"column {name!r} holds lists or records ({error}); take it apart or drop it."
-        ) from error
+    codes, values = _factorized(column)
     if isinstance(column.dtype, pd.CategoricalDtype) and len(values):
         levels = tuple(map(plain_level, column.cat.categories))
         return ColumnType(name, "category", levels, ordered=bool(column.cat.ordered))
@@ -273,6 +268,17 @@ def _learned(
     levels = tuple(sorted({label(plain_level(value)) for value in values[~missing]}))
     identifier = identifies_rows(len(levels), int((~missing)[codes[codes >= 0]].sum()))
     return ColumnType(name, "identifier") if identifier else ColumnType(name, "text", levels)
+
+
+def _factorized(column: pd.Series[Any]) -> tuple[Any, Any]:
+    """Return the position of each value among the distinct ones, and these."""
+    try:
+        return pd.factorize(column)
+    except TypeError as error:
+        raise TypeError(
+            f"column {str(column.name)!r} holds lists or records ({error}); take it apart or drop"
+            " it."
+        ) from error
 
 
 def _cells(column: pd.Series[Any]) -> tuple[np.ndarray, pd.Series[Any]]:
