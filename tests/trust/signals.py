@@ -160,7 +160,8 @@ def interrupted(
     for left in running(process.pid):
         found.append("a process was left")
         os.kill(left, signal.SIGKILL)
-    # before Python has set its handlers, a signal ends it as it ends any program
+    if code == -number and "a traceback was printed" in found:
+        found.remove("a traceback was printed")  # Python had not yet come to the handlers
     if code not in (0, CODES[number], -number):
         found.append(f"exit code {code}: {(folder / 'said').read_text()[-300:]}")
     shutil.rmtree(folder)

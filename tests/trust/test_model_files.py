@@ -50,7 +50,7 @@ from sklearn.utils._testing import assert_run_python_script_without_output as ru
 
 from estimator_samples import biased, quick
 from frhsic import FRHSICClassifier, ParityClassifier, ParityCoupling, load, save
-from frhsic.estimators.conditional import BoostedMeans, Hinges
+from frhsic.estimators.conditional import BoostedMeans, Hinges, TreeTable
 from frhsic.persistence import HEADER, WEIGHTS, file_bytes
 from frhsic.persistence.rules import KINDS, LISTED, fits
 from frhsic.persistence.values import Reader, Writer
@@ -832,6 +832,27 @@ def test_threads_are_at_most_those_of_the_machine(files: Files, tmp_path: Path):
     model = load(written(tmp_path / "model", entries | {HEADER: json.dumps(header).encode()}))
     assert model.n_jobs == model.models_[0].n_jobs == os.cpu_count()
     np.testing.assert_array_equal(model.models_[0].predict(X), FOREST.predict(X))
+
+
+def test_text_that_is_no_text_is_refused(files: Files, tmp_path: Path):
+    words = np.where(y, "yes", "no")
+    model = LogisticRegression().fit(X, words)
+
+    def change(header: Any, arrays: Any) -> None:
+        for values in arrays.values():
+            if values.dtype == np.uint32:
+                values[-1, -1] = 2**31
+
+    loaded = load(written(tmp_path / "model", with_models(files, model)))
+    assert loaded.models_[0].classes_.tolist() == ["no", "yes"]
+    refused(written(tmp_path / "other", with_models(files, model, change)), "letter")
+
+
+def test_levels_of_a_table_are_not_repeated_in_the_description(files: Files):
+    """The JSON of a model is limited, and each of ten models knows all levels."""
+    frame = pd.DataFrame({"job": [f"level {i}" for i in range(10_000)]})
+    entries = with_models(files, make_pipeline(TreeTable().fit(frame), FIT))
+    assert len(entries[HEADER]) < len(files["parity"][HEADER]) + 10_000
 
 
 def test_steps_that_each_make_five_columns_of_one_do_not_add_up(files: Files, tmp_path: Path):

@@ -53,7 +53,7 @@ PARTS = {"kind", "versions", "parameters", "fitted", "models", "not listed"}
 
 # Limits: bytes and entries of a file; bytes of model.json, of which Python takes about twenty times
 # as much memory; bytes of the names of the weights, for the same reason
-MOST_BYTES, MOST_ENTRIES, MOST_JSON, MOST_NAMES = 2**30, 10**4, 2**24, 2**22
+MOST_BYTES, MOST_ENTRIES, MOST_JSON, MOST_NAMES = 2**30, 10**4, 2**23, 2**22
 
 
 def save(model: Any, path: str | Path) -> None:
@@ -153,7 +153,8 @@ def _archived(entries: Mapping[str, bytes]) -> bytes:
     for most, size in sizes.items():
         if size > most:
             raise ValueError(
-                f"the model takes {size:,} bytes, and {most:,} are read. Use fewer trees."
+                f"the model takes {size:,} bytes, and {most:,} are read. Use fewer trees, or"
+                " columns with fewer levels."
             )
     return buffer.getvalue()
 

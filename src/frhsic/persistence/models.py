@@ -25,6 +25,9 @@ from frhsic.persistence.values import from_json, to_json
 
 Arrays = dict[str, np.ndarray]
 
+# Bytes of the levels of a coupling's columns, of which Python takes about twenty times as much
+MOST_KINDS = 2**24
+
 COLUMN_TYPE = re.compile(
     r"category|object|str|string(\[\w+\])?|bool(ean)?|([Uu]?[Ii]nt|[Ff]loat)\d\d?"
     r"|(datetime|timedelta)64\[[mun]?s(, [A-Z][\w+:/-]*)?\]"
@@ -199,6 +202,7 @@ def _columns(table: pd.DataFrame) -> Arrays:
 def _table(arrays: Mapping[str, np.ndarray], rows: int) -> pd.DataFrame:
     """Return the table that :func:`_columns` has written."""
     columns = {}
+    require(len(arrays["kinds"]) <= MOST_KINDS, "columns of too many levels")
     for j, (dtype, levels, ordered) in enumerate(json.loads(arrays["kinds"].tobytes())):
         values, known = arrays[f"column {j}"], from_json(levels)
         require(values.shape == (rows,), "its rows differ in number")

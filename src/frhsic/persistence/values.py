@@ -6,6 +6,7 @@ import io
 import json
 import math
 import re
+import sys
 import zipfile
 from collections import UserList
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -68,6 +69,10 @@ class Writer:
             order = "F" if value.flags.f_contiguous and value.ndim > 1 else "C"
             self.arrays.append(np.array(value.T if order == "F" else value))
             return {"class": "numbers", "fields": [len(self.arrays) - 1, order]}
+        if isinstance(value, np.ndarray) and value.dtype.kind == "U" and value.size:
+            letters = np.ascontiguousarray(value)[..., None].view(np.uint32)
+            self.arrays.append(letters)
+            return {"class": "text", "fields": len(self.arrays) - 1}
         if isinstance(value, slice):
             return {"class": "slice", "fields": [value.start, value.stop, value.step]}
         if isinstance(value, np.dtype) or (
@@ -199,6 +204,11 @@ class Reader:
             values = self.arrays.pop(str(place))  # so that no array is used twice
             require(_is_sound(values.shape), "an array without numbers")
             return (values.T if order == "F" else values)[()]
+        if name == "text":
+            letters = self.arrays.pop(str(content))
+            require(letters.dtype == np.uint32 and letters.size, "text without letters")
+            require(letters.max() <= sys.maxunicode, "a letter that does not exist")
+            return letters.view(f"U{letters.shape[-1]}")[..., 0]
         if name == "skops":
             return self._foreign(content)
         if name == "float":
