@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import lightgbm
 import numpy as np
@@ -293,5 +294,5 @@ def test_an_error_of_the_model_names_the_model():
     message = r"the model somebody\.frhsic cannot predict \(IndexError: list index out of range\)"
     with pytest.raises(ValueError, match=message), served.naming():
         [][0]
-    with pytest.raises(ValueError, match="^of the table$"), served.naming():
+    with pytest.raises(ValueError, match=r"^of the table$"), served.naming():
         raise ValueError("of the table")
