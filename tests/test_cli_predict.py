@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import lightgbm
 import numpy as np
@@ -18,6 +19,7 @@ from cli_samples import done, one_line_and_2
 from estimator_samples import people, quick
 from frhsic import load, save
 from frhsic.auditing import Audit
+from frhsic.cli.predict import Served
 from frhsic.estimators import (
     FRHSICClassifier,
     FRHSICRegressor,
@@ -27,7 +29,7 @@ from frhsic.estimators import (
 )
 from frhsic.parity import gdp
 from frhsic.tables import files
-from frhsic.tables.schema import SuspiciousColumnWarning
+from frhsic.tables.schema import Schema, SuspiciousColumnWarning
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -285,3 +287,12 @@ def test_kept_formulas_are_text_in_a_spreadsheet_unless_asked_for(place, tmp_pat
         assert back["=note"].tolist() == cells
         done([*asked, "--keep-formulas"])
         assert pd.read_csv(tmp_path / "scores.csv", dtype=str)["=note"].tolist() == cells
+
+
+def test_an_error_of_the_model_names_the_model():
+    served = Served(Path("somebody.frhsic"), None, Schema(()), [])
+    message = r"the model somebody\.frhsic cannot predict \(IndexError: list index out of range\)"
+    with pytest.raises(ValueError, match=message), served.naming():
+        [][0]
+    with pytest.raises(ValueError, match=r"^of the table$"), served.naming():
+        raise ValueError("of the table")

@@ -4,7 +4,9 @@ columns to be named.
 
 from __future__ import annotations
 
+import gzip
 import os
+import resource
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -623,6 +625,15 @@ def test_lists_and_records_are_named(cell, tmp_path):
         trained(tmp_path / "t.parquet", "member")
 
 
+@pytest.mark.parametrize("cell", [[1], {"a": 1}])
+@pytest.mark.parametrize("kind", ["text", "number"])
+def test_lists_and_records_in_the_place_of_a_value_are_named(kind, cell):
+    values = {"text": ["a", "b"], "number": ["1", "2"]}
+    schema = Schema.learn(pd.DataFrame({"x": values[kind]}), decimal=".")
+    with pytest.raises((TypeError, ValueError), match=r"'x' .*holds"):
+        schema(pd.DataFrame({"x": [cell, cell]}))
+
+
 def test_a_value_is_named_by_its_row_in_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "CELLS", 40)
     frame = people().assign(seen="2024-05-31", y=np.arange(60) % 2).astype({"y": object})
@@ -762,3 +773,83 @@ def test_formulas_are_shielded_and_read_back_equal(tmp_path):
     file = TableFile.open(path)
     assert file.names == ("a", "=b")
     assert pd.concat(file.pieces(file.names)).to_numpy().tolist() == frame.to_numpy().tolist()
+
+
+def bomb(kind: str, path: Path) -> Path:
+    """A file of few bytes: one line or cell of 40 MB, or 200 MB of rows."""
+    rows = b"a,b\n" + b"1,2\n" * 10**7
+    line = b"a,b\n" + b"a" * 40_000_000
+    content = {"rows": rows, "line": line}.get(kind, b"")
+    if kind == "cell":
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        table = pa.table({"a": ["a" * 40_000_000], "b": [1]})
+        path = path / "t.parquet"
+        parquet.write_table(table, path, compression="zstd", use_dictionary=False)
+        return path
+    path = path / "t.csv.gz"
+    path.write_bytes(gzip.compress(content))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("rows", "unpacks to more than 200 times its size; if that is right, unpack it first"),
+        ("line", "a line of more than 16,777,216 characters"),
+        ("cell", "unpacks to more than 200 times its size"),
+    ],
+)
+def test_a_bomb_of_compression_is_refused(kind, message, tmp_path, monkeypatch):
+    path = bomb(kind, tmp_path)
+    if kind != "line":
+        monkeypatch.setattr(files, "ALWAYS_BYTES", 10**7)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match=f"^{path.name} cannot be read as .*{message}"):
+        TableFile.open(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
+
+
+def test_a_file_that_does_not_fit_into_memory_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text("a\n1\n")
+
+    def full(*arguments: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(files, "_check_text", full)
+    with pytest.raises(MemoryError, match=r"t\.csv does not fit into memory"):
+        TableFile.open(path)
+
+
+def test_an_index_in_a_parquet_file_is_a_column(tmp_path):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"a": [1, 2]}, index=pd.Index(["p", "q"], name="id")).to_parquet(path)
+    (piece,) = TableFile.open(path).pieces(["id", "a"])
+    assert piece.to_dict("list") == {"id": ["p", "q"], "a": [1, 2]}
+
+
+def test_a_cell_that_keeps_a_column_from_being_numbers_is_said(tmp_path):
+    """Also past the rows that other readers look at."""
+    X, y, s = table(12_000)
+    frame = X.assign(y=y, age=s["age"], code=[f"{i % 7:03d}" for i in range(12_000)])
+    frame = frame.astype({"x": object})
+    frame.loc[11_000, "x"] = "unknown"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    said = [note for note in trained(tmp_path / "t.csv").notes if "is read as text" in note]
+    assert said == [
+        "'x' is read as text, since some cells are no numbers: it holds 'unknown', first in row"
+        " 11001. To read it as numbers, leave them empty."
+    ]
+
+
+@pytest.mark.slow
+def test_100_000_levels_are_read(tmp_path):
+    X, y, s = table(200_000)
+    levels = [f"level {i % 100_000}" for i in range(200_000)]
+    X.assign(y=y, age=s["age"], level=levels).to_csv(tmp_path / "t.csv", index=False)
+    data = trained(tmp_path / "t.csv")
+    assert data.schema is not None
+    assert data.schema.kinds["level"] == "text"
+    assert data.X["level"].tolist() == levels

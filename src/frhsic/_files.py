@@ -2,7 +2,8 @@
 
 A path is checked before the work that fills it, by :func:`require_writable`. The content then goes
 to a temporary file beside the path, is forced to the disk, and takes the place of the old file in
-one step. It keeps the mode, owner and group of the old file; a new file may be read only by those
+one step. On Linux the temporary file has no name until it is whole, so that a kill leaves nothing
+of it. It keeps the mode, owner and group of the old file; a new file may be read only by those
 who may read all `inputs` that it was made from.
 """
 
@@ -124,16 +125,33 @@ def _synced(unfinished: Path, target: Path, inputs: Collection[Path] = ()) -> It
     old = target.stat() if target.exists() else None
     mode = _new_mode(inputs) if old is None else 0o600
     try:
-        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
+        nameless = _nameless(target.parent, mode)
+        named = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with open(
+            os.open(unfinished, named, mode) if nameless is None else nameless, "wb"
+        ) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
+            if nameless is not None:
+                # with a descriptor, which a whole path does not need, the link is followed
+                os.link(f"/proc/self/fd/{nameless}", unfinished, src_dir_fd=nameless)
         if old is not None:
             _keep_access(unfinished, old)
     except OSError as error:
         if error.errno is None or error.filename is not None:
             raise
         raise OSError(error.errno, error.strerror, str(target)) from error
+
+
+def _nameless(folder: Path, mode: int) -> int | None:
+    """Open a new file without a name; None where the system has none."""
+    if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
+        return None
+    try:
+        return os.open(folder, os.O_WRONLY | os.O_TMPFILE, mode)
+    except OSError:  # a file system that cannot; or no file can be made, which is said elsewhere
+        return None
 
 
 def _new_mode(inputs: Collection[Path]) -> int:

@@ -31,6 +31,7 @@ import scipy.sparse
 import skops.io
 import xgboost
 from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     RandomForestClassifier,
@@ -39,12 +40,17 @@ from sklearn.ensemble import (
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, LabelEncoder, OneHotEncoder
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    LabelEncoder,
+    OneHotEncoder,
+    SplineTransformer,
+)
 from sklearn.utils._testing import assert_run_python_script_without_output as run_script
 
 from estimator_samples import biased, quick
 from frhsic import FRHSICClassifier, ParityClassifier, ParityCoupling, load, save
-from frhsic.estimators.conditional import BoostedMeans, Hinges
+from frhsic.estimators.conditional import BoostedMeans, Hinges, TreeTable
 from frhsic.persistence import HEADER, WEIGHTS, file_bytes
 from frhsic.persistence.rules import KINDS, LISTED, fits
 from frhsic.persistence.values import Reader, Writer
@@ -57,7 +63,7 @@ Files = dict[str, Entries]
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    """The entries of a network and of a closed form."""
+    """The entries of a network, of a closed form and of a coupling."""
     folder = tmp_path_factory.mktemp("models")
     small = quick(hidden=(4,), size=3, epochs=1)
     with warnings.catch_warnings(action="ignore"):  # of a limit that 80 rows do not meet
@@ -67,6 +73,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
                 ParityClassifier(
                     LogisticRegression(), attribute_estimator=Ridge(), cv=2, random_state=0
                 ).fit(X, y, sensitive_features=s)
+            ),
+            "coupling": ParityCoupling(BoostedMeans(2, n_jobs=1), cv=2, random_state=0).fit(
+                X, sensitive_features=s
             ),
         }
     entries = {}
@@ -400,6 +409,10 @@ FRONTIER = ["fitted", "frontier_", "fields"]
 BLOCK = [*SOLUTION, "blocks", 0, "fields"]
 TABLE = ["fitted", "feature_encoding_", "fields", "columns", 0, "fields"]
 LAYERS = ["parameters", "encoder", "fields"]
+RATIO = ["fitted", "ratio_", "fields"]
+BASIS = [*RATIO, "basis", "fields"]
+ONE_PLACE = {"dtype": "<i8", "shape": [1], "values": [10**9]}
+GAP = {"class": "Gap", "fields": {"value": 1.0, "low": 1.0, "high": 1.0}}
 NAN = {"class": "float", "fields": "nan"}
 ARRAY = {"class": "array", "fields": {"dtype": "<f8", "shape": [2], "values": [1.0, 2.0]}}
 HEADERS: dict[str, tuple[str, list[Any], Any]] = {
@@ -466,6 +479,55 @@ HEADERS: dict[str, tuple[str, list[Any], Any]] = {
     "a penalty of no kind": ("network", ["fitted", "penalty_"], {"class": "Penalty", "fields": {}}),
     "a foreign argument": ("network", ["fitted", "penalty_", "fields", "self"], 1),
     "no encoding": ("network", ["fitted"], {}),
+    "text without a size, as long as its longest": (
+        "parity",
+        ["fitted", "classes_", "fields"],
+        {"dtype": "<U", "shape": [1001], "values": ["a" * 10**5] + [""] * 1000},
+    ),
+    "threads that are half a thread": ("parity", ["parameters", "n_jobs"], 1.5),
+    "a model as a seed": (
+        "parity",
+        ["parameters", "random_state"],
+        {"class": "sklearn.linear_model.Ridge", "fields": {}},
+    ),
+    "a seed that is no number": ("coupling", ["fitted", "random_seed_"], NAN),
+    "an object that the file does not name": (
+        "parity",
+        ["parameters", "limit"],
+        {"class": "skops", "fields": 0},
+    ),
+    **{
+        f"{name} of a coupling is {value}": ("coupling", ["parameters", name], value)
+        for name, value in (("amount", -1), ("amount", "1"), ("amount", [0.5]), ("pool", 2))
+    },
+    "a cost that is no number": ("coupling", ["fitted", "move_cost_"], NAN),
+    **{
+        f"{name} of other nodes": ("coupling", [*BASIS, name], value)
+        for name, value in (
+            ("places", {"class": "array", "fields": ONE_PLACE}),
+            ("groups", [{"class": "array", "fields": ONE_PLACE}]),
+            ("mass", ARRAY),
+            ("values", {"class": "array", "fields": ONE_PLACE | {"shape": [1, 1]}}),
+            ("parts", ["text"]),
+        )
+    },
+    "a scale of other nodes": ("coupling", [*RATIO, "scale"], ARRAY),
+    "a calibration of other functions": ("coupling", [*RATIO, "calibration"], ARRAY),
+    "a column with more levels than any": (
+        "network",
+        ["fitted", "feature_encoding_", "fields", "columns", 0],
+        {
+            "class": "Category",
+            "fields": {
+                "name": "a",
+                "levels": list(range(10**5)),
+                "other": False,
+                "missing": False,
+            },
+        },
+    ),
+    "a column of a table that is another class": ("network", TABLE[:-1], {**GAP}),
+    "a middle that is text": ("network", [*TABLE, "middle"], "1"),
 }
 
 
@@ -577,6 +639,22 @@ def softmax(files: Files) -> Entries:
     model = xgboost.XGBClassifier(n_estimators=2, max_depth=2, n_jobs=1).fit(X, np.arange(80) % 3)
     known = '"softmax_multiclass_param": {"num_class": "3"}'
     return with_text(files, model, lambda text: text.replace(known, known.replace("3", "3000000")))
+
+
+def with_numbers(
+    files: Files, model: Any, owner: str, attribute: str, values: np.ndarray
+) -> Entries:
+    """A model of which objects of one class have other numbers in an attribute."""
+
+    def change(header: Any, arrays: Any) -> None:
+        found = [node for node in nodes_of(header["models"]) if node["class"].endswith(owner)]
+        assert found
+        for node in found:
+            place = len(arrays)
+            arrays[str(place)] = values
+            node["fields"][attribute] = {"class": "numbers", "fields": [place, "C"]}
+
+    return with_models(files, model, change)
 
 
 def wide(files: Files) -> Entries:
@@ -693,6 +771,41 @@ FOUND: dict[str, Callable[[Files], Entries]] = {
     "columns that an encoder does not have": lambda files: with_attribute(
         files, make_pipeline(LETTERS, FIT), "OneHotEncoder", "_n_features_outs", a_list(10**9)
     ),
+    # few bytes that become many numbers for each row
+    "an intercept for each of many outputs": lambda files: with_numbers(
+        files, FIT, "LogisticRegression", "intercept_", np.zeros(10**5)
+    ),
+    "more outputs than classes": lambda files: with_numbers(
+        files, FIT, "LogisticRegression", "coef_", np.zeros((10**5, 3))
+    ),
+    "a prior of more classes": lambda files: with_numbers(
+        files, DummyClassifier().fit(X, y), "DummyClassifier", "class_prior_", np.zeros(10**5)
+    ),
+    "more hinges than quintiles": lambda files: with_numbers(
+        files, make_pipeline(Hinges().fit(X), FIT), "Hinges", "knots_", np.zeros((10**4, 3))
+    ),
+    "a spline of more columns than functions": lambda files: with_numbers(
+        files,
+        make_pipeline(SplineTransformer(n_knots=3).fit(X), FIT),
+        "BSpline",
+        "c",
+        np.zeros((5, 10**5)),
+    ),
+    "categories for each of which a row has a number": lambda files: with_attribute(
+        files,
+        make_pipeline(OneHotEncoder().fit(X[:, :1]), FIT),
+        "OneHotEncoder",
+        "categories_",
+        a_list(
+            {
+                "class": "array",
+                "fields": {"dtype": "<i8", "shape": [2**18], "values": list(range(2**18))},
+            }
+        ),
+    ),
+    "a booster of many names": partial(
+        boosted, pattern="feature_names=", text="feature_names=" + "a " * 10**6
+    ),
     "a wide basis of no rows": wide,
     "many weights of no size": names_of_weights,
 }
@@ -719,6 +832,27 @@ def test_threads_are_at_most_those_of_the_machine(files: Files, tmp_path: Path):
     model = load(written(tmp_path / "model", entries | {HEADER: json.dumps(header).encode()}))
     assert model.n_jobs == model.models_[0].n_jobs == os.cpu_count()
     np.testing.assert_array_equal(model.models_[0].predict(X), FOREST.predict(X))
+
+
+def test_text_that_is_no_text_is_refused(files: Files, tmp_path: Path):
+    words = np.where(y, "yes", "no")
+    model = LogisticRegression().fit(X, words)
+
+    def change(header: Any, arrays: Any) -> None:
+        for values in arrays.values():
+            if values.dtype == np.uint32:
+                values[-1, -1] = 2**31
+
+    loaded = load(written(tmp_path / "model", with_models(files, model)))
+    assert loaded.models_[0].classes_.tolist() == ["no", "yes"]
+    refused(written(tmp_path / "other", with_models(files, model, change)), "letter")
+
+
+def test_levels_of_a_table_are_not_repeated_in_the_description(files: Files):
+    """The JSON of a model is limited, and each of ten models knows all levels."""
+    frame = pd.DataFrame({"job": [f"level {i}" for i in range(10_000)]})
+    entries = with_models(files, make_pipeline(TreeTable().fit(frame), FIT))
+    assert len(entries[HEADER]) < len(files["parity"][HEADER]) + 10_000
 
 
 def test_steps_that_each_make_five_columns_of_one_do_not_add_up(files: Files, tmp_path: Path):

@@ -145,6 +145,26 @@ def test_a_failure_on_the_way_leaves_every_file_as_it_was(
     }
 
 
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files without a name are of Linux")
+def test_a_kill_while_a_file_is_written_leaves_nothing_of_it(tmp_path: Path):
+    (tmp_path / "scores.csv").write_text("old")
+    with _files.writing(tmp_path / "scores.csv") as stream:
+        stream.write("new")
+        stream.flush()
+        assert names(tmp_path) == {"scores.csv"}  # what a kill would leave now
+        assert (tmp_path / "scores.csv").read_text() == "old"
+    assert names(tmp_path) == {"scores.csv"}
+    assert (tmp_path / "scores.csv").read_text() == "new"
+
+
+def test_where_files_need_a_name_they_are_written_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(_files, "_nameless", lambda folder, mode: None)
+    write_together({tmp_path / "a": b"1", tmp_path / "b": b"2"})
+    assert names(tmp_path) == {"a", "b"}
+
+
 def test_a_link_keeps_leading_to_the_file(tmp_path: Path):
     (tmp_path / "latest").symlink_to(tmp_path / "report")
     write_whole(tmp_path / "latest", b"1")

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import zipfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -97,7 +99,7 @@ def predict(
             for frame in file.pieces(list(dict.fromkeys([*served.columns, *kept]))):
                 if frame.empty:
                     continue
-                with file.naming():
+                with file.naming(), served.naming():
                     outputs = served.outputs(frame, file)
                 if taken := [name for name in kept if name in outputs]:
                     raise ValueError(
@@ -206,6 +208,19 @@ class Served:
         return self.schema(rows, file.decimal, file.date_format), pd.DataFrame(
             attributes, rows.index
         )
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Name the model in errors that are none of the table, such as those of a forged file."""
+        try:
+            yield
+        except (ValueError, TypeError, MemoryError, OSError):
+            raise
+        except Exception as error:
+            raise ValueError(
+                f"the model {self.path.name} cannot predict ({type(error).__name__}: {error}). If"
+                " it comes from somebody else, ask for the file again."
+            ) from error
 
     def outputs(self, rows: pd.DataFrame, file: TableFile) -> pd.DataFrame:
         """Return what the model makes of rows, by the names of the columns that are written."""

@@ -40,7 +40,7 @@ from frhsic.estimators.parity import ParityEstimator
 from frhsic.formatting import printable
 from frhsic.persistence.models import KINDS, Kind
 from frhsic.persistence.rules import KINDS as ATTRIBUTES
-from frhsic.persistence.rules import OWN, fits, limited, require
+from frhsic.persistence.rules import OWN, OWN_PARAMETERS, fits, limited, require
 from frhsic.persistence.values import Reader, Writer, from_json, is_custom, to_json
 
 __all__ = ["load", "save"]
@@ -53,7 +53,7 @@ PARTS = {"kind", "versions", "parameters", "fitted", "models", "not listed"}
 
 # Limits: bytes and entries of a file; bytes of model.json, of which Python takes about twenty times
 # as much memory; bytes of the names of the weights, for the same reason
-MOST_BYTES, MOST_ENTRIES, MOST_JSON, MOST_NAMES = 2**30, 10**4, 2**24, 2**22
+MOST_BYTES, MOST_ENTRIES, MOST_JSON, MOST_NAMES = 2**30, 10**4, 2**23, 2**22
 
 
 def save(model: Any, path: str | Path) -> None:
@@ -153,7 +153,8 @@ def _archived(entries: Mapping[str, bytes]) -> bytes:
     for most, size in sizes.items():
         if size > most:
             raise ValueError(
-                f"the model takes {size:,} bytes, and {most:,} are read. Use fewer trees."
+                f"the model takes {size:,} bytes, and {most:,} are read. Use fewer trees, or"
+                " columns with fewer levels."
             )
     return buffer.getvalue()
 
@@ -210,6 +211,8 @@ def load(
             parameters.keys() == model.get_params(deep=False).keys(),
             "it has other parameters than this version",
         )
+        for name in parameters.keys() & OWN_PARAMETERS:
+            require(fits(parameters[name], ATTRIBUTES[name]), f"{name!r} is not as it should be")
         model.set_params(**limited(parameters))
         for name, value in header["fitted"].items():
             attribute = from_json(value)

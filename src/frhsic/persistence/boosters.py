@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from frhsic.persistence.rules import BOOSTERS, fits, require
+from frhsic.persistence.rules import BOOSTERS, MOST_COLUMNS, fits, require
 from frhsic.persistence.trees import State, require_tree
 
 # Bytes of a tree of LightGBM and of a model of XGBoost, of which Python takes about twenty times as
@@ -22,8 +22,6 @@ MOST_TREE, MOST_XGBOOST = 2**24, 2**25
 # pruned; the oldest version that is read
 NO_PARENT = PRUNED = 2**31 - 1
 OLDEST = [2, 1, 0]
-MOST_COLUMNS = 2**20  # each thread has room for so many numbers
-
 
 OBJECTIVE = re.compile(r"(\w+)(?: num_class:(\d+))?(?: sigmoid:[\d.e+-]+)?")
 """The objective of LightGBM, with its numbers."""
@@ -61,9 +59,11 @@ def build_lightgbm(state: State) -> Any:
 def lightgbm_text(text: str) -> str:
     """Return a text of LightGBM, written anew; raise if it has a number that no model has."""
     head, *blocks = text.partition("\nend of trees")[0].split("\nTree=")
+    require(len(head) <= MOST_TREE and head.count(" ") < 2 * MOST_COLUMNS, "too many columns")
     header = _pairs(head)
     classes = int(header["num_class"])
     names = header["feature_names"].split(" ")
+    require(len(names) <= MOST_COLUMNS, "too many columns")
     objective = OBJECTIVE.fullmatch(header["objective"])
     require(objective and fits(objective[1], "objective"), "another objective")
     assert objective is not None

@@ -1,7 +1,7 @@
 """The library's solved models: what each is made of, and whether what was read fits together.
 
 To save another class, add it to `KINDS` with a `Kind`, and its fitted attributes to `own` in
-`listed.toml`. A dataclass among them belongs into `CLASSES` of `values.py`. Networks are in
+`listed.toml`. A dataclass among them belongs into `[data]` there. Networks are in
 `networks.py`, which needs torch.
 """
 
@@ -18,11 +18,15 @@ import pandas as pd
 
 from frhsic.estimators import ParityClassifier, ParityCoupling, ParityRegressor
 from frhsic.estimators.conditional import TreeTable
+from frhsic.estimators.coupling import DensityRatio
 from frhsic.estimators.parity import ParityEstimator
 from frhsic.persistence.rules import require
 from frhsic.persistence.values import from_json, to_json
 
 Arrays = dict[str, np.ndarray]
+
+# Bytes of the levels of a coupling's columns, of which Python takes about twenty times as much
+MOST_KINDS = 2**24
 
 COLUMN_TYPE = re.compile(
     r"category|object|str|string(\[\w+\])?|bool(ean)?|([Uu]?[Ii]nt|[Ff]loat)\d\d?"
@@ -53,10 +57,6 @@ def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
     if given:
         model.models_ = [model.estimator]
     model._check()
-    require(
-        isinstance(model.models_, list) and isinstance(model.attribute_models_, list),
-        "it has no models",
-    )
     solution, frontier, choice = model.solution_, model.frontier_, model.choice_
     if solution is None:
         require(
@@ -128,25 +128,19 @@ def _complete_coupling(model: ParityCoupling, arrays: Arrays) -> None:
     """Give a coupling the rows that it hands out."""
     if not len(model.sensitive_names_in_):
         return
-    n, basis = len(arrays["m"]), model.ratio_.basis
+    n = len(arrays["m"])
     table = _table(arrays, n)
     require(
         table.shape[1] == model.n_features_in_ and len(model.models_) == model.cv,
         "its columns or models differ",
     )
-    require(len(basis.parts) == len(model.sensitive_names_in_), "its attributes differ")
     require(
-        all(len(arrays[name]) == n for name in ("identity", "release", "pool")),
+        all(arrays[name].shape == (n,) for name in ("identity", "release", "pool")),
         "its rows differ in number",
     )
-    require(
-        arrays["m"].shape[1] >= len(model.ratio_.calibration), "its ratio is of no use"
-    )  # beside means of y
-    rows = np.r_[arrays["release"], arrays["handed"][1]]
-    require(
-        rows.dtype == np.int64 and ((rows >= -1) & (rows < n)).all(),
-        "it hands out rows that it does not have",
-    )
+    _check_ratio(model.ratio_, arrays["m"], len(model.sensitive_names_in_))
+    require(0 <= model.move_cost_ < np.inf, "its cost is no number")
+    _require_places(np.r_[arrays["release"], arrays["handed"][1]] + 1, n + 1)
     names = getattr(model, "feature_names_in_", None)
     model._table = table.set_axis(range(table.shape[1]) if names is None else names, axis=1)
     model._encoder, model._m, model._release = (
@@ -157,6 +151,25 @@ def _complete_coupling(model: ParityCoupling, arrays: Arrays) -> None:
     model._identity, model.pool_ = arrays["identity"].view(np.uint64), arrays["pool"].astype(bool)
     keys, values = arrays["handed"].view(np.uint64)
     model._handed = dict(zip(map(int, keys), map(int, values)))
+
+
+def _check_ratio(ratio: DensityRatio, m: np.ndarray, attributes: int) -> None:
+    """Check that the functions of S are those of nodes that exist, at most one for each row."""
+    basis = ratio.basis
+    nodes, functions = basis.values.shape
+    require(len(basis.parts) == len(basis.groups) == attributes, "its attributes differ")
+    require(basis.mass.shape == ratio.scale.shape == (nodes,) and nodes <= len(m), "other nodes")
+    _require_places(basis.places, nodes)
+    for part, group, size in zip(basis.parts, basis.groups, basis.places.shape, strict=True):
+        require(group.shape == part.mass.shape == part.starts.shape, "other nodes")
+        _require_places(group, size)
+    require(m.shape[1] >= functions, "its ratio is of no use")  # beside means of y
+    ratio.at(m[:1, :functions], basis.node(np.zeros((1, attributes))))
+
+
+def _require_places(values: np.ndarray, end: int) -> None:
+    require(values.dtype.kind == "i" and values.size, "other nodes")
+    require(((values >= 0) & (values < end)).all(), "other nodes")
 
 
 def _columns(table: pd.DataFrame) -> Arrays:
@@ -189,6 +202,7 @@ def _columns(table: pd.DataFrame) -> Arrays:
 def _table(arrays: Mapping[str, np.ndarray], rows: int) -> pd.DataFrame:
     """Return the table that :func:`_columns` has written."""
     columns = {}
+    require(len(arrays["kinds"]) <= MOST_KINDS, "columns of too many levels")
     for j, (dtype, levels, ordered) in enumerate(json.loads(arrays["kinds"].tobytes())):
         values, known = arrays[f"column {j}"], from_json(levels)
         require(values.shape == (rows,), "its rows differ in number")

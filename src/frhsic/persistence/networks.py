@@ -16,6 +16,7 @@ from frhsic.estimators.network import NetworkEstimator, set_state
 from frhsic.penalties import NoPenalty, Penalty
 from frhsic.persistence.models import Arrays, Kind
 from frhsic.persistence.rules import require
+from frhsic.tables.columns import MOST_LEVELS
 from frhsic.training import MLP
 from frhsic.training.data import seeded
 from frhsic.training.result import Bottleneck
@@ -40,6 +41,9 @@ def _complete_network(model: NetworkEstimator, arrays: Arrays) -> None:
     )
     outputs = len(tensors["head.bias"])
     require(model.n_features_in_ == len(encoding.columns), "its columns are of two numbers")
+    for column in encoding.columns:
+        require(len(column.names) <= MOST_LEVELS + 1, "a column of too many levels")
+        column(np.array([np.nan]))  # it can be computed
     model._validate_params()
     require(len(getattr(model.encoder, "hidden", ())) <= len(tensors), "it has too few weights")
     if is_classifier(model):

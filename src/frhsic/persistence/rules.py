@@ -11,7 +11,8 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
@@ -32,10 +33,18 @@ KINDS: dict[str, str] = {
 BOOSTERS: dict[str, Any] = _LIST["boosters"]
 """Parts of the texts of LightGBM and XGBoost."""
 
+DATA: dict[str, str] = {
+    name: module for module, names in _LIST["data"].items() for name in names.split()
+}
+"""The module of each class of the library's own data."""
+
 OWN: list[str] = _LIST["own"].split()
 """Fitted attributes of the library's own estimators."""
 
-MOST_COLUMNS = 2**24  # for each of which some models take a number when they are loaded
+OWN_PARAMETERS: list[str] = _LIST["own_parameters"].split()
+"""Parameters of the library's own estimators that are compared with the list."""
+
+MOST_COLUMNS = 2**17  # of a table or a step, for each of which a row takes a number
 
 # Attributes that all transformers of scikit-learn can have; the kind of those that are not written
 DERIVED = "derived"
@@ -138,7 +147,8 @@ WORDS: dict[str, Callable[[Any], bool]] = {
     "flag": lambda value: isinstance(value, (bool, np.bool_)),
     "count": lambda value: _is_integer(value) and 0 <= value < MOST_COLUMNS,
     "number": _is_number,
-    "jobs": _is_integer,
+    "integer": _is_integer,
+    "share": lambda value: _is_number(value) and 0 <= value <= 1,
     "numbers": lambda value: _is_array(value, "biuf") or _is_number(value),
     "text": lambda value: isinstance(value, str),
     "labels": _is_labels,
@@ -157,6 +167,34 @@ WORDS: dict[str, Callable[[Any], bool]] = {
 }
 
 
+def is_of(value: Any, hint: Any) -> bool:
+    """Return whether a value is as an annotation says. Arrays are of numbers, and what may be
+    anything is text, numbers or lists of them.
+
+    Examples
+    --------
+    >>> is_of((1, 2.0), tuple[float, ...]), is_of(("a",), tuple[float, ...])
+    (True, False)
+    """
+    kind = get_origin(hint) or hint
+    parts = get_args(hint)
+    if kind is Any:
+        return _is_plain(value)
+    if kind is Literal:
+        return isinstance(value, (str, int)) and value in parts
+    if kind in (Union, UnionType):
+        return any(is_of(value, part) for part in parts)
+    if kind is float:
+        return _is_number(value)
+    if kind is np.ndarray:
+        return _is_array(value, "biuf")
+    if not isinstance(value, kind) or not parts:
+        return isinstance(value, kind)
+    if kind is dict:
+        return all(is_of(item, parts[1]) for item in value.values())
+    return all(is_of(item, parts[0]) for item in value)
+
+
 # Objects and their attributes
 
 
@@ -170,9 +208,9 @@ def name_of(cls: type) -> str:
 
 
 def class_of(name: str) -> Any:
-    """Return the class of a listed name."""
+    """Return the class of a listed name, or of one of the library's own data."""
     module, _, own = name.rpartition(".")
-    return getattr(import_module(module), own)
+    return getattr(import_module(module or DATA[own]), own)
 
 
 @cache

@@ -17,7 +17,7 @@ from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree._tree import NODE_DTYPE, Tree
 
-from frhsic.persistence.rules import require
+from frhsic.persistence.rules import MOST_COLUMNS, require
 
 State = dict[str, Any]
 
@@ -107,6 +107,18 @@ def check_outputs(model: Any) -> None:
     require(model.n_outputs_ == 1 or not is_classifier(model), "classes of several outputs")
     if hasattr(model, "constant_"):
         require(np.shape(model.constant_) == (1, model.n_outputs_), "other constants")
+    if hasattr(model, "class_prior_"):
+        require(np.shape(model.class_prior_) == (_classes(model),), "other classes")
+
+
+def check_linear(model: Any) -> None:
+    """Check that a linear model has a number for each output, and an output for each class."""
+    outputs = np.shape(model.coef_)[:-1]
+    require(np.shape(model.intercept_) in ((), outputs), "another intercept")
+    require(len(outputs) < 2 and np.prod(outputs) <= MOST_COLUMNS, "too many outputs")
+    if is_classifier(model):
+        classes = _classes(model)
+        require(outputs == (classes if classes > 2 else 1,), "other classes")
 
 
 def check_ensemble(model: Any) -> None:
@@ -166,6 +178,7 @@ def check_histograms(model: Any) -> None:
 def check_encoder(encoder: Any) -> None:
     """Check categories, and compute again what depends on them."""
     require(len(encoder.categories_) == encoder.n_features_in_, "its columns differ")
+    require(sum(map(len, encoder.categories_)) <= MOST_COLUMNS, "too many categories")
     for categories in encoder.categories_:
         _require_ascending(categories.tolist())
     encoder._check_infrequent_enabled()
@@ -217,7 +230,8 @@ def build_spline(state: State) -> BSpline:
     require(functions > degree and np.isfinite(knots).all(), "a spline without knots")
     require((np.diff(knots) >= 0).all() and np.ndim(state["c"]) == 2, "a spline without order")
     coefficients = typed(state["c"], np.float64, np.shape(state["c"]))
-    require(len(coefficients) >= functions, "a spline of too few functions")
+    enough = len(coefficients) >= functions >= coefficients.shape[1]
+    require(enough, "a spline of too few functions")
     return BSpline.construct_fast(knots, coefficients, degree, state["extrapolate"])
 
 
@@ -228,11 +242,17 @@ def check_splines(model: Any) -> None:
     require(model.n_features_out_ == model.n_features_in_ * width, "its columns differ")
 
 
+def check_hinges(model: Any) -> None:
+    require(np.ndim(model.knots_) == 2 and len(model.knots_) == 4, "other quintiles")
+
+
 CHECKS: dict[str, Callable[[Any], None]] = {
     "_predictors": check_histograms,
     "bsplines_": check_splines,
     "categories_": check_encoder,
     "estimators_": check_ensemble,
+    "intercept_": check_linear,
+    "knots_": check_hinges,
     "n_outputs_": check_outputs,
     "tree_": check_decision_tree,
 }

@@ -6,66 +6,31 @@ import io
 import json
 import math
 import re
+import sys
 import zipfile
 from collections import UserList
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
-from frhsic.estimators.conditional import SensitiveBasis
-from frhsic.estimators.coupling import DensityRatio, JointBasis
-from frhsic.estimators.frontier import Choice, Frontier, Gap
-from frhsic.estimators.solving import Block, Solution
 from frhsic.persistence import boosters, trees
-from frhsic.persistence.rules import LISTED, build, check_state, name_of, require, state_of
-from frhsic.tables.encoding import Category, Number, Quantiles, Robust, TableEncoding
-from frhsic.tables.schema import ColumnType, Schema
+from frhsic.persistence.rules import (
+    DATA,
+    LISTED,
+    build,
+    check_state,
+    class_of,
+    is_of,
+    name_of,
+    require,
+    state_of,
+)
 
 # Bytes of an array of text, which its JSON does not bound; numbers of an array without any, in a
 # direction that is not empty
 MOST_TEXT, MOST_EMPTY = 2**24, 2**16
-
-TABLES = (Category, ColumnType, Number, Quantiles, Robust, Schema, TableEncoding)
-FITTED = (
-    Block,
-    Choice,
-    DensityRatio,
-    Gap,
-    JointBasis,
-    SensitiveBasis,
-    Solution,
-    Frontier,
-)
-CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (*TABLES, *FITTED)}
-"""The library's own data, built from fields or arguments."""
-
-
-@cache
-def network_classes() -> dict[str, Any]:
-    """Return kernels, penalties and settings of networks by name, which need torch."""
-    from frhsic import kernels, penalties, training
-
-    found = {"MLP": training.MLP, "Training": training.Training}
-    for module, base in ((kernels, kernels.Kernel), (penalties, penalties.Penalty)):
-        for name, cls in vars(module).items():
-            kept = isinstance(cls, type) and issubclass(cls, base) and cls is not base
-            if kept and not name.startswith("_"):
-                found[name] = cls
-    return found
-
-
-def own_class(name: str) -> Any:
-    """Return a class of the library's own data by its name, or None."""
-    return CLASSES.get(name) or network_classes().get(name)
-
-
-FIELD_TYPES: dict[str, Any] = {kind.__name__: kind for kind in (int, str, bool, dict, tuple)} | {
-    "float": (float, int)
-}
-"""Types of the fields of dataclasses that are checked, by their annotations."""
 
 PARTS: dict[str, tuple[Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]] = {
     "lightgbm.Booster": (boosters.lightgbm_state, boosters.build_lightgbm),
@@ -80,7 +45,7 @@ PARTS: dict[str, tuple[Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]
 """How objects that are no estimators are taken apart and built."""
 
 # Nodes of a skops file that are data, unless skops itself says otherwise
-DATA = re.compile(
+SKOPS_DATA = re.compile(
     "(Bytearray|Bytes|DType|DefaultDict|Dict|Json|List|NdArray|Set|Slice|Tuple|Type)Node"
 )
 
@@ -104,6 +69,10 @@ class Writer:
             order = "F" if value.flags.f_contiguous and value.ndim > 1 else "C"
             self.arrays.append(np.array(value.T if order == "F" else value))
             return {"class": "numbers", "fields": [len(self.arrays) - 1, order]}
+        if isinstance(value, np.ndarray) and value.dtype.kind == "U" and value.size:
+            letters = np.ascontiguousarray(value)[..., None].view(np.uint32)
+            self.arrays.append(letters)
+            return {"class": "text", "fields": len(self.arrays) - 1}
         if isinstance(value, slice):
             return {"class": "slice", "fields": [value.start, value.stop, value.step]}
         if isinstance(value, np.dtype) or (
@@ -190,17 +159,14 @@ def _plain(value: Any, to_json: Callable[[Any], Any]) -> Any:
             "values": [to_json(item) for item in value.ravel().tolist()],
         }
         return {"class": "array", "fields": content}
-    name = f"{type(value).__module__}.{type(value).__qualname__}"
-    if not name.startswith("frhsic.") or name in LISTED:
-        return None
-    if own_class(type(value).__name__) is not type(value):
+    name = type(value).__name__
+    if name not in DATA or class_of(name) is not type(value):
         return None
     if is_dataclass(value):
         own = {field.name: getattr(value, field.name) for field in fields(value)}
     else:
         own = value.arguments()  # of a penalty
-    content = {name: to_json(item) for name, item in own.items()}
-    return {"class": type(value).__name__, "fields": content}
+    return {"class": name, "fields": {key: to_json(item) for key, item in own.items()}}
 
 
 def is_custom(value: Any) -> bool:
@@ -238,6 +204,11 @@ class Reader:
             values = self.arrays.pop(str(place))  # so that no array is used twice
             require(_is_sound(values.shape), "an array without numbers")
             return (values.T if order == "F" else values)[()]
+        if name == "text":
+            letters = self.arrays.pop(str(content))
+            require(letters.dtype == np.uint32 and letters.size, "text without letters")
+            require(letters.max() <= sys.maxunicode, "a letter that does not exist")
+            return letters.view(f"U{letters.shape[-1]}")[..., 0]
         if name == "skops":
             return self._foreign(content)
         if name == "float":
@@ -259,22 +230,24 @@ class Reader:
             return _array(items["dtype"], items["shape"], items["values"])
         if name in LISTED:
             return _assembled(name, items)
-        require(own_class(name), f"{name!r} is not known to this version")
-        return _own(own_class(name), items)
+        require(name in DATA, f"{name!r} is not known to this version")
+        return _own(class_of(name), items)
 
     def _foreign(self, place: int) -> Any:
         """Return an object of a class that is not listed, if the user has named all that it is made
         of.
         """
-        missing = self.named - self.trusted
-        data = self.foreign(place) if self.foreign and self.trusted else b""
-        if data:
-            missing |= foreign_names(data) - self.trusted
-        if missing or not data:
-            names = ", ".join(repr(name) for name in sorted(self.named | missing))
+        require(self.named and self.foreign, "it holds objects that it does not name")
+        assert self.foreign is not None
+        names = self.named
+        if names <= self.trusted:
+            data = self.foreign(place)
+            names = names | foreign_names(data)
+        if not names <= self.trusted:
+            shown = ", ".join(map(repr, sorted(names)))
             raise ValueError(
-                f"it holds {names}, which may run code. If you trust its author, pass load(path,"
-                f" trusted=[{names}])."
+                f"it holds {shown}, which may run code. If you trust its author, pass load(path,"
+                f" trusted=[{shown}])."
             )
         import skops.io
 
@@ -304,7 +277,7 @@ def foreign_names(data: bytes) -> set[str]:
     names = {
         f"{node['__module__']}.{node['__class__']}"
         for node in _nodes(schema)
-        if not DATA.fullmatch(node["__loader__"])
+        if not SKOPS_DATA.fullmatch(node["__loader__"])
     }
     return names | set(skops.io.get_untrusted_types(data=data))
 
@@ -330,12 +303,10 @@ def _assembled(name: str, state: dict[str, Any]) -> Any:
 
 
 def _own(cls: Any, items: dict[str, Any]) -> Any:
+    """Return data of the library's own; penalties check their arguments themselves."""
     for field in fields(cls) if is_dataclass(cls) else ():
-        kind = FIELD_TYPES.get(str(field.type).partition("[")[0])
-        require(
-            kind is None or isinstance(items.get(field.name), kind),
-            f"{field.name!r} of a {cls.__name__} is of no use",
-        )
+        sound = is_of(items.get(field.name), get_type_hints(cls)[field.name])
+        require(sound, f"{field.name!r} of a {cls.__name__} is not as it should be")
     return cls(**items)
 
 
@@ -343,7 +314,8 @@ def _array(name: str, shape: tuple[int, ...], values: tuple[Any, ...]) -> np.nda
     """Return an array of text or numbers, or of objects."""
     dtype = np.dtype(name)
     size = dtype.itemsize * len(values)
-    known = dtype.kind in "biufUO" and size <= MOST_TEXT + 8 * len(values)
+    # without a size, NumPy makes each text as long as the longest
+    known = dtype.kind in "biufUO" and dtype.itemsize and size <= MOST_TEXT + 8 * len(values)
     require(known and _is_sound(shape), f"an array of {dtype}")
     if dtype.kind != "O":
         plain = all(isinstance(item, (str, int, float, bool)) for item in values)

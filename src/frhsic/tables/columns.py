@@ -244,7 +244,7 @@ def require_moderate(column: pd.Series[Any], values: np.ndarray, name: str) -> N
 
 def examples(column: pd.Series[Any]) -> str:
     """Return some of the values that should not be in a column, and the row of the first."""
-    shown = ", ".join(repr(str(value)[:30]) for value in pd.unique(column)[:3])
+    shown = ", ".join(repr(str(value)[:30]) for value in column.map(str).unique()[:3])
     return f"it holds {shown}, first in row {row_number(column, 0)}"
 
 

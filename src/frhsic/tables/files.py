@@ -31,6 +31,8 @@ CELLS, BLOCK_BYTES = 2_000_000, 2**24
 # is kept.
 KEPT_ROWS, KEPT_BYTES = 1_000_000, 256 * 2**20
 SNIFFED_LINES = 50
+# A file may unpack to this many times its size, and to this many bytes in any case.
+MOST_TIMES, ALWAYS_BYTES = 200, 2**30
 # Characters of a reader's error that a message repeats at most.
 LONGEST_ERROR = 300
 LONGEST_WORD = 30
@@ -172,7 +174,9 @@ class TableFile:
             for batch in batches:
                 for start in range(0, batch.num_rows, size):
                     # floats would round long identifiers
-                    piece = batch.slice(start, size).to_pandas(integer_object_nulls=True)[columns]
+                    piece = batch.slice(start, size).to_pandas(
+                        integer_object_nulls=True, ignore_metadata=True
+                    )[columns]
                     piece.index = pd.RangeIndex(place, place + len(piece))
                     place += len(piece)
                     yield piece
@@ -341,8 +345,8 @@ def _readable(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except MemoryError:
-        raise
+    except MemoryError as error:
+        raise MemoryError(f"{path.name} does not fit into memory.") from error
     except (
         Exception
     ) as error:  # gzip, zlib, lzma, zipfile and pyarrow each have exceptions of their own
@@ -422,13 +426,7 @@ def _encoding(path: Path, known: str | None) -> str:
         guesses = ["utf-16"]
     for encoding in [known] if known else guesses:
         try:
-            with _open_text(path, encoding) as file:
-                while text := file.read(2**20):
-                    if "\0" in text:
-                        raise ValueError(
-                            "it has a NUL character; it is damaged or in another encoding, which"
-                            " --encoding names"
-                        )
+            _check_text(path, encoding)
         except UnicodeError:
             continue
         except LookupError:
@@ -438,6 +436,34 @@ def _encoding(path: Path, known: str | None) -> str:
         f"it is not text in the encoding {known or 'utf-16'}; name the right one by --encoding,"
         " such as cp1252"
     )
+
+
+def _check_text(path: Path, encoding: str) -> None:
+    """Read a whole file; raise if it is no text, unpacks to far more than its size, or has a line
+    that does not fit into a block.
+    """
+    size = 0
+    line = 0
+    with _open_text(path, encoding) as file:
+        while text := file.read(2**20):
+            if "\0" in text:
+                raise ValueError(
+                    "it has a NUL character; it is damaged or in another encoding, which"
+                    " --encoding names"
+                )
+            line = 0 if "\n" in text or "\r" in text else line + len(text)
+            if line > BLOCK_BYTES:
+                raise ValueError(f"it has a line of more than {BLOCK_BYTES:,} characters")
+            size += len(text)
+            _check_size(path, size)
+
+
+def _check_size(path: Path, size: int) -> None:
+    if size > max(MOST_TIMES * path.stat().st_size, ALWAYS_BYTES):
+        raise ValueError(
+            f"it unpacks to more than {MOST_TIMES} times its size; if that is right, unpack it"
+            " first"
+        )
 
 
 def _read_otherwise(path: Path) -> str:
@@ -562,6 +588,8 @@ def _typed(path: Path) -> tuple[Any, Callable[[list[str]], Iterable[Any]]]:
 
     if _format(path) == "Parquet":
         file = pq.ParquetFile(path)
+        groups = map(file.metadata.row_group, range(file.num_row_groups))
+        _check_size(path, sum(group.total_byte_size for group in groups))
         return file.schema_arrow, lambda columns: file.iter_batches(columns=columns)
     source = pa.memory_map(str(path))
     try:

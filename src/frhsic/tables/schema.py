@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -70,10 +70,6 @@ class ColumnType:
     def __post_init__(self) -> None:
         if self.date_format:
             _dates(pd.Series(["x"]), self.date_format)  # a text that is no format raises
-        if self.kind not in get_args(Kind):
-            raise ValueError(
-                f"column {self.name!r} is of the kind {self.kind!r}, which is not known."
-            )
 
     def __call__(self, column: pd.Series[Any], decimal: str = ".") -> pd.Series[Any]:
         """Return the values with the type of the kind, NaN where they are missing."""
@@ -123,7 +119,7 @@ class ColumnType:
         """Return the position of each value among the distinct ones, and the level of each of
         these.
         """
-        codes, values = pd.factorize(column)
+        codes, values = _factorized(column)
         known = {label(level): level for level in self.levels}
         levels = []
         for text in map(label, values):
@@ -135,7 +131,7 @@ class ColumnType:
     def _parsed(self, cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
         """Return text without marks as values, NaN where it cannot be read."""
         if self.kind == "number":
-            return _numeric(cells, decimal)
+            return numeric(cells, decimal)
         if self.kind == "boolean":
             return cells.str.lower().map(TRUTH).astype(np.float64)
         if self.kind == "duration":
@@ -238,12 +234,7 @@ def _learned(
     name: str, column: pd.Series[Any], decimal: str | None, date_format: str
 ) -> ColumnType:
     """Learn the kind of one column; marks such as "NA" are missing values of a text file only."""
-    try:
-        codes, values = pd.factorize(column)  # type: Any, Any
-    except TypeError as error:
-        raise TypeError(
-            f"column {name!r} holds lists or records ({error}); take it apart or drop it."
-        ) from error
+    codes, values = _factorized(column)
     if isinstance(column.dtype, pd.CategoricalDtype) and len(values):
         levels = tuple(map(plain_level, column.cat.categories))
         return ColumnType(name, "category", levels, ordered=bool(column.cat.ordered))
@@ -267,7 +258,7 @@ def _learned(
         if decimal is not None and len(cells):
             if cells.str.lower().isin(TRUTH).all():
                 return ColumnType(name, "boolean")
-            if _numeric(cells, decimal).notna().all() and not cells.str.contains(CODE).any():
+            if numeric(cells, decimal).notna().all() and not cells.str.contains(CODE).any():
                 return ColumnType(name, "number")
         if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
             return ColumnType(name, "date")
@@ -277,6 +268,17 @@ def _learned(
     levels = tuple(sorted({label(plain_level(value)) for value in values[~missing]}))
     identifier = identifies_rows(len(levels), int((~missing)[codes[codes >= 0]].sum()))
     return ColumnType(name, "identifier") if identifier else ColumnType(name, "text", levels)
+
+
+def _factorized(column: pd.Series[Any]) -> tuple[Any, Any]:
+    """Return the position of each value among the distinct ones, and these."""
+    try:
+        return pd.factorize(column)
+    except TypeError as error:
+        raise TypeError(
+            f"column {str(column.name)!r} holds lists or records ({error}); take it apart or drop"
+            " it."
+        ) from error
 
 
 def _cells(column: pd.Series[Any]) -> tuple[np.ndarray, pd.Series[Any]]:
@@ -306,7 +308,7 @@ def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
         ) from error
 
 
-def _numeric(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+def numeric(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     """Return text as the nearest float64, NaN where it is no number."""
     import pyarrow as pa
 

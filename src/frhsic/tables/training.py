@@ -20,18 +20,21 @@ from frhsic.tables.columns import (
     examples,
     expand,
     is_positive,
+    is_text,
     label,
     quoted,
     read_target,
     require_moderate,
 )
 from frhsic.tables.files import TableFile, read_rows
-from frhsic.tables.schema import Schema, identifiers
+from frhsic.tables.schema import Schema, identifiers, numeric
 
 # Rows that an audit needs.
 LEAST_HELD_OUT = 20
 # Different whole numbers of a target up to which it may have been meant as classes.
 FEW_NUMBERS = 10
+# Share of a column's cells from which on it seems to have been meant as numbers.
+MOST_NUMBERS = 0.9
 
 
 @dataclass(frozen=True)
@@ -215,6 +218,7 @@ def read_training_table(
     require_moderate(table[target], codes, f"target {target!r}")
     notes += [
         *(note for _, note in attributes.values() if note),
+        *_nearly_numbers(table[features], file.decimal),
         *left_out,
         *_clipped(table[kept]),
         *said,
@@ -268,6 +272,20 @@ def _usable(
             " use it."
         )
     return [name for name in features if name not in {*empty, *ids}], lines
+
+
+def _nearly_numbers(features: pd.DataFrame, decimal: str | None) -> Iterator[str]:
+    """Yield a sentence for each column of a text file that a few cells keep from being numbers."""
+    for name, column in features.items():
+        cells = column.dropna()
+        if decimal is None or not is_text(cells) or cells.empty:
+            continue
+        wrong = numeric(cells.str.strip(), decimal).isna()
+        if 0 < wrong.mean() <= 1 - MOST_NUMBERS:
+            yield (
+                f"{str(name)!r} is read as text, since some cells are no numbers:"
+                f" {examples(cells[wrong])}. To read it as numbers, leave them empty."
+            )
 
 
 def _clipped(features: pd.DataFrame) -> Iterator[str]:
