@@ -56,9 +56,10 @@ def reference(train: Rows, test: Rows) -> tuple[float, float, float]:
     """Return gap and loss of LightGBM, and the loss of a constant."""
     if train.binary:
         model = LGBMClassifier(n_jobs=1, verbose=-1).fit(train.X, train.y)
-        scores = model.predict_proba(test.X)[:, 1]
+        scores = np.asarray(model.predict_proba(test.X))[:, 1]
     else:
-        scores = LGBMRegressor(n_jobs=1, verbose=-1).fit(train.X, train.y).predict(test.X)
+        numbers = LGBMRegressor(n_jobs=1, verbose=-1).fit(train.X, train.y)
+        scores = np.asarray(numbers.predict(test.X))
     constant = np.full(len(test.y), train.y.mean())
     return float(gdp(scores, test.s)), loss_of(test, scores), loss_of(test, constant)
 
