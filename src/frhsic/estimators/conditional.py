@@ -271,7 +271,7 @@ class SplinesAndTrees(BaseEstimator):
         self,
         classifier: bool = False,
         *,
-        rounds: int = 40,
+        rounds: int = 30,
         n_jobs: int | None = None,
         random_state: int | None = None,
     ) -> None:
@@ -295,7 +295,7 @@ class SplinesAndTrees(BaseEstimator):
         self.splines_ = None
         self.shares_ = np.zeros(targets.shape[1])
         if len(x) >= MANY_ROWS or not self._can_choose(kept, check):
-            count = self.rounds if len(x) >= MANY_ROWS else 2 * self.rounds
+            count = self.rounds if len(x) >= MANY_ROWS else 4 * self.rounds
             self.boosters_ = self._trees(rows, [count] * targets.shape[1])
             return self
         self.boosters_ = self._trees(kept, [20 * self.rounds] * targets.shape[1], check)
@@ -325,8 +325,8 @@ class SplinesAndTrees(BaseEstimator):
         settings = {
             "objective": objective,
             "num_class": classes if objective == "multiclass" else 1,
-            "num_leaves": 31 if many else 8,
-            "learning_rate": 0.2 if many else 2 / max(self.rounds, 20),
+            "num_leaves": 47 if many else 8,
+            "learning_rate": min(7.5 / self.rounds, 0.3) if many else min(1.5 / self.rounds, 0.1),
             # fewer than four columns hide interactions
             "feature_fraction": min(max(0.5, 4 / rows.x.shape[1]), 1.0),
             "seed": self.random_state or 0,
@@ -339,7 +339,7 @@ class SplinesAndTrees(BaseEstimator):
         if check is not None:
             more |= {"weight": check.weights, "reference": data}
             held_out = lightgbm.Dataset(check.x, check.y[:, 0], **more).construct()
-            stop = lightgbm.early_stopping(self.rounds, verbose=False)
+            stop = lightgbm.early_stopping(max(self.rounds, 20), verbose=False)
             checked = {"valid_sets": [held_out], "callbacks": [stop]}
         boosters = []
         for j, count in enumerate(rounds):

@@ -81,7 +81,7 @@ from frhsic.tables.columns import is_frame, to_pandas
 CONDITIONS = {None: ("all",), "positive": ("positive",), "both": ("positive", "negative")}
 
 # Trees of each function of an attribute, at most; most of what tells it is simple.
-ATTRIBUTE_ROUNDS = 20
+ATTRIBUTE_ROUNDS = 12
 
 # Standard errors by which a frozen model may be better on these rows than its clone on rows that it
 # has not seen.
