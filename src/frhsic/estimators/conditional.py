@@ -271,7 +271,7 @@ class SplinesAndTrees(BaseEstimator):
         self,
         classifier: bool = False,
         *,
-        rounds: int = 30,
+        rounds: int = 40,
         n_jobs: int | None = None,
         random_state: int | None = None,
     ) -> None:
@@ -325,8 +325,8 @@ class SplinesAndTrees(BaseEstimator):
         settings = {
             "objective": objective,
             "num_class": classes if objective == "multiclass" else 1,
-            "num_leaves": 47 if many else 8,
-            "learning_rate": min(7.5 / self.rounds, 0.3) if many else min(1.5 / self.rounds, 0.1),
+            "num_leaves": (31 if self.rounds > 20 else 47) if many else 8,
+            "learning_rate": min(8 / self.rounds, 0.3) if many else min(2 / self.rounds, 0.1),
             # fewer than four columns hide interactions
             "feature_fraction": min(max(0.5, 4 / rows.x.shape[1]), 1.0),
             "seed": self.random_state or 0,
