@@ -1,5 +1,5 @@
-"""Time of the closed form, whole frontier, beside one LightGBM at its defaults, in one run and on
-one thread each.
+"""Time of the closed form, whole frontier and predictions, beside one LightGBM at its defaults, in
+one run and on one thread each.
 
 OMP_NUM_THREADS=1 python benchmarks/closed_form.py                     # Adult, all rows
 python benchmarks/closed_form.py --rows 1000000 --threads 2            # made-up rows, with peak
@@ -50,14 +50,20 @@ def main() -> None:
     plain = min(
         seconds(LGBMClassifier(n_jobs=arguments.threads, verbose=-1).fit, X, y)[0] for _ in range(3)
     )
-    print(f"{len(y):,} rows of {X.shape[1]} columns; LightGBM {plain:.2f} s of CPU")
+    fitted = LGBMClassifier(n_jobs=arguments.threads, verbose=-1).fit(X, y)
+    predicting = min(seconds(fitted.predict_proba, X)[0] for _ in range(3))
+    print(
+        f"{len(y):,} rows of {X.shape[1]} columns; LightGBM {plain:.2f} s of CPU, predictions"
+        f" {predicting:.2f} s"
+    )
     for aim in ("score", "rank", "decision"):
         model = ParityClassifier(aim=aim, n_jobs=arguments.threads, random_state=0)
         cpu, wall = seconds(model.fit, X, y, sensitive_features=s)
+        served = min(seconds(model.predict_proba, X)[0] for _ in range(3))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         print(
             f"aim {aim}: {cpu:.1f} s of CPU ({cpu / plain:.1f} times), {wall:.1f} s, peak"
-            f" {peak:.2f} GB",
+            f" {peak:.2f} GB; predictions {served:.2f} s ({served / predicting:.1f} times)",
             flush=True,
         )
 

@@ -17,14 +17,15 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
-from frhsic import ParityRegressor
+from frhsic import ParityClassifier, ParityRegressor
 from frhsic.estimators import conditional
 from frhsic.estimators.conditional import (
     MOST_LEVELS,
-    BoostedTrees,
     ConditionalLaw,
     SensitiveBasis,
+    SplinesAndTrees,
     TreeTable,
+    told_directions,
 )
 from frhsic.estimators.solving import (
     SMOOTHNESS,
@@ -649,30 +650,110 @@ def test_clipped_decisions_are_optimal_among_those_that_know_s(known_levels, mov
     assert error - program.fun < 0.002  # one row of a level is 1/120 of it
 
 
-def test_the_default_model_of_few_rows_follows_a_line_that_trees_alone_miss(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("classifier", [False, True])
+def test_the_default_model_of_few_rows_follows_a_smooth_sum_that_trees_alone_miss(
+    classifier: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(0)
-    X, X_new = rng.normal(size=(600, 4)), rng.normal(size=(4_000, 4))
-    slopes = np.array([1.0, -1.0, 0.5, 0.0])
-    y = X @ slopes + rng.normal(size=600)
-    errors = {}
-    for most in (conditional.LINEAR_ROWS, 0):
-        monkeypatch.setattr(conditional, "LINEAR_ROWS", most)
-        model = BoostedTrees(classifier=False, random_state=0).fit(X, y)
-        errors[most] = np.mean((model.predict(X_new) - X_new @ slopes) ** 2)
-    # least squares with 20 columns has an error of about 20/600; half a unit of trees' error would
-    # show no line
-    assert errors[10_000] < 0.06 < 0.12 < errors[0]
+    X = rng.uniform(-2, 2, size=(4_600, 4))
+    truth = 2 * np.sin(2 * X[:, 0]) + X[:, 1] ** 2 - X[:, 2]
+    noisy = truth[:600] + (rng.logistic(size=600) if classifier else rng.normal(size=600))
+    y = noisy > 0 if classifier else noisy
+    errors = []
+    for shares in (conditional.SHARES, np.zeros(1)):
+        monkeypatch.setattr(conditional, "SHARES", shares)
+        model = SplinesAndTrees(classifier, random_state=0).fit(X[:600], y)
+        if classifier:
+            predicted = model.predict_proba(X[600:])[:, 1]
+            errors.append(np.mean((predicted - expit(truth[600:])) ** 2))
+        else:
+            errors.append(np.mean((model.predict(X[600:]) - truth[600:]) ** 2))
+    # least squares on four splines of eight columns has an error of about 32/600 of the noise
+    assert errors[0] < 0.7 * errors[1]
+    assert errors[0] < (0.016 if classifier else 0.1)
 
 
 def test_the_default_model_of_few_rows_leaves_a_chessboard_to_the_trees() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 2))
     y = (X[:, 0] > 0) != (X[:, 1] > 0)
-    model = BoostedTrees(random_state=0).fit(X, y)
-    assert model.share_ < 0.3
+    model = SplinesAndTrees(True, random_state=0).fit(X, y)
+    assert model.shares_[0] < 0.3
     assert np.mean(model.predict(X) == y) > 0.9
+
+
+def test_each_target_has_its_own_share_of_splines() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_000, 2))
+    chessboard = np.sign(X[:, 0] * X[:, 1])
+    y = np.column_stack([X.sum(axis=1), chessboard]) + 0.3 * rng.normal(size=(2_000, 2))
+    model = SplinesAndTrees(random_state=0).fit(X, y)
+    assert model.shares_[0] > 0.5
+    assert model.shares_[1] < 0.2
+
+
+@pytest.mark.parametrize("many", ["rows", "columns"])
+def test_many_rows_or_columns_have_trees_alone(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = {"rows": "MANY_ROWS", "columns": "MOST_WIDTH"}[many]
+    monkeypatch.setattr(conditional, setting, 10)
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    model = SplinesAndTrees(rounds=5, random_state=0).fit(X, X[:, 0])
+    assert model.splines_ is None
+    assert np.corrcoef(model.predict(X), X[:, 0])[0, 1] > 0.9
+
+
+def test_a_prediction_does_not_depend_on_the_other_rows_bit_for_bit() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "number": np.where(rng.random(500) < 0.1, np.nan, rng.normal(size=500)),
+            "level": rng.choice(["a", "b", "c", None], 500),
+            "flag": rng.integers(0, 2, 500),
+        }
+    )
+    y = X["number"].fillna(0.0) + X["flag"] + 0.1 * rng.normal(size=500)
+    model = SplinesAndTrees(random_state=0).fit(X, np.column_stack([y, -y]))
+    assert (model.shares_ > 0).all()
+    whole = model.predict(X)
+    for rows in (slice(0, 1), slice(1, 4), slice(4, 500)):
+        np.testing.assert_array_equal(model.predict(X[rows]), whole[rows])
+
+
+def test_an_attribute_of_which_x_tells_one_direction_has_one_function_and_one_model() -> None:
+    rng = np.random.default_rng(0)
+    s = rng.uniform(size=3_000)
+    # of s, x tells on which side of one half it lies, and nothing else
+    X = np.column_stack([(s > 0.5) + 0.5 * rng.normal(size=3_000), rng.normal(size=3_000)])
+    y = X.sum(axis=1) + rng.normal(size=3_000) > 0.5
+    model = ParityClassifier(cv=2, random_state=0).fit(X, y, sensitive_features=s)
+    assert model.solution_ is not None
+    basis = model.solution_.blocks[0].basis
+    side = np.where(basis.starts > 0.5, 1.0, -1.0)
+    assert basis.values.shape[1] == 1
+    assert abs(basis.mass @ (basis.values[:, 0] * side)) > 0.95
+    assert [len(own.boosters_) for (own,) in model.attribute_models_] == [1, 1]
+
+
+def test_directions_that_x_tells_are_those_of_the_law() -> None:
+    rng = np.random.default_rng(0)
+    truth, _ = np.linalg.qr(rng.normal(size=(5, 2)))
+    X = rng.normal(size=(4_000, 3))
+    told = np.column_stack([X[:, 0], X[:, 0] * X[:, 1]])  # one of them an interaction
+    targets = told @ truth.T + rng.normal(size=(4_000, 5))
+    half = np.arange(4_000) % 2 == 0
+    found = told_directions(X, targets, np.ones(4_000), half, None)
+    assert found.shape == (5, 2)
+    np.testing.assert_allclose(found.T @ found, np.eye(2), atol=1e-12)
+    # cosines of the angles between both planes
+    assert np.linalg.svd(found.T @ truth)[1].min() > 0.98
+
+
+def test_noise_has_one_direction_and_no_more() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_000, 3))
+    half = np.arange(2_000) % 2 == 0
+    noise = rng.normal(size=(2_000, 6))
+    assert told_directions(X, noise, np.ones(2_000), half, None).shape == (6, 1)
 
 
 def test_a_missing_level_is_nan_where_every_column_is_a_category() -> None:

@@ -21,7 +21,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from estimator_samples import biased, quick
 from frhsic._progress import listening
 from frhsic.estimators import FRHSICClassifier, ParityClassifier, ParityRegressor
-from frhsic.estimators.conditional import BoostedTrees
+from frhsic.estimators.conditional import SplinesAndTrees
 from frhsic.parity import gdp
 from frhsic.tables import files
 from frhsic.tables.columns import (
@@ -542,7 +542,7 @@ def test_rows_without_an_attribute_stay_to_train_and_are_not_measured(missing, t
 def test_features_of_any_size_are_taken_and_said(rows, tmp_path):
     X, y, s = table(300)
     X.loc[X.index[rows], "x"] *= 1e300
-    model = BoostedTrees(n_jobs=1, random_state=0).fit(X, y)
+    model = SplinesAndTrees(True, n_jobs=1, random_state=0).fit(X, y)
     assert np.isfinite(model.predict_proba(X)).all()
     X.assign(y=y, age=s["age"]).to_csv(tmp_path / "t.csv", index=False)
     assert "'x' has numbers beyond 1e+150" in " ".join(trained(tmp_path / "t.csv").notes)

@@ -33,7 +33,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
-from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, Hinges
+from frhsic.estimators.conditional import BoostedMeans, ConditionalLaw, SplinesAndTrees
 from frhsic.persistence.rules import LISTED
 from frhsic.persistence.values import Reader, Writer
 
@@ -89,10 +89,9 @@ def samples() -> dict[str, tuple[Any, tuple[Any, ...]]]:
         (lightgbm.LGBMRegressor(**LEAVES), X, Y),
         (xgboost.XGBClassifier(n_estimators=3, n_jobs=1), X, THREE),
         (xgboost.XGBRegressor(n_estimators=3, n_jobs=1), X, Y),
-        (Hinges(), X, Y),
         (BoostedMeans(2), LETTERS, np.column_stack([Y, X[:, 1]])),
-        (BoostedTrees(random_state=0), LETTERS, Y),
-        (BoostedTrees(classifier=False, random_state=0), LETTERS, X[:, 0]),
+        (SplinesAndTrees(True, random_state=0), LETTERS, Y),
+        (SplinesAndTrees(random_state=0), LETTERS, np.column_stack([Y, X[:, 1]])),
     ]
     models += variants()
     columns = ColumnTransformer(

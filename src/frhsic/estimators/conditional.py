@@ -10,20 +10,26 @@ The closed form of predictors and the coupling of tables share these regressions
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import lightgbm
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
-from scipy.special import log_softmax, softmax
+from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    MinMaxScaler,
+    OneHotEncoder,
+    QuantileTransformer,
+    SplineTransformer,
+)
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from frhsic._threads import thread_count
@@ -39,11 +45,21 @@ MOST_LEVELS = 16
 # A value that has at least this share of the rows, such as zero income, gets a function of its own.
 ATOM = 0.05
 
-# Rows from which on the default trees need no early stopping, and no linear model beside them.
-STOPPED_ROWS, LINEAR_ROWS = 20_000, 10_000
+# Rows from which on the default model needs no early stopping, and no splines beside its trees.
+MANY_ROWS = 10_000
 
-# Shares of a linear model beside the default trees that are tried.
+# Shares of the splines beside the trees that are tried.
 SHARES = np.linspace(0, 1, 11)
+
+# Knots of a spline; a column with at most so many different numbers has an indicator of each.
+KNOTS = 6
+
+# Rows, and trees of each function, that find the directions of an attribute which x tells; smallest
+# share of what it tells along one of them.
+PILOT_ROWS, PILOT_ROUNDS, TOLD = 10_000, 20, 0.01
+
+# Indicators of one column, and columns of an additive model altogether, at most.
+MOST_COLUMNS, MOST_WIDTH = 32, 1_000
 
 # Points of a law of scores given S; width of its smoothing, in ranks of S; rows that the neighbours
 # count for.
@@ -118,6 +134,10 @@ class SensitiveBasis:
     def __call__(self, s: np.ndarray) -> np.ndarray:
         """Return the functions at values (n,) as (n, K)."""
         return np.asarray(self.values[self.node(s)])
+
+    def along(self, directions: np.ndarray) -> SensitiveBasis:
+        """Return the basis of orthonormal combinations (K, R) of the functions."""
+        return SensitiveBasis(self.starts, self.mass, self.values @ directions)
 
 
 def ranges(mass: np.ndarray, count: int, frequent: float = ATOM) -> np.ndarray:
@@ -204,156 +224,229 @@ class TreeTable(TransformerMixin, BaseEstimator):
         return hasattr(self, "levels_")
 
 
-class Hinges(TransformerMixin, BaseEstimator):
-    """Each column and what it exceeds its quintiles by, so that a linear model can bend there."""
+class Targets(NamedTuple):
+    """Rows of a regression: a table of numbers, codes of classes or numbers (n, q), and weights."""
 
-    def fit(self, X: np.ndarray, y: Any = None) -> Self:
-        self.knots_ = np.quantile(X, np.arange(1, 5) / 5, axis=0)
-        return self
+    x: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
 
-    def transform(self, X: np.ndarray) -> np.ndarray:
-        if X.shape[1] != self.knots_.shape[1]:
-            raise ValueError(f"X has {X.shape[1]} columns; fitted were {self.knots_.shape[1]}.")
-        return np.column_stack([X, *(np.maximum(X - knots, 0.0) for knots in self.knots_)])
+    def at(self, rows: np.ndarray) -> Targets:
+        """Return some of the rows."""
+        return Targets(self.x[rows], self.y[rows], self.weights[rows])
 
 
-class BoostedTrees(BaseEstimator):
-    """The default model of y: LightGBM on the table as it comes, and on few rows a linear model
-    beside it.
+class SplinesAndTrees(BaseEstimator):
+    r"""The default model of a table: additive splines and boosted trees, averaged.
 
-    There are 100 trees of 15 leaves, with half of the columns each, but at least four. Below 20,000
-    rows they have eight leaves and half of the learning rate, and a sixth of the rows chooses their
-    number by early stopping, times 1.3, since the mean of several such models is served. Below
-    10,000 rows their log-probabilities or numbers are averaged with those of a linear model with
-    hinges, whose share the same sixth chooses.
+    .. math:: f(x) = w \sum_j h_j(x_j) + (1 - w) \, t(x)
+
+    on the scale of log-odds, log-probabilities or numbers. Splines follow what is smooth and
+    additive on few rows; the trees of LightGBM find interactions and jumps. Below 10,000 rows a
+    fourth of the rows stops the trees early and chooses the share w of each target; then both are
+    fitted on all rows, with 1.3 times as many trees, since the mean of several such models is
+    served. From 10,000 rows on there are trees alone: few, large ones with long steps, which
+    predict as well as many small ones, and faster.
+
+    Parameters
+    ----------
+    classifier
+        Whether y holds labels. Otherwise it holds numbers, (n,) or (n, q); several targets share
+        the binned table and the columns of the splines.
+    rounds
+        Trees of each target from 10,000 rows on. Below, there are at most twenty times as many,
+        smaller ones, with shorter steps.
+    n_jobs, random_state
+        Threads of LightGBM; seed of the rows that choose and of the columns of a tree.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).uniform(size=(600, 1))
+    >>> model = SplinesAndTrees(random_state=0).fit(x, np.sin(6 * x[:, 0]))
+    >>> bool(np.abs(model.predict(x) - np.sin(6 * x[:, 0])).mean() < 0.01)
+    True
     """
 
     def __init__(
-        self, classifier: bool = True, *, n_jobs: int | None = None, random_state: int | None = None
+        self,
+        classifier: bool = False,
+        *,
+        rounds: int = 40,
+        n_jobs: int | None = None,
+        random_state: int | None = None,
     ) -> None:
         self.classifier = classifier
+        self.rounds = rounds
         self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
         self.table_ = TreeTable().fit(X)
-        x, trees, small = self.table_.codes(X), 100, len(y) < STOPPED_ROWS
-        categorical = {"categorical_feature": self.table_.categorical}
-        weights = np.ones(len(y)) if sample_weight is None else sample_weight
-        target = y
-        if self.classifier:  # LightGBM does not encode the labels of eval_y
-            self.classes_, target = np.unique(y, return_inverse=True)
-        self.share_, self.linear_ = 0.0, None
-        held_out = np.random.default_rng(self.random_state).permutation(len(y)) < len(y) // 6
-        if small and (len(np.unique(y[held_out])) == len(np.unique(y)) or not self.classifier):
-            kept = ~held_out
-            checked = {
-                "eval_X": x[held_out],
-                "eval_y": target[held_out],
-                "eval_sample_weight": [weights[held_out]],
-            }
-            checked["callbacks"] = [lightgbm.early_stopping(50, verbose=False)]
-            first = self._trees(800, small, x.shape[1])
-            first.fit(x[kept], target[kept], weights[kept], **checked, **categorical)
-            trees = max(round(1.3 * first.best_iteration_), 10)
-            if len(y) < LINEAR_ROWS:
-                linear = self._linear(x[kept], target[kept], weights[kept])
-                parts = self._of_trees(first, x[held_out]), self._of_line(linear, x[held_out])
-                losses = [
-                    self._loss(share, *parts, target[held_out], weights[held_out])
-                    for share in SHARES
-                ]
-                self.share_ = float(SHARES[np.argmin(losses)])
-                self.linear_ = self._linear(x, target, weights)
-        self.model_ = self._trees(trees, small, x.shape[1]).fit(
-            x, target, sample_weight, **categorical
-        )
+        x = self.table_.codes(X)
+        weights = np.ones(len(x)) if sample_weight is None else sample_weight
+        targets = np.reshape(y, (len(x), -1))
+        if self.classifier:
+            self.classes_, codes = np.unique(y, return_inverse=True)
+            targets = np.reshape(codes, (-1, 1))
+        rows = Targets(x, targets, weights)
+        checks = np.random.default_rng(self.random_state).permutation(len(x)) < len(x) // 4
+        check = rows.at(checks)
+        kept = rows.at(~checks)
+        self.splines_ = None
+        self.shares_ = np.zeros(targets.shape[1])
+        if len(x) >= MANY_ROWS or not self._can_choose(kept, check):
+            count = self.rounds if len(x) >= MANY_ROWS else 4 * self.rounds
+            self.boosters_ = self._trees(rows, [count] * targets.shape[1])
+            return self
+        self.boosters_ = self._trees(kept, [20 * self.rounds] * targets.shape[1], check)
+        counts = [max(round(1.3 * booster.best_iteration), 10) for booster in self.boosters_]
+        self.splines_ = self._additive(kept)
+        if self.splines_ is not None:
+            parts = self._of_trees(check.x), self._of_splines(check.x)
+            losses = np.stack([self._losses(_mixed(share, *parts), check) for share in SHARES])
+            self.shares_ = SHARES[losses.argmin(axis=0)]
+            self.splines_ = self._additive(rows) if self.shares_.any() else None
+        self.boosters_ = self._trees(rows, counts)
         return self
 
-    def _trees(self, trees: int, small: bool, columns: int) -> Any:
-        kind = lightgbm.LGBMClassifier if self.classifier else lightgbm.LGBMRegressor
-        size: Any = (
-            {"num_leaves": 8, "learning_rate": 0.05}
-            if small
-            else {"num_leaves": 15, "learning_rate": 0.1}
-        )
-        # fewer than four columns hide interactions
-        size |= {"n_estimators": trees, "colsample_bytree": min(max(0.5, 4 / max(columns, 1)), 1.0)}
-        return kind(
-            **size, random_state=self.random_state, n_jobs=thread_count(self.n_jobs), verbose=-1
-        )
-
-    def _linear(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Any:
-        categorical = self.table_.categorical
-        numeric = [j for j in range(x.shape[1]) if j not in categorical]
-        hinges = make_pipeline(
-            SimpleImputer(strategy="median", keep_empty_features=True), Hinges(), StandardScaler()
-        )
-        levels = OneHotEncoder(min_frequency=10, handle_unknown="infrequent_if_exist")
-        columns = ColumnTransformer([("numbers", hinges, numeric), ("levels", levels, categorical)])
-        model = (
-            LogisticRegression(C=0.1, max_iter=200)
-            if self.classifier
-            else RidgeCV(np.logspace(-1, 4, 11))
-        )
-        return Pipeline([("columns", columns), ("model", model)]).fit(
-            x, y, model__sample_weight=weights
-        )
-
-    def _of_trees(self, model: Any, x: np.ndarray) -> np.ndarray:
-        """Return log-probabilities or numbers."""
-        return (
-            np.log(np.clip(model.predict_proba(x), 1e-9, 1))
-            if self.classifier
-            else np.asarray(model.predict(x))
-        )
-
-    def _of_line(self, model: Any, x: np.ndarray) -> np.ndarray:
-        """Return log-probabilities or numbers; a product of dense matrices would round by the
-        number of rows.
-        """
-        margin = csr_array(model[:-1].transform(x)) @ model[-1].coef_.T + model[-1].intercept_
+    def _can_choose(self, kept: Targets, check: Targets) -> bool:
+        """Return whether rows can be held out: some, and with all classes on both sides."""
         if not self.classifier:
-            return np.asarray(margin)
-        margin = (
-            np.column_stack([np.zeros(len(margin)), margin]) if margin.shape[1] == 1 else margin
-        )
-        return np.asarray(log_softmax(margin, axis=1))
+            return len(check.y) > 0
+        return all(len(np.unique(part.y)) == len(self.classes_) for part in (kept, check))
 
-    def _loss(
-        self,
-        share: float,
-        trees: np.ndarray,
-        linear: np.ndarray,
-        y: np.ndarray,
-        weights: np.ndarray,
-    ) -> float:
-        mean = (1 - share) * trees + share * linear
-        losses = (
-            -log_softmax(mean, axis=1)[np.arange(len(y)), y] if self.classifier else (mean - y) ** 2
-        )
-        return float(np.average(losses, weights=weights))
+    def _trees(
+        self, rows: Targets, rounds: list[int], check: Targets | None = None
+    ) -> list[lightgbm.Booster]:
+        """Return a booster for each target, stopped early where there are rows to check."""
+        classes = len(self.classes_) if self.classifier else 0
+        objective = {0: "regression", 2: "binary"}.get(classes, "multiclass")
+        many = len(rows.y) >= MANY_ROWS
+        settings = {
+            "objective": objective,
+            "num_class": classes if objective == "multiclass" else 1,
+            "num_leaves": (31 if self.rounds > 20 else 47) if many else 8,
+            "learning_rate": min(8 / self.rounds, 0.3) if many else min(2 / self.rounds, 0.1),
+            # fewer than four columns hide interactions
+            "feature_fraction": min(max(0.5, 4 / rows.x.shape[1]), 1.0),
+            "seed": self.random_state or 0,
+            "num_threads": thread_count(self.n_jobs),
+            "verbose": -1,
+        }
+        more: Any = {"params": settings, "categorical_feature": self.table_.categorical}
+        data = lightgbm.Dataset(rows.x, rows.y[:, 0], weight=rows.weights, **more).construct()
+        checked: Any = {}
+        if check is not None:
+            more |= {"weight": check.weights, "reference": data}
+            held_out = lightgbm.Dataset(check.x, check.y[:, 0], **more).construct()
+            stop = lightgbm.early_stopping(max(self.rounds, 20), verbose=False)
+            checked = {"valid_sets": [held_out], "callbacks": [stop]}
+        boosters = []
+        for j, count in enumerate(rounds):
+            data.set_label(rows.y[:, j])
+            if check is not None:
+                held_out.set_label(check.y[:, j])
+            boosters.append(lightgbm.train(settings, data, count, **checked))
+        return boosters
 
-    def _mean(self, X: Any) -> np.ndarray:
+    def _additive(self, rows: Targets) -> Pipeline | None:
+        """Return the additive model, or None where it had too many columns."""
+        categorical = self.table_.categorical
+        distinct = [len(np.unique(column[~np.isnan(column)])) for column in rows.x.T]
+        levels = [
+            j
+            for j, count in enumerate(distinct)
+            if count > 2 and (j in categorical or count <= KNOTS)
+        ]
+        lines = [j for j in range(len(distinct)) if j not in levels]
+        curves = [j for j in lines if distinct[j] > KNOTS]
+        indicators = sum(min(distinct[j], MOST_COLUMNS) for j in levels)
+        if len(lines) + (KNOTS + 2) * len(curves) + indicators > MOST_WIDTH:
+            return None
+        filled = SimpleImputer(strategy="median", keep_empty_features=True)
+        ranks = QuantileTransformer(n_quantiles=min(200, len(rows.y)))
+        splines = SplineTransformer(KNOTS, sparse_output=True)
+        one_hot = OneHotEncoder(
+            min_frequency=10, max_categories=MOST_COLUMNS, handle_unknown="infrequent_if_exist"
+        )
+        columns = ColumnTransformer(
+            [
+                ("lines", make_pipeline(filled, MinMaxScaler(clip=True)), lines),
+                ("curves", make_pipeline(filled, ranks, splines), curves),
+                ("levels", one_hot, levels),
+            ],
+            sparse_threshold=1.0,
+        )
+        if self.classifier:
+            model: Any = LogisticRegression(C=0.5, solver="newton-cholesky", max_iter=50)
+            y = rows.y[:, 0]
+        else:
+            model = RidgeCV(np.logspace(-1, 4, 11), alpha_per_target=rows.y.shape[1] > 1)
+            y = rows.y
+        encoded = csr_array(columns.fit_transform(rows.x))
+        model.fit(encoded.toarray(), y, sample_weight=rows.weights)
+        return Pipeline([("columns", columns), ("model", model)])
+
+    def _of_trees(self, x: np.ndarray) -> np.ndarray:
+        """Return log-odds, (n, 1), log-probabilities, (n, C), or numbers, (n, q)."""
+        threads = thread_count(self.n_jobs)
+        margins = np.column_stack(
+            [booster.predict(x, raw_score=True, num_threads=threads) for booster in self.boosters_]
+        )
+        several = self.classifier and len(self.classes_) > 2
+        return np.asarray(log_softmax(margins, axis=1)) if several else margins
+
+    def _of_splines(self, x: np.ndarray) -> np.ndarray:
+        """Return the same by splines; a product of dense matrices would round by the number of
+        rows.
+        """
+        assert self.splines_ is not None
+        columns, model = self.splines_["columns"], self.splines_["model"]
+        encoded = csr_array(columns.transform(x))
+        margins = encoded @ np.atleast_2d(model.coef_).T + model.intercept_
+        several = self.classifier and len(self.classes_) > 2
+        return np.asarray(log_softmax(margins, axis=1)) if several else margins
+
+    def _losses(self, margins: np.ndarray, rows: Targets) -> np.ndarray:
+        """Return the mean loss of each target, (q,)."""
+        if not self.classifier:
+            return np.asarray(rows.weights @ (margins - rows.y) ** 2)
+        log = np.log(np.maximum(self._probabilities(margins), 1e-12))
+        return np.array([-(rows.weights * log[np.arange(len(log)), rows.y[:, 0]]).sum()])
+
+    def _probabilities(self, margins: np.ndarray) -> np.ndarray:
+        if margins.shape[1] > 1:
+            return np.asarray(softmax(margins, axis=1))
+        return np.column_stack([expit(-margins), expit(margins)])
+
+    def _margins(self, X: Any) -> np.ndarray:
         x = self.table_.codes(X)
-        trees = self._of_trees(self.model_, x)
-        if self.linear_ is None:
+        trees = self._of_trees(x)
+        if self.splines_ is None:
             return trees
-        return (1 - self.share_) * trees + self.share_ * self._of_line(self.linear_, x)
+        return _mixed(self.shares_, trees, self._of_splines(x))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class."""
-        return np.asarray(softmax(self._mean(X), axis=1))
+        check_is_fitted(self)
+        return self._probabilities(self._margins(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return labels or numbers."""
-        mean = self._mean(X)
-        return np.asarray(self.classes_[mean.argmax(axis=1)] if self.classifier else mean)
+        """Return labels, (n,), or numbers, (n,) or (n, q)."""
+        check_is_fitted(self)
+        if self.classifier:
+            return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        margins = self._margins(X)
+        return margins if margins.shape[1] > 1 else margins[:, 0]
+
+
+def _mixed(share: Any, trees: np.ndarray, splines: np.ndarray) -> np.ndarray:
+    return np.asarray((1 - share) * trees + share * splines)
 
 
 class BoostedMeans(RegressorMixin, BaseEstimator):
-    """The default model of all :math:`m_k` at once: a LightGBM for each k, which share the binned
-    table.
+    """The model of a coupling for all :math:`m_k` at once: a LightGBM for each k, which share the
+    binned table.
 
     The trees are smaller and fewer than the defaults of LightGBM: most of what tells S is simple.
     """
@@ -388,6 +481,37 @@ class BoostedMeans(RegressorMixin, BaseEstimator):
         return np.column_stack(
             [booster.predict(x, num_threads=threads) for booster in self.boosters_]
         )
+
+
+def told_directions(
+    X: Any, targets: np.ndarray, weights: np.ndarray, half: np.ndarray, n_jobs: int | None
+) -> np.ndarray:
+    r"""Return orthonormal combinations of some targets that X tells, (K, R), at least one.
+
+    They are eigenvectors of :math:`E[\hat m(X) \varphi(S)^\top]`, symmetrized, where each half of
+    the rows is predicted by small trees of the other one. What x tells of an attribute mostly has
+    few dimensions. A direction is kept if its eigenvalue, the variance that x explains along it,
+    exceeds a hundredth of all eigenvalues, and what noise would reach: the largest eigenvalue of a
+    symmetric matrix of K rows of noise is about :math:`\sqrt{2K}` standard errors, and we ask for
+    one more. Along any other direction a score of x has hardly a gap, since :math:`E[f(X)
+    \varphi(S)] = E[f(X) m(X)]`.
+    """
+    means = np.empty_like(targets)
+    for own in (half, ~half):
+        model = BoostedMeans(PILOT_ROUNDS, n_jobs=n_jobs)
+        model.fit(_safe_indexing(X, np.flatnonzero(~own)), targets[~own], weights[~own])
+        means[own] = model.predict(_safe_indexing(X, np.flatnonzero(own)))
+    shares = weights / weights.sum()
+    covariance = (shares[:, None] * means).T @ targets
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    products = (means @ vectors) * (targets @ vectors)
+    errors = np.sqrt((shares[:, None] ** 2 * (products - values) ** 2).sum(axis=0))
+    noise = (np.sqrt(2 * len(values)) + 1) * errors
+    told = (values > noise) & (values > TOLD * np.maximum(values, 0).sum())
+    told[-1] = True
+    vectors = vectors[:, told][:, ::-1]
+    sign = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
+    return np.asarray(vectors * sign)
 
 
 def limit_boosters(model: Any, n_jobs: int | None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -38,11 +39,12 @@ from frhsic import _arrays, _progress
 from frhsic._threads import within_n_jobs
 from frhsic._warnings import warn
 from frhsic.estimators.conditional import (
-    BoostedMeans,
-    BoostedTrees,
+    PILOT_ROWS,
     ConditionalLaw,
+    SplinesAndTrees,
     fold_of_rows,
     limit_boosters,
+    told_directions,
 )
 from frhsic.estimators.frontier import (
     Aim,
@@ -77,6 +79,9 @@ from frhsic.tables.columns import is_frame, to_pandas
 
 # Rows among which a gap is limited, by the parameter `condition`.
 CONDITIONS = {None: ("all",), "positive": ("positive",), "both": ("positive", "negative")}
+
+# Trees of each function of an attribute, at most; most of what tells it is simple.
+ATTRIBUTE_ROUNDS = 12
 
 # Standard errors by which a frozen model may be better on these rows than its clone on rows that it
 # has not seen.
@@ -281,6 +286,8 @@ class ParityEstimator(BaseEstimator, ABC):
             Block.fit(sample, *pair)
             for pair in product(range(len(names)), CONDITIONS[self.condition])
         )
+        if self.attribute_estimator is None and not self.uses_sensitive:
+            blocks = tuple(self._told(sample, block) for block in blocks)
         self.models_, eta = self._models_of_y(sample)
         self.attribute_models_, means = self._models_of_s(sample, blocks, eta)
         measure = limited_measure(self.aim, self.condition)
@@ -401,7 +408,7 @@ class ParityEstimator(BaseEstimator, ABC):
         if is_given(self.estimator):
             return self.estimator
         model = (
-            BoostedTrees(is_classifier(self), n_jobs=self.n_jobs)
+            SplinesAndTrees(is_classifier(self), n_jobs=self.n_jobs)
             if self.estimator is None
             else self.estimator
         )
@@ -456,6 +463,17 @@ class ParityEstimator(BaseEstimator, ABC):
                 LeakingEstimatorWarning,
             )
 
+    def _told(self, sample: Sample, block: Block) -> Block:
+        """Return a block whose functions of the attribute are those that x tells."""
+        rows = np.flatnonzero(~np.isnan(sample.s[:, block.attribute]))
+        if len(rows) > PILOT_ROWS:
+            rows = np.random.default_rng(sample.seed).choice(rows, PILOT_ROWS, replace=False)
+        targets = block.targets(sample.s[rows], sample.y[rows])
+        half = sample.fold[rows] % 2 == 0
+        X = _safe_indexing(sample.X, rows)
+        directions = told_directions(X, targets, sample.mass[rows], half, self.n_jobs)
+        return replace(block, basis=block.basis.along(directions))
+
     def _models_of_s(
         self, sample: Sample, blocks: tuple[Block, ...], eta: np.ndarray
     ) -> tuple[list[list[Any]], np.ndarray]:
@@ -490,7 +508,9 @@ class ParityEstimator(BaseEstimator, ABC):
 
     def _attribute_model(self, outputs: int) -> Any:
         if self.attribute_estimator is None:
-            return BoostedMeans(n_jobs=self.n_jobs)
+            return SplinesAndTrees(
+                rounds=ATTRIBUTE_ROUNDS, n_jobs=self.n_jobs, random_state=self.random_seed_
+            )
         model = with_seed(self.attribute_estimator, self.random_seed_)
         model = limit_boosters(model, self.n_jobs)
         return (
@@ -600,7 +620,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     ----------
     estimator : classifier, FrozenEstimator, function or None
         Model of y, fitted out of fold; ``FrozenEstimator(model)`` or a function of X for a model in
-        production, which was trained on other rows and stays as it is. None is LightGBM.
+        production, which was trained on other rows and stays as it is. None is LightGBM, averaged
+        with additive splines below 10,000 rows.
     limit : number, str, dict or None
         A number is a bound on the gap, in the unit of `aim`, which `confidence` is about. A share
         of the unconstrained gap such as "50%", and 0 for the least gap, are aims for the estimate.
@@ -619,7 +640,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         number; None: the estimate does. If no upper end keeps it, the trade-off is taken that comes
         closest among those whose estimates do, and a warning says how many rows would settle it.
     attribute_estimator : regressor, optional
-        Model of the :math:`m_k`. None is a LightGBM for each k.
+        Model of the :math:`m_k`. None is as for y, for those combinations of the functions that x
+        tells.
     cv, n_jobs, random_state
         Number of folds; threads of BLAS, OpenMP, LightGBM and XGBoost during a call (one for None,
         all for -1), unless a model that you pass has an `n_jobs` of its own; seed of folds and

@@ -34,33 +34,37 @@ def _entries(
     product,
     x,
     stride,
-    numbers,
+    constant,
+    scale,
     i,
     j,
     COLUMNS: tl.constexpr,
     SHIFTED: tl.constexpr,
+    SCALED: tl.constexpr,
     MATRIX: tl.constexpr,
     FAST: tl.constexpr,
 ):
     """Entries minus their constant. If MATRIX, `product` holds minus the squared distances; else x
     has coordinates.
+
+    Every instruction here is done for each pair of rows: there is no multiplication by a scale of
+    one, and the constant and the scale are loaded before the loop over tiles, because its atomic
+    additions keep loads inside it from being moved out.
     """
-    total = product * 0.0 - tl.load(
-        numbers
-    )  # in the layout of the product, so that no tile changes its layout
     m = product
     if not MATRIX:
-        m = tl.zeros([i.shape[0], j.shape[0]], tl.float32)
+        m = product * 0.0  # in the layout of the product, so that no tile changes its layout
         for c in range(COLUMNS):
             difference = tl.load(x + c * stride + i)[:, None] - tl.load(x + c * stride + j)[None, :]
             m -= difference * difference
-    m = m * tl.load(numbers + 1)
+    if SCALED:
+        m = m * scale
     if SHIFTED:
         u = m * 0.6931471805599453
         series = 1 + u / 6 * (1 + u / 7 * (1 + u / 8))
         series = u * (1 + u / 2 * (1 + u / 3 * (1 + u / 4 * (1 + u / 5 * series))))
-        return total + tl.where(tl.abs(u) < 0.5, series, _exponential(m, FAST) - 1)
-    return total + _exponential(m, FAST)
+        return tl.where(tl.abs(u) < 0.5, series, _exponential(m, FAST) - 1) - constant
+    return _exponential(m, FAST) - constant
 
 
 @triton.jit
@@ -114,11 +118,11 @@ def _minus_distances(
     STEP: tl.constexpr,
 ):
     """Minus the squared distances between rows r and c, from coordinates in two halves; 0 without
-    MATRIX.
+    MATRIX. `half_j` is a vector, as it is the same in every tile of a program.
     """
     total = tl.zeros([r.shape[0], c.shape[0]], tl.float32)
     if MATRIX:
-        total = tl.load(half_i + r)[:, None] + tl.load(half_j + c)[None, :]
+        total = tl.load(half_i + r)[:, None] + half_j[None, :]
         k = tl.arange(0, STEP)
         for start in range(0, WIDTH, STEP):
             left = r[:, None] * WIDTH + start + k[None, :]
@@ -171,6 +175,7 @@ def pair_sums(
     K_SHIFTED: tl.constexpr,
     L_COLUMNS: tl.constexpr,
     L_SHIFTED: tl.constexpr,
+    SCALED: tl.constexpr,
     MATRIX: tl.constexpr,
     WIDTH: tl.constexpr,
     STEP: tl.constexpr,
@@ -196,14 +201,45 @@ def pair_sums(
     weight_j = tl.zeros([BJ], tl.float32)
     if WEIGHTED:
         weight_j = tl.load(w + j)
+    own_half_j = tl.zeros([BJ], tl.float32)
+    if MATRIX:
+        own_half_j = tl.load(half_j + c)
+    constant_k, scale_k = tl.load(numbers_k), tl.load(numbers_k + 1)
+    constant_l, scale_l = tl.load(numbers_l), tl.load(numbers_l + 1)
     for b in tl.range(start, stop):
         r = b * BI + tl.arange(0, BI)
         i = first_i + r
         product = _minus_distances(
-            high_i, low_i, half_i, high_j, low_j, half_j, r, c, MATRIX, WIDTH, STEP
+            high_i, low_i, half_i, high_j, low_j, own_half_j, r, c, MATRIX, WIDTH, STEP
         )
-        k = _entries(product, x, stride_x, numbers_k, i, j, K_COLUMNS, K_SHIFTED, MATRIX, FAST)
-        l = _entries(product, y, stride_y, numbers_l, i, j, L_COLUMNS, L_SHIFTED, False, FAST)
+        k = _entries(
+            product,
+            x,
+            stride_x,
+            constant_k,
+            scale_k,
+            i,
+            j,
+            K_COLUMNS,
+            K_SHIFTED,
+            SCALED,
+            MATRIX,
+            FAST,
+        )
+        l = _entries(
+            product,
+            y,
+            stride_y,
+            constant_l,
+            scale_l,
+            i,
+            j,
+            L_COLUMNS,
+            L_SHIFTED,
+            False,
+            False,
+            FAST,
+        )
         if (first_i + b * BI + BI > first_j + block * BJ) | (first_j + block * BJ + BJ > n):
             counts = (i[:, None] < j[None, :]) & (j[None, :] < n)
             k = tl.where(counts, k, 0.0)
@@ -286,20 +322,36 @@ def gram_products(
     shift_i = tl.zeros([BI], tl.float32)
     if GRADIENT:
         shift_i = tl.load(shift + r)
+    constant, scale = tl.load(numbers_k), tl.load(numbers_k + 1)
+    constant_l, scale_l = tl.load(numbers_l), tl.load(numbers_l + 1)
     for b in tl.range(0, blocks):
         c = b * BJ + tl.arange(0, BJ)
+        half_j = tl.load(half_i + c)
         product = _minus_distances(
-            high_i, low_i, half_i, high_i, low_i, half_i, r, c, True, WIDTH, STEP
+            high_i, low_i, half_i, high_i, low_i, half_j, r, c, True, WIDTH, STEP
         )
         if GRADIENT:
-            g = _entries(product, y, stride_y, numbers_l, r, c, L_COLUMNS, L_SHIFTED, False, FAST)
+            g = _entries(
+                product,
+                y,
+                stride_y,
+                constant_l,
+                scale_l,
+                r,
+                c,
+                L_COLUMNS,
+                L_SHIFTED,
+                False,
+                False,
+                FAST,
+            )
             g = (g + shift_i[:, None] + tl.load(shift + c)[None, :]) * boost
-            scale = tl.load(numbers_k + 1)
             matrix = g * (_exponential(product * scale, FAST) * (0.6931471805599453 * scale))
         else:
-            matrix = (
-                _entries(product, y, stride_y, numbers_k, r, c, 0, K_SHIFTED, True, FAST) * boost
+            entries = _entries(
+                product, y, stride_y, constant, scale, r, c, 0, K_SHIFTED, True, True, FAST
             )
+            matrix = entries * boost
         if WEIGHTED:
             matrix = matrix * tl.load(w + c)[None, :]
         if b == blocks - 1:
@@ -348,6 +400,7 @@ def pair_cubes(
     blocks_i,
     COLUMNS: tl.constexpr,
     SHIFTED: tl.constexpr,
+    SCALED: tl.constexpr,
     MATRIX: tl.constexpr,
     WIDTH: tl.constexpr,
     STEP: tl.constexpr,
@@ -370,13 +423,19 @@ def pair_cubes(
     cubes = tl.zeros([BI], tl.float64)
     weighted = tl.zeros([BI], tl.float64)
     quadratic = tl.zeros([BI], tl.float64)
+    own_half_j = tl.zeros([BJ], tl.float32)
+    if MATRIX:
+        own_half_j = tl.load(half_j + c)
+    constant, scale = tl.load(numbers), tl.load(numbers + 1)
     for b in tl.range(start, stop):
         r = b * BI + tl.arange(0, BI)
         i = first_i + r
         product = _minus_distances(
-            high_i, low_i, half_i, high_j, low_j, half_j, r, c, MATRIX, WIDTH, STEP
+            high_i, low_i, half_i, high_j, low_j, own_half_j, r, c, MATRIX, WIDTH, STEP
         )
-        a = _entries(product, x, stride_x, numbers, i, j, COLUMNS, SHIFTED, MATRIX, FAST)
+        a = _entries(
+            product, x, stride_x, constant, scale, i, j, COLUMNS, SHIFTED, SCALED, MATRIX, FAST
+        )
         a = a - tl.load(means + i)[:, None] - mean_j[None, :]
         if (first_i + b * BI + BI > first_j + block * BJ) | (first_j + block * BJ + BJ > n):
             a = tl.where((i[:, None] < j[None, :]) & (j[None, :] < n), a, 0.0)
@@ -408,8 +467,10 @@ def table(
     """Entries of a kernel minus its constant, as the sums over pairs take them."""
     i = tl.program_id(0) * BI + tl.arange(0, BI)
     j = tl.program_id(1) * BJ + tl.arange(0, BJ)
+    nothing = tl.zeros([BI, BJ], tl.float32)
+    constant, scale = tl.load(numbers), tl.load(numbers + 1)
     entries = _entries(
-        tl.zeros([BI, BJ], tl.float32), x, stride, numbers, i, j, COLUMNS, SHIFTED, False, FAST
+        nothing, x, stride, constant, scale, i, j, COLUMNS, SHIFTED, False, False, FAST
     )
     tl.store(out + i[:, None] * stride + j[None, :], entries)
 
