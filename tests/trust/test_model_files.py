@@ -781,9 +781,6 @@ FOUND: dict[str, Callable[[Files], Entries]] = {
     "a prior of more classes": lambda files: with_numbers(
         files, DummyClassifier().fit(X, y), "DummyClassifier", "class_prior_", np.zeros(10**5)
     ),
-    "more hinges than quintiles": lambda files: with_numbers(
-        files, make_pipeline(Hinges().fit(X), FIT), "Hinges", "knots_", np.zeros((10**4, 3))
-    ),
     "a spline of more columns than functions": lambda files: with_numbers(
         files,
         make_pipeline(SplineTransformer(n_knots=3).fit(X), FIT),

@@ -93,6 +93,11 @@ class Plan:
         """What is subtracted from the kernel in all."""
         return float(self.numbers[0]) + self.shifted
 
+    @property
+    def scaled(self) -> bool:
+        """Whether squared distances have a factor other than 1."""
+        return float(self.numbers[1]) != 1
+
     def coordinates(self, x: Tensor, rows: int) -> Tensor:
         """Return the scaled columns, of shape (columns, rows) in float32, padded with zeros."""
         placed = torch.zeros(x.shape[1], rows, dtype=torch.float32, device=x.device)
@@ -271,6 +276,7 @@ def _over_chunks(
 ) -> Tensor:
     """Return three sums of a kernel over pairs of chunks of rows on and above the diagonal."""
     padded = _padded(len(x))
+    scaled = k.scaled
     size, totals = min(CHUNK, padded) if k.unit else padded, []
     for first_i in range(0, padded, size):
         left = _halves(x, k, first_i, min(size, padded - first_i))
@@ -291,6 +297,7 @@ def _over_chunks(
                 len(x),
                 blocks_i,
                 *scales,
+                SCALED=scaled,
                 MATRIX=k.unit > 0,
                 SEGMENT=SEGMENT,
                 **options,
