@@ -17,12 +17,12 @@ import argparse
 import json
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 from scipy.special import expit
 from scipy.stats import binom, norm
@@ -165,9 +165,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not args.page:
         known = {(each["law"], each["rows"], each["table"]) for each in records}
         cells = [cell for cell in product(LAWS, ROWS, range(args.tables)) if cell not in known]
-        with RECORDS.open("a") as file:
-            work = joblib.Parallel(args.jobs, return_as="generator_unordered")
-            for each in work(joblib.delayed(record)(*cell) for cell in cells):
+        with RECORDS.open("a") as file, ProcessPoolExecutor(args.jobs) as pool:
+            for each in pool.map(record, *zip(*cells)):
                 records.append(each)
                 print(json.dumps(each), file=file, flush=True)
     print(page(sorted(records, key=lambda each: (list(LAWS).index(each["law"]), each["rows"]))))
