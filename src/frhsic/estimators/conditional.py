@@ -9,6 +9,7 @@ The closed form of predictors and the coupling of tables share these regressions
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -19,6 +20,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
@@ -384,7 +386,10 @@ class SplinesAndTrees(BaseEstimator):
             model = RidgeCV(np.logspace(-1, 4, 11), alpha_per_target=rows.y.shape[1] > 1)
             y = rows.y
         encoded = csr_array(columns.fit_transform(rows.x))
-        model.fit(encoded.toarray(), y, sample_weight=rows.weights)
+        with warnings.catch_warnings():
+            # the held-out rows decide how far a model counts, converged or not
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(encoded.toarray(), y, sample_weight=rows.weights)
         return Pipeline([("columns", columns), ("model", model)])
 
     def _of_trees(self, x: np.ndarray) -> np.ndarray:

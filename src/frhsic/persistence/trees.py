@@ -114,7 +114,7 @@ def check_outputs(model: Any) -> None:
 def check_linear(model: Any) -> None:
     """Check that a linear model has a number for each output, and an output for each class."""
     outputs = np.shape(model.coef_)[:-1]
-    require(np.shape(model.intercept_) in ((), outputs), "another intercept")
+    require(np.shape(model.intercept_) in ((), (1,), outputs), "another intercept")
     require(len(outputs) < 2 and np.prod(outputs) <= MOST_COLUMNS, "too many outputs")
     if is_classifier(model):
         classes = _classes(model)
