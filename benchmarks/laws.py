@@ -1,20 +1,22 @@
-"""Coverage of the interval of GDP, and level of its test, on random laws whose truth is known.
+"""Coverage of intervals, and errors of verdicts, on random laws whose truth is known.
 
     python benchmarks/laws.py --laws 600                 # of the commit that is checked out
     python benchmarks/laws.py --laws 4000 --jobs 16      # goes on where its file ends
+    python benchmarks/laws.py --of drift --laws 2000     # another claim than that of `gdp`
     python benchmarks/laws.py --page FILE...             # only the tables of some counts
     python benchmarks/laws.py --laws 600 --trial word    # for development: any source, not kept
 
 Every draw is a new law, so no interval can be tuned to a list of them. The seed of a count is the
 hash of the tested commit, so it cannot be chosen after looking; the sources must be those of the
-commit. A count is one JSON line a law in `benchmarks/results/laws/HASH.jsonl`, and every count is
-kept, failures included. A law on which the measure raises is a miss on both sides.
+commit. A count is one JSON line a law in `benchmarks/results/laws/HASH.jsonl`, or
+`HASH-CLAIM.jsonl`, and every count is kept, failures included. A law on which the measure raises is
+an error of every kind. The exit status is 1 if the criterion is missed.
 
-An interval says two things. The gap E|E[f | S] - E f| is at least its lower end. The gap at the
-resolution that the result states (the same with E[f | S] averaged over the people within so large
-a share of all along S; the share is 0 if the values of S are compared themselves) is at most its
-upper end. "Covers" below means both. The share of intervals that hold the gap itself, whatever the
-resolution, is in the column beside it.
+An interval of a gap says two things. The gap E|E[f | S] - E f| is at least its lower end. The gap
+at the resolution that the result states (the same with E[f | S] averaged over the people within so
+large a share of all along S; the share is 0 if the values of S are compared themselves) is at most
+its upper end. "Covers" below means both. The share of intervals that hold the gap itself, whatever
+the resolution, is in the column beside it. `CLAIMS` has all that is counted.
 """
 
 from __future__ import annotations
@@ -27,15 +29,31 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv, ndtr, ndtri, stdtrit
+from scipy.special import betainc, betaincinv, ndtr, ndtri, stdtr, stdtrit
 
-from frhsic.parity import gdp
+from frhsic.auditing import Audit, Settings, drift
+from frhsic.auditing.measures import Rows, covariance, gap_number, gap_terms, gaps_of
+from frhsic.auditing.results import (
+    LIMITABLE,
+    AttributeAudit,
+    Histogram,
+    Population,
+    RowCounts,
+    Subject,
+    checked,
+    difference,
+)
+from frhsic.auditing.running import finished
+from frhsic.independence import hsic_interval
+from frhsic.kernels import Gaussian
+from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardized_gdp
+from frhsic.parity.limits import parse_limits
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "laws"
@@ -44,10 +62,15 @@ RESAMPLES = 199
 LEVEL = 0.05
 SLACK = 1e-9
 FLAT = 1e-12
+ATTRIBUTES_AT_ONCE = 20
+STEADY_SPREAD = 0.18
+"""Standard deviation of probabilities whose gap of .0147 at 5,000 rows has an interval of .012."""
 
 Array = np.ndarray
 Random = np.random.Generator
-Ingredients = dict[str, Any]
+Record = dict[str, Any]
+Sample = tuple[Array, Array, dict[str, Array]]
+"""Scores, S, and the weights or clusters."""
 
 
 def log_uniform(rng: Random, low: float, high: float) -> float:
@@ -158,56 +181,95 @@ CURVES = (waves, jumps, bump, random_levels, flat)
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of one kind: their standard deviation, the most that their mean may move from `mean`,
-    and the score with a given mean and a given rank among the scores with that mean.
+    """Scores of one kind: the most that their mean may move from `mean`, their variance at a mean,
+    the score with a given mean and a given rank among the scores with that mean, and the share of
+    the scores with a given mean at or below a value.
     """
 
     kind: str
     mean: float
-    spread: float
     room: float
+    variance: Callable[[Any], Any]
     score: Callable[[Array, Array], Array]
+    below: Callable[[Array, float], Array]
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation at the mean."""
+        return math.sqrt(self.variance(self.mean))
+
+
+def unit_variance(mean: Any) -> Any:
+    return 1.0 + 0 * mean
 
 
 def normal_scores(rng: Random) -> Scores:
-    return Scores("normal", 0.0, 1.0, math.inf, lambda mean, v: mean + ndtri(v))
+    return Scores(
+        "normal",
+        0.0,
+        math.inf,
+        unit_variance,
+        lambda mean, v: mean + ndtri(v),
+        lambda mean, q: ndtr(q - mean),
+    )
 
 
 def decisions(rng: Random) -> Scores:
     rate = log_uniform(rng, 0.01, 0.5)
-    kind = "0/1, rate below .1" if rate < 0.1 else "0/1, rate from .1"
-    spread = math.sqrt(rate * (1 - rate))
-    return Scores(kind, rate, spread, rate, lambda mean, v: (v > 1 - mean) * 1.0)
+    return Scores(
+        "0/1, rate below .1" if rate < 0.1 else "0/1, rate from .1",
+        rate,
+        rate,
+        lambda mean: mean * (1 - mean),
+        lambda mean, v: (v > 1 - mean) * 1.0,
+        lambda mean, q: np.where(q < 0, 0.0, np.where(q < 1, 1 - mean, 1.0)),
+    )
 
 
 def beta_scores(rng: Random) -> Scores:
     mean = rng.uniform(0.05, 0.5)
-    size = log_uniform(rng, 0.5, 20)
-    spread = math.sqrt(mean * (1 - mean) / (1 + size))
+    return beta_scores_of(mean, log_uniform(rng, 0.5, 20))
 
-    def score(mean: Array, v: Array) -> Array:
-        return betaincinv(size * mean, size * (1 - mean), v)
 
-    return Scores("beta", mean, spread, 0.9 * mean, score)
+def beta_scores_of(mean: float, size: float) -> Scores:
+    return Scores(
+        "beta",
+        mean,
+        0.9 * mean,
+        lambda mean: mean * (1 - mean) / (1 + size),
+        lambda mean, v: betaincinv(size * mean, size * (1 - mean), v),
+        lambda mean, q: betainc(size * mean, size * (1 - mean), np.clip(q, 0, 1)),
+    )
 
 
 def heavy_scores(rng: Random) -> Scores:
     if rng.random() < 0.5:
         freedom = rng.uniform(2.5, 5)
-        scale = math.sqrt(freedom / (freedom - 2))
+        unit = math.sqrt(freedom / (freedom - 2))
         return Scores(
-            "heavy tails", 0.0, 1.0, math.inf, lambda mean, v: mean + stdtrit(freedom, v) / scale
+            "heavy tails",
+            0.0,
+            math.inf,
+            unit_variance,
+            lambda mean, v: mean + stdtrit(freedom, v) / unit,
+            lambda mean, q: stdtr(freedom, (q - mean) * unit),
         )
     sigma = rng.uniform(0.7, 1.5)
     side = rng.choice([-1.0, 1.0])
     middle = math.exp(sigma**2 / 2)
     scale = side * middle * math.sqrt(math.expm1(sigma**2))
+
+    def below(mean: Array, q: float) -> Array:
+        rank = ndtr(np.log(np.maximum(middle + scale * (q - mean), 1e-300)) / sigma)
+        return rank if side > 0 else 1 - rank
+
     return Scores(
         "heavy tails",
         0.0,
-        1.0,
         math.inf,
+        unit_variance,
         lambda mean, v: mean + (np.exp(sigma * ndtri(v)) - middle) / scale,
+        below,
     )
 
 
@@ -218,8 +280,19 @@ def zero_inflated_scores(rng: Random) -> Scores:
         rest = np.clip((v - 1 + mean) / mean, 1e-12, 1 - 1e-12)
         return np.where(v < 1 - mean, 0.0, np.exp(ndtri(rest) - 0.5))
 
-    spread = math.sqrt(share * math.e - share**2)
-    return Scores("zero-inflated", share, spread, 0.95 * share, score)
+    def below(mean: Array, q: float) -> Array:
+        if q < 0:
+            return np.zeros_like(mean)
+        return 1 - mean + mean * ndtr(math.log(max(q, 1e-300)) + 0.5)
+
+    return Scores(
+        "zero-inflated",
+        share,
+        0.95 * share,
+        lambda mean: mean * math.e - mean**2,
+        score,
+        below,
+    )
 
 
 SCORES = (normal_scores, decisions, beta_scores, heavy_scores, zero_inflated_scores)
@@ -333,24 +406,38 @@ class Law:
         return self.scores.mean + height * self.shape(u)
 
     @cached_property
-    def gaps(self) -> Array:
-        """The mean score less its mean, on a grid of u."""
-        mean = self.mean(middles(GRID))
-        return mean - mean.mean()
+    def means(self) -> Array:
+        """The mean score, on a grid of u."""
+        return self.mean(middles(GRID))
+
+    @property
+    def variance(self) -> float:
+        """Variance of the scores."""
+        return float(self.scores.variance(self.means).mean() + self.means.var())
 
     def gap(self, resolution: float = 0.0) -> float:
         """Return the gap, of means over the people within a share of all, half on either side."""
-        gaps = self.gaps
-        if resolution > 0:
-            reach = max(round(resolution * GRID / 2), 1)
-            sums = np.append(0.0, np.cumsum(gaps))
-            first = np.maximum(np.arange(GRID) - reach, 0)
-            last = np.minimum(np.arange(GRID) + reach + 1, GRID)
-            gaps = (sums[last] - sums[first]) / (last - first)
-        return float(np.abs(gaps).mean())
+        return gap_of(self.means, resolution)
 
-    def sample(self, rng: Random) -> tuple[Array, Array, dict[str, Array]]:
-        """Draw scores, S, and the weights or clusters; again where S has one value in all rows."""
+    def rank_gap(self, resolution: float = 0.0) -> float:
+        """Return the mean gap of the decisions at the deciles of the score."""
+        some = self.means[:: GRID // 2_000]
+        gaps = []
+        for k in range(1, 10):
+            low, high = -1e6, 1e6
+            while high - low > 1e-9:
+                middle = (low + high) / 2
+                if self.scores.below(some, middle).mean() < k / 10:
+                    low = middle
+                else:
+                    high = middle
+            gaps.append(gap_of(self.scores.below(self.means, high), resolution))
+        return float(np.mean(gaps))
+
+    def rows(self, rng: Random) -> tuple[Array, Array, dict[str, Array]]:
+        """Draw u, normal noise, and the weights or clusters; again where S has one value in all
+        rows.
+        """
         n = self.n
         weights, labels = self.design
         u = rng.random(n)
@@ -364,14 +451,31 @@ class Law:
             noise = math.sqrt(self.within) * shared + math.sqrt(1 - self.within) * noise
             if self.together:
                 u = u[labels]
-        s = self.attribute.value(u)
-        if np.ptp(s) == 0:
-            return self.sample(rng)
+        if np.ptp(self.attribute.value(u)) == 0:
+            return self.rows(rng)
+        return u, noise, options
+
+    def scored(self, u: Array, noise: Array) -> Array:
+        """Return the scores of rows."""
         v = np.clip(ndtr(noise), 1e-12, 1 - 1e-12)
-        return self.scores.score(self.mean(u), v), s, options
+        return self.scores.score(self.mean(u), v)
+
+    def sample(self, rng: Random) -> Sample:
+        """Draw scores, S, and the weights or clusters."""
+        u, noise, options = self.rows(rng)
+        return self.scored(u, noise), self.attribute.value(u), options
+
+    def without(self, *, weights: bool = False, clusters: bool = False) -> Law:
+        """Return the law without weights, or without clusters."""
+        law = self
+        if weights:
+            law = replace(law, weights="none", design=(None, law.design[1]))
+        if clusters:
+            law = replace(law, clusters="none", design=(law.design[0], None))
+        return law
 
     @property
-    def ingredients(self) -> Ingredients:
+    def ingredients(self) -> Record:
         """What the law is made of, in words."""
         is_flat = self.gap() < FLAT
         return {
@@ -383,6 +487,18 @@ class Law:
             "clusters": self.clusters,
             "rows": self.n,
         }
+
+
+def gap_of(means: Array, resolution: float) -> float:
+    """Return the gap of means on a grid of u, averaged over a share of the people."""
+    gaps = means - means.mean()
+    if resolution > 0:
+        reach = max(round(resolution * GRID / 2), 1)
+        sums = np.append(0.0, np.cumsum(gaps))
+        first = np.maximum(np.arange(GRID) - reach, 0)
+        last = np.minimum(np.arange(GRID) + reach + 1, GRID)
+        gaps = (sums[last] - sums[first]) / (last - first)
+    return float(np.abs(gaps).mean())
 
 
 def middles(count: int) -> Array:
@@ -399,70 +515,431 @@ def generator_of(word: str, number: int) -> Random:
     return np.random.default_rng(list(digest))
 
 
-def record(word: str, number: int) -> dict[str, Any]:
-    """Draw a law and a sample of it, and return what the interval says beside the truth."""
-    rng = generator_of(word, number)
-    law = Law.random(rng)
-    result: dict[str, Any] = {"law": number, **law.ingredients, "gap": rounded(law.gap())}
+# --- what is measured on a law
+
+
+def interval_of(
+    measure: Callable[..., Any],
+    truth: Callable[[Law, float], float],
+    law: Law,
+    rng: Random,
+    number: int,
+) -> Record:
+    """Return the interval of a gap beside the gap and the gap at its resolution."""
     f, s, options = law.sample(rng)
     start = time.process_time()
-    try:
-        found = gdp(f, s, resamples=RESAMPLES, random_state=number, **options)
-    except Exception as error:
-        return {**result, "failed": repr(error)}
+    result = measure(f, s, resamples=RESAMPLES, random_state=number, **options)
     seconds = time.process_time() - start
-    numbers = {
-        "resolution": found.resolution,
-        "gap_at": law.gap(found.resolution),
-        "value": found.value,
-        "low": found.interval[0],
-        "high": found.interval[1],
-        "error": found.standard_error,
-        "pvalue": found.pvalue,
+    return {
+        "gap": truth(law, 0.0),
+        "resolution": result.resolution,
+        "gap_at": truth(law, result.resolution),
+        "value": result.value,
+        "low": result.interval[0],
+        "high": result.interval[1],
+        "error": result.standard_error,
+        "pvalue": result.pvalue,
         "seconds": seconds,
     }
-    return {**result, **{name: rounded(number) for name, number in numbers.items()}}
+
+
+def standardized_gap(law: Law, resolution: float) -> float:
+    return law.gap(resolution) / math.sqrt(law.variance)
+
+
+def explained_share(law: Law, rng: Random, number: int) -> Record:
+    """Return the interval of the share of variance that S explains, of independent rows."""
+    f, s, options = law.sample(rng)
+    result = correlation_ratio(f, s, **options)
+    share = float(law.means.var()) / law.variance
+    low, high = result.interval
+    return {"gap": share, "gap_at": share, "low": low, "high": high, "stated": result.trusted}
+
+
+def band(law: Law, rng: Random, number: int) -> Record:
+    """Return by how much the band lies above and below the means of all groups, at the closest."""
+    f, s, options = law.sample(rng)
+    curve = gdp_curve(f, s, **options)
+    values = law.attribute.value(middles(GRID))
+    first = np.searchsorted(values, curve.start)
+    last = np.searchsorted(values, curve.end, side="right")
+    truths = [law.means[a : max(b, a + 1)].mean() for a, b in zip(first, last)]
+    low = float((curve.lower - truths).max())
+    high = float((curve.upper - truths).min())
+    return {"gap": 0.0, "gap_at": 0.0, "low": low, "high": high}
+
+
+@dataclass(frozen=True)
+class NormalPair:
+    """Two normals of a correlation, and the bandwidths of the kernels of their HSIC."""
+
+    correlation: float
+    bandwidths: tuple[float, float]
+    n: int
+
+    @classmethod
+    def random(cls, rng: Random) -> NormalPair:
+        n = round(log_uniform(rng, 60, 2_000))
+        correlation = rng.choice([0.0, 1.0], p=[0.25, 0.75]) * rng.uniform(0, 0.9)
+        return cls(correlation, (log_uniform(rng, 0.3, 3), log_uniform(rng, 0.3, 3)), n)
+
+    @property
+    def hsic(self) -> float:
+        """HSIC. For a pair of differences with covariance C, E exp(-δ'Dδ / 2) is the inverse root
+        of the determinant of I + CD; D has the inverse squares of the bandwidths.
+        """
+        a, b = (1 / width**2 for width in self.bandwidths)
+        shared = (2 * self.correlation, self.correlation, 0.0)
+        terms = [((1 + 2 * a) * (1 + 2 * b) - c**2 * a * b) ** -0.5 for c in shared]
+        return terms[0] - 2 * terms[1] + terms[2]
+
+    @property
+    def ingredients(self) -> Record:
+        return {
+            "curve": "flat" if self.correlation == 0 else "correlated",
+            "weights": "none",
+            "narrower kernel": "below 1" if min(self.bandwidths) < 1 else "from 1",
+            "rows": self.n,
+        }
+
+
+def hsic_of(law: NormalPair, rng: Random, number: int) -> Record:
+    """Return the interval of HSIC."""
+    z, noise = rng.standard_normal((2, law.n))
+    s = law.correlation * z + math.sqrt(1 - law.correlation**2) * noise
+    low, high = hsic_interval(z, s, *map(Gaussian, law.bandwidths)).interval
+    return {"gap": law.hsic, "gap_at": law.hsic, "low": low, "high": high}
+
+
+def audit_of_gaps(f: Array, s: Array, options: dict[str, Array]) -> Audit:
+    """Return an audit with the gap along each column of S; other numbers take longer and are not
+    counted here.
+    """
+    rows = Rows(
+        f[:, None], s, f, weights=options.get("sample_weight"), groups=options.get("groups")
+    )
+    attributes = []
+    for i in range(s.shape[1]):
+        numbers, curves = gaps_of(rows.along(i), Settings())
+        population = Population(rows.count, tuple(numbers), curves)
+        law = rows.law(s[:, i])
+        attributes.append(AttributeAudit(f"s{i}", Histogram((), ()), law, population))
+    span = float(f.min()), float(f.max())
+    subject = Subject("score", score_name="score", span=span, law=rows.law(f))
+    counts = RowCounts(rows.count, 0, rows.count, rows.count, rows.count)
+    return finished(Audit(subject, counts, tuple(attributes)), ())
+
+
+def change_between(before: Sample, after: Sample) -> Record:
+    """Return what an audit says of the change of the gap since an earlier one."""
+    old, new = (audit_of_gaps(f, s[:, None], options) for f, s, options in (before, after))
+    change = next(one for one in drift(new, old) if one.key == "gdp")
+    return {
+        "before": change.before,
+        "after": change.after,
+        "low": change.interval.low,
+        "high": change.interval.high,
+        "pvalue": change.pvalue,
+        "called": change.significant,
+    }
+
+
+def no_drift(law: Law, rng: Random, number: int) -> Record:
+    """Compare two samples of one law, of as many rows or of fewer."""
+    later = law
+    kept = law.n
+    if rng.random() < 0.5:
+        kept = max(round(law.n * rng.uniform(1 / 3, 1)), 60)
+        design = tuple(None if part is None else part[:kept] for part in law.design)
+        later = replace(law, n=kept, design=design)
+    more = {"later rows": "as many" if kept == law.n else "fewer"}
+    return {**more, **change_between(law.sample(rng), later.sample(rng))}
+
+
+def steady_law(rng: Random) -> Law:
+    """Draw a law of 5,000 independent rows whose scores are probabilities and whose gap is .0147,
+    along a curve of up to two waves or with jumps.
+    """
+    while True:
+        law = Law.random(rng).without(weights=True, clusters=True)
+        mean = rng.uniform(0.15, 0.5)
+        scores = beta_scores_of(mean, mean * (1 - mean) / STEADY_SPREAD**2 - 1)
+        law = replace(law, scores=scores, n=5_000, strength=1e-3)
+        if law.curve in ("up to 2 waves", "jumps") and law.gap() > FLAT:
+            law = replace(law, strength=1e-3 * 0.0147 / law.gap())
+            if 2 * law.strength * scores.spread <= scores.room:
+                return law
+
+
+def doubled(law: Law, rng: Random, number: int) -> Record:
+    """Compare a sample with one of a law whose gap is twice as large."""
+    later = replace(law, strength=2 * law.strength)
+    return change_between(law.sample(rng), later.sample(rng))
+
+
+def paired(law: Law, rng: Random, number: int) -> Record:
+    """Compare two scores of the same rows, the second with a smaller gap, the same or none."""
+    kind = str(rng.choice(["smaller", "smaller", "same", "none"]))
+    share = {"smaller": rng.random(), "same": 1.0, "none": 0.0}[kind]
+    second = replace(law, strength=share * law.strength)
+    u, noise, options = law.rows(rng)
+    s = law.attribute.value(u)
+    common = rng.random()
+    other = math.sqrt(common) * noise + math.sqrt(1 - common) * rng.standard_normal(law.n)
+    scores = law.scored(u, noise), second.scored(u, other)
+    results = [gdp(f, s, resamples=RESAMPLES, random_state=number, **options) for f in scores]
+    labels = options.get("groups")
+    terms = [gap_terms(f, s, labels) for f in scores]
+    change = difference(
+        "gdp",
+        "s",
+        *(gap_number("gdp", result) for result in results),
+        level=LEVEL,
+        covariance=covariance(*terms, labels),
+    )
+    resolution = results[0].resolution
+    before, after = law.gap(resolution), second.gap(resolution)
+    numbers = {
+        "second gap": kind,
+        "stated": change.reduction is not None,
+        "gap": after - before,
+        "gap_at": after - before,
+        "low": change.interval.low,
+        "high": change.interval.high,
+    }
+    if change.reduction is not None:
+        numbers["reduction"] = 1 - after / before if before > FLAT else math.nan
+        numbers["reduction_low"] = change.reduction.low
+        numbers["reduction_high"] = change.reduction.high
+    return numbers
+
+
+def limit_at_truth(law: Law, rng: Random, number: int) -> Record:
+    """Return the verdicts on limits that are the gap at the resolution, and the gap itself."""
+    f, s, options = law.sample(rng)
+    audit = audit_of_gaps(f, s[:, None], options)
+    resolution = float(audit["s0"].all_rows["gdp"].settings["resolution"])
+    numbers: Record = {"gap": law.gap(), "resolution": resolution, "gap_at": law.gap(resolution)}
+    for name, limit in (("verdict", numbers["gap_at"]), ("verdict_itself", numbers["gap"])):
+        # a limit of 0 is an aim
+        numbers[name] = "none"
+        if limit > FLAT:
+            numbers[name] = checked(audit, parse_limits(limit, LIMITABLE))[0].verdict
+    return numbers
+
+
+def attributes_at_once(law: Law, rng: Random, number: int) -> Record:
+    """Audit scores along 20 attributes, more or less correlated, none of which they follow."""
+    f, _, options = law.sample(rng)
+    labels = options.get("groups")
+    common = rng.random()
+    shared = rng.standard_normal(law.n)
+    columns = []
+    while len(columns) < ATTRIBUTES_AT_ONCE:
+        own = rng.standard_normal(law.n)
+        u = ndtr(math.sqrt(common) * shared + math.sqrt(1 - common) * own)
+        if labels is not None and law.together:
+            u = u[labels]
+        column = ATTRIBUTES[rng.integers(len(ATTRIBUTES))](rng).value(u)
+        if np.ptp(column) > 0:
+            columns.append(column)
+    audit = audit_of_gaps(f, np.column_stack(columns), options)
+    gaps = [one.all_rows["gdp"] for one in audit.attributes]
+    return {
+        "pvalue": min(gap.pvalue for gap in gaps),
+        "adjusted": min(gap.adjusted for gap in gaps),
+    }
 
 
 # --- what a count says
 
 
-def above(one: dict[str, Any]) -> bool:
+def above(one: Record) -> bool:
     """Whether the gap at the stated resolution is above the upper end."""
-    return "failed" in one or not one["gap_at"] <= one["high"] * (1 + 1e-4) + SLACK
+    return not one["gap_at"] <= one["high"] + 1e-4 * abs(one["high"]) + SLACK
 
 
-def below(one: dict[str, Any]) -> bool:
+def below(one: Record) -> bool:
     """Whether the gap is below the lower end."""
-    return "failed" in one or not one["gap"] >= one["low"] * (1 - 1e-4) - SLACK
+    return not one["gap"] >= one["low"] - 1e-4 * abs(one["low"]) - SLACK
 
 
-def missed(one: dict[str, Any]) -> bool:
-    return above(one) or below(one)
+def covers(one: Record) -> bool:
+    return not above(one) and not below(one)
 
 
-def missed_itself(one: dict[str, Any]) -> bool:
-    """Whether the gap itself is outside the interval."""
-    return below(one) or not one["gap"] <= one["high"] * (1 + 1e-4) + SLACK
+def holds_itself(one: Record) -> bool:
+    """Whether the gap itself is in the interval."""
+    return covers({**one, "gap_at": one["gap"]})
 
 
-def contradicts(one: dict[str, Any]) -> bool:
+def contradicts(one: Record) -> bool:
     """Whether the interval excludes 0 and the test does not, or the other way round."""
-    return "failed" in one or (one["low"] > 0) != (one["pvalue"] <= LEVEL)
+    return (one["low"] > 0) != (one["pvalue"] <= LEVEL)
 
 
-def is_flat(one: dict[str, Any]) -> bool:
+def reduction_of(one: Record) -> Record:
+    """Return the interval of a reduction in place of that of a difference."""
+    truth = one["reduction"]
+    low, high = one["reduction_low"], one["reduction_high"]
+    return {"gap": truth, "gap_at": truth, "low": low, "high": high}
+
+
+def everything(one: Record) -> bool:
+    return True
+
+
+def is_flat(one: Record) -> bool:
     return one["curve"] == "flat"
 
 
-def is_smooth(one: dict[str, Any]) -> bool:
+def is_stated(one: Record) -> bool:
+    return one.get("stated", True)
+
+
+def has_reduction(one: Record) -> bool:
+    """Whether a reduction is stated, of a gap that is not 0."""
+    return is_stated(one) and not is_flat(one)
+
+
+def is_smooth(one: Record) -> bool:
     """Whether the curve is smooth and there are no weights: the laws on which widths are compared
     between counts.
     """
-    return one["curve"] in ("flat", "up to 2 waves") and one["weights"] == "none"
+    return one["curve"] in ("flat", "up to 2 waves", "correlated") and one["weights"] == "none"
 
 
-def strength_of(one: dict[str, Any]) -> str:
+@dataclass(frozen=True)
+class Rate:
+    """How often something happens on some of the laws, with what is allowed: at least a share of
+    all, or at most a share and two Monte Carlo errors, also in each ingredient.
+
+    A law on which the measure raised has whatever is an error.
+    """
+
+    name: str
+    event: Callable[[Record], bool]
+    among: Callable[[Record], bool] = everything
+    least: float | None = None
+    most: float | None = None
+
+    def chosen(self, records: list[Record]) -> list[Record]:
+        return [one for one in records if "failed" in one or self.among(one)]
+
+    def share(self, records: list[Record]) -> float:
+        """Return the share of the chosen laws on which it happens."""
+        chosen = self.chosen(records)
+        wrong = self.most is not None
+        events = [wrong if "failed" in one else self.event(one) for one in chosen]
+        return sum(events) / len(events) if events else math.nan
+
+    def misses(self, records: list[Record], enough: int) -> Iterator[str]:
+        """Yield where more errors happen than are allowed, or less than is required."""
+        if self.least is not None and not self.share(records) >= self.least:
+            yield f"{self.name} {shown(self.share(records))}, less than {shown(self.least)}"
+        if self.most is None:
+            return
+        for name, some in parts(records):
+            draws = len(self.chosen(some))
+            allowed = self.most + 2 * math.sqrt(self.most * (1 - self.most) / max(draws, 1))
+            if (draws >= enough or name == "all") and self.share(some) > allowed:
+                share = shown(self.share(some))
+                yield f"{name}: {self.name} in {share} of {draws}, more than {shown(allowed)}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim about random laws: what is measured on each, and what is counted."""
+
+    measured: Callable[[Any, Random, int], Record]
+    rates: tuple[Rate, ...]
+    law: Callable[[Random], Any] = Law.random
+
+
+INTERVAL = (
+    Rate("covers", covers, is_stated, least=0.94),
+    Rate("holds the gap itself", holds_itself, is_stated),
+    Rate("truth above", above, is_stated, most=LEVEL),
+    Rate("truth below", below, is_stated),
+    Rate("flat laws excluded", below, lambda one: is_stated(one) and is_flat(one), most=LEVEL),
+)
+TESTED = (Rate("contradicts its p-value", contradicts, most=0.0), *INTERVAL)
+CLAIMS = {
+    "gdp": Claim(partial(interval_of, gdp, Law.gap), TESTED),
+    "standardized_gdp": Claim(partial(interval_of, standardized_gdp, standardized_gap), TESTED),
+    "rank_gap": Claim(partial(interval_of, rank_gap, Law.rank_gap), TESTED),
+    "correlation_ratio": Claim(
+        explained_share, INTERVAL, lambda rng: Law.random(rng).without(clusters=True)
+    ),
+    "band": Claim(band, INTERVAL),
+    "hsic": Claim(hsic_of, INTERVAL, NormalPair.random),
+    "drift": Claim(no_drift, (Rate("change called", lambda one: one["called"], most=LEVEL),)),
+    "doubled": Claim(
+        doubled, (Rate("change called", lambda one: one["called"], least=0.8),), steady_law
+    ),
+    "paired": Claim(
+        paired,
+        (
+            Rate("difference covered", covers, least=0.94),
+            Rate("difference above", above, most=LEVEL),
+            Rate("difference below", below, most=LEVEL),
+            Rate(
+                "reduction covered",
+                lambda one: covers(reduction_of(one)),
+                has_reduction,
+                least=0.94,
+            ),
+            Rate(
+                "reduction overstated",
+                lambda one: below(reduction_of(one)),
+                has_reduction,
+                most=LEVEL,
+            ),
+        ),
+        lambda rng: Law.random(rng).without(weights=True),
+    ),
+    "kept": Claim(
+        limit_at_truth,
+        (
+            Rate(
+                "kept, wrongly",
+                lambda one: one["verdict"] == "kept",
+                lambda one: one["verdict"] != "none",
+                most=LEVEL,
+            ),
+            Rate(
+                "kept, limit is the gap itself",
+                lambda one: one["verdict_itself"] == "kept",
+                lambda one: one["verdict_itself"] != "none",
+            ),
+        ),
+    ),
+    "attributes": Claim(
+        attributes_at_once,
+        (
+            Rate("any of 20 significant", lambda one: one["adjusted"] <= LEVEL, most=LEVEL),
+            Rate("before adjustment", lambda one: one["pvalue"] <= LEVEL),
+        ),
+        lambda rng: replace(Law.random(rng), strength=0.0),
+    ),
+}
+
+
+def record(word: str, claim: str, number: int) -> Record:
+    """Draw a law and a sample of it, and return what is said beside the truth."""
+    rng = generator_of(word, number)
+    law = CLAIMS[claim].law(rng)
+    result: Record = {"law": number, **law.ingredients}
+    try:
+        numbers = CLAIMS[claim].measured(law, rng, number)
+    except Exception as error:
+        return {**result, "failed": repr(error)}
+    for name, value in numbers.items():
+        result[name] = rounded(value) if isinstance(value, float) else value
+    return result
+
+
+def strength_of(one: Record) -> str:
     if is_flat(one):
         return "flat"
     return next(
@@ -470,27 +947,21 @@ def strength_of(one: dict[str, Any]) -> str:
     )
 
 
-def rows_of(one: dict[str, Any]) -> str:
+def rows_of(one: Record) -> str:
     return next(f"up to {most:,}" for most in (250, 1_000, 5_000, 20_000) if one["rows"] <= most)
 
 
-def share(records: list[dict[str, Any]], error: Callable[[dict[str, Any]], bool]) -> float:
-    return sum(map(error, records)) / len(records) if records else math.nan
-
-
-def most(draws: int) -> float:
-    """Return the largest share of errors that .05 and two Monte Carlo errors allow."""
-    return LEVEL + 2 * math.sqrt(LEVEL * (1 - LEVEL) / max(draws, 1))
-
-
-def parts(records: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def parts(records: list[Record]) -> Iterator[tuple[str, list[Record]]]:
     """Yield the name and the laws of all, and of each ingredient."""
     yield "all", records
-    names: dict[str, Callable[[dict[str, Any]], str]] = {
-        name: partial(lambda one, key: str(one[key]), key=name)
-        for name in ("attribute", "curve", "scores", "weights", "clusters")
-    }
-    for name, of in {**names, "strength": strength_of, "rows": rows_of}.items():
+    ingredients: dict[str, Callable[[Record], str]] = {}
+    for name, value in max(records, key=len).items():
+        if isinstance(value, str) and name != "failed" and not name.startswith("verdict"):
+            ingredients[name] = partial(lambda one, key: one.get(key, "not known"), key=name)
+    if "strength" in records[0]:
+        ingredients["strength"] = strength_of
+    ingredients["rows"] = rows_of
+    for name, of in ingredients.items():
         for kind in sorted({of(one) for one in records}):
             yield f"{name}: {kind}", [one for one in records if of(one) == kind]
 
@@ -499,76 +970,59 @@ def shown(number: float) -> str:
     return "" if math.isnan(number) else f"{number:.3f}".removeprefix("0")
 
 
-def table(records: list[dict[str, Any]]) -> str:
-    """Return a Markdown table of coverage and one-sided errors."""
-    lines = [
-        "| laws | draws | covers | holds the gap itself | truth above | truth below |"
-        " flat laws | of them excluded |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+def table(claim: Claim, records: list[Record]) -> str:
+    """Return a Markdown table of how often things happen. The number of laws stands before rates
+    that are of others than the rates before.
+    """
+    head = ["laws", "draws"]
+    counted = {}
+    draws = len(records)
+    for rate in claim.rates:
+        counted[rate.name] = len(rate.chosen(records)) != draws
+        draws = len(rate.chosen(records))
+        head += ["of", rate.name] if counted[rate.name] else [rate.name]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for name, some in parts(records):
-        flat_ones = [one for one in some if is_flat(one)]
-        cells = [
-            name,
-            str(len(some)),
-            shown(1 - share(some, missed)),
-            shown(1 - share(some, missed_itself)),
-            shown(share(some, above)),
-            shown(share(some, below)),
-            str(len(flat_ones)),
-            shown(share(flat_ones, below)),
-        ]
+        cells = [name, str(len(some))]
+        for rate in claim.rates:
+            if counted[rate.name]:
+                cells.append(str(len(rate.chosen(some))))
+            cells.append(shown(rate.share(some)))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def misses(records: list[dict[str, Any]], enough: int = 200) -> list[str]:
-    """Return what misses the criterion: coverage of .94, one-sided errors of .05 and two Monte
-    Carlo errors in each ingredient with enough draws, no error and no contradiction.
+def misses(claim: Claim, records: list[Record], enough: int = 200) -> list[str]:
+    """Return what misses the criterion: rates in each ingredient with enough draws, and laws on
+    which the measure raised.
     """
-    lines = []
-    if share(records, missed) > 0.06:
-        lines.append(f"coverage {shown(1 - share(records, missed))}")
-    for name, some in parts(records):
-        flat_ones = [one for one in some if is_flat(one)]
-        for what, chosen, error in (
-            ("truth above the upper end", some, above),
-            ("flat laws excluded", flat_ones, below),
-        ):
-            if len(chosen) >= enough and share(chosen, error) > most(len(chosen)):
-                found, limit = shown(share(chosen, error)), shown(most(len(chosen)))
-                lines.append(f"{name}: {what} in {found} of {len(chosen)}, more than {limit}")
+    lines = [line for rate in claim.rates for line in rate.misses(records, enough)]
     failed = [one for one in records if "failed" in one]
-    lines += [f"law {one['law']} raised {one['failed']}" for one in failed]
-    count = sum(map(contradicts, records)) - len(failed)
-    if count:
-        lines.append(f"interval and p-value contradict each other in {count}")
-    return lines
+    return lines + [f"law {one['law']} raised {one['failed']}" for one in failed]
 
 
-def page(records: list[dict[str, Any]]) -> str:
+def page(claim: Claim, records: list[Record]) -> str:
     """Return the tables and the criterion of a count."""
-    widths = [one["high"] - one["low"] for one in records if is_smooth(one) and "high" in one]
-    scaled = [
-        (one["high"] - one["low"]) * math.sqrt(one["rows"])
-        for one in records
-        if is_smooth(one) and "high" in one
-    ]
+    lines = [table(claim, records), ""]
+    smooth = [one for one in records if is_smooth(one) and "high" in one]
+    if smooth:
+        widths = np.array([one["high"] - one["low"] for one in smooth])
+        scaled = widths * np.sqrt([one["rows"] for one in smooth])
+        lines.append(
+            f"Smooth laws without weights: {len(widths)}, median width {np.median(widths):.4g},"
+            f" times the root of rows {np.median(scaled):.4g}."
+        )
     seconds = [one["seconds"] for one in records if "seconds" in one]
-    lines = [
-        table(records),
-        "",
-        f"Smooth laws without weights: {len(widths)}, median width {np.median(widths):.4g},"
-        f" times the root of rows {np.median(scaled):.4g}.",
-        f"Seconds of a call: median {np.median(seconds):.3f}, largest {max(seconds):.2f}.",
-        "",
-        "Misses:",
-        *(f"- {line}" for line in misses(records) or ["none"]),
-    ]
-    return "\n".join(lines)
+    if seconds:
+        lines.append(
+            f"Seconds of a call: median {np.median(seconds):.3f}, largest {max(seconds):.2f}."
+        )
+    return "\n".join(
+        [*lines, "", "Misses:", *(f"- {one}" for one in misses(claim, records) or ["none"])]
+    )
 
 
-def read(path: Path) -> list[dict[str, Any]]:
+def read(path: Path) -> list[Record]:
     records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return sorted(records, key=lambda one: one["law"])
 
@@ -583,14 +1037,14 @@ def tested_commit() -> str:
     return subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
 
 
-def count(path: Path, word: str, laws: int, jobs: int) -> None:
+def count(path: Path, word: str, claim: str, laws: int, jobs: int) -> None:
     """Append the records of laws that the file does not have."""
     path.parent.mkdir(parents=True, exist_ok=True)
     done = {one["law"] for one in read(path)}
     rest = [number for number in range(laws) if number not in done]
     with path.open("a") as file, ProcessPoolExecutor(jobs) as pool:
         calls = map if jobs == 1 else pool.map
-        for one in calls(partial(record, word), rest):
+        for one in calls(partial(record, word, claim), rest):
             file.write(json.dumps(one) + "\n")
             file.flush()
 
@@ -599,6 +1053,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--of", choices=list(CLAIMS), default="gdp", help="what is counted")
     parser.add_argument("--laws", type=int, default=600)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--commit", help="hash of the sources, where there is no repository")
@@ -609,16 +1064,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--page", type=Path, nargs="+", help="only print the tables of some files")
     options = parser.parse_args(arguments)
     if options.page:
-        print(page([one for path in options.page for one in read(path)]))
-        return
-    if options.trial:
-        word = options.trial
-        path = options.folder / f"{word}.jsonl"
+        records = [one for path in options.page for one in read(path)]
     else:
-        word = options.commit or tested_commit()
-        path = RESULTS / f"{word[:12]}.jsonl"
-    count(path, word, options.laws, options.jobs)
-    print(page(read(path)))
+        folder = options.folder if options.trial else RESULTS
+        word = options.trial or options.commit or tested_commit()
+        name = word if options.trial else word[:12]
+        path = folder / (name + ("" if options.of == "gdp" else f"-{options.of}") + ".jsonl")
+        count(path, word, options.of, options.laws, options.jobs)
+        records = read(path)
+    print(page(CLAIMS[options.of], records))
+    if misses(CLAIMS[options.of], records):
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":
