@@ -667,7 +667,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     ...     <= 0.51 * model.choice_.unconstrained["sensitive"].value
     ... )
     True
-    >>> tighter = model.at("20%")
+    >>> tighter = model.at("40%")
     """
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
