@@ -9,8 +9,9 @@
 Every draw is a new law, so no interval can be tuned to a list of them. The seed of a count is the
 hash of the tested commit, so it cannot be chosen after looking; the sources must be those of the
 commit. A count is one JSON line a law in `benchmarks/results/laws/HASH.jsonl`, or
-`HASH-CLAIM.jsonl`, and every count is kept, failures included. A law on which the measure raises is
-an error of every kind. The exit status is 1 if the criterion is missed.
+`HASH-CLAIM.jsonl`, and every count is kept, failures included. A law on which the measure raises,
+or gives something that is no number, is an error of every kind. The exit status is 1 if the
+criterion is missed.
 
 An interval of a gap says two things. The gap E|E[f | S] - E f| is at least its lower end. The gap
 at the resolution that the result states (the same with E[f | S] averaged over the people within so
@@ -526,7 +527,7 @@ def interval_of(
     number: int,
 ) -> Record:
     """Return the interval of a gap beside the gap and the gap at its resolution."""
-    f, s, options = law.sample(rng)
+    f, s, options = law.sample(rng) if measure is gdp else varied_sample(law, rng)
     start = time.process_time()
     result = measure(f, s, resamples=RESAMPLES, random_state=number, **options)
     seconds = time.process_time() - start
@@ -543,13 +544,23 @@ def interval_of(
     }
 
 
+def varied_sample(law: Law, rng: Random) -> Sample:
+    """Draw a sample whose scores are not all equal: a measure in their standard deviations has no
+    value there, and says so.
+    """
+    while True:
+        f, s, options = law.sample(rng)
+        if np.ptp(f) > 0:
+            return f, s, options
+
+
 def standardized_gap(law: Law, resolution: float) -> float:
     return law.gap(resolution) / math.sqrt(law.variance)
 
 
 def explained_share(law: Law, rng: Random, number: int) -> Record:
     """Return the interval of the share of variance that S explains, of independent rows."""
-    f, s, options = law.sample(rng)
+    f, s, options = varied_sample(law, rng)
     result = correlation_ratio(f, s, **options)
     share = float(law.means.var()) / law.variance
     low, high = result.interval
@@ -595,8 +606,9 @@ class NormalPair:
 
     @property
     def ingredients(self) -> Record:
+        most = next(most for most in (0.3, 0.6, 0.9) if self.correlation <= most)
         return {
-            "curve": "flat" if self.correlation == 0 else "correlated",
+            "curve": "flat" if self.correlation == 0 else f"correlation up to {most:g}",
             "weights": "none",
             "narrower kernel": "below 1" if min(self.bandwidths) < 1 else "from 1",
             "rows": self.n,
@@ -701,14 +713,13 @@ def paired(law: Law, rng: Random, number: int) -> Record:
     before, after = law.gap(resolution), second.gap(resolution)
     numbers = {
         "second gap": kind,
-        "stated": change.reduction is not None,
         "gap": after - before,
         "gap_at": after - before,
         "low": change.interval.low,
         "high": change.interval.high,
     }
-    if change.reduction is not None:
-        numbers["reduction"] = 1 - after / before if before > FLAT else math.nan
+    if change.reduction is not None and before > FLAT:
+        numbers["reduction"] = 1 - after / before
         numbers["reduction_low"] = change.reduction.low
         numbers["reduction_high"] = change.reduction.high
     return numbers
@@ -799,14 +810,14 @@ def is_stated(one: Record) -> bool:
 
 def has_reduction(one: Record) -> bool:
     """Whether a reduction is stated, of a gap that is not 0."""
-    return is_stated(one) and not is_flat(one)
+    return "reduction" in one
 
 
 def is_smooth(one: Record) -> bool:
     """Whether the curve is smooth and there are no weights: the laws on which widths are compared
     between counts.
     """
-    return one["curve"] in ("flat", "up to 2 waves", "correlated") and one["weights"] == "none"
+    return one["curve"] in ("flat", "up to 2 waves") and one["weights"] == "none"
 
 
 @dataclass(frozen=True)
@@ -934,6 +945,8 @@ def record(word: str, claim: str, number: int) -> Record:
         numbers = CLAIMS[claim].measured(law, rng, number)
     except Exception as error:
         return {**result, "failed": repr(error)}
+    if any(isinstance(value, float) and math.isnan(value) for value in numbers.values()):
+        return {**result, "failed": f"not a number: {numbers}"}
     for name, value in numbers.items():
         result[name] = rounded(value) if isinstance(value, float) else value
     return result

@@ -621,3 +621,20 @@ def test_noise_has_the_first_three_moments_of_the_scores():
     assert drawn.mean(axis=1) / np.sqrt(variance) == approx(np.zeros(4), abs=0.008)
     assert drawn.var(axis=1) / variance == approx(np.ones(4), rel=0.02)
     assert (drawn**3).mean(axis=1) / variance**1.5 == approx(skewness, rel=0.06, abs=0.03)
+
+
+def test_rounding_has_no_sign_where_the_people_nearby_are_everybody():
+    """Where one of 200 rows has a weight of 30, four times as many people as a local mean has are
+    all of them in the middle of s. Their mean less the overall mean is 0 but for rounding, which
+    multiples of weights and scores change.
+    """
+    random = np.random.default_rng(0)
+    for _ in range(5):
+        f, s = random.standard_t(3, 200), random.random(200)
+        weights = np.ones(200)
+        weights[random.integers(200)] = 30
+        one = gdp(f, s, sample_weight=weights, resamples=99)
+        other = gdp(0.7 * f + 3, s, sample_weight=0.3 * weights, resamples=99)
+        assert np.isfinite(one.interval).all()
+        assert other.value == approx(0.7 * one.value, rel=1e-9, abs=1e-12)
+        assert np.array(other.interval) == approx(0.7 * np.array(one.interval), rel=1e-6)

@@ -193,6 +193,14 @@ def test_a_law_on_which_the_measure_raises_is_a_miss(laws, monkeypatch, tmp_path
         assert all(rate.share(records) == (rate.most is not None) for rate in claim.rates)
 
 
+def test_a_number_that_is_none_is_a_miss(laws, monkeypatch):
+    claim = replace(laws.CLAIMS["gdp"], measured=lambda *_: {"low": math.nan, "high": 1.0})
+    monkeypatch.setitem(laws.CLAIMS, "gdp", claim)
+    one = laws.record("word", "gdp", 0)
+    assert one["failed"] == "not a number: {'low': nan, 'high': 1.0}"
+    assert "covers .000, less than .940" in laws.misses(claim, [one])
+
+
 def test_the_exit_status_is_1_if_the_criterion_is_missed(laws, monkeypatch, tmp_path, capsys):
     arguments = ["--laws", "2", "--trial", "word", "--folder", str(tmp_path), "--of", "doubled"]
     laws.main(arguments)

@@ -38,6 +38,9 @@ FEW = 7.5
 largest that their rate allows; between two whole numbers, so that rounding decides nothing.
 """
 
+NOTHING = 1e-12
+"""Share of a variance that is left by rounding."""
+
 DECILES = np.arange(1, 10) / 10
 NEAR_DECILE = 0.05
 """Rows whose rank is this close to a decile say how the gap changes with it."""
@@ -559,8 +562,12 @@ class ColumnGap:
         variance = self.means.variance[:, None]
         shared = self.means.step_covariance[:, None]
         square = variance - 2 * kept * shared + kept**2 * self.means.step_variance[:, None]
-        error = np.sqrt(np.maximum(square, 0))
-        return mean - kept * (mean - wide), error, variance - kept * shared
+        signed = mean - kept * (mean - wide)
+        covariance = variance - kept * shared
+        # the mean over everybody is the overall mean: only rounding is left, which has no sign
+        empty = (square <= NOTHING * variance) & (variance > 0)
+        parts = signed, np.sqrt(np.maximum(square, 0)), covariance
+        return tuple(np.where(empty, 0.0, part) for part in parts)  # type: ignore[return-value]
 
     def statistic(self, mean: Array, wide: Array, kept: Array | float) -> Array:
         """Return the estimate of each column of local means, of shape (nodes, resamples)."""
