@@ -138,6 +138,24 @@ def test_the_rank_gap_is_that_of_many_rows(laws, number):
     assert law.rank_gap() == approx(gap, rel=0.05, abs=0.012)
 
 
+def test_the_rank_gap_sees_deciles_that_are_almost_zero(laws):
+    """Beta scores of two levels, whose deciles go down to 1e-80: the gap of two groups is half of
+    the difference of their shares above a decile, which 200,000 ranks of each level give.
+    """
+    law, _ = law_of(laws, 0, strength=1.0)
+    law = replace(
+        law, scores=laws.beta_scores_of(0.06, 0.5), attribute=laws.uniform_attribute(None)
+    )
+    law = replace(law, shape=lambda u: np.where(u < 0.5, -1.0, 1.0))
+    v = laws.middles(200_000)
+    two = np.stack([law.scores.score(law.mean(np.full_like(v, u)), v) for u in (0.2, 0.8)])
+    deciles = np.quantile(two, np.arange(1, 10) / 10, method="inverted_cdf")
+    assert deciles[0] < 1e-60
+    shares = [(two > q).mean(axis=1) for q in deciles]
+    truth = np.mean([abs(low - high) / 2 for low, high in shares])
+    assert law.rank_gap() == approx(truth, rel=1e-3)
+
+
 def test_the_hsic_of_two_normals_is_that_of_many_rows(laws):
     pair = laws.NormalPair(0.6, (0.7, 1.5), 3_000)
     rng = np.random.default_rng(0)
