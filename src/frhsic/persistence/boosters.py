@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from frhsic.persistence.rules import BOOSTERS, MOST_COLUMNS, fits, require
+from frhsic.persistence.rules import BOOSTERS, fits, require
 from frhsic.persistence.trees import State, require_tree
+from frhsic.tables.columns import MOST_COLUMNS
 
 # Bytes of a tree of LightGBM and of a model of XGBoost, of which Python takes about twenty times as
 # much memory

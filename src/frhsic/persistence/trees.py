@@ -17,7 +17,8 @@ from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree._tree import NODE_DTYPE, Tree
 
-from frhsic.persistence.rules import MOST_COLUMNS, require
+from frhsic.persistence.rules import require
+from frhsic.tables.columns import MOST_COLUMNS
 
 State = dict[str, Any]
 
