@@ -42,7 +42,7 @@ def _numbers(values: Any, dtype: Any, length: int) -> np.ndarray:
 
 def numbers_of(state: State) -> int:
     """Return about how many numbers the text of a booster has, without reading it."""
-    text = state["text"].tobytes()
+    text: bytes = state["text"].tobytes()
     fields = text.count(b"\n") + text.count(b":")
     return max(text.count(b" "), text.count(b",")) + 10 * fields
 
