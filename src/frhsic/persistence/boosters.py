@@ -72,7 +72,6 @@ def lightgbm_text(text: str) -> str:
     """Return a text of LightGBM, written anew; raise if it has a number that no model has."""
     require(not re.search(r"[^\S \n]", text), "a booster with other blanks")
     head, *blocks = text.partition("\nend of trees")[0].split("\nTree=")
-    require(len(head) <= MOST_TREE and head.count(" ") < 2 * MOST_COLUMNS, "too many columns")
     header = _pairs(head)
     classes = int(header["num_class"])
     names = header["feature_names"].split(" ")
@@ -124,9 +123,8 @@ def _lightgbm_tree(tree: dict[str, str], columns: int) -> list[str]:
         every = np.r_[np.arange(-leaves, 0), nodes[1:]]
         require(np.array_equal(np.sort(children), every), "a tree without an end")
         _require_below(own["split_feature"], columns)
-        _require_below(
-            own["decision_type"], 12
-        )  # a bit, a bit, and one of three ways to be missing
+        # a bit, a bit, and one of three ways to be missing
+        _require_below(own["decision_type"], 12)
         _require_below(own["threshold"][own["decision_type"] % 2 == 1], sets)
     if sets:
         starts = _numbers(tree["cat_boundaries"].split(), np.int32, sets + 1)

@@ -644,10 +644,9 @@ def _unpacked(path: Path, schema: Any, batches: Iterable[Any]) -> Iterator[Any]:
 
     size = 0
     for batch in batches:
-        size += 8 * batch.num_rows * batch.num_columns
-        _check_size(path, size)  # a column of nothing has any number of rows
         batch.validate(full=True)
-        size += sum(map(_text_bytes, batch.columns))
+        # a column of nothing has any number of rows
+        size += 8 * batch.num_rows * batch.num_columns + sum(map(_text_bytes, batch.columns))
         _check_size(path, size)
         columns = [
             column if schema.field(name).type == column.type else column.dictionary_decode()
