@@ -482,6 +482,7 @@ def test_an_audit_survives_json_and_the_same_seed_repeats_it(scored, embedded):
         ({"rows": {"given": 1}}, "the document is no Audit: .*'dropped'"),
         ({"attributes": {}}, "the document is no Audit: .* was expected"),
         ({"settings": {"a": None}}, "the document is no Audit: 'None' came where"),
+        ({"subject": {"name": "p", "confidence": 10**400}}, "the document is no Audit: int too"),
     ],
 )
 def test_a_document_that_is_wrong_is_refused(change: dict[str, Any], message: str):

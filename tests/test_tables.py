@@ -811,6 +811,113 @@ def test_a_bomb_of_compression_is_refused(kind, message, tmp_path, monkeypatch):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
 
 
+def forged(kind: str, path: Path) -> Path:
+    """A file of Arrow or Parquet with places beyond its text, or that stands for gigabytes."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows = 60_000
+    long = pa.array(["a" * 100_000])
+    levels = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), long)
+    zeros = pa.array(np.zeros(40_000_000, np.int8))
+    views = np.zeros((rows, 4), np.int32)
+    views[:, 0] = 100_000  # length, first letters, number of the buffer, place
+    views[:, 1] = np.frombuffer(b"aaaa", np.int32)
+    view = [None, pa.py_buffer(views.tobytes()), pa.py_buffer(b"a" * 100_000)]
+    offsets = np.arange(rows + 1, dtype=np.int32)
+    columns = {
+        "offsets": pa.array(["a"] * rows),
+        "indices": pa.DictionaryArray.from_arrays(zeros[:rows].cast("int32"), long[:0], safe=False),
+        "levels": levels,
+        "views": pa.Array.from_buffers(pa.string_view(), rows, view),
+        "nothing": pa.nulls(10**9),
+        "zeros": zeros,
+        "levels of Parquet": levels,
+        "zeros of Parquet": zeros,
+    }
+    table = pa.table({"a": columns[kind]})
+    if kind.endswith("Parquet"):
+        path = path / "t.parquet"
+        parquet.write_table(table, path, compression="zstd", store_schema=False)
+        return path
+    path = path / "t.arrow"
+    packed = pa.ipc.IpcWriteOptions(compression="zstd" if kind == "zeros" else None)
+    with pa.ipc.new_file(str(path), table.schema, options=packed) as writer:
+        writer.write_table(table)
+    content = path.read_bytes()
+    if kind == "offsets":
+        content = content.replace(offsets.tobytes(), (offsets * 30_000).tobytes())
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("offsets", "Offset invariant failure"),  # pandas would read beyond the text and crash
+        ("indices", "Dictionary indices invalid"),
+        ("levels", "unpacks to more than 200 times"),
+        ("views", "unpacks to more than 200 times"),
+        ("nothing", "unpacks to more than 200 times"),
+        ("zeros", "unpacks to more than 200 times"),
+        ("levels of Parquet", "unpacks to more than 200 times"),
+        ("zeros of Parquet", "unpacks to more than 200 times"),
+    ],
+)
+def test_a_forged_file_of_columns_is_refused_before_it_is_unpacked(
+    kind, message, tmp_path, monkeypatch
+):
+    path = forged(kind, tmp_path)
+    monkeypatch.setattr(files, "ALWAYS_BYTES", 10**8)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match=f"^{path.name} cannot be read as .*{message}"):
+        list(TableFile.open(path).pieces(["a"]))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_files_of_polars_are_read(compression, stream, tmp_path):
+    polars = pytest.importorskip("polars")
+    content = {"a": [1, 2, 3], "b": ["x", "y" * 20, "x"]}
+    frame = polars.DataFrame(content).with_columns(c=polars.col("b").cast(polars.Categorical))
+    path = tmp_path / "t.arrow"
+    (frame.write_ipc_stream if stream else frame.write_ipc)(path, compression=compression)
+    assert read_frame(path).to_dict("list") == content | {"c": content["b"]}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_name_that_is_not_utf_8_is_read(name, tmp_path):
+    path = write(people(), tmp_path / name)
+    other = path.with_name("\udcff" + name)
+    path.rename(other)
+    pd.testing.assert_frame_equal(read_frame(other), people(), check_dtype=False)
+
+
+@pytest.mark.parametrize("columns", [40_000, files.MOST_COLUMNS + 1])
+def test_wide_text_is_read_up_to_a_number_of_columns(columns, tmp_path):
+    path = tmp_path / "t.csv"
+    header = ",".join(f"c{i}" for i in range(columns))
+    row = ",".join(["1.5"] * columns)
+    path.write_text("\n".join([header, row, row]))
+    if columns > files.MOST_COLUMNS:
+        with pytest.raises(ValueError, match=r"131,073 columns; a table has at most 131,072"):
+            TableFile.open(path)
+    else:
+        (piece,) = TableFile.open(path).pieces(["c39999"])
+        assert piece["c39999"].tolist() == ["1.5", "1.5"]
+
+
+def test_of_long_lines_few_are_looked_at(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    line = b"a," * 2**22 + b"a\n"
+    path.write_bytes(gzip.compress(line * 25, 1))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match="4,194,305 columns"):
+        TableFile.open(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # kB
+
+
 def test_a_file_that_does_not_fit_into_memory_is_named(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text("a\n1\n")

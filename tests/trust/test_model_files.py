@@ -37,7 +37,9 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     StackingClassifier,
 )
+from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE as RECORD
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.impute import MissingIndicator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -46,13 +48,15 @@ from sklearn.preprocessing import (
     OneHotEncoder,
     SplineTransformer,
 )
+from sklearn.tree._tree import NODE_DTYPE
 from sklearn.utils._testing import assert_run_python_script_without_output as run_script
 
 from estimator_samples import biased, quick
-from frhsic import FRHSICClassifier, ParityClassifier, ParityCoupling, load, save
+from frhsic import FRHSICClassifier, ParityClassifier, ParityCoupling, ParityRegressor, load, save
 from frhsic.estimators.conditional import BoostedMeans, TreeTable
 from frhsic.persistence import HEADER, WEIGHTS, file_bytes
 from frhsic.persistence.rules import KINDS, LISTED, fits
+from frhsic.persistence.trees import MOST_DEPTH, build_predictor, build_tree
 from frhsic.persistence.values import Reader, Writer
 from trust.forging import OUTCOMES, cases, methods_of, nodes_of, outcome, samples
 
@@ -657,6 +661,63 @@ def with_numbers(
     return with_models(files, model, change)
 
 
+MANY_TREES = "\nTree=1\nnum_leaves=1\nnum_cat=0\nleaf_value=0\nis_linear=0" * 10**5
+
+
+def repeated(files: Files, steps: int = 1, times: int = 10**6) -> Entries:
+    """A column transformer whose steps take one column many times, or make many of it."""
+    values = np.arange(5000)[:, None]
+    encoder = OneHotEncoder(categories=[values[:, 0]]) if steps > 1 else "passthrough"
+    model = ColumnTransformer([(str(i), encoder, [0]) for i in range(steps)]).fit(values)
+
+    def change(header: Any, arrays: Any) -> None:
+        for node in nodes_of(header["models"]):
+            if node["class"].endswith("ColumnTransformer") and times > 1:
+                place = len(arrays)
+                arrays[str(place)] = np.zeros(times, np.int8)
+                node["fields"]["transformers_"]["fields"][0][2] = {
+                    "class": "numbers",
+                    "fields": [place, "C"],
+                }
+
+    return with_models(files, make_pipeline(model, FIT), change)
+
+
+@pytest.mark.parametrize("depth", [MOST_DEPTH, MOST_DEPTH + 1])
+def test_a_tree_is_as_deep_as_the_limit_and_no_deeper(depth: int):
+    """A chain: each row would go through all of its nodes."""
+    inner = np.arange(0, 2 * depth, 2)
+    for dtype, sides in ((NODE_DTYPE, ("left_child", "right_child")), (RECORD, ("left", "right"))):
+        nodes = np.zeros(2 * depth + 1, dtype)
+        for side, next_node in zip(sides, (1, 2)):
+            nodes[side] = -1 if dtype is NODE_DTYPE else 0
+            nodes[side][inner] = inner + next_node
+        state = {"nodes": nodes.view(np.uint8)}
+        if dtype is NODE_DTYPE:
+            value = np.zeros((len(nodes), 1, 1))
+            build = partial(build_tree, state | {"n_features": 1, "n_classes": [1], "value": value})
+        else:
+            nodes["is_leaf"] = 1
+            nodes["is_leaf"][inner] = 0
+            build = partial(build_predictor, state)
+        if depth > MOST_DEPTH:
+            with pytest.raises(ValueError, match="too deep"):
+                build()
+        else:
+            build()
+
+
+def test_boosters_that_are_too_many_to_be_read_are_not_saved(monkeypatch: Any):
+    model = lightgbm.LGBMRegressor(n_estimators=2, verbose=-1, n_jobs=1)
+    parity = ParityRegressor(model, attribute_estimator=Ridge(), cv=2, random_state=0)
+    with warnings.catch_warnings(action="ignore"):
+        parity.fit(X, y, sensitive_features=s)
+    file_bytes(parity)
+    monkeypatch.setattr("frhsic.persistence.MOST_NUMBERS", 100)
+    with pytest.raises(ValueError, match="Use fewer trees"):
+        file_bytes(parity)
+
+
 def wide(files: Files) -> Entries:
     """A basis of no nodes and 4e8 functions, which is a file of 20 kB."""
     empty = {"class": "array", "fields": {"dtype": "<f8", "shape": [0], "values": []}}
@@ -802,6 +863,17 @@ FOUND: dict[str, Callable[[Files], Entries]] = {
     ),
     "a booster of many names": partial(
         boosted, pattern="feature_names=", text="feature_names=" + "a " * 10**6
+    ),
+    "boosters of many trees": partial(boosted, pattern=r"\nTree=1\n", text=MANY_TREES),
+    "a booster with blanks of another kind": partial(boosted, pattern="leaf_value=", text="\x1c"),
+    "a column that is handed on many times": repeated,
+    "many columns of one each": partial(repeated, steps=40, times=1),
+    "a flag of one column many times": lambda files: with_numbers(
+        files,
+        make_pipeline(MissingIndicator(features="all").fit(X), FIT),
+        "MissingIndicator",
+        "features_",
+        np.zeros(10**6, np.int8),
     ),
     "a wide basis of no rows": wide,
     "many weights of no size": names_of_weights,

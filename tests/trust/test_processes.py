@@ -117,7 +117,12 @@ def trained(folder: Path) -> list[dict[str, object]]:
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 @pytest.mark.parametrize(
     ("number", "code", "all_of_them"),
-    [(signal.SIGINT, 130, True), (signal.SIGINT, 130, False), (signal.SIGTERM, 143, False)],
+    [
+        (signal.SIGINT, 130, True),
+        (signal.SIGINT, 130, False),
+        (signal.SIGTERM, 143, False),
+        (signal.SIGKILL, -signal.SIGKILL, False),
+    ],
 )
 def test_a_signal_ends_a_run_with_its_workers_and_leaves_no_half_trained_record(
     tmp_path: Path, number: int, code: int, all_of_them: bool

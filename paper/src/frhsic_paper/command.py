@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -150,14 +151,35 @@ def reproduce(
 
 @contextlib.contextmanager
 def _workers_stopped() -> Iterator[None]:
-    """Stop the worker processes if the run ends early; they would go on training for nobody."""
+    """Stop the worker processes if the run ends early, or is killed; they would go on training for
+    nobody.
+    """
+    from joblib import parallel_config
+    from joblib._parallel_backends import LokyBackend
     from joblib.externals.loky import get_reusable_executor
 
+    class Watching(LokyBackend):  # type: ignore[misc]
+        def configure(self, *arguments: Any, **options: Any) -> Any:
+            watch = {"initializer": _end_with, "initargs": (os.getpid(),)}
+            return super().configure(*arguments, **options, **watch)
+
     try:
-        yield
+        with parallel_config(Watching()):
+            yield
     except BaseException:
         get_reusable_executor(reuse=True).shutdown(wait=False, kill_workers=True)
         raise
+
+
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent, in whatever way that ended."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager

@@ -93,7 +93,7 @@ class Document:
             )
         try:
             document: Self = _converted(cls, fields)
-        except (AttributeError, KeyError, TypeError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError) as error:
             raise ValueError(f"the document is no {cls.__name__}: {error}") from None
         return document
 

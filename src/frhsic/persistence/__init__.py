@@ -38,6 +38,7 @@ from frhsic._files import write_whole
 from frhsic._version import __version__
 from frhsic.estimators.parity import ParityEstimator
 from frhsic.formatting import printable
+from frhsic.persistence.boosters import MOST_NUMBERS
 from frhsic.persistence.models import KINDS, Kind
 from frhsic.persistence.rules import KINDS as ATTRIBUTES
 from frhsic.persistence.rules import OWN, OWN_PARAMETERS, fits, limited, require
@@ -117,7 +118,7 @@ def file_bytes(model: Any) -> bytes:
     entries = {HEADER: json.dumps(header, allow_nan=False).encode(), WEIGHTS: weights}
     entries |= {f"{place}.skops": data for place, data in enumerate(writer.foreign)}
     _warn_of(writer.names)
-    return _archived(entries)
+    return _archived(entries, writer.numbers)
 
 
 def _kind_of(name: str) -> tuple[Any, Kind]:
@@ -140,7 +141,7 @@ def _warn_of(names: Collection[str]) -> None:
         )
 
 
-def _archived(entries: Mapping[str, bytes]) -> bytes:
+def _archived(entries: Mapping[str, bytes], numbers: int) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in entries.items():
@@ -149,12 +150,13 @@ def _archived(entries: Mapping[str, bytes]) -> bytes:
         MOST_BYTES: buffer.tell(),
         MOST_JSON: len(entries[HEADER]),
         MOST_NAMES: _bytes_of_names(entries[WEIGHTS]),
+        MOST_NUMBERS: numbers,
     }
     for most, size in sizes.items():
         if size > most:
             raise ValueError(
-                f"the model takes {size:,} bytes, and {most:,} are read. Use fewer trees, or"
-                " columns with fewer levels."
+                f"the model takes {size:,} bytes or numbers, and {most:,} are read. Use fewer"
+                " trees, or columns with fewer levels."
             )
     return buffer.getvalue()
 
@@ -276,7 +278,9 @@ def _arrays(weights: bytes) -> dict[str, np.ndarray]:
     require(_bytes_of_names(weights) <= MOST_NAMES, "its weights have too many names")
     arrays = safetensors.numpy.load(weights)
     require(all(v.dtype.kind in "biuf" for v in arrays.values()), "weights that are not numbers")
-    return {name: values.copy() for name, values in arrays.items()}
+    for name, values in arrays.items():  # one after another, so that few are there twice
+        arrays[name] = values.copy()
+    return arrays
 
 
 def _parameters(written: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
+from frhsic.tables.columns import MOST_COLUMNS
+
 _LIST = tomllib.loads(files(__package__).joinpath("listed.toml").read_text("utf-8"))
 
 LISTED: dict[str, dict[str, bool]] = {
@@ -43,8 +45,6 @@ OWN: list[str] = _LIST["own"].split()
 
 OWN_PARAMETERS: list[str] = _LIST["own_parameters"].split()
 """Parameters of the library's own estimators that are compared with the list."""
-
-MOST_COLUMNS = 2**17  # of a table or a step, for each of which a row takes a number
 
 # Attributes that all transformers of scikit-learn can have; the kind of those that are not written
 DERIVED = "derived"

@@ -17,12 +17,14 @@ from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree._tree import NODE_DTYPE, Tree
 
-from frhsic.persistence.rules import MOST_COLUMNS, require
+from frhsic.persistence.rules import require
+from frhsic.tables.columns import MOST_COLUMNS
 
 State = dict[str, Any]
 
-# Degree of a spline: the time for a value grows with its square
-MOST_DEGREE = 20
+# Degree of a spline: the time for a value grows with its square; depth of a tree of scikit-learn,
+# which each row goes through
+MOST_DEGREE, MOST_DEPTH = 20, 1000
 
 
 def typed(values: Any, dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -84,6 +86,7 @@ def _depth(left: np.ndarray, right: np.ndarray, leaf: np.ndarray) -> int:
     while len(inner := level[~leaf[level]]):
         level = np.concatenate([left[inner], right[inner]])
         depth += 1
+        require(depth <= MOST_DEPTH, "a tree that is too deep")
     return depth
 
 
@@ -154,7 +157,10 @@ def predictor_state(predictor: TreePredictor) -> State:
 def build_predictor(state: State) -> TreePredictor:
     nodes = np.frombuffer(state["nodes"].tobytes(), PREDICTOR_RECORD_DTYPE).copy()
     leaf = nodes["is_leaf"] != 0
-    require_tree(nodes["left"].astype(np.int64), nodes["right"].astype(np.int64), leaf)
+    left = nodes["left"].astype(np.int64)
+    right = nodes["right"].astype(np.int64)
+    require_tree(left, right, leaf)
+    _depth(left, right, leaf)
     require((nodes["feature_idx"] >= 0).all(), "a tree of other columns")
     require(not nodes["is_categorical"].any(), "a tree of categories")
     return TreePredictor(nodes, *np.zeros((2, 0, 8), np.uint32))
@@ -242,6 +248,34 @@ def check_splines(model: Any) -> None:
     require(model.n_features_out_ == model.n_features_in_ * width, "its columns differ")
 
 
+def check_columns(model: Any) -> None:
+    """Check that a column transformer makes no more columns than a table may have."""
+    require(_width(model) <= MOST_COLUMNS, "too many columns")
+
+
+def _width(model: Any) -> int:
+    """Return how many columns a step makes at most, once none of its inputs is repeated."""
+    if hasattr(model, "steps"):
+        return _width(model.steps[-1][1])
+    given = getattr(model, "n_features_in_", 0)
+    if not hasattr(model, "transformers_"):
+        made = getattr(model, "n_features_out_", 0)
+        encoded = sum(getattr(model, "_n_features_outs", ())), len(getattr(model, "encodings_", ()))
+        flags = given if getattr(model, "indicator_", None) is not None else 0
+        return int(max(given, made, *encoded) + flags)
+    widths = []
+    for name, step, columns in model.transformers_:
+        every = [columns, model._transformer_to_input_indices.get(name, ())]
+        sizes = [np.size(np.asarray(one)) for one in every if not isinstance(one, slice)]
+        require(max(sizes, default=0) <= given, "a column twice")
+        widths.append(max(_width(step), *sizes))
+    return sum(widths)
+
+
+def check_indicator(model: Any) -> None:
+    require(np.size(model.features_) <= model.n_features_in_, "a column twice")
+
+
 def check_hinges(model: Any) -> None:
     require(np.ndim(model.knots_) == 2 and len(model.knots_) == 4, "other quintiles")
 
@@ -251,9 +285,11 @@ CHECKS: dict[str, Callable[[Any], None]] = {
     "bsplines_": check_splines,
     "categories_": check_encoder,
     "estimators_": check_ensemble,
+    "features_": check_indicator,
     "intercept_": check_linear,
     "knots_": check_hinges,
     "n_outputs_": check_outputs,
+    "transformers_": check_columns,
     "tree_": check_decision_tree,
 }
 """How a fitted estimator is checked, by an attribute that it has."""

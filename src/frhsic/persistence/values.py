@@ -62,6 +62,7 @@ class Writer:
         self.arrays: list[np.ndarray] = []
         self.foreign: list[bytes] = []
         self.names: set[str] = set()
+        self.numbers = 0  # of boosters
 
     def model(self, value: Any) -> Any:
         """Return a model, or a list of models, as JSON."""
@@ -91,6 +92,7 @@ class Writer:
             if name in PARTS:
                 state = PARTS[name][0](value)
                 check_state(name, state)
+                self.numbers += boosters.numbers_of(state) if "text" in state else 0
             else:
                 state = state_of(value)
                 _assembled(name, state)  # as it will be when it is read
@@ -192,6 +194,7 @@ class Reader:
         self.foreign = foreign
         self.trusted = set(trusted)
         self.named = set(map(str, named))
+        self.numbers = 0  # of boosters
 
     def read(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -229,6 +232,9 @@ class Reader:
         if name == "array":
             return _array(items["dtype"], items["shape"], items["values"])
         if name in LISTED:
+            if "text" in items:
+                self.numbers += boosters.numbers_of(items)
+                require(self.numbers <= boosters.MOST_NUMBERS, "boosters of too many trees")
             return _assembled(name, items)
         require(name in DATA, f"{name!r} is not known to this version")
         return _own(class_of(name), items)

@@ -20,6 +20,8 @@ from frhsic.formatting import did_you_mean
 
 Unit = Literal["number", "date", "duration"]
 
+# Columns of a table, and of what a step of a model makes of it: a row takes a number for each.
+MOST_COLUMNS = 2**17
 # 0/1 columns that a column of text becomes at most: levels with fewer rows are grouped as "other".
 MOST_LEVELS = 64
 # Features beyond are taken as this number, so that no difference overflows: trees and ranks see

@@ -9,7 +9,9 @@ import csv
 import io
 import itertools
 import lzma
+import mmap
 import re
+import struct
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,16 +25,17 @@ import pandas as pd
 
 from frhsic import _progress
 from frhsic.formatting import did_you_mean, printable
-from frhsic.tables.columns import check_distinct, is_missing, quoted
+from frhsic.tables.columns import MOST_COLUMNS, check_distinct, is_missing, quoted
 
 # Cells of a piece at most, and bytes of a text file that are parsed at once.
 CELLS, BLOCK_BYTES = 2_000_000, 2**24
 # Rows that are kept at most, and the memory that they may take; of a longer table, a uniform sample
 # is kept.
 KEPT_ROWS, KEPT_BYTES = 1_000_000, 256 * 2**20
-SNIFFED_LINES = 50
+# Lines, and characters of them, by which a text file is known.
+SNIFFED_LINES, SNIFFED_CHARACTERS = 50, 2**22
 # A file may unpack to this many times its size, and to this many bytes in any case.
-MOST_TIMES, ALWAYS_BYTES = 200, 2**30
+MOST_TIMES, ALWAYS_BYTES = 200, 2**28
 # Characters of a reader's error that a message repeats at most.
 LONGEST_ERROR = 300
 LONGEST_WORD = 30
@@ -123,6 +126,11 @@ class TableFile:
                 raise ValueError("it is empty and has not even a header")
             names = () if is_text else tuple(_typed(path)[0].names)
             file = _inspected(path, separator, decimal, encoding) if is_text else cls(path, names)
+        if len(file.names) > MOST_COLUMNS:
+            raise ValueError(
+                f"{path.name} has {len(file.names):,} columns; a table has at most"
+                f" {MOST_COLUMNS:,}."
+            )
         check_distinct(file.names, path.name)
         return replace(file, date_format=date_format or "")
 
@@ -153,7 +161,8 @@ class TableFile:
         if kind == "Parquet":
             from pyarrow import parquet
 
-            return int(parquet.read_metadata(self.path).num_rows)
+            with self.path.open("rb") as file:
+                return int(parquet.read_metadata(file).num_rows)
         if kind == "Arrow" or self.path.suffix.lower() in COMPRESSED:
             return None
         with self.path.open("rb") as file:
@@ -369,15 +378,16 @@ def _inspected(
     """
     encoding = _encoding(path, known)
     with _open_text(path, encoding) as file:
-        lines = list(itertools.islice(file, SNIFFED_LINES))
+        lines = _first_lines(file)
+        whole = not file.readline(1)
     blank = len(list(itertools.takewhile(lambda line: not line.strip(), lines)))
     if blank == len(lines):
         raise ValueError("it is empty and has not even a header")
     usual = "\t" if {suffix.lower() for suffix in path.suffixes} & {".tsv", ".txt"} else ","
-    even = [candidate for candidate in SEPARATORS if _even(_rows(lines, candidate, spaced=True))]
+    even = [candidate for candidate in SEPARATORS if _splits_evenly(lines, candidate, whole=whole)]
     separator = known_separator or (usual if usual in even or len(even) != 1 else even[0])
     spaced = f"{separator} " in lines[blank]
-    header, *rows = _rows(lines, separator, spaced=spaced)
+    header, *rows = _rows(lines, separator, spaced=spaced, whole=whole) or [[]]
     header_lines = blank + 1 + sum(name.count("\n") for name in header)
     if header_lines >= len(lines):
         raise ValueError("it has a header and no rows")
@@ -484,18 +494,32 @@ def _differs(byte: bytes) -> bool:
     return byte.decode("cp1252", "ignore") != byte.decode("cp1250", "ignore")
 
 
-def _rows(lines: list[str], separator: str, *, spaced: bool) -> list[list[str]]:
-    """Return the fields of the first rows that are not blank; of a longer file without the last,
-    which may go on.
+def _first_lines(file: Iterable[str]) -> list[str]:
+    """Return the header, a line after it, and as many more as are needed."""
+    lines: list[str] = []
+    for line in itertools.islice(file, SNIFFED_LINES):
+        lines.append(line)
+        if len(lines) > 1 and sum(map(len, lines)) > SNIFFED_CHARACTERS:
+            break
+    return lines
+
+
+def _rows(lines: list[str], separator: str, *, spaced: bool, whole: bool) -> list[list[str]]:
+    """Return the fields of rows that are not blank; unless the lines are the whole file, without
+    the last row, which may go on.
     """
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=spaced)
     rows = [row for row in reader if "".join(row).strip()]
-    return rows[:-1] if len(lines) == SNIFFED_LINES and len(rows) > 1 else rows
+    return rows if whole or len(rows) < 2 else rows[:-1]
 
 
-def _even(rows: list[list[str]]) -> bool:
+def _splits_evenly(lines: list[str], separator: str, *, whole: bool) -> bool:
     """Return whether all rows have as many fields as the header, up to an empty one at the end."""
-    columns = len(rows[0])
+    try:
+        header, *rows = _rows(lines, separator, spaced=True, whole=whole)
+    except csv.Error:  # a line that it does not split is longer than a field may be
+        return False
+    columns = len(header)
     return columns > 1 and all(
         len(row) - (len(row) > columns and not row[-1].strip()) == columns for row in rows
     )
@@ -586,16 +610,129 @@ def _typed(path: Path) -> tuple[Any, Callable[[list[str]], Iterable[Any]]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    with path.open("rb") as file:  # pyarrow takes no name that is not UTF-8
+        buffer = pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     if _format(path) == "Parquet":
-        file = pq.ParquetFile(path)
-        groups = map(file.metadata.row_group, range(file.num_row_groups))
+        metadata = pq.read_metadata(pa.BufferReader(buffer))
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
         _check_size(path, sum(group.total_byte_size for group in groups))
-        return file.schema_arrow, lambda columns: file.iter_batches(columns=columns)
-    source = pa.memory_map(str(path))
-    try:
-        reader = pa.ipc.open_file(source)
-        batches: Iterable[Any] = map(reader.get_batch, range(reader.num_record_batches))
-    except pa.ArrowInvalid:
-        source.seek(0)
-        batches = reader = pa.ipc.open_stream(source)
-    return reader.schema, lambda columns: (batch.select(columns) for batch in batches)
+        schema = metadata.schema.to_arrow_schema()
+        # as it is stored: one long text may stand for all rows
+        text = [field.name for field in schema if field.type in (pa.string(), pa.binary())]
+        reader = pq.ParquetFile(pa.BufferReader(buffer), metadata=metadata, read_dictionary=text)
+
+        def batches(columns: list[str]) -> Iterable[Any]:
+            _check_size(path, 8 * metadata.num_rows * len(columns))
+            return _unpacked(path, schema, reader.iter_batches(columns=columns))
+
+        return schema, batches
+    _check_size(path, sum(map(_unpacked_bytes, _messages(buffer))))
+    if _is_arrow_file(buffer):
+        reader = pa.ipc.open_file(buffer)
+        every: Iterable[Any] = map(reader.get_batch, range(reader.num_record_batches))
+    else:
+        every = reader = pa.ipc.open_stream(buffer)
+    schema = reader.schema
+    return schema, lambda columns: _unpacked(path, schema, (b.select(columns) for b in every))
+
+
+def _unpacked(path: Path, schema: Any, batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield batches with the types of a schema, once it is known that their offsets lie within
+    their buffers and that they do not stand for far more than the file is large.
+    """
+    import pyarrow as pa
+
+    size = 0
+    for batch in batches:
+        batch.validate(full=True)
+        # a column of nothing has any number of rows
+        size += 8 * batch.num_rows * batch.num_columns + sum(map(_text_bytes, batch.columns))
+        _check_size(path, size)
+        columns = [
+            column if schema.field(name).type == column.type else column.dictionary_decode()
+            for name, column in zip(batch.schema.names, batch.columns)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+def _text_bytes(column: Any) -> int:
+    """Return how long the text of all cells is in a column that may point to one text many
+    times.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    views = (pa.string_view(), pa.binary_view())
+    several = pa.types.is_dictionary(column.type)
+    text = column.dictionary if several else column
+    if text.type in views:  # the length of a text stands before its place
+        lengths = np.frombuffer(text.buffers()[1], np.int32)[::4][text.offset :][: len(text)]
+    elif several and text.type in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        lengths = compute.binary_length(text).fill_null(0).to_numpy(zero_copy_only=False)
+    else:
+        return 0
+    cells = lengths[column.indices.drop_null().to_numpy()] if several else lengths
+    return int(cells.sum(dtype=np.int64))
+
+
+# The format of Arrow files, as far as it says how large they are (Message.fbs and File.fbs of
+# Arrow). A table of FlatBuffers has the offsets of its fields before it.
+
+
+def _is_arrow_file(buffer: Any) -> bool:
+    """Return whether a file has a footer, and is not a stream."""
+    return bool(buffer[:6].to_pybytes() == b"ARROW1")
+
+
+def _messages(buffer: Any) -> Iterator[Any]:
+    """Yield the messages of a stream, or those that the footer of a file names."""
+    import pyarrow as pa
+
+    if not _is_arrow_file(buffer):
+        yield from pa.ipc.MessageReader.open_stream(buffer)
+        return
+    end = buffer.size - 10
+    (length,) = struct.unpack_from("<i", buffer, end)
+    footer = buffer[end - length : end].to_pybytes()
+    for blocks in (2, 3):  # of dictionaries and of rows
+        for start, _, _ in _vector(footer, _field(footer, _follow(footer, 0), blocks), "<qi4xq"):
+            yield pa.ipc.read_message(buffer[start:])
+
+
+def _unpacked_bytes(message: Any) -> int:
+    """Return to how many bytes the compressed buffers of a message say that they unpack."""
+    if message.type not in ("record batch", "dictionary"):
+        return 0
+    head = message.metadata.to_pybytes()
+    batch = _follow(head, _field(head, _follow(head, 0), 2))
+    if message.type == "dictionary":
+        batch = _follow(head, _field(head, batch, 1))
+    if not _field(head, batch, 3):  # not compressed
+        return 0
+    buffers = _vector(head, _field(head, batch, 2), "<qq")
+    return sum(
+        max(struct.unpack_from("<q", message.body, start)[0], length)
+        for start, length in buffers
+        if length
+    )
+
+
+def _field(table: bytes, place: int, number: int) -> int:
+    """Return the place of a field of the table at a place, 0 if it has none."""
+    offsets = place - struct.unpack_from("<i", table, place)[0]
+    slot = 4 + 2 * number
+    (length,) = struct.unpack_from("<H", table, offsets)
+    (offset,) = struct.unpack_from("<H", table, offsets + slot) if slot < length else (0,)
+    return place + offset if offset else 0
+
+
+def _follow(table: bytes, place: int) -> int:
+    return place + int(struct.unpack_from("<I", table, place)[0])
+
+
+def _vector(table: bytes, place: int, form: str) -> Iterator[tuple[int, ...]]:
+    """Yield the records of a vector."""
+    if place:
+        start = _follow(table, place)
+        (count,) = struct.unpack_from("<I", table, start)
+        yield from struct.iter_unpack(form, table[start + 4 :][: count * struct.calcsize(form)])

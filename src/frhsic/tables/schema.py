@@ -512,6 +512,7 @@ def _gives_away(values: np.ndarray, codes: np.ndarray, classes: int) -> bool:
     positive = codes[known] == 1
     if min(positive.sum(), (~positive).sum()) < LEAST_IN_CLASS:
         return False
-    from sklearn.metrics import roc_auc_score  # late: headers are checked without it
-
-    return bool(abs(2 * roc_auc_score(positive, values[known]) - 1) >= ALIKE)
+    # the area under the ROC curve, from ranks
+    ranks = pd.Series(values[known]).rank().to_numpy()
+    area = (ranks[positive].mean() - (positive.sum() + 1) / 2) / (~positive).sum()
+    return bool(abs(2 * area - 1) >= ALIKE)
