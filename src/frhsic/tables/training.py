@@ -271,6 +271,13 @@ def _usable(
             f"{quoted(ids)} seems to identify rows and is left out; name it with --features to"
             " use it."
         )
+        alike = table[table.duplicated(ids, keep=False)]
+        if repeated := int(alike.duplicated().sum()):
+            lines.append(
+                f"{repeated:,} of {len(table):,} rows repeat an earlier one in every column,"
+                f" {quoted(ids)} included; drop them: else rows that measure the model have trained"
+                " it."
+            )
     return [name for name in features if name not in {*empty, *ids}], lines
 
 
