@@ -315,8 +315,8 @@ def _notes(
     for attribute_name, missing in s.isna().sum().items():
         if missing:
             yield (
-                f"{missing:,} of {len(s):,} rows lack {attribute_name}; they may train the model and"
-                " are not measured on."
+                f"{missing:,} of {len(s):,} rows lack {attribute_name}; they may train the model"
+                " and are not measured on."
             )
     values = np.unique(codes)
     if classes is None and len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
