@@ -505,6 +505,19 @@ def test_bad_input_is_refused(change: dict[str, Any], message: str):
         audit(**({"z": z, "sensitive_features": age, "y": y, "settings": QUICK} | change))
 
 
+def test_groups_whose_labels_differ_in_case_or_blanks_are_one_group():
+    random = np.random.default_rng(5)
+    age = random.uniform(20, 70, 300)
+    score = random.random(300)
+    clean = np.array(["man", "woman", "woman"] * 100)
+    messy = [f" {one.title()}" if i % 5 == 0 else one for i, one in enumerate(clean)]
+    frames = [pd.DataFrame({"age": age, "sex": labels}) for labels in (clean, messy)]
+    (expected,), (group,) = (audit(score, frame, settings=QUICK).groups for frame in frames)
+    assert group == expected
+    (note,) = audit(score, frames[1], settings=QUICK).context.remarks
+    assert note.startswith("Labels of 'sex' that differ only in case or blanks are one")
+
+
 def test_groups_beside_an_attribute_are_compared_and_the_gap_is_measured_within_each():
     z, age, _ = table()
     sex = pd.Series(np.where(np.arange(len(z)) % 3 == 0, "f", "m"), age.index, name="sex")

@@ -289,6 +289,20 @@ def test_kept_formulas_are_text_in_a_spreadsheet_unless_asked_for(place, tmp_pat
         assert pd.read_csv(tmp_path / "scores.csv", dtype=str)["=note"].tolist() == cells
 
 
+def test_kept_numbers_with_decimal_commas_can_be_audited_beside_the_scores(place, tmp_path):
+    X, paid, age = people()
+    codes = [f"{i:05d}" for i in range(len(X))]
+    table = X.assign(code=codes, age=age + 0.5, paid=np.where(paid, "yes", "No "))
+    table.to_csv(tmp_path / "new.csv", index=False, sep=";", decimal=",")
+    scores = tmp_path / "scores.csv"
+    keep = [f"--keep={name}" for name in ("code", "age", "paid")]
+    done(["predict", str(place / "model"), str(tmp_path / "new.csv"), *keep, "-o", str(scores)])
+    written = pd.read_csv(scores, dtype={"code": str})
+    np.testing.assert_array_equal(written["age"], age + 0.5)
+    assert list(written["code"]) == codes
+    done(["audit", str(scores), "-s", "age", "--score", "score", "-t", "paid", "--json"])
+
+
 def test_an_error_of_the_model_names_the_model():
     served = Served(Path("somebody.frhsic"), None, Schema(()), [])
     message = r"the model somebody\.frhsic cannot predict \(IndexError: list index out of range\)"

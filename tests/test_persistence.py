@@ -26,6 +26,7 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
@@ -241,6 +242,17 @@ def test_a_frozen_booster_with_categories_comes_back(
     )  # the file knows categories from training
     assert again.models_ == [again.estimator]
     assert isinstance(again.estimator, FrozenEstimator)
+
+
+def test_a_booster_that_parts_missing_values_from_the_others_comes_back(tmp_path: Path):
+    frame = FRAME[["hours"]].copy()
+    frame.iloc[::3] = np.nan
+    trees = lightgbm.LGBMClassifier(**TREES).fit(frame, frame["hours"].isna())
+    assert "threshold=inf" in trees.booster_.model_to_string()
+    attribute = make_pipeline(SimpleImputer(), Ridge())
+    model = fitted(closed(FrozenEstimator(trees), attribute_estimator=attribute), X=frame)
+    with warnings.catch_warnings(action="error"):  # that whoever loads it has to trust its classes
+        saved_and_loaded(model, tmp_path, frame)
 
 
 def test_a_function_is_passed_again(tmp_path: Path):

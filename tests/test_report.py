@@ -381,6 +381,31 @@ def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence
     assert "the nearest 5 % of the people" in words.sentence(fine, usual.subject, "age")
 
 
+def test_the_first_page_says_which_numbers_are_not_of_its_rows():
+    report = samples.full()
+    lines = [*lines_of(report, "Is a limit needed"), *lines_of(report, "Can this be trusted")]
+    said = [line for line in lines if "in the fit" in line]
+    assert said[-1].startswith("All numbers but those “in the fit” are from ")
+    assert len(said) > 1
+
+
+@pytest.mark.parametrize(
+    ("names", "phrase"),
+    [(("age",), "with age as a column"), (("age", "hours"), "with age and hours as columns")],
+)
+def test_attributes_that_are_added_are_a_column_or_columns(names, phrase):
+    point = replace(samples.full().tradeoff.before, added=names)
+    assert words.columns_phrase(point) == phrase
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [(("age",), "Only age was examined."), (("age", "hours"), "Only age and hours were examined.")],
+)
+def test_the_first_page_names_what_was_examined(names, sentence):
+    assert sentence in text_of(render(Report(samples.audit(*names))))
+
+
 def test_an_improvement_is_no_alarm():
     def change(key: str, before: float, after: float, pvalue: float = 0.001) -> Change:
         return Change(key, "age", before, after, None, pvalue, 0.05, adjusted=2 * pvalue)
@@ -392,7 +417,7 @@ def test_an_improvement_is_no_alarm():
     assert words.alarms(result) == [words.drift_line(one) for one in worse]
     shown = " ".join(lines_of(result, "Has it changed"))
     assert shown.count("Yes: ") == 6
-    assert "No change is seen of the average gap along age" in shown
+    assert "No change is seen of the average gap along age (from 0.100 to 0.200)." in shown
     perhaps = replace(result, drift=(change("gdp", 0.1, 0.2, 0.03), *fine))
     assert words.alarms(perhaps) == []
     assert words.drift_line(perhaps.drift[0]).startswith("perhaps changed: ")

@@ -413,6 +413,18 @@ def test_a_column_that_copies_another_is_named():
     ]
 
 
+def test_rows_that_repeat_an_identifier_and_all_else_are_counted_however_few(tmp_path: Path):
+    codes = [f"{i * 7:06d}" for i in range(400)]
+    frame = people(400).assign(code=codes, y=np.arange(400) % 2)
+    again = frame.iloc[:3].assign(y=1 - frame["y"].iloc[:3])  # the same person, another time
+    counts = []
+    for table in (pd.concat([frame, again]), pd.concat([frame, again, frame.iloc[5:8]])):
+        table.to_csv(tmp_path / "people.csv", index=False)
+        notes = trained(tmp_path / "people.csv").notes
+        counts.append([note.split(" in every")[0] for note in notes if "repeat" in note])
+    assert counts == [[], ["3 of 406 rows repeat an earlier one"]]
+
+
 def test_persons_who_came_twice_are_counted_and_coarse_columns_are_not():
     X, y, s = table()
     twice = np.concatenate([np.arange(400), np.arange(30)])

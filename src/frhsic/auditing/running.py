@@ -43,7 +43,14 @@ from frhsic.auditing.results import (
 from frhsic.formatting import capitalized, plain
 from frhsic.parity.limits import Limit, LimitLike, parse_limits
 from frhsic.probes import cross_fitted_scores
-from frhsic.tables.columns import attribute, is_positive, label, read_sensitive, row_number
+from frhsic.tables.columns import (
+    attribute,
+    is_positive,
+    label,
+    one_spelling,
+    read_sensitive,
+    row_number,
+)
 
 LEAST_POSITIVES = 50
 BINS = 40
@@ -386,7 +393,7 @@ class Inputs:
         if scores is None:
             values = _one_score(values)
         name = _arrays.array_name(z, "score" if values.shape[1] == 1 else "z")
-        unordered = _unordered(s)
+        unordered, spellings = _unordered(s)
         sensitive = read_sensitive(
             s.drop(columns=[*unordered]) if unordered else s, default="s", allow_missing=True
         )
@@ -424,7 +431,7 @@ class Inputs:
             _arrays.array_name(scores, "score"),
             target,
             n - rows.count,
-            (*sensitive.notes, *_swapped(rows, sensitive.names)),
+            (*sensitive.notes, *spellings, *_swapped(rows, sensitive.names)),
             {group: labels[known] for group, labels in unordered.items()},
         )
 
@@ -480,22 +487,23 @@ def outcome(
     )
 
 
-def _unordered(s: Any) -> dict[str, np.ndarray]:
+def _unordered(s: Any) -> tuple[dict[str, np.ndarray], list[str]]:
     """Return the columns of a frame that hold a few unordered groups, as text, if others are
-    attributes.
+    attributes; and a sentence on each whose labels differ only in case or blanks.
     """
     groups: dict[str, np.ndarray] = {}
+    notes: list[str] = []
     if not isinstance(s, pd.DataFrame) or not s.columns.is_unique:
-        return groups
+        return groups, notes
     for name in s:
         try:
             attribute(s[name], str(name))
         except (TypeError, ValueError):
-            if s[name].nunique() <= MOST_LEVELS:
-                groups[str(name)] = (
-                    s[name].map(label, na_action="ignore").fillna("not stated").to_numpy(dtype=str)
-                )
-    return groups if len(groups) < s.shape[1] else {}
+            labels, spellings = one_spelling(s[name].map(label, na_action="ignore"))
+            if labels.nunique() <= MOST_LEVELS:
+                groups[str(name)] = labels.fillna("not stated").to_numpy(dtype=str)
+                notes += spellings
+    return (groups, notes) if len(groups) < s.shape[1] else ({}, [])
 
 
 def _swapped(rows: Rows, attributes: tuple[str, ...]) -> list[str]:

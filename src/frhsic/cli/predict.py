@@ -69,7 +69,8 @@ def predict(
 
     [cyan]frhsic predict frhsic-model.frhsic new.parquet --keep id -o scores.csv[/cyan]
 
-    With the column id beside the scores, as it is written in the table.
+    With the column id beside the scores, as it is written in the table; decimal commas are written
+    as points, as in the scores.
 
     [bold]What is written[/bold]
 
@@ -85,7 +86,7 @@ def predict(
     from threadpoolctl import threadpool_limits
 
     with _terminal.one_thread(), threadpool_limits(1, "blas"):
-        from frhsic.tables.files import TableFile
+        from frhsic.tables.files import TableFile, with_points
 
         require_writable({"scores": out}, {"table": table, "model": model})
         file = TableFile.open(table, **vars(reading))  # before the model, which takes longer
@@ -106,7 +107,10 @@ def predict(
                         f"--keep {taken[0]}: a column of this name is written; rename it in"
                         f" {table.name}."
                     )
-                lines = frame[kept].join(outputs)
+                copies = frame[kept]
+                if file.decimal == ",":  # the file of scores has one decimal sign
+                    copies = copies.map(with_points)
+                lines = copies.join(outputs)
                 lines = lines if formulas else _shielded(lines)
                 lines.to_csv(stream, index=False, header=rows == 0)
                 rows += len(frame)

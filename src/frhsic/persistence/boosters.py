@@ -32,11 +32,14 @@ OBJECTIVE = re.compile(r"(\w+)(?: num_class:(\d+))?(?: sigmoid:[\d.e+-]+)?")
 """The objective of LightGBM, with its numbers."""
 
 
-def _numbers(values: Any, dtype: Any, length: int) -> np.ndarray:
+def _numbers(
+    values: Any, dtype: Any, length: int, largest: float = np.finfo(float).max
+) -> np.ndarray:
     require(len(values) == length, "a booster with a number too many or too few")
     numbers = list(map(float if np.dtype(dtype).kind == "f" else int, values))
     array = np.array(numbers, dtype=dtype)
-    require(array.shape == (length,) and np.isfinite(array).all(), "a number that is not finite")
+    require(array.shape == (length,), "a booster with a number too many or too few")
+    require((np.abs(array) <= largest).all(), "a number that is not finite")
     return array
 
 
@@ -115,7 +118,9 @@ def _lightgbm_tree(tree: dict[str, str], columns: int) -> list[str]:
     for name, (dtype, fewer) in BOOSTERS["lightgbm"].items():
         values = tree[name].split()
         if leaves > 1 or values or name == "leaf_value":  # one leaf does not say all of it
-            own[name] = _numbers(values, dtype, leaves - fewer)
+            # an infinite threshold parts the missing values from all others
+            largest = np.inf if name == "threshold" else np.finfo(float).max
+            own[name] = _numbers(values, dtype, leaves - fewer, largest)
     if leaves > 1:
         nodes = np.arange(leaves - 1)
         children = np.concatenate([own["left_child"], own["right_child"]])

@@ -272,7 +272,11 @@ def _drift(audit: Audit) -> Iterator[str]:
                 reach=reach_phrase(change),
                 count=len(audit.drift),
             )
-    same = [drift_phrase(change) for change in audit.drift if not change.significant]
+    same = []
+    for change in audit.drift:
+        if not change.significant:
+            numbers = say("both_gaps", change=change, reach=reach_phrase(change))
+            same.append(drift_phrase(change) + (numbers if change.key == "gdp" else ""))
     if same:
         yield say("unchanged", what="; ".join(same))
 

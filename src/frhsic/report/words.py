@@ -413,11 +413,9 @@ def columns_phrase(point: TradeOffPoint) -> str:
     """Return the columns by which a predictor differs from the model, such as “without age and
     job”.
     """
-    return (
-        f"with {listed(point.added)} as a column"
-        if point.added
-        else f"without {listed(point.left_out)}"
-    )
+    if not point.added:
+        return f"without {listed(point.left_out)}"
+    return f"with {listed(point.added)} as {'a column' if len(point.added) == 1 else 'columns'}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -532,7 +532,7 @@ def read_target(
     >>> notes
     ["Target 'paid': 1 is 'yes' (2 rows); 0 is 'no' (1 row)."]
     """
-    column, notes = _one_spelling(column)
+    column, notes = one_spelling(column)
     name, values = str(column.name), distinct(column)
     amounts = numbers(column, f"target {name!r}") if pd.api.types.is_numeric_dtype(column) else None
     shown = ", ".join(repr(str(value)[:30]) for value in values[:5]) + ", ..." * (len(values) > 5)
@@ -564,7 +564,7 @@ def read_target(
     return amounts, None, []
 
 
-def _one_spelling(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
+def one_spelling(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     """Return labels of text, each in the most frequent of the spellings that differ only in case or
     blanks, and a sentence if some do.
     """

@@ -370,6 +370,19 @@ def _readable(path: Path) -> Iterator[None]:
 # Text
 
 
+def with_points(value: Any) -> Any:
+    """Return text that is a number with a decimal comma with a point; anything else as it is.
+
+    Examples
+    --------
+    >>> with_points("16,5"), with_points("007"), with_points("a,5")
+    ('16.5', '007', 'a,5')
+    """
+    if isinstance(value, str) and _COMMA.fullmatch(value.strip()):
+        return value.strip().replace(",", ".")
+    return value
+
+
 def _inspected(
     path: Path, known_separator: str | None, known_decimal: str | None, known: str | None
 ) -> TableFile:

@@ -271,6 +271,13 @@ def _usable(
             f"{quoted(ids)} seems to identify rows and is left out; name it with --features to"
             " use it."
         )
+        alike = table[table.duplicated(ids, keep=False)]
+        if repeated := int(alike.duplicated().sum()):
+            lines.append(
+                f"{repeated:,} of {len(table):,} rows repeat an earlier one in every column,"
+                f" {quoted(ids)} included; drop them: else rows that measure the model have trained"
+                " it."
+            )
     return [name for name in features if name not in {*empty, *ids}], lines
 
 
@@ -308,8 +315,8 @@ def _notes(
     for attribute_name, missing in s.isna().sum().items():
         if missing:
             yield (
-                f"{missing:,} of {len(s):,} rows lack {attribute_name}; the numbers below are of"
-                " rows that have it."
+                f"{missing:,} of {len(s):,} rows lack {attribute_name}; they may train the model"
+                " and are not measured on."
             )
     values = np.unique(codes)
     if classes is None and len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
