@@ -9,7 +9,7 @@
 Every draw is a new law, so no interval can be tuned to a list of them. The seed of a count is the
 hash of the tested commit, so it cannot be chosen after looking; the sources must be those of the
 commit. A count is one JSON line a law in `benchmarks/results/laws/HASH.jsonl`, or
-`HASH-CLAIM.jsonl`, and every count is kept, failures included. A law on which the measure raises,
+`HASH-CLAIM.jsonl`, and every count is kept, failures included; finished ones are compressed. A law on which the measure raises,
 or gives something that is no number, is an error of every kind. The exit status is 1 if the
 criterion is missed.
 
@@ -23,6 +23,7 @@ the resolution, is in the column beside it. `CLAIMS` has all that is counted.
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import json
 import math
@@ -1037,7 +1038,11 @@ def page(claim: Claim, records: list[Record]) -> str:
 
 
 def read(path: Path) -> list[Record]:
-    records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """Return the records of a count, of a file that may be compressed."""
+    if not path.exists():
+        return []
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+        records = [json.loads(line) for line in file]
     return sorted(records, key=lambda one: one["law"])
 
 
