@@ -197,7 +197,7 @@ def test_the_estimate_is_centred_where_the_mean_is_flat_and_never_above_the_gap(
     column = columns_of(design("rows", 200, 3), 0.1)[0]
     error = np.sqrt(column.means.variance)
     normal = RowNoise(column.means.rows.variance, np.zeros_like(error))
-    noise, wide = column.means.of_sums(normal.draw(np.random.default_rng(0), 200_000))
+    noise, wide = column.means.of_sums(normal.draw(np.random.default_rng(0), 40_000))
     noise, wide = (part - part.mean(axis=1, keepdims=True) for part in (noise, wide))
     for size in (np.zeros_like(error), 0.8 * error, np.linspace(-3, 3, len(error)) * error):
         mean = size[:, None]
@@ -205,7 +205,7 @@ def test_the_estimate_is_centred_where_the_mean_is_flat_and_never_above_the_gap(
             drawn = column.statistic(mean + noise, mean + wide, kept)
             signed, own, _ = column._signed(mean + noise, mean + wide, kept)
             sign = (2 * ndtr(signed / (0.5 * own)) - 1).mean(axis=1)
-            chance = drawn.std() / math.sqrt(200_000)
+            chance = drawn.std() / math.sqrt(40_000)
             expected = column.shares @ (size * sign)
             assert drawn.mean() == pytest.approx(expected, abs=5 * chance)
             assert drawn.mean() <= column.shares @ np.abs(size) + 5 * chance
