@@ -297,8 +297,8 @@ def test_kept_numbers_with_decimal_commas_can_be_audited_beside_the_scores(place
     scores = tmp_path / "scores.csv"
     keep = [f"--keep={name}" for name in ("code", "age", "paid")]
     done(["predict", str(place / "model"), str(tmp_path / "new.csv"), *keep, "-o", str(scores)])
-    written = pd.read_csv(scores, dtype={"code": str}, float_precision="round_trip")
-    np.testing.assert_array_equal(written["age"], age + 0.5)
+    written = pd.read_csv(scores, dtype=str)
+    np.testing.assert_array_equal([float(text) for text in written["age"]], age + 0.5)
     assert list(written["code"]) == codes
     done(["audit", str(scores), "-s", "age", "--score", "score", "-t", "paid", "--json"])
 
