@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,11 +13,14 @@ from scipy.special import rel_entr, softmax
 
 from frhsic.estimators.prototypes import (
     EXACT,
+    LEAST_TOLERANCE,
     Numbers,
     Probabilities,
     Prototypes,
     SolverRows,
+    assigned,
     dual,
+    heads_gap,
     path,
     solve,
     spread,
@@ -146,7 +150,7 @@ def test_no_step_raises_the_objective(tolerance, seed):
         if step % 3 == 2:
             current = replace(current, epsilon=current.epsilon / 2)
         else:
-            current = with_centers(current, rows)
+            current = with_centers(current, rows, least=1e-9)
     assert (np.diff(objectives) <= 1e-9).all()
     assert objectives[-1] < 0.9 * objectives[0]
 
@@ -179,7 +183,7 @@ def test_along_the_path_dependence_falls_and_distance_grows():
 def test_without_means_the_steps_are_those_of_lloyd(seed):
     rows = replace(random_rows(50, seed), means=np.zeros((50, 2)))
     prototypes = replace(random_prototypes(rows, 4, 0.0, seed), epsilon=1e-6)
-    stepped = with_centers(with_multipliers(prototypes, rows, EXACT), rows)
+    stepped = with_centers(with_multipliers(prototypes, rows, EXACT), rows, least=1e-9)
     nearest = distances_by_definition(rows, prototypes.centers).argmin(axis=0)
     for cell in range(4):
         inside = nearest == cell
@@ -233,3 +237,183 @@ def test_a_weight_of_two_is_a_repeated_row():
     solution = solve(spread(KINDS, copies, 4), copies, 0.1)
     assert solution.centers == approx(expected.centers, abs=1e-5)
     assert solution.objective == approx(expected.objective, rel=1e-6)
+
+
+def repeated_rows(n: int, distinct: int, seed: int) -> SolverRows:
+    """Rows of which many are equal, as in a table with a few categories."""
+    rows = random_rows(distinct, seed)
+    copy = np.random.default_rng(seed).integers(distinct, size=n)
+    return SolverRows(rows.targets[copy], rows.means[copy], np.full(n, 1 / n))
+
+
+def certain(choice: np.ndarray, count: int) -> np.ndarray:
+    return (choice == np.arange(count)[:, None]).astype(float)
+
+
+def dependence_by_definition(choice: np.ndarray, count: int, rows: SolverRows) -> float:
+    mass, sums = cell_sums(certain(choice, count), rows)
+    return sum(v @ v / p for p, v in zip(mass, sums) if p > 0)
+
+
+def objective_of(choice: np.ndarray, prototypes: Prototypes, rows: SolverRows) -> float:
+    """What moves have to lower, by its definition."""
+    distances = distances_by_definition(rows, prototypes.centers)
+    tolerance = prototypes.tolerance
+    if tolerance == 0:
+        distances += prototypes.multipliers @ (rows.means - prototypes.origin).T
+        tolerance = LEAST_TOLERANCE
+    lost = distances[choice, np.arange(len(choice))] @ rows.weights
+    return lost + dependence_by_definition(choice, len(distances), rows) / (2 * tolerance)
+
+
+@pytest.mark.parametrize("tolerance", TOLERANCES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_moves_lower_the_objective_until_none_does(tolerance, seed):
+    rows = repeated_rows(60, 25, seed)
+    solution = solve(spread(KINDS, rows, 4), rows, tolerance)
+    count = len(solution.mass)
+    costs = solution.costs(solution.distances(rows.targets), rows.means)
+    start = costs.argmin(axis=0)
+    choice = assigned(solution, rows)
+    reached = objective_of(choice, solution, rows)
+    assert reached <= objective_of(start, solution, rows) + 1e-12
+    if tolerance == 0:
+        before = dependence_by_definition(start, count, rows)
+        assert dependence_by_definition(choice, count, rows) <= before + 1e-12
+    same = (rows.means[:, None] == rows.means).all(axis=2)
+    for row, place in product(range(60), range(count)):
+        other = np.where(same[row], place, choice)
+        assert objective_of(other, solution, rows) >= reached - 1e-7
+
+
+def test_some_rows_are_moved():
+    rows = repeated_rows(200, 60, seed=0)
+    solution = solve(spread(KINDS, rows, 4), rows, 0.0)
+    start = solution.costs(solution.distances(rows.targets), rows.means).argmin(axis=0)
+    count = len(solution.mass)
+    before = dependence_by_definition(start, count, rows)
+    after = dependence_by_definition(assigned(solution, rows), count, rows)
+    assert after < before / 2
+
+
+def test_on_tiny_tables_moves_come_near_the_best_of_all_choices():
+    gained = []
+    for seed in range(8):
+        rows = random_rows(7, seed, functions=1)
+        prototypes = replace(random_prototypes(rows, 2, 0.1, seed), epsilon=0.05)
+        solution = with_multipliers(prototypes, rows, EXACT)
+        start = solution.costs(solution.distances(rows.targets), rows.means).argmin(axis=0)
+        best = min(
+            objective_of(np.array(choice), solution, rows) for choice in product((0, 1), repeat=7)
+        )
+        reached = objective_of(assigned(solution, rows), solution, rows)
+        assert reached >= best - 1e-12
+        gained.append((objective_of(start, solution, rows) - best, reached - best))
+    before, after = np.sum(gained, axis=0)
+    assert after < before / 2
+
+
+def test_equal_rows_share_a_prototype_in_any_order():
+    rows = repeated_rows(300, 60, seed=1)
+    solution = solve(spread(KINDS, rows, 6), rows, 0.0)
+    choice = assigned(solution, rows)
+    _, first, distinct = np.unique(rows.means, axis=0, return_index=True, return_inverse=True)
+    assert (choice == choice[first][distinct]).all()
+    order = np.random.default_rng(0).permutation(300)
+    other = SolverRows(rows.targets[order], rows.means[order], rows.weights[order])
+    assert (assigned(solution, other) == choice[order]).all()
+
+
+def random_law(prototypes: int, levels: int, rng: np.random.Generator) -> np.ndarray:
+    """P(z, s), from nearly independent to nearly certain."""
+    return rng.dirichlet(np.full(prototypes * levels, rng.choice([0.2, 1, 20]))).reshape(
+        prototypes, levels
+    )
+
+
+def orthonormal(mass: np.ndarray) -> np.ndarray:
+    """All functions of S with mean zero at its levels, (levels, levels − 1)."""
+    root = np.sqrt(mass)
+    basis = np.linalg.qr(np.column_stack([root, np.eye(len(mass))[:, 1:]]))[0]
+    return basis[:, 1:] / root[:, None]
+
+
+def chi_square(law: np.ndarray) -> float:
+    expected = np.outer(law.sum(axis=1), law.sum(axis=0))
+    return ((law - expected) ** 2 / expected).sum()
+
+
+def drawn(law: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    return np.unravel_index(rng.choice(law.size, size=n, p=law.ravel()), law.shape)
+
+
+def test_no_head_of_a_random_law_has_a_gap_above_half_the_root_of_chi_square():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        law = random_law(4, 3, rng)
+        conditional = law / law.sum(axis=0)  # P(z | s)
+        difference = conditional - law.sum(axis=1, keepdims=True)
+        variation = np.abs(difference).sum(axis=0) @ law.sum(axis=0) / 2
+        heads = np.vstack([rng.uniform(size=(20, 4)), list(product((0, 1), repeat=4))])
+        gaps = np.abs(heads @ difference) @ law.sum(axis=0)
+        assert gaps.max() <= variation + 1e-12
+        assert variation <= np.sqrt(chi_square(law)) / 2 + 1e-12
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_heads_gap_is_pearsons_statistic_without_its_noise(seed):
+    rng = np.random.default_rng(seed)
+    law = random_law(4, 3, rng)
+    z, s = drawn(law, 500, rng)
+    table = np.zeros((4, 3))
+    np.add.at(table, (z, s), 1 / 500)
+    table = table[table.sum(axis=1) > 0]
+    excess = chi_square(table) - 2 * (len(table) - 1) / 500
+    gap = heads_gap(z, orthonormal(law.sum(axis=0))[s], np.ones(500))
+    assert gap.value == approx(np.sqrt(max(excess, 0)) / 2)
+    assert gap.low <= gap.value <= gap.high
+
+
+def test_heads_gap_depends_on_the_span_of_functions_alone():
+    rng = np.random.default_rng(0)
+    z, s = drawn(random_law(5, 4, rng), 400, rng)
+    phi = np.eye(4)[s]
+    weights = rng.uniform(size=400)
+    expected = heads_gap(z, phi[:, :3], weights)
+    mixed = heads_gap(-z, phi @ rng.normal(size=(4, 4)), 7 * weights)
+    assert [mixed.value, mixed.low, mixed.high] == approx(
+        [expected.value, expected.low, expected.high]
+    )
+
+
+def test_a_representation_without_choice_or_an_attribute_without_levels_has_no_gap():
+    phi = np.random.default_rng(0).normal(size=(50, 2))
+    assert heads_gap(np.zeros(50), phi, np.ones(50)).high == 0
+    assert heads_gap(np.arange(50) % 3, np.ones((50, 2)), np.ones(50)).high == 0
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.1, 0.4, 1.0])
+def test_the_upper_end_covers_the_bound_of_the_population(strength):
+    rng = np.random.default_rng(0)
+    dependent = random_law(6, 5, rng)
+    independent = np.outer(dependent.sum(axis=1), dependent.sum(axis=0))
+    law = strength * dependent + (1 - strength) * independent
+    bound = np.sqrt(chi_square(law)) / 2
+    phi = orthonormal(law.sum(axis=0))
+    covered = []
+    for _ in range(300):
+        z, s = drawn(law, 1000, rng)
+        covered.append(heads_gap(z, phi[s], np.ones(1000)).high >= bound - 1e-12)
+    assert np.mean(covered) >= 0.95 - 2 * np.sqrt(0.95 * 0.05 / 300)
+
+
+@pytest.mark.parametrize(("prototypes", "expected"), [(8, 0.033), (16, 0.039), (48, 0.049)])
+def test_at_independence_the_upper_end_is_small(prototypes, expected):
+    """That of a χ² estimate at its mean, with 5,000 rows and eight functions."""
+    rng = np.random.default_rng(0)
+    highs = []
+    for _ in range(20):
+        phi = rng.normal(size=(5000, 8))
+        highs.append(heads_gap(rng.integers(prototypes, size=5000), phi, np.ones(5000)).high)
+    assert min(highs) == approx(expected, abs=0.0007)
+    assert np.median(highs) < expected + 0.006

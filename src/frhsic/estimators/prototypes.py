@@ -26,9 +26,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 from scipy.spatial.distance import cdist
-from scipy.special import xlogy
+from scipy.special import chndtr, chndtrinc, xlogy
+
+from frhsic.estimators.frontier import Gap
 
 # Mean of the largest P(l | x) that ends the search. With few distinct rows no certain choice may be
 # at parity, so that ε is halved a limited number of times.
@@ -40,8 +42,20 @@ STEPS, GAIN = 10, 1e-3
 # Scaled gradient of G that ends L-BFGS: along the way, and for the solution.
 ROUGH, EXACT = 1e-4, 1e-9
 
+# Rounds of L-BFGS, and iterations in each, at most.
+ROUNDS, ITERATIONS = 20, 100
+
+# Share of the bound on the Hessian that is added to it where choices are certain.
+CAUTION = 0.1
+
 # Smallest probability of a class in a center.
 FLOOR = 1e-12
+
+# Least τ when rows are moved; below it, distances would hardly count.
+LEAST_TOLERANCE = 1e-2
+
+# Passes over all distinct rows, and rows that one moves, at most.
+SWEEPS, MOVED = 50, 200
 
 # Differences that may be rounding, as a share of what is compared.
 ROUNDING = 1e-9
@@ -181,11 +195,13 @@ def path(start: Prototypes, rows: SolverRows, tolerances: Iterable[float]) -> li
 
 def solve(start: Prototypes, rows: SolverRows, tolerance: float) -> Prototypes:
     """Minimise F from a start: descend, and halve ε until the choice is nearly certain."""
+    # fewer rows than K + 1, each with a certain choice, have no mean of m that is 0
+    least = (rows.means.shape[1] + 1) / len(rows.weights)
     current = with_multipliers(replace(start, tolerance=tolerance), rows, ROUGH)
     for _ in range(HALVINGS):
         for _ in range(STEPS):
             last = current.objective
-            current = with_multipliers(with_centers(current, rows), rows, ROUGH)
+            current = with_multipliers(with_centers(current, rows, least), rows, ROUGH)
             if last - current.objective <= GAIN * last:
                 break
         P = current.probabilities(rows.targets, rows.means)
@@ -195,11 +211,11 @@ def solve(start: Prototypes, rows: SolverRows, tolerance: float) -> Prototypes:
     return with_multipliers(current, rows, EXACT)
 
 
-def with_centers(prototypes: Prototypes, rows: SolverRows) -> Prototypes:
-    """Take the steps q = p and center = mean; prototypes without mass are left out."""
+def with_centers(prototypes: Prototypes, rows: SolverRows, least: float) -> Prototypes:
+    """Take the steps q = p and center = mean; leave out prototypes with less than a least mass."""
     joint = prototypes.probabilities(rows.targets, rows.means) * rows.weights  # (L, n)
     mass = joint.sum(axis=1)
-    kept = mass > ROUNDING
+    kept = mass >= min(least, mass.max())
     return replace(
         prototypes,
         centers=(joint @ rows.targets)[kept] / mass[kept, None],
@@ -220,13 +236,24 @@ def dual(
 
 
 def with_multipliers(prototypes: Prototypes, rows: SolverRows, precision: float) -> Prototypes:
-    r"""Minimise G over λ by L-BFGS.
+    """Minimise G over λ by rounds of L-BFGS, each scaled anew."""
+    distances = prototypes.distances(rows.targets)
+    for _ in range(ROUNDS):
+        prototypes, search = _searched(prototypes, distances, rows, precision)
+        if search.success or search.nit < 3:
+            break
+    return prototypes
+
+
+def _searched(
+    prototypes: Prototypes, distances: np.ndarray, rows: SolverRows, precision: float
+) -> tuple[Prototypes, OptimizeResult]:
+    r"""Return what a round of L-BFGS arrives at, and its iterations.
 
     The search is over u with :math:`\lambda_l = \lambda_l^0 + R_l u_l`, where
     :math:`R_l R_l^\top` is the inverse of the block
     :math:`E[P_l (1 - P_l) m m^\top] / \varepsilon + \tau p_l I` of the Hessian at the start.
     """
-    distances = prototypes.distances(rows.targets)
     start = prototypes.multipliers
     scale = _inverse_root(_hessian_blocks(prototypes, distances, rows))
 
@@ -238,21 +265,16 @@ def with_multipliers(prototypes: Prototypes, rows: SolverRows, precision: float)
         value, gradient = dual(moved(u), distances, rows)
         return value, np.einsum("lij,li->lj", scale, gradient).ravel()
 
-    search = minimize(
-        scaled,
-        np.zeros(start.size),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 1000, "maxcor": 20, "gtol": precision, "ftol": precision**2},
-    )
-    return replace(moved(search.x), objective=-float(search.fun))
+    options = {"maxiter": ITERATIONS, "maxcor": 20, "gtol": precision, "ftol": precision**2}
+    search = minimize(scaled, np.zeros(start.size), jac=True, method="L-BFGS-B", options=options)
+    return replace(moved(search.x), objective=-float(search.fun)), search
 
 
 def _hessian_blocks(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> np.ndarray:
     """Return the Hessian of G for each λ_l alone, (L, K, K)."""
     P = prototypes.choice(distances, rows.means)[0]
     means = rows.means - prototypes.origin
-    uncertain = P * (1 - P) * rows.weights / prototypes.epsilon  # (L, n)
+    uncertain = P * (1 + CAUTION - P) * rows.weights / prototypes.epsilon  # (L, n)
     blocks = np.stack([(means.T * row) @ means for row in uncertain])
     ridge = prototypes.tolerance * (P @ rows.weights)
     return np.asarray(blocks + ridge[:, None, None] * np.eye(means.shape[1]))
@@ -263,6 +285,164 @@ def _inverse_root(blocks: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh(blocks)
     least = ROUNDING * (1 + values[:, -1:])
     return np.asarray(vectors / np.sqrt(np.maximum(values, least))[:, None, :])
+
+
+def assigned(prototypes: Prototypes, rows: SolverRows) -> np.ndarray:
+    r"""Give each row one prototype, (n,): the one with the least a, then moves that lower F.
+
+    What a move has to lower is
+
+    .. math:: E\, d(X, c_Z) + \frac{1}{2 \tau} \sum_l \frac{\|v_l\|^2}{p_l}, \qquad
+        \text{or, where } \tau = 0, \quad
+        E[d(X, c_Z) + \lambda_Z \cdot m(X)] + \frac{1}{2 \tau_0} \sum_l \frac{\|v_l\|^2}{p_l}
+
+    with a small :math:`\tau_0`; the start has the least first term of the latter, so that moves
+    lower the sum. Rows with equal targets and means have the same prototype, and the order of rows
+    does not matter.
+    """
+    inputs = np.column_stack([rows.targets, rows.means])
+    _, first, distinct = np.unique(inputs, axis=0, return_index=True, return_inverse=True)
+    distances = prototypes.distances(rows.targets[first])  # (L, n)
+    costs = prototypes.costs(distances, rows.means[first])
+    moves = Moves(
+        weights=np.bincount(distinct, rows.weights),
+        means=rows.means[first] - prototypes.origin,
+        losses=distances if prototypes.tolerance else costs,
+        tolerance=prototypes.tolerance or LEAST_TOLERANCE,
+        choice=costs.argmin(axis=0),
+    )
+    for _ in range(SWEEPS):
+        if not moves.sweep():
+            break
+    return np.asarray(moves.choice[distinct])
+
+
+class Moves:
+    r"""Moves of rows between prototypes that lower
+    :math:`E\, loss + \sum_l \|v_l\|^2 / 2 \tau p_l`.
+
+    Parameters
+    ----------
+    weights, means, losses
+        Of the rows: (n,), (n, K), and (L, n).
+    tolerance
+        τ > 0.
+    choice
+        Prototype of each row at the start, (n,); it is changed.
+    """
+
+    def __init__(
+        self,
+        weights: np.ndarray,
+        means: np.ndarray,
+        losses: np.ndarray,
+        tolerance: float,
+        choice: np.ndarray,
+    ) -> None:
+        self.weights = weights
+        self.means = means
+        self.losses = losses
+        self.tolerance = tolerance
+        self.choice = choice
+        joint = (choice == np.arange(len(losses))[:, None]) * weights
+        self.mass = joint.sum(axis=1)  # p
+        self.sums = joint @ means  # v, (L, K)
+        self.slack = ROUNDING * float(np.ptp(losses, axis=0) @ weights)
+
+    def sweep(self) -> bool:
+        """Move rows, those that gain most first; return whether any was moved."""
+        gains = -self.changes(np.arange(len(self.weights))).min(axis=0)
+        candidates = np.flatnonzero(gains > self.slack)
+        # gains that differ by rounding count as equal, and keep the order of the rows
+        order = np.argsort(-np.round(gains[candidates] / self.slack), kind="stable")
+        moved = [self.move(row) for row in candidates[order[:MOVED]]]
+        return any(moved)
+
+    def move(self, row: int) -> bool:
+        """Move a row to where that lowers the objective most; return whether it does."""
+        gains = -self.changes(np.array([row]))[:, 0]
+        place = _first_largest(gains)
+        if gains[place] <= self.slack:
+            return False
+        own = self.choice[row]
+        weight = self.weights[row]
+        self.mass[own] -= weight
+        self.mass[place] += weight
+        self.sums[own] -= weight * self.means[row]
+        self.sums[place] += weight * self.means[row]
+        self.choice[row] = place
+        return True
+
+    def changes(self, some: np.ndarray) -> np.ndarray:
+        """Return by how much the objective changes if one of some rows moves, (L, rows)."""
+        own = self.choice[some], np.arange(len(some))
+        weights = self.weights[some]
+        mass = self.mass[:, None]
+        squares = (self.sums**2).sum(axis=1)[:, None]
+        linear = 2 * weights * (self.sums @ self.means[some].T)
+        quadratic = weights**2 * (self.means[some] ** 2).sum(axis=1)
+        now = self._dependence(mass, squares)
+        joined = self._dependence(mass + weights, squares + linear + quadratic) - now
+        left = self._dependence(mass - weights, squares - linear + quadratic) - now
+        losses = self.losses[:, some]
+        change = weights * (losses - losses[own]) + joined + left[own]
+        change[own] = 0.0
+        return np.asarray(change)
+
+    def _dependence(self, mass: np.ndarray, squares: np.ndarray) -> np.ndarray:
+        """Return ‖v‖²/2τp; 0 where no row is left."""
+        return np.where(mass > ROUNDING, squares / np.maximum(mass, ROUNDING), 0.0) / (
+            2 * self.tolerance
+        )
+
+
+def heads_gap(z: np.ndarray, phi: np.ndarray, weights: np.ndarray, confidence: float = 0.95) -> Gap:
+    r"""Bound on the gap of every head of prototypes z, :math:`\tfrac12 \sqrt{\chi^2}`.
+
+    .. math:: GDP(f(Z)) \le E\, TV(P_{Z | S}, P_Z) \le \tfrac12 \sqrt{\chi^2}, \qquad
+        \chi^2 = \sum_l \|E[1\{Z = l\} \varphi(S)]\|^2 / p_l,
+
+    for heads with values in [0, 1], if the orthonormal :math:`\varphi` span all functions of S with
+    mean zero; otherwise, for gaps in their span. It is 0 exactly when Z and S are independent.
+
+    The rows must have neither fitted nor solved. The mean K(L − 1)/n that the estimate of
+    :math:`\chi^2` has at independence is subtracted. The ends are those of the noncentral
+    :math:`\chi^2` law with K(L − 1) degrees of freedom, each at the given confidence. An estimate
+    below that mean has the upper end of the mean, for 0 would claim too much.
+
+    Parameters
+    ----------
+    z
+        Prototypes of rows, (n,).
+    phi
+        Functions of S, (n, K); they are made orthonormal on these rows.
+    weights
+        Of rows, (n,). They count as :math:`(\sum w)^2 / \sum w^2` rows.
+    confidence
+        Of the upper end, and of the lower.
+    """
+    effective = weights.sum() ** 2 / (weights**2).sum()
+    weights = weights / weights.sum()
+    centered = phi - weights @ phi
+    vectors, sizes, _ = np.linalg.svd(np.sqrt(weights)[:, None] * centered, full_matrices=False)
+    vectors = vectors[:, sizes > ROUNDING * sizes.max(initial=1.0)]
+    cells, cell = np.unique(z, return_inverse=True)
+    joint = (cell == np.arange(len(cells))[:, None]) * np.sqrt(weights)  # (L, n)
+    statistic = effective * dependence((joint**2).sum(axis=1), joint @ vectors)
+    degrees = vectors.shape[1] * (len(cells) - 1)
+    if degrees == 0:
+        return Gap(0.0, 0.0, 0.0)
+    low = 0.0
+    if chndtr(statistic, degrees, 0.0) > confidence:
+        low = chndtrinc(statistic, degrees, confidence)
+    high = chndtrinc(max(statistic, degrees), degrees, 1 - confidence)
+    ends = np.array([max(statistic - degrees, 0.0), low, high])
+    return Gap(*(np.sqrt(ends / effective) / 2).tolist())
+
+
+def dependence(mass: np.ndarray, sums: np.ndarray) -> float:
+    """Return Σ_l ‖v_l‖²/p_l of prototypes with masses (L,) and sums v, (L, K)."""
+    return float(((sums**2).sum(axis=1) / mass).sum())
 
 
 def _first_largest(values: np.ndarray) -> int:
