@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
@@ -32,54 +31,46 @@ from scipy.special import chndtr, chndtrinc, xlogy
 
 from frhsic.estimators.frontier import Gap
 
-# Mean of the largest P(l | x) that ends the search. With few distinct rows no certain choice may be
-# at parity, so that ε is halved a limited number of times.
-CERTAIN, HALVINGS = 0.9, 20
+# Mean of the largest P(l | x) that ends the search.
+CERTAIN = 0.9
+# Halvings of ε at most: with few distinct rows no certain choice may be at parity.
+HALVINGS = 20
 
-# Steps of descent at each ε, and the share of the objective below which a gain ends them.
-STEPS, GAIN = 10, 1e-3
+# Steps of descent at each ε, at most, and the share of F below which a gain ends them.
+STEPS = 10
+GAIN = 1e-3
 
 # Scaled gradient of G that ends L-BFGS: along the way, and for the solution.
-ROUGH, EXACT = 1e-4, 1e-9
-
+ROUGH = 1e-4
+EXACT = 1e-9
 # Rounds of L-BFGS, and iterations in each, at most.
-ROUNDS, ITERATIONS = 20, 100
-
-# Share of the bound on the Hessian that is added to it where choices are certain.
+ROUNDS = 20
+ITERATIONS = 100
+# Share of a bound on the Hessian that is added to it. Where choices are certain it nearly vanishes,
+# and the first step of a round would be far too long.
 CAUTION = 0.1
 
 # Smallest probability of a class in a center.
 FLOOR = 1e-12
 
-# Least τ when rows are moved; below it, distances would hardly count.
+# τ of moves of rows where none is tolerated; below it, distances would hardly count.
 LEAST_TOLERANCE = 1e-2
-
-# Passes over all distinct rows, and rows that one moves, at most.
-SWEEPS, MOVED = 50, 200
+# Passes over all distinct rows, and rows that one may move, at most.
+SWEEPS = 50
+MOVED = 200
 
 # Differences that may be rounding, as a share of what is compared.
 ROUNDING = 1e-9
 
 
-class Kind(Protocol):
-    """What some columns of the targets are.
-
-    The distance is a Bregman divergence, so that the best center is the mean.
-    """
-
-    def distances(self, targets: np.ndarray, centers: np.ndarray) -> np.ndarray:
-        """Return d of rows (n, T) and centers (L, T) as (L, n)."""
-        ...
-
-
 @dataclass(frozen=True)
 class Probabilities:
-    r"""Probabilities of the classes of a target, :math:`d(x, c) = \mathrm{KL}(\eta(x) \| c)`."""
+    r"""Columns with the probabilities of classes, :math:`d(x, c) = \mathrm{KL}(\eta(x) \| c)`."""
 
     columns: slice
 
     def distances(self, targets: np.ndarray, centers: np.ndarray) -> np.ndarray:
-        """See :class:`Kind`."""
+        """Return d of rows (n, T) and centers (L, T) as (L, n)."""
         eta = targets[:, self.columns]  # (n, C)
         log_centers = np.log(np.maximum(centers[:, self.columns], FLOOR))  # (L, C)
         return np.asarray(xlogy(eta, eta).sum(axis=1) - log_centers @ eta.T)
@@ -87,17 +78,21 @@ class Probabilities:
 
 @dataclass(frozen=True)
 class Numbers:
-    r"""Predicted numbers, or columns to keep, :math:`d(x, c) = \|x - c\|^2`.
+    r"""Columns with predicted numbers, or columns of X, :math:`d(x, c) = \|x - c\|^2`.
 
-    They come divided by their standard deviation; columns, also by the root of their number.
+    They come divided by their standard deviation; those of X, also by the root of their number.
     """
 
     columns: slice
 
     def distances(self, targets: np.ndarray, centers: np.ndarray) -> np.ndarray:
-        """See :class:`Kind`."""
+        """Return d of rows (n, T) and centers (L, T) as (L, n)."""
         x = targets[:, self.columns]
         return np.asarray(cdist(centers[:, self.columns], x, "sqeuclidean"))
+
+
+# What columns of the targets may be. Both d are Bregman divergences: the best center is the mean.
+Kind = Probabilities | Numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,37 +312,31 @@ def assigned(prototypes: Prototypes, rows: SolverRows) -> np.ndarray:
     return np.asarray(moves.choice[distinct])
 
 
+@dataclass(eq=False)
 class Moves:
-    r"""Moves of rows between prototypes that lower
-    :math:`E\, loss + \sum_l \|v_l\|^2 / 2 \tau p_l`.
+    r"""Moves of rows that lower :math:`E\, \mathrm{loss} + \sum_l \|v_l\|^2 / 2 \tau p_l`.
 
-    Parameters
+    Attributes
     ----------
     weights, means, losses
-        Of the rows: (n,), (n, K), and (L, n).
+        Of the rows: (n,), (n, K), and (L, n) for each prototype.
     tolerance
         τ > 0.
     choice
-        Prototype of each row at the start, (n,); it is changed.
+        Prototype of each row, (n,); moves change it.
     """
 
-    def __init__(
-        self,
-        weights: np.ndarray,
-        means: np.ndarray,
-        losses: np.ndarray,
-        tolerance: float,
-        choice: np.ndarray,
-    ) -> None:
-        self.weights = weights
-        self.means = means
-        self.losses = losses
-        self.tolerance = tolerance
-        self.choice = choice
-        joint = (choice == np.arange(len(losses))[:, None]) * weights
+    weights: np.ndarray
+    means: np.ndarray
+    losses: np.ndarray
+    tolerance: float
+    choice: np.ndarray
+
+    def __post_init__(self) -> None:
+        joint = (self.choice == np.arange(len(self.losses))[:, None]) * self.weights
         self.mass = joint.sum(axis=1)  # p
-        self.sums = joint @ means  # v, (L, K)
-        self.slack = ROUNDING * float(np.ptp(losses, axis=0) @ weights)
+        self.sums = joint @ self.means  # v, (L, K)
+        self.slack = ROUNDING * float(np.ptp(self.losses, axis=0) @ self.weights)
 
     def sweep(self) -> bool:
         """Move rows, those that gain most first; return whether any was moved."""
@@ -381,19 +370,13 @@ class Moves:
         squares = (self.sums**2).sum(axis=1)[:, None]
         linear = 2 * weights * (self.sums @ self.means[some].T)
         quadratic = weights**2 * (self.means[some] ** 2).sum(axis=1)
-        now = self._dependence(mass, squares)
-        joined = self._dependence(mass + weights, squares + linear + quadratic) - now
-        left = self._dependence(mass - weights, squares - linear + quadratic) - now
+        now = _dependence(mass, squares)
+        joined = _dependence(mass + weights, squares + linear + quadratic) - now
+        left = _dependence(mass - weights, squares - linear + quadratic) - now
         losses = self.losses[:, some]
-        change = weights * (losses - losses[own]) + joined + left[own]
+        change = (joined + left[own]) / (2 * self.tolerance) + weights * (losses - losses[own])
         change[own] = 0.0
         return np.asarray(change)
-
-    def _dependence(self, mass: np.ndarray, squares: np.ndarray) -> np.ndarray:
-        """Return ‖v‖²/2τp; 0 where no row is left."""
-        return np.where(mass > ROUNDING, squares / np.maximum(mass, ROUNDING), 0.0) / (
-            2 * self.tolerance
-        )
 
 
 def heads_gap(z: np.ndarray, phi: np.ndarray, weights: np.ndarray, confidence: float = 0.95) -> Gap:
@@ -428,7 +411,8 @@ def heads_gap(z: np.ndarray, phi: np.ndarray, weights: np.ndarray, confidence: f
     vectors = vectors[:, sizes > ROUNDING * sizes.max(initial=1.0)]
     cells, cell = np.unique(z, return_inverse=True)
     joint = (cell == np.arange(len(cells))[:, None]) * np.sqrt(weights)  # (L, n)
-    statistic = effective * dependence((joint**2).sum(axis=1), joint @ vectors)
+    squares = ((joint @ vectors) ** 2).sum(axis=1)
+    statistic = effective * float(_dependence((joint**2).sum(axis=1), squares).sum())
     degrees = vectors.shape[1] * (len(cells) - 1)
     if degrees == 0:
         return Gap(0.0, 0.0, 0.0)
@@ -440,9 +424,9 @@ def heads_gap(z: np.ndarray, phi: np.ndarray, weights: np.ndarray, confidence: f
     return Gap(*(np.sqrt(ends / effective) / 2).tolist())
 
 
-def dependence(mass: np.ndarray, sums: np.ndarray) -> float:
-    """Return Σ_l ‖v_l‖²/p_l of prototypes with masses (L,) and sums v, (L, K)."""
-    return float(((sums**2).sum(axis=1) / mass).sum())
+def _dependence(mass: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Return ‖v‖²/p of prototypes with mass p and square ‖v‖²; 0 of those without rows."""
+    return np.where(mass > ROUNDING, squares / np.maximum(mass, ROUNDING), 0.0)
 
 
 def _first_largest(values: np.ndarray) -> int:
