@@ -33,7 +33,9 @@ from frhsic.estimators.frontier import Gap
 
 # Mean of the largest P(l | x) that ends the search.
 CERTAIN = 0.9
-# Halvings of ε at most: with few distinct rows no certain choice may be at parity.
+# Share of F below which the term in ε ends it, too: with few distinct rows no certain choice may be
+# at parity.
+NEGLIGIBLE = 1e-2
 HALVINGS = 20
 
 # Steps of descent at each ε, at most, and the share of F below which a gain ends them.
@@ -180,12 +182,14 @@ def spread(kinds: Sequence[Kind], rows: SolverRows, count: int) -> Prototypes:
 
 
 def path(start: Prototypes, rows: SolverRows, tolerances: Iterable[float]) -> list[Prototypes]:
-    """Return the solution for each τ, each started from the one before: the largest τ first."""
-    solutions = []
+    """Return the solution for each τ, the largest first; each starts from the one before, at the
+    first ε.
+    """
+    solutions = [start]
     for tolerance in tolerances:
-        start = solve(start, rows, tolerance)
-        solutions.append(start)
-    return solutions
+        again = replace(solutions[-1], epsilon=start.epsilon)
+        solutions.append(solve(again, rows, tolerance))
+    return solutions[1:]
 
 
 def solve(start: Prototypes, rows: SolverRows, tolerance: float) -> Prototypes:
@@ -200,7 +204,8 @@ def solve(start: Prototypes, rows: SolverRows, tolerance: float) -> Prototypes:
             if last - current.objective <= GAIN * last:
                 break
         P = current.probabilities(rows.targets, rows.means)
-        if P.max(axis=0) @ rows.weights > CERTAIN:
+        most = current.epsilon * np.log(len(P))  # of ε·KL
+        if P.max(axis=0) @ rows.weights > CERTAIN or most < NEGLIGIBLE * current.objective:
             break
         current = with_multipliers(replace(current, epsilon=current.epsilon / 2), rows, ROUGH)
     return with_multipliers(current, rows, EXACT)
