@@ -19,6 +19,7 @@ from frhsic.estimators.prototypes import (
     Prototypes,
     SolverRows,
     assigned,
+    distinct,
     dual,
     heads_gap,
     path,
@@ -286,6 +287,15 @@ def test_moves_lower_the_objective_until_none_does(tolerance, seed):
         assert objective_of(other, solution, rows) >= reached - 1e-7
 
 
+def test_distinct_rows_have_the_weight_of_their_copies():
+    rows = repeated_rows(50, 12, seed=0)
+    once, place = distinct(rows)
+    assert len(once.weights) == len(np.unique(rows.means[:, 0]))
+    assert (once.targets[place] == rows.targets).all()
+    assert (once.means[place] == rows.means).all()
+    assert once.weights @ once.targets == approx(rows.weights @ rows.targets)
+
+
 def test_some_rows_are_moved():
     rows = repeated_rows(200, 60, seed=0)
     solution = solve(spread(KINDS, rows, 4), rows, 0.0)
@@ -317,8 +327,8 @@ def test_equal_rows_share_a_prototype_in_any_order():
     rows = repeated_rows(300, 60, seed=1)
     solution = solve(spread(KINDS, rows, 6), rows, 0.0)
     choice = assigned(solution, rows)
-    _, first, distinct = np.unique(rows.means, axis=0, return_index=True, return_inverse=True)
-    assert (choice == choice[first][distinct]).all()
+    _, first, place = np.unique(rows.means, axis=0, return_index=True, return_inverse=True)
+    assert (choice == choice[first][place]).all()
     order = np.random.default_rng(0).permutation(300)
     other = SolverRows(rows.targets[order], rows.means[order], rows.weights[order])
     assert (assigned(solution, other) == choice[order]).all()

@@ -16,7 +16,7 @@ masses q, F is convex in P, and
 
 with :math:`P(l | x) \propto q_l e^{-a_l(x) / \varepsilon}`. Smooth and convex, G has L × K
 arguments. The steps q = p and center = mean lower F, too, and so does a smaller
-:math:`\varepsilon`, at which P becomes certain (docs/theory.md).
+:math:`\varepsilon`, at which P becomes certain.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ FLOOR = 1e-12
 
 # τ of moves of rows where none is tolerated; below it, distances would hardly count.
 LEAST_TOLERANCE = 1e-2
-# Passes over all distinct rows, and rows that one may move, at most.
+# Multiples of τ in the stages of moves.
+STAGES = (100, 30, 10, 3, 1)
+# Passes over all distinct rows, and rows that one may move, at most, in each stage.
 SWEEPS = 50
 MOVED = 200
 
@@ -104,6 +106,15 @@ class SolverRows:
     targets: np.ndarray
     means: np.ndarray
     weights: np.ndarray
+
+
+def distinct(rows: SolverRows) -> tuple[SolverRows, np.ndarray]:
+    """Return the distinct rows in the order of their values, and the place of each row, (n,)."""
+    inputs = np.column_stack([rows.targets, rows.means])
+    _, first, place = np.unique(inputs, axis=0, return_index=True, return_inverse=True)
+    place = place.ravel()  # a column in NumPy 2.0
+    weights = np.bincount(place, rows.weights)
+    return SolverRows(rows.targets[first], rows.means[first], weights), place
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,96 +301,92 @@ def _inverse_root(blocks: np.ndarray) -> np.ndarray:
 def assigned(prototypes: Prototypes, rows: SolverRows) -> np.ndarray:
     r"""Give each row one prototype, (n,): the one with the least a, then moves that lower F.
 
-    What a move has to lower is
+    Without its term in ε, F is for every λ
 
-    .. math:: E\, d(X, c_Z) + \frac{1}{2 \tau} \sum_l \frac{\|v_l\|^2}{p_l}, \qquad
-        \text{or, where } \tau = 0, \quad
-        E[d(X, c_Z) + \lambda_Z \cdot m(X)] + \frac{1}{2 \tau_0} \sum_l \frac{\|v_l\|^2}{p_l}
+    .. math:: E\, a_Z(X) + \frac{1}{2 \tau} \sum_l \frac{\|r_l\|^2}{p_l},
+        \qquad r_l = E[1\{Z = l\} (m(X) - \tau \lambda_l)].
 
-    with a small :math:`\tau_0`; the start has the least first term of the latter, so that moves
-    lower the sum. Rows with equal targets and means have the same prototype, and the order of rows
-    does not matter.
+    The start has the least E a, so that moves lower the sum, which is that of
+    :math:`\|v_l\|^2 / p_l` where τ = 0. Its factor, which is finite then, too, grows to 1/2τ in
+    stages: the first moves are those that cost little. Rows with equal targets and means have the
+    same prototype, and the order of rows does not matter.
     """
-    inputs = np.column_stack([rows.targets, rows.means])
-    _, first, distinct = np.unique(inputs, axis=0, return_index=True, return_inverse=True)
-    distances = prototypes.distances(rows.targets[first])  # (L, n)
-    costs = prototypes.costs(distances, rows.means[first])
+    rows, place = distinct(rows)
     moves = Moves(
-        weights=np.bincount(distinct, rows.weights),
-        means=rows.means[first] - prototypes.origin,
-        losses=distances if prototypes.tolerance else costs,
-        tolerance=prototypes.tolerance or LEAST_TOLERANCE,
-        choice=costs.argmin(axis=0),
+        weights=rows.weights,
+        means=rows.means - prototypes.origin,
+        shifts=prototypes.tolerance * prototypes.multipliers,
+        costs=prototypes.costs(prototypes.distances(rows.targets), rows.means),
     )
-    for _ in range(SWEEPS):
-        if not moves.sweep():
-            break
-    return np.asarray(moves.choice[distinct])
+    for stage in STAGES:
+        factor = 0.5 / (stage * max(prototypes.tolerance, LEAST_TOLERANCE))
+        for _ in range(SWEEPS):
+            if not moves.sweep(factor):
+                break
+    return np.asarray(moves.choice[place])
 
 
 @dataclass(eq=False)
 class Moves:
-    r"""Moves of rows that lower :math:`E\, \mathrm{loss} + \sum_l \|v_l\|^2 / 2 \tau p_l`.
+    r"""Moves of rows that lower :math:`E\, a_Z + \mathrm{factor} \sum_l \|r_l\|^2 / p_l`.
 
     Attributes
     ----------
-    weights, means, losses
-        Of the rows: (n,), (n, K), and (L, n) for each prototype.
-    tolerance
-        τ > 0.
-    choice
-        Prototype of each row, (n,); moves change it.
+    weights, means
+        Of the rows, (n,) and (n, K).
+    shifts, costs
+        τλ, (L, K), and a, (L, n).
     """
 
     weights: np.ndarray
     means: np.ndarray
-    losses: np.ndarray
-    tolerance: float
-    choice: np.ndarray
+    shifts: np.ndarray
+    costs: np.ndarray
 
     def __post_init__(self) -> None:
-        joint = (self.choice == np.arange(len(self.losses))[:, None]) * self.weights
+        self.choice = self.costs.argmin(axis=0)
+        joint = (self.choice == np.arange(len(self.costs))[:, None]) * self.weights
         self.mass = joint.sum(axis=1)  # p
-        self.sums = joint @ self.means  # v, (L, K)
-        self.slack = ROUNDING * float(np.ptp(self.losses, axis=0) @ self.weights)
+        self.sums = joint @ self.means - self.mass[:, None] * self.shifts  # r, (L, K)
+        self.slack = ROUNDING * float(np.ptp(self.costs, axis=0) @ self.weights)
 
-    def sweep(self) -> bool:
+    def sweep(self, factor: float) -> bool:
         """Move rows, those that gain most first; return whether any was moved."""
-        gains = -self.changes(np.arange(len(self.weights))).min(axis=0)
+        gains = -self.changes(np.arange(len(self.weights)), factor).min(axis=0)
         candidates = np.flatnonzero(gains > self.slack)
         # gains that differ by rounding count as equal, and keep the order of the rows
         order = np.argsort(-np.round(gains[candidates] / self.slack), kind="stable")
-        moved = [self.move(row) for row in candidates[order[:MOVED]]]
+        moved = [self.move(row, factor) for row in candidates[order[:MOVED]]]
         return any(moved)
 
-    def move(self, row: int) -> bool:
+    def move(self, row: int, factor: float) -> bool:
         """Move a row to where that lowers the objective most; return whether it does."""
-        gains = -self.changes(np.array([row]))[:, 0]
+        gains = -self.changes(np.array([row]), factor)[:, 0]
         place = _first_largest(gains)
         if gains[place] <= self.slack:
             return False
-        own = self.choice[row]
-        weight = self.weights[row]
-        self.mass[own] -= weight
-        self.mass[place] += weight
-        self.sums[own] -= weight * self.means[row]
-        self.sums[place] += weight * self.means[row]
+        places = [self.choice[row], place]
+        weights = self.weights[row] * np.array([-1, 1])
+        self.mass[places] += weights
+        self.sums[places] += weights[:, None] * (self.means[row] - self.shifts[places])
         self.choice[row] = place
         return True
 
-    def changes(self, some: np.ndarray) -> np.ndarray:
+    def changes(self, some: np.ndarray, factor: float) -> np.ndarray:
         """Return by how much the objective changes if one of some rows moves, (L, rows)."""
         own = self.choice[some], np.arange(len(some))
         weights = self.weights[some]
         mass = self.mass[:, None]
         squares = (self.sums**2).sum(axis=1)[:, None]
-        linear = 2 * weights * (self.sums @ self.means[some].T)
-        quadratic = weights**2 * (self.means[some] ** 2).sum(axis=1)
+        # of r + w(m − τλ): its product with r, and the square of what is added
+        product = self.sums @ self.means[some].T - (self.sums * self.shifts).sum(axis=1)[:, None]
+        linear = 2 * weights * product
+        quadratic = weights**2 * cdist(self.shifts, self.means[some], "sqeuclidean")
         now = _dependence(mass, squares)
         joined = _dependence(mass + weights, squares + linear + quadratic) - now
         left = _dependence(mass - weights, squares - linear + quadratic) - now
-        losses = self.losses[:, some]
-        change = (joined + left[own]) / (2 * self.tolerance) + weights * (losses - losses[own])
+        costs = self.costs[:, some]
+        change = weights * (costs - costs[own]) + factor * (joined + left[own])
         change[own] = 0.0
         return np.asarray(change)
 
