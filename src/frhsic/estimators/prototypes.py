@@ -152,15 +152,22 @@ class Prototypes:
         """Return a = d + λ·m − τ‖λ‖²/2 of each prototype and row, (L, n)."""
         constant = self.multipliers @ self.origin
         constant = constant + self.tolerance / 2 * (self.multipliers**2).sum(axis=1)
-        return np.asarray(self.multipliers @ means.T + distances - constant[:, None])
+        costs = self.multipliers @ means.T
+        costs += distances
+        costs -= constant[:, None]
+        return np.asarray(costs)
 
     def choice(self, distances: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return P(l | x), (L, n), and log Σ_l q_l exp(−a_l/ε), (n,)."""
-        exponents = np.log(self.mass)[:, None] - self.costs(distances, means) / self.epsilon
-        top = exponents.max(axis=0)
-        P = np.exp(exponents - top)
+        P = self.costs(distances, means)
+        P /= -self.epsilon  # in place: this is where the time goes
+        P += np.log(self.mass)[:, None]
+        top = P.max(axis=0)
+        P -= top
+        np.exp(P, out=P)
         total = P.sum(axis=0)
-        return P / total, top + np.log(total)
+        P /= total
+        return P, top + np.log(total)
 
     def probabilities(self, targets: np.ndarray, means: np.ndarray) -> np.ndarray:
         """Return P(l | x) of rows with targets (n, T) and means (n, K); (L, n)."""
@@ -374,19 +381,22 @@ class Moves:
 
     def changes(self, some: np.ndarray, factor: float) -> np.ndarray:
         """Return by how much the objective changes if one of some rows moves, (L, rows)."""
-        own = self.choice[some], np.arange(len(some))
         weights = self.weights[some]
-        mass = self.mass[:, None]
-        squares = (self.sums**2).sum(axis=1)[:, None]
-        # of r + w(m − τλ): its product with r, and the square of what is added
-        product = self.sums @ self.means[some].T - (self.sums * self.shifts).sum(axis=1)[:, None]
-        linear = 2 * weights * product
-        quadratic = weights**2 * cdist(self.shifts, self.means[some], "sqeuclidean")
-        now = _dependence(mass, squares)
-        joined = _dependence(mass + weights, squares + linear + quadratic) - now
-        left = _dependence(mass - weights, squares - linear + quadratic) - now
+        means = self.means[some]
         costs = self.costs[:, some]
-        change = weights * (costs - costs[own]) + factor * (joined + left[own])
+        squares = (self.sums**2).sum(axis=1)
+        # of r + w(m − τλ): its product with r, and the square of what is added
+        product = self.sums @ means.T - (self.sums * self.shifts).sum(axis=1)[:, None]
+        linear = 2 * weights * product
+        quadratic = weights**2 * cdist(self.shifts, means, "sqeuclidean")
+        joined = squares[:, None] + linear + quadratic
+        place = self.choice[some]
+        own = place, np.arange(len(some))
+        left = squares[place] - linear[own] + quadratic[own]
+        now = _dependence(self.mass, squares)
+        change = _dependence(self.mass[:, None] + weights, joined) - now[:, None]
+        change += _dependence(self.mass[place] - weights, left) - now[place]
+        change = factor * change + weights * (costs - costs[own])
         change[own] = 0.0
         return np.asarray(change)
 
