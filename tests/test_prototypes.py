@@ -1,0 +1,429 @@
+"""Prototypes that heads cannot read S from: the convex problem, the choice, and the bound."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from pytest import approx
+from scipy.optimize import check_grad, minimize
+from scipy.special import rel_entr, softmax
+
+from frhsic.estimators.prototypes import (
+    EXACT,
+    LEAST_TOLERANCE,
+    Numbers,
+    Probabilities,
+    Prototypes,
+    SolverRows,
+    assigned,
+    distinct,
+    dual,
+    heads_gap,
+    path,
+    solve,
+    spread,
+    with_centers,
+    with_multipliers,
+)
+
+KINDS = (Probabilities(slice(0, 3)), Numbers(slice(3, 5)))
+SEEDS = range(4)
+TOLERANCES = (0.0, 0.05, 1.0)
+
+
+def random_rows(n: int, seed: int, functions: int = 2) -> SolverRows:
+    """Three classes and two numbers, which depend on the means."""
+    rng = np.random.default_rng(seed)
+    u = rng.normal(size=(n, 5))
+    targets = np.column_stack([softmax(2 * u[:, :3], axis=1), u[:, 3:]])
+    means = np.tanh(u[:, :functions] + 0.5 * rng.normal(size=(n, functions)))
+    weights = rng.uniform(0.5, 1.5, size=n)
+    return SolverRows(targets, means, weights / weights.sum())
+
+
+def random_prototypes(rows: SolverRows, count: int, tolerance: float, seed: int) -> Prototypes:
+    """Centers at some rows, and multipliers that are not solved for."""
+    rng = np.random.default_rng(seed)
+    return Prototypes(
+        KINDS,
+        origin=rows.weights @ rows.means,
+        centers=rows.targets[:count],
+        mass=rng.dirichlet(np.full(count, 5.0)),
+        multipliers=rng.normal(size=(count, rows.means.shape[1])),
+        epsilon=0.5,
+        tolerance=tolerance,
+    )
+
+
+def distances_by_definition(rows: SolverRows, centers: np.ndarray) -> np.ndarray:
+    return np.array(
+        [
+            [rel_entr(x[:3], c[:3]).sum() + ((x[3:] - c[3:]) ** 2).sum() for x in rows.targets]
+            for c in centers
+        ]
+    )
+
+
+def cell_sums(P: np.ndarray, rows: SolverRows) -> tuple[np.ndarray, np.ndarray]:
+    """p_l and v_l of probabilities (L, n), for means with mean zero."""
+    joint = P * rows.weights
+    return joint.sum(axis=1), joint @ (rows.means - rows.weights @ rows.means)
+
+
+def primal(prototypes: Prototypes, P: np.ndarray, rows: SolverRows) -> float:
+    """F by its definition; without its last sum for τ = 0, where that has to vanish."""
+    mass, sums = cell_sums(P, rows)
+    value = (P * prototypes.distances(rows.targets)).sum(axis=0)
+    value = value + prototypes.epsilon * rel_entr(P, prototypes.mass[:, None]).sum(axis=0)
+    if prototypes.tolerance == 0:
+        return float(value @ rows.weights)
+    dependence = ((sums**2).sum(axis=1) / mass).sum()
+    return float(value @ rows.weights + dependence / (2 * prototypes.tolerance))
+
+
+def test_distances_are_divergence_and_squared_error():
+    rows = random_rows(6, seed=0)
+    prototypes = random_prototypes(rows, 3, 0.1, seed=0)
+    expected = distances_by_definition(rows, prototypes.centers)
+    assert prototypes.distances(rows.targets) == approx(expected, rel=1e-12, abs=1e-12)
+
+
+def test_a_class_that_is_certain_has_a_finite_distance():
+    targets = np.array([[1.0, 0.0], [0.0, 1.0]])
+    distances = Probabilities(slice(0, 2)).distances(targets, targets)
+    assert np.diag(distances) == approx(0, abs=1e-12)
+    assert np.isfinite(distances).all()
+
+
+@pytest.mark.parametrize("tolerance", TOLERANCES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gradient_of_the_dual_is_that_of_finite_differences(tolerance, seed):
+    rows = random_rows(7, seed)
+    prototypes = random_prototypes(rows, 3, tolerance, seed)
+    distances = prototypes.distances(rows.targets)
+
+    def at(multipliers: np.ndarray) -> tuple[float, np.ndarray]:
+        return dual(replace(prototypes, multipliers=multipliers.reshape(3, 2)), distances, rows)
+
+    error = check_grad(
+        lambda u: at(u)[0], lambda u: at(u)[1].ravel(), prototypes.multipliers.ravel()
+    )
+    assert error < 1e-6
+
+
+@pytest.mark.parametrize("tolerance", TOLERANCES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_solved_probabilities_have_the_least_objective(tolerance, seed):
+    """Strong duality, and another solver that works on P itself."""
+    rows = random_rows(6, seed)
+    prototypes = with_multipliers(random_prototypes(rows, 3, tolerance, seed), rows, EXACT)
+    P = prototypes.probabilities(rows.targets, rows.means)
+    assert primal(prototypes, P, rows) == approx(prototypes.objective, rel=1e-8)
+    constraints = [{"type": "eq", "fun": lambda p: p.reshape(3, 6).sum(axis=0) - 1}]
+    if tolerance == 0:
+        vanishing = {"type": "eq", "fun": lambda p: cell_sums(p.reshape(3, 6), rows)[1][:2].ravel()}
+        constraints.append(vanishing)
+    other = minimize(
+        lambda p: primal(prototypes, p.reshape(3, 6), rows),
+        np.full(18, 1 / 3),
+        method="SLSQP",
+        bounds=[(1e-9, 1)] * 18,
+        constraints=constraints,
+        options={"ftol": 1e-13, "maxiter": 1000},
+    )
+    assert other.success
+    assert other.fun == approx(prototypes.objective, rel=1e-6)
+    assert other.x.reshape(3, 6) == approx(P, abs=2e-3)
+
+
+@pytest.mark.parametrize("tolerance", TOLERANCES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_step_raises_the_objective(tolerance, seed):
+    rows = random_rows(60, seed)
+    current = random_prototypes(rows, 6, tolerance, seed)
+    objectives = []
+    for step in range(12):
+        current = with_multipliers(current, rows, EXACT)
+        objectives.append(current.objective)
+        if step % 3 == 2:
+            current = replace(current, epsilon=current.epsilon / 2)
+        else:
+            current = with_centers(current, rows, least=1e-9)
+    assert (np.diff(objectives) <= 1e-9).all()
+    assert objectives[-1] < 0.9 * objectives[0]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_without_tolerance_no_prototype_tells_the_mean_of_any_function(seed):
+    rows = random_rows(400, seed)
+    solution = solve(spread(KINDS, rows, 8), rows, 0.0)
+    P = solution.probabilities(rows.targets, rows.means)
+    mass, sums = cell_sums(P, rows)
+    assert np.abs(sums / mass[:, None]).max() < 1e-6
+    assert P.max(axis=0) @ rows.weights > 0.9
+    assert len(mass) > 2
+
+
+def test_along_the_path_dependence_falls_and_distance_grows():
+    rows = random_rows(400, seed=0)
+    dependence = []
+    distance = []
+    for solution in path(spread(KINDS, rows, 8), rows, (3.0, 1.0, 0.3, 0.1, 0.0)):
+        P = solution.probabilities(rows.targets, rows.means)
+        mass, sums = cell_sums(P, rows)
+        dependence.append(((sums**2).sum(axis=1) / mass).sum())
+        distance.append((P * solution.distances(rows.targets)).sum(axis=0) @ rows.weights)
+    assert (np.diff(dependence) < 0).all()
+    assert (np.diff(distance) > 0).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_without_means_the_steps_are_those_of_lloyd(seed):
+    rows = replace(random_rows(50, seed), means=np.zeros((50, 2)))
+    prototypes = replace(random_prototypes(rows, 4, 0.0, seed), epsilon=1e-6)
+    stepped = with_centers(with_multipliers(prototypes, rows, EXACT), rows, least=1e-9)
+    nearest = distances_by_definition(rows, prototypes.centers).argmin(axis=0)
+    for cell in range(4):
+        inside = nearest == cell
+        mean = np.average(rows.targets[inside], axis=0, weights=rows.weights[inside])
+        assert stepped.centers[cell] == approx(mean, rel=1e-9)
+        assert stepped.mass[cell] == approx(rows.weights[inside].sum())
+
+
+def test_a_large_tolerance_clusters_as_if_there_were_no_means():
+    rows = random_rows(200, seed=1)
+    loose = solve(spread(KINDS, rows, 5), rows, 1e9)
+    without = replace(rows, means=np.zeros_like(rows.means))
+    plain = solve(spread(KINDS, without, 5), without, 1e9)
+    assert loose.centers == approx(plain.centers, abs=1e-6)
+
+
+def test_one_prototype_is_the_mean():
+    rows = random_rows(30, seed=0)
+    solution = solve(spread(KINDS, rows, 1), rows, 0.0)
+    assert solution.centers[0] == approx(rows.weights @ rows.targets)
+    assert solution.probabilities(rows.targets, rows.means) == approx(1)
+
+
+def test_equal_rows_have_one_prototype():
+    rows = random_rows(1, seed=0)
+    same = SolverRows(np.repeat(rows.targets, 9, 0), np.repeat(rows.means, 9, 0), np.full(9, 1 / 9))
+    solution = solve(spread(KINDS, same, 4), same, 0.0)
+    assert solution.centers == approx(rows.targets)
+
+
+@pytest.mark.parametrize("tolerance", TOLERANCES)
+def test_order_of_rows_does_not_matter(tolerance):
+    rows = random_rows(150, seed=2)
+    order = np.random.default_rng(0).permutation(150)
+    other = SolverRows(rows.targets[order], rows.means[order], rows.weights[order])
+    expected = solve(spread(KINDS, rows, 6), rows, tolerance)
+    solution = solve(spread(KINDS, other, 6), other, tolerance)
+    assert solution.centers == approx(expected.centers, abs=1e-5)
+    assert solution.objective == approx(expected.objective, rel=1e-6)
+
+
+def test_a_weight_of_two_is_a_repeated_row():
+    rows = random_rows(80, seed=3)
+    times = np.where(np.arange(80) < 30, 2, 1)
+    repeated = np.repeat(np.arange(80), times)
+    weighted = replace(rows, weights=times / times.sum())
+    copies = SolverRows(
+        rows.targets[repeated], rows.means[repeated], np.full(len(repeated), 1 / len(repeated))
+    )
+    expected = solve(spread(KINDS, weighted, 4), weighted, 0.1)
+    solution = solve(spread(KINDS, copies, 4), copies, 0.1)
+    assert solution.centers == approx(expected.centers, abs=1e-5)
+    assert solution.objective == approx(expected.objective, rel=1e-6)
+
+
+def repeated_rows(n: int, distinct: int, seed: int) -> SolverRows:
+    """Rows of which many are equal, as in a table with a few categories."""
+    rows = random_rows(distinct, seed)
+    copy = np.random.default_rng(seed).integers(distinct, size=n)
+    return SolverRows(rows.targets[copy], rows.means[copy], np.full(n, 1 / n))
+
+
+def certain(choice: np.ndarray, count: int) -> np.ndarray:
+    return (choice == np.arange(count)[:, None]).astype(float)
+
+
+def dependence_by_definition(choice: np.ndarray, count: int, rows: SolverRows) -> float:
+    mass, sums = cell_sums(certain(choice, count), rows)
+    return sum(v @ v / p for p, v in zip(mass, sums) if p > 0)
+
+
+def objective_of(choice: np.ndarray, prototypes: Prototypes, rows: SolverRows) -> float:
+    """What moves have to lower, by its definition."""
+    distances = distances_by_definition(rows, prototypes.centers)
+    tolerance = prototypes.tolerance
+    if tolerance == 0:
+        distances += prototypes.multipliers @ (rows.means - prototypes.origin).T
+        tolerance = LEAST_TOLERANCE
+    lost = distances[choice, np.arange(len(choice))] @ rows.weights
+    return lost + dependence_by_definition(choice, len(distances), rows) / (2 * tolerance)
+
+
+@pytest.mark.parametrize("tolerance", TOLERANCES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_moves_lower_the_objective_until_none_does(tolerance, seed):
+    rows = repeated_rows(60, 25, seed)
+    solution = solve(spread(KINDS, rows, 4), rows, tolerance)
+    count = len(solution.mass)
+    costs = solution.costs(solution.distances(rows.targets), rows.means)
+    start = costs.argmin(axis=0)
+    choice = assigned(solution, rows)
+    reached = objective_of(choice, solution, rows)
+    assert reached <= objective_of(start, solution, rows) + 1e-12
+    if tolerance == 0:
+        before = dependence_by_definition(start, count, rows)
+        assert dependence_by_definition(choice, count, rows) <= before + 1e-12
+    same = (rows.means[:, None] == rows.means).all(axis=2)
+    for row, place in product(range(60), range(count)):
+        other = np.where(same[row], place, choice)
+        assert objective_of(other, solution, rows) >= reached - 1e-7
+
+
+def test_distinct_rows_have_the_weight_of_their_copies():
+    rows = repeated_rows(50, 12, seed=0)
+    once, place = distinct(rows)
+    assert len(once.weights) == len(np.unique(rows.means[:, 0]))
+    assert (once.targets[place] == rows.targets).all()
+    assert (once.means[place] == rows.means).all()
+    assert once.weights @ once.targets == approx(rows.weights @ rows.targets)
+
+
+def test_some_rows_are_moved():
+    rows = repeated_rows(200, 60, seed=0)
+    solution = solve(spread(KINDS, rows, 4), rows, 0.0)
+    start = solution.costs(solution.distances(rows.targets), rows.means).argmin(axis=0)
+    count = len(solution.mass)
+    before = dependence_by_definition(start, count, rows)
+    after = dependence_by_definition(assigned(solution, rows), count, rows)
+    assert after < before / 2
+
+
+def test_on_tiny_tables_moves_come_near_the_best_of_all_choices():
+    gained = []
+    for seed in range(8):
+        rows = random_rows(7, seed, functions=1)
+        prototypes = replace(random_prototypes(rows, 2, 0.1, seed), epsilon=0.05)
+        solution = with_multipliers(prototypes, rows, EXACT)
+        start = solution.costs(solution.distances(rows.targets), rows.means).argmin(axis=0)
+        best = min(
+            objective_of(np.array(choice), solution, rows) for choice in product((0, 1), repeat=7)
+        )
+        reached = objective_of(assigned(solution, rows), solution, rows)
+        assert reached >= best - 1e-12
+        gained.append((objective_of(start, solution, rows) - best, reached - best))
+    before, after = np.sum(gained, axis=0)
+    assert after < before / 2
+
+
+def test_equal_rows_share_a_prototype_in_any_order():
+    rows = repeated_rows(300, 60, seed=1)
+    solution = solve(spread(KINDS, rows, 6), rows, 0.0)
+    choice = assigned(solution, rows)
+    _, first, place = np.unique(rows.means, axis=0, return_index=True, return_inverse=True)
+    assert (choice == choice[first][place]).all()
+    order = np.random.default_rng(0).permutation(300)
+    other = SolverRows(rows.targets[order], rows.means[order], rows.weights[order])
+    assert (assigned(solution, other) == choice[order]).all()
+
+
+def random_law(prototypes: int, levels: int, rng: np.random.Generator) -> np.ndarray:
+    """P(z, s), from nearly independent to nearly certain."""
+    return rng.dirichlet(np.full(prototypes * levels, rng.choice([0.2, 1, 20]))).reshape(
+        prototypes, levels
+    )
+
+
+def orthonormal(mass: np.ndarray) -> np.ndarray:
+    """All functions of S with mean zero at its levels, (levels, levels − 1)."""
+    root = np.sqrt(mass)
+    basis = np.linalg.qr(np.column_stack([root, np.eye(len(mass))[:, 1:]]))[0]
+    return basis[:, 1:] / root[:, None]
+
+
+def chi_square(law: np.ndarray) -> float:
+    expected = np.outer(law.sum(axis=1), law.sum(axis=0))
+    return ((law - expected) ** 2 / expected).sum()
+
+
+def drawn(law: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    return np.unravel_index(rng.choice(law.size, size=n, p=law.ravel()), law.shape)
+
+
+def test_no_head_of_a_random_law_has_a_gap_above_half_the_root_of_chi_square():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        law = random_law(4, 3, rng)
+        conditional = law / law.sum(axis=0)  # P(z | s)
+        difference = conditional - law.sum(axis=1, keepdims=True)
+        variation = np.abs(difference).sum(axis=0) @ law.sum(axis=0) / 2
+        heads = np.vstack([rng.uniform(size=(20, 4)), list(product((0, 1), repeat=4))])
+        gaps = np.abs(heads @ difference) @ law.sum(axis=0)
+        assert gaps.max() <= variation + 1e-12
+        assert variation <= np.sqrt(chi_square(law)) / 2 + 1e-12
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_heads_gap_is_pearsons_statistic_without_its_noise(seed):
+    rng = np.random.default_rng(seed)
+    law = random_law(4, 3, rng)
+    z, s = drawn(law, 500, rng)
+    table = np.zeros((4, 3))
+    np.add.at(table, (z, s), 1 / 500)
+    table = table[table.sum(axis=1) > 0]
+    excess = chi_square(table) - 2 * (len(table) - 1) / 500
+    gap = heads_gap(z, orthonormal(law.sum(axis=0))[s], np.ones(500))
+    assert gap.value == approx(np.sqrt(max(excess, 0)) / 2)
+    assert gap.low <= gap.value <= gap.high
+
+
+def test_heads_gap_depends_on_the_span_of_functions_alone():
+    rng = np.random.default_rng(0)
+    z, s = drawn(random_law(5, 4, rng), 400, rng)
+    phi = np.eye(4)[s]
+    weights = rng.uniform(size=400)
+    expected = heads_gap(z, phi[:, :3], weights)
+    mixed = heads_gap(-z, phi @ rng.normal(size=(4, 4)), 7 * weights)
+    assert [mixed.value, mixed.low, mixed.high] == approx(
+        [expected.value, expected.low, expected.high]
+    )
+
+
+def test_a_representation_without_choice_or_an_attribute_without_levels_has_no_gap():
+    phi = np.random.default_rng(0).normal(size=(50, 2))
+    assert heads_gap(np.zeros(50), phi, np.ones(50)).high == 0
+    assert heads_gap(np.arange(50) % 3, np.ones((50, 2)), np.ones(50)).high == 0
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.1, 0.4, 1.0])
+def test_the_upper_end_covers_the_bound_of_the_population(strength):
+    rng = np.random.default_rng(0)
+    dependent = random_law(6, 5, rng)
+    independent = np.outer(dependent.sum(axis=1), dependent.sum(axis=0))
+    law = strength * dependent + (1 - strength) * independent
+    bound = np.sqrt(chi_square(law)) / 2
+    phi = orthonormal(law.sum(axis=0))
+    covered = []
+    for _ in range(300):
+        z, s = drawn(law, 1000, rng)
+        covered.append(heads_gap(z, phi[s], np.ones(1000)).high >= bound - 1e-12)
+    assert np.mean(covered) >= 0.95 - 2 * np.sqrt(0.95 * 0.05 / 300)
+
+
+@pytest.mark.parametrize(("prototypes", "expected"), [(8, 0.033), (16, 0.039), (48, 0.049)])
+def test_at_independence_the_upper_end_is_small(prototypes, expected):
+    """That of a χ² estimate at its mean, with 5,000 rows and eight functions."""
+    rng = np.random.default_rng(0)
+    highs = []
+    for _ in range(20):
+        phi = rng.normal(size=(5000, 8))
+        highs.append(heads_gap(rng.integers(prototypes, size=5000), phi, np.ones(5000)).high)
+    assert min(highs) == approx(expected, abs=0.0007)
+    assert np.median(highs) < expected + 0.006
