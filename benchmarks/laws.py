@@ -9,9 +9,9 @@
 Every draw is a new law, so no interval can be tuned to a list of them. The seed of a count is the
 hash of the tested commit, so it cannot be chosen after looking; the sources must be those of the
 commit. A count is one JSON line a law in `benchmarks/results/laws/HASH.jsonl`, or
-`HASH-CLAIM.jsonl`, and every count is kept, failures included; finished ones are compressed. A law
-on which the measure raises, or gives something that is no number, is an error of every kind. The
-exit status is 1 if the criterion is missed.
+`HASH-CLAIM.jsonl`, and every count is kept, failures included; finished ones are compressed. If
+the measure raises or returns NaN on a law, that law counts as an error of every kind. The exit
+status is 1 if the criterion is missed.
 
 An interval of a gap says two things. The gap E|E[f | S] - E f| is at least its lower end. The gap
 at the resolution that the result states (the same with E[f | S] averaged over the people within so

@@ -151,14 +151,14 @@ def reproduce(
 
 @contextlib.contextmanager
 def _workers_stopped() -> Iterator[None]:
-    """Stop the worker processes if the run ends early, or is killed; they would go on training for
-    nobody.
+    """Stop the worker processes if the run ends early or is killed, so that they do not go on
+    training models that no one will read.
     """
     from joblib import parallel_config
     from joblib._parallel_backends import LokyBackend
     from joblib.externals.loky import get_reusable_executor
 
-    class Watching(LokyBackend):  # type: ignore[misc]
+    class Watching(LokyBackend):  # type: ignore[misc]  # joblib has no types
         def configure(self, *arguments: Any, **options: Any) -> Any:
             watch = {"initializer": _end_with, "initargs": (os.getpid(),)}
             return super().configure(*arguments, **options, **watch)

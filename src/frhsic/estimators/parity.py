@@ -625,7 +625,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     limit : number, str, dict or None
         A number is a bound on the gap, in the unit of `aim`, which `confidence` is about. A share
         of the unconstrained gap such as "50%", and 0 for the least gap, are aims for the estimate.
-        None is no constraint, a dictionary goes by attribute.
+        None sets no constraint; a dictionary has a limit for each attribute.
     aim : {"score", "rank", "decision"}
         Whether the mean score, its rank (:func:`~frhsic.parity.rank_gap`) or the decision of
         `predict` is limited.

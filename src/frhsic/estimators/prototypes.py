@@ -340,7 +340,7 @@ class Moves:
     Attributes
     ----------
     weights, means
-        Of the rows, (n,) and (n, K).
+        Weights of the rows, (n,), and their means m, (n, K).
     shifts, costs
         τλ, (L, K), and a, (L, n).
     """
@@ -422,9 +422,9 @@ def heads_gap(z: np.ndarray, phi: np.ndarray, weights: np.ndarray, confidence: f
     phi
         Functions of S, (n, K); they are made orthonormal on these rows.
     weights
-        Of rows, (n,). They count as :math:`(\sum w)^2 / \sum w^2` rows.
+        Weights of the rows, (n,). They count as :math:`(\sum w)^2 / \sum w^2` rows.
     confidence
-        Of the upper end, and of the lower.
+        Confidence of the upper end, and of the lower end, each by itself.
     """
     effective = weights.sum() ** 2 / (weights**2).sum()
     weights = weights / weights.sum()
