@@ -207,7 +207,7 @@ def test_the_resolution_says_what_is_averaged_out():
     f = np.cos(40 * s)
     for share in (0.005, 0.02, 0.05, 0.1):
         expected = smoothed_wave(40 / (2 * math.pi), share)
-        assert gdp(f, s, resolution=share, **QUICK).value == approx(expected, abs=0.03)
+        assert gdp(f, s, resolution=share, **QUICK).value == approx(expected, abs=0.02)
     assert gdp(f, s, **QUICK) == gdp(f, s, resolution=0.05, **QUICK)
     assert correlation_ratio(f, s).value > 0.98
 
