@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from frhsic._lazy import lazily
 from frhsic.estimators.coupling import ParityCoupling
 from frhsic.estimators.distilling import distill
+from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.frontier import Choice, Frontier, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
 
 if TYPE_CHECKING:
-    from frhsic.estimators.encoder import ParityEncoder
     from frhsic.estimators.network import FRHSICClassifier, FRHSICRegressor
 
 __all__ = [
@@ -41,6 +41,5 @@ __getattr__, __dir__ = lazily(
     {
         "FRHSICClassifier": "network",
         "FRHSICRegressor": "network",
-        "ParityEncoder": "encoder",
     },
 )

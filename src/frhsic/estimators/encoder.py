@@ -1,184 +1,967 @@
-"""Transformer that learns a representation independent of sensitive attributes, for heads fitted
-later.
+"""Representations under parity: each row has one of a few prototypes, from which heads can hardly
+read S.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import ndtri
+import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin, is_classifier
+from sklearn.metrics import roc_auc_score
+from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import type_of_target
-from torch import nn
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
-from frhsic.estimators.inputs import target_column
-from frhsic.estimators.network import NetworkEstimator
-from frhsic.penalties import Penalty
-from frhsic.tables.columns import read_sensitive
-from frhsic.tables.encoding import Scaling, Unknown
-from frhsic.training import MLP, Training
-from frhsic.training.recipe import Task
+from frhsic import _progress
+from frhsic._threads import within_n_jobs
+from frhsic._warnings import warn
+from frhsic.estimators.conditional import (
+    PILOT_ROWS,
+    SensitiveBasis,
+    SplinesAndTrees,
+    TreeTable,
+    fold_of_rows,
+    limit_boosters,
+    told_directions,
+)
+from frhsic.estimators.frontier import (
+    Choice,
+    Frontier,
+    Gap,
+    IndistinctGapWarning,
+    UnmetLimitWarning,
+)
+from frhsic.estimators.inputs import (
+    named_arguments,
+    require_variation,
+    seed_of,
+    sensitive_values,
+    target_column,
+    typed_table,
+    warn_of_suspicions,
+    warn_of_unlabelled,
+    warn_without_attributes,
+)
+from frhsic.estimators.parity import (
+    attribute_model,
+    class_probabilities,
+    cross_fitted,
+    fit_with_weights,
+    is_given,
+    require_columns,
+    with_seed,
+)
+from frhsic.estimators.prototypes import (
+    EXACT,
+    DistinctRows,
+    HeadsTest,
+    Kind,
+    Numbers,
+    Probabilities,
+    Prototypes,
+    SolverRows,
+    assigned,
+    enough,
+    left_out,
+    looked_up,
+    path,
+    spread,
+    with_multipliers,
+)
+from frhsic.parity.limits import LimitLike, parse_limits
+from frhsic.splits import subsample
+from frhsic.tables.columns import is_frame, to_pandas
+from frhsic.tables.encoding import Number, TableEncoding
 
-# Number of knots of each attribute, and least number of rows for each; fewer rows have fewer knots,
-# down to two.
-KNOTS, ROWS_PER_KNOT = 13, 10
+# τ of the trade-offs. The first is no constraint; the last allows no dependence.
+TOLERANCES = (1e9, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.0)
+
+# Rows that find the prototypes, their number, and their multipliers, at most.
+PROTOTYPE_ROWS = 3_000
+COUNT_ROWS = 1_000
+SOLVED_ROWS = 20_000
+
+# Most prototypes by default, and Σ R²(φ(S) | Z) that solving on few rows may leave.
+MOST_PROTOTYPES = 64
+LEAK = 0.005
+
+# A target of whole numbers has classes up to so many of them.
+MOST_CLASSES = 20
+
+# Rows that describe a typical row of each prototype, at most.
+TYPICAL_ROWS = 5_000
 
 
-class ParityEncoder(NetworkEstimator):
-    r"""Transformer: a representation Z = h(X) trained to be independent of continuous sensitive
-    attributes.
-
-    .. math:: \min_{h, f} \; \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot
-        \text{penalty}(h(x), s)
-        + \tfrac w2 \|W\|^2.
-
-    With y the head f predicts y: labels by cross-entropy, continuous numbers by the squared error
-    of the standardized y (scikit-learn's ``type_of_target`` decides which). Without y it
-    reconstructs what the attributes do not tell of the scaled columns, :math:`\ell = \frac1d \|f(z)
-    - (x - \hat E[x \mid s]) / \sigma\|^2` with :math:`\sigma^2` their mean variance, so that Z
-    gains nothing from carrying S. The attributes are needed to fit, not to transform.
-
-    Pass y if the tasks to come resemble it: Z then keeps little else. Leave it out if they are
-    unknown: Z keeps more of X, and more of S with it. :func:`frhsic.probe_heads` measures what
-    heads on Z still recover of S.
-
-    Parameters
-    ----------
-    penalty, penalty_weight, encoder, training, scaling, handle_unknown, device, random_state
-        As in :class:`FRHSICClassifier`, with other defaults. `encoder` is ``MLP((128, 128), 16,
-        "gelu")``, whose Z has 50 columns without y. `training` is ``Training(epochs="auto",
-        schedule="cosine", early_stopping="auto")``. Without y, "hsic" drops the term of the head,
-        and the default weight decay is 0.
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A column that Z is to keep.
 
     Attributes
     ----------
-    task_ : str
-        "binary", "multiclass", "regression" or "reconstruction". The others are those of
-        :class:`FRHSICClassifier`.
+    name
+        Its name, or "target".
+    classes
+        The labels in order; None for numbers.
+    scale
+        Standard deviation of numbers, which d is in units of; 1 for classes.
+    """
+
+    name: str
+    classes: Any
+    scale: float
+
+    @classmethod
+    def of(cls, name: str, values: np.ndarray, weights: np.ndarray) -> Target:
+        """Learn the kind of a column; whole numbers with more than 20 values are numbers."""
+        kind = type_of_target(values, input_name="y", raise_unknown=True)
+        if kind == "multiclass" and values.dtype.kind in "iuf":
+            kind = "continuous" if len(np.unique(values)) > MOST_CLASSES else kind
+        if kind == "continuous":
+            numbers = values.astype(np.float64)
+            mean = np.average(numbers, weights=weights)
+            variance = np.average((numbers - mean) ** 2, weights=weights)
+            return cls(name, None, float(np.sqrt(variance)) or 1.0)
+        if kind not in ("binary", "multiclass"):
+            raise ValueError(f"y is {kind}; pass columns of labels or numbers, or None.")
+        return cls(name, np.unique(values), 1.0)
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the predicted target."""
+        return 1 if self.classes is None else len(self.classes)
+
+    def kind(self, start: int) -> Kind:
+        """Return how the columns from one place on are compared."""
+        if self.classes is None:
+            return Numbers(start, start + 1)
+        return Probabilities(start, start + self.width)
+
+    def predicted(self, model: Any, X: Any) -> np.ndarray:
+        """Return scaled numbers, (n, 1), or probabilities, (n, C)."""
+        if self.classes is not None:
+            return class_probabilities(model, X, self.classes)
+        values = (model.predict if hasattr(model, "predict") else model)(X)
+        return np.reshape(np.asarray(values, dtype=np.float64) / self.scale, (-1, 1))
+
+    def coordinates(self, columns: np.ndarray) -> dict[str, np.ndarray]:
+        """Return coordinates by name from the predicted columns, (L, C): means of numbers, or
+        probabilities; of two classes, the second.
+        """
+        if self.classes is None:
+            return {self.name: columns[:, 0] * self.scale}
+        names = [f"{self.name}={label}" for label in self.classes]
+        every = dict(zip(names, columns.T))
+        return every if len(names) > 2 else {names[-1]: columns[:, -1]}
+
+    def performance(
+        self, columns: np.ndarray, y: np.ndarray, weights: np.ndarray
+    ) -> dict[str, Any]:
+        """Return performance by name, where the coordinates themselves predict."""
+        if self.classes is None:
+            squares = (columns[:, 0] * self.scale - y.astype(np.float64)) ** 2
+            return {"squared_error": float(np.average(squares, weights=weights))}
+        codes = np.searchsorted(self.classes, y)
+        chance = np.maximum(columns[np.arange(len(y)), codes], 1e-12)
+        values = {"log_loss": float(np.average(-np.log(chance), weights=weights))}
+        if len(self.classes) == 2:
+            values["auc"] = float(roc_auc_score(codes, columns[:, 1], sample_weight=weights))
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Representation:
+    """What the encoder has solved.
+
+    Attributes
+    ----------
+    targets
+        Columns that Z keeps; none where it keeps those of X.
+    bases
+        For each attribute, the functions of it that x tells.
+    path
+        Prototypes of each trade-off.
+    coordinates
+        For each trade-off, the coordinates of its prototypes by name.
+    tables
+        For each trade-off, what describes its prototypes, by name.
+    """
+
+    targets: tuple[Target, ...]
+    bases: tuple[SensitiveBasis, ...]
+    path: tuple[Prototypes, ...]
+    coordinates: tuple[dict[str, np.ndarray], ...]
+    tables: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderRows:
+    """Checked rows of a call of fit.
+
+    Attributes
+    ----------
+    X, s, names
+        The table; attributes, (n, q), and their names.
+    weights, groups, fold
+        Weights, groups or None, and folds of the rows, (n,).
+    place
+        The number of each row's x, (n,): equal rows share one.
+    seed
+        Seed of the call.
+    """
+
+    X: Any
+    s: np.ndarray
+    names: tuple[str, ...]
+    weights: np.ndarray
+    groups: np.ndarray | None
+    fold: np.ndarray
+    place: np.ndarray
+    seed: int
+
+    @property
+    def known(self) -> np.ndarray:
+        """Which rows have all attributes."""
+        return np.asarray(~np.isnan(self.s).any(axis=1))
+
+
+class ParityEncoder(TransformerMixin, BaseEstimator):
+    r"""Transformer: each row becomes one of a few prototypes, so that no head of Z can have a large
+    gap along sensitive attributes S.
+
+    .. math:: \min_Z \; E\,d(X, Z) \quad \text{subject to} \quad
+        \tfrac12 \sqrt{\chi^2(Z, S)} \le \text{limit}, \qquad
+        E\,\bigl|E[f(Z) | S] - E f(Z)\bigr| \le \tfrac12 \sqrt{\chi^2(Z, S)}
+
+    for every head f with values in [0, 1]. The problem is convex for given prototypes and solved,
+    not trained: each prototype has to have the same mean of :math:`m_k(x) = E[\varphi_k(S) | x]`.
+    Use it to hand on features, or to build several heads on one Z. The attributes are needed to
+    fit, and to transform only with `uses_sensitive`.
+
+    The bound is about heads of Z alone. A head that also sees other columns, the same rows released
+    at two limits or after a refit, and rows of one household read together can tell more. Whoever
+    has x has what x tells of S, and so does whoever has the fitted encoder.
+
+    Parameters
+    ----------
+    estimator : classifier, regressor, FrozenEstimator, function or None
+        Model of each column of y, fitted out of fold; one that is frozen, or a function of X, is
+        used as it is. None is LightGBM, averaged with additive splines below 10,000 rows.
+    limit : number, str, dict or None
+        A number is a bound on the gap of every head. A share of the unconstrained gap such as
+        "50%", and 0 for the least gap, are aims for the estimate. None sets no constraint; a
+        dictionary has a limit for each attribute.
+    confidence : float or None
+        The upper end of the gap, at this confidence, keeps a limit that is a number; None: the
+        estimate does.
+    prototypes : int, optional
+        Number of prototypes. None is as few as lose little, and no more than the rows can solve
+        for.
+    uses_sensitive : bool
+        Whether the choice of a prototype may use the attributes. Z then keeps more, and
+        `transform` needs `sensitive_features`.
+    attribute_estimator : regressor, optional
+        Model of the :math:`m_k`. None is as for y, for those combinations of the functions that x
+        tells.
+    cv, n_jobs, random_state
+        As in :class:`ParityClassifier`.
+
+    Attributes
+    ----------
+    frontier_ : Frontier
+        Every trade-off, measured on rows that neither fitted nor solved its encoder.
+    choice_ : Choice
+        The trade-off that is served, with its gaps.
+    prototypes_ : DataFrame
+        One row for each prototype: its share of the rows, its coordinates, the mean of each
+        attribute with a 95 % interval, and a typical row (medians, and the most frequent levels).
+    models_, attribute_models_, solution_
+        The fitted regressions of each fold, and the prototypes.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> s = rng.uniform(size=100)
-    >>> X = np.column_stack([s + 0.1 * rng.normal(size=100), rng.normal(size=100)])
-    >>> encoder = ParityEncoder(encoder=MLP(size=2), random_state=0)
-    >>> encoder.fit_transform(X, sensitive_features=s).shape
-    (100, 2)
+    >>> age = rng.uniform(20, 60, size=500)
+    >>> X = np.column_stack([age + rng.normal(scale=9, size=500), rng.normal(size=500)])
+    >>> y = X[:, 0] / 10 + X[:, 1] + rng.normal(size=500) > 4
+    >>> encoder = ParityEncoder(random_state=0)
+    >>> Z = encoder.fit_transform(X, y, sensitive_features=age)
+    >>> Z.shape, len(np.unique(Z)) == len(encoder.prototypes_)
+    ((500, 1), True)
     """
 
-    task_: Task
-    _default_training = Training(epochs="auto", schedule="cosine", early_stopping="auto")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "confidence": [Interval(Real, 0, 1, closed="neither"), None],
+        "prototypes": [Interval(Integral, 2, None, closed="left"), None],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+    }
+
+    models_: list[list[Any]]
+    attribute_models_: list[list[Any]]
+    solution_: Representation
+    frontier_: Frontier
+    choice_: Choice
 
     def __init__(
         self,
-        penalty: str | Penalty = "hsic",
-        penalty_weight: float = 10.0,
+        estimator: Any = None,
         *,
-        encoder: nn.Module | Callable[[int], nn.Module] | None = None,
-        training: Training | None = None,
-        scaling: Scaling = "robust",
-        handle_unknown: Unknown = "ignore",
-        device: str = "auto",
+        limit: LimitLike = 0,
+        confidence: float | None = 0.95,
+        prototypes: int | None = None,
+        uses_sensitive: bool = False,
+        attribute_estimator: Any = None,
+        cv: int = 5,
+        n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        options: Any = {
-            "encoder": encoder,
-            "training": training,
-            "scaling": scaling,
-            "handle_unknown": handle_unknown,
-        }
-        super().__init__(
-            penalty, penalty_weight, **options, device=device, random_state=random_state
-        )
+        self.estimator = estimator
+        self.limit = limit
+        self.confidence = confidence
+        self.prototypes = prototypes
+        self.uses_sensitive = uses_sensitive
+        self.attribute_estimator = attribute_estimator
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @named_arguments
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Fit the regressions, solve every trade-off and choose one by the limit.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n, d)
+            Columns of any kind, missing values too, without the sensitive attributes.
+        y : array or DataFrame of shape (n,) or (n, t), optional
+            What Z is to keep: labels or numbers. None keeps the columns of X.
+        sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
+            Attributes. Rows with NaN fit the models of y and take no part in what needs the
+            attributes. Without them there is no constraint, with a warning.
+        sample_weight : array of shape (n,), optional
+            Weights of the rows, in all regressions and sums.
+        groups : array of shape (n,), optional
+            Rows that belong together, such as those of one person, are in one fold and count as one
+            in intervals.
+        """
+        self._fit(X, y, sensitive_features, sample_weight, groups)
+        return self
+
+    @named_arguments
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> Any:
+        """Fit, and return Z of the same rows by encoders that have not seen them, as
+        :class:`~sklearn.preprocessing.TargetEncoder` does: ``fit(X).transform(X)`` differs.
+
+        The parameters are those of :meth:`fit`.
+        """
+        choices = self._fit(X, y, sensitive_features, sample_weight, groups)
+        return self._coordinates(choices[self._position])
+
+    @within_n_jobs
+    def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
+        """Return Z, (n, columns): the coordinates of the prototype of each row, and nothing else.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n, d)
+            New rows. Each is encoded by itself, and always the same way.
+        sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
+            The attributes, with `uses_sensitive` only.
+        """
+        check_is_fitted(self)
+        X = typed_table(self, X, first=False, sensitive_features=sensitive_features)
+        s = self._sensitive(X, sensitive_features)
+        parts = [self._targets(models, X, s) for models in self.models_]
+        targets = np.mean(parts, axis=0)
+        means = np.mean([self._means(models, X, s) for models in self.attribute_models_], axis=0)
+        prototypes = self.solution_.path[self._position]
+        choice = prototypes.costs(prototypes.distances(targets), means).argmin(axis=0)
+        if len(self.repeated_):
+            table = self.choices_[self._position]
+            choice = looked_up(self._keys(X, s), self.repeated_, table, choice)
+        return self._coordinates(choice)
+
+    def at(self, limit: LimitLike) -> Self:
+        """Return a fitted copy at another limit. Nothing is fitted again; the models are shared."""
+        check_is_fitted(self)
+        moved = copy.copy(self)
+        moved.limit = limit
+        moved._choose(limit)
+        return moved
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns of Z."""
+        check_is_fitted(self)
+        return np.array([*self.solution_.coordinates[0]], dtype=object)
 
     @property
-    def _default_encoder(self) -> MLP:  # type: ignore[override]  # read only
-        # a score needs few directions; a reconstruction needs many
-        return MLP((128, 128), 50 if self.task_ == "reconstruction" else 16, "gelu")
+    def prototypes_(self) -> pd.DataFrame:
+        """One row for each prototype."""
+        check_is_fitted(self)
+        return pd.DataFrame(self.solution_.tables[self._position])
 
-    def _target(
-        self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any
-    ) -> tuple[np.ndarray, Task]:
-        task = getattr(self, "task_", None)
-        if task is not None and (y is None) != (task == "reconstruction"):
-            raise ValueError(
-                f"the first call was for {task}, this one has {'no y' if y is None else 'a y'}."
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "choice_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        input_tags = replace(tags.input_tags, allow_nan=self.estimator is None)
+        return replace(tags, input_tags=input_tags)
+
+    # Fitting
+
+    @within_n_jobs
+    def _fit(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
+    ) -> list[np.ndarray]:
+        """Fit; return the prototypes of the rows at each trade-off, by encoders without them."""
+        self._validate_params()
+        parse_limits(self.limit, ["gdp"])
+        others = {
+            "y": y,
+            "sensitive_features": sensitive_features,
+            "sample_weight": sample_weight,
+            "groups": groups,
+        }
+        X = typed_table(self, X, first=True, **others)
+        n = _num_samples(X)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        labels = _target_columns(self, y)
+        for values in labels.values():
+            check_consistent_length(X, values)
+        seed = self.random_seed_ = seed_of(self.random_state)
+        s = np.zeros((n, 0))
+        names: list[str] = []
+        if sensitive_features is None:
+            if self.limit is not None:
+                warn_without_attributes(self, "limit=None")
+        else:
+            s, names = sensitive_values(sensitive_features, n)
+            require_variation(s, names)
+            warn_of_unlabelled(
+                ~np.isnan(s).any(axis=1), "they train the models of y, and measure no gap"
             )
-        if y is None:
-            self.task_ = "reconstruction"
-            return _reconstruction(x, s, weights), self.task_
-        kind = task or type_of_target(target_column(self, y), input_name="y", raise_unknown=True)
-        if kind not in ("continuous", "regression", "binary", "multiclass"):
-            raise ValueError(f"y is {kind}; pass one column of labels or numbers, or None.")
-        values, self.task_ = (
-            self._numbers(y) if kind in ("continuous", "regression") else self._labels(y)
+        self.sensitive_names_in_ = np.array(names, dtype=object)
+        warn_of_suspicions(self, X, None, None if self.uses_sensitive else s, names)
+        groups = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+        targets = tuple(Target.of(name, values, weights) for name, values in labels.items())
+        only = targets[0].classes if len(targets) == 1 else None
+        codes = None if only is None else np.searchsorted(only, labels[targets[0].name])
+        fold = fold_of_rows(n, self._folds(n, codes, groups), codes, groups, seed)
+        self.table_ = TreeTable().fit(X)
+        keys = self._keys(X, s if self.uses_sensitive else None)
+        unique, place = np.unique(keys, return_inverse=True)
+        rows = EncoderRows(X, s, tuple(names), weights, groups, fold, place.ravel(), seed)
+        whole = [
+            SensitiveBasis.fit(s[rows.known, j], weights[rows.known]) for j in range(len(names))
+        ]
+        bases = tuple(self._told(rows, basis, j) for j, basis in enumerate(whole))
+        # what _targets and _means read; the prototypes follow
+        self.solution_ = Representation(targets, bases, (), (), ())
+        predicted = self._fit_models_of_y(rows, labels)
+        means = self._fit_models_of_s(rows)
+        solver = SolverRows(predicted, means, weights / weights.sum())
+        paths, own, choices = self._solve(rows, solver, unique)
+        coordinates = tuple(self._learned(rows, solver, z, each) for z, each in zip(own, paths))
+        tables = tuple(
+            _described(rows, z, len(each.mass), columns)
+            | _typical_rows(self.table_, rows, z, len(each.mass))
+            for z, each, columns in zip(own, paths, coordinates)
         )
-        return values, self.task_
+        self.solution_ = Representation(targets, bases, tuple(paths), coordinates, tables)
+        self.frontier_ = self._measured(rows, labels, whole, choices)
+        self._choose(self.limit)
+        return choices
+
+    def _folds(self, n: int, codes: np.ndarray | None, groups: np.ndarray | None) -> int:
+        """Return the number of folds, at most as many as the rarest class has rows or as there are
+        groups.
+        """
+        most = [self.cv, n // 2]
+        if codes is not None:
+            most.append(max(int(np.bincount(codes).min()), 2))
+        if groups is not None:
+            most.append(int(groups.max()) + 1)
+        if min(most) < 2:
+            raise ValueError("the rows cannot be cut into two folds: pass more rows or groups.")
+        return min(most)
+
+    def _told(self, rows: EncoderRows, basis: SensitiveBasis, attribute: int) -> SensitiveBasis:
+        """Return those combinations of the functions of an attribute that x tells; all of them,
+        where S is known or the model is given.
+        """
+        if self.attribute_estimator is not None or self.uses_sensitive:
+            return basis
+        known = np.flatnonzero(rows.known)
+        pilot = known[subsample(len(known), PILOT_ROWS, np.random.default_rng(rows.seed))]
+        directions = told_directions(
+            _safe_indexing(rows.X, pilot),
+            basis(rows.s[pilot, attribute]),
+            rows.weights[pilot],
+            rows.fold[pilot] % 2 == 0,
+            self.n_jobs,
+        )
+        return basis.along(directions)
+
+    def _fit_models_of_y(self, rows: EncoderRows, labels: dict[str, np.ndarray]) -> np.ndarray:
+        """Fit the models of each fold; return what is kept of each row by models without it."""
+        table = self._with_sensitive(rows.X, rows.s)
+        if not self.solution_.targets:
+            self.feature_encoding_ = TableEncoding.fit(rows.X)
+            matrix = self.feature_encoding_(rows.X)
+            self.column_scales_ = _column_scales(self.feature_encoding_, matrix, rows.weights)
+            self.models_ = [[]]
+            return self._targets([], rows.X, rows.s)
+        if is_given(self.estimator):
+            if len(labels) > 1:
+                raise ValueError(
+                    f"estimator is a fitted model, which predicts one column; y has {len(labels)}."
+                )
+            if is_frame(rows.X):
+                require_columns(self.estimator, rows.X)
+            self.models_ = [[self.estimator]]
+            return self._targets(self.models_[0], rows.X, rows.s)
+
+        def fit(train: np.ndarray) -> list[Any]:
+            X = _safe_indexing(table, train)
+            return [
+                fit_with_weights(
+                    self._model_of(target), X, labels[target.name][train], rows.weights[train]
+                )
+                for target in self.solution_.targets
+            ]
+
+        def predict(models: list[Any], held_out: np.ndarray) -> np.ndarray:
+            return self._targets(models, _safe_indexing(rows.X, held_out), rows.s[held_out])
+
+        self.models_, predicted = cross_fitted(rows.fold, fit, predict, "models of the target")
+        return predicted
+
+    def _model_of(self, target: Target) -> Any:
+        """Return an unfitted model of a target."""
+        wanted = target.classes is not None
+        model = self.estimator
+        if model is None:
+            model = SplinesAndTrees(wanted, n_jobs=self.n_jobs)
+        elif is_classifier(model) != wanted:
+            kind = "labels" if wanted else "numbers"
+            raise ValueError(
+                f"estimator is {type(model).__name__}, but the target {target.name!r} holds {kind}."
+            )
+        return limit_boosters(with_seed(model, self.random_seed_), self.n_jobs)
+
+    def _fit_models_of_s(self, rows: EncoderRows) -> np.ndarray:
+        """Fit the models of each fold; return m of each row by models that have not seen it."""
+        bases = self.solution_.bases
+        if self.uses_sensitive or not bases:
+            self.attribute_models_ = [[]]
+            return self._means([], rows.X, rows.s)
+
+        def fit(train: np.ndarray) -> list[Any]:
+            train = train[rows.known[train]]
+            models = []
+            for attribute, basis in enumerate(bases):
+                targets = basis(rows.s[train, attribute])
+                model = attribute_model(
+                    self.attribute_estimator, targets.shape[1], self.n_jobs, self.random_seed_
+                )
+                X = _safe_indexing(rows.X, train)
+                models.append(fit_with_weights(model, X, targets, rows.weights[train]))
+            return models
+
+        def predict(models: list[Any], held_out: np.ndarray) -> np.ndarray:
+            return self._means(models, _safe_indexing(rows.X, held_out), rows.s[held_out])
+
+        unit = f"models of {', '.join(rows.names)}"
+        self.attribute_models_, means = cross_fitted(rows.fold, fit, predict, unit)
+        return means
+
+    def _solve(
+        self, rows: EncoderRows, solver: SolverRows, keys: np.ndarray
+    ) -> tuple[list[Prototypes], list[np.ndarray], list[np.ndarray]]:
+        """Return the prototypes of each trade-off; which of them the rows have, (n,); and which
+        they would have if their folds had not solved.
+        """
+        rng = np.random.default_rng(rows.seed)
+        # φ(S), which is m where S is known, needs the attributes
+        usable = rows.weights > 0
+        if self.uses_sensitive:
+            usable &= rows.known
+        chosen = np.flatnonzero(usable)
+        chosen = chosen[subsample(len(chosen), SOLVED_ROWS, rng)]
+        pilot = chosen[subsample(len(chosen), PROTOTYPE_ROWS, rng)]
+        pilot_rows = _distinct(solver, rows, pilot).rows
+        count = self.prototypes
+        if count is None:
+            few = _distinct(solver, rows, pilot[subsample(len(pilot), COUNT_ROWS, rng)]).rows
+            count = enough(self._kinds(), few, self._affordable(pilot_rows, int(usable.sum())))
+        tolerances = TOLERANCES if rows.names else TOLERANCES[:1]
+        starts = path(spread(self._kinds(), pilot_rows, count), pilot_rows, tolerances)
+        whole = _distinct(solver, rows, chosen)
+        held_out = [rows.fold == j for j in range(rows.fold.max() + 1)]
+        parts = [_distinct(solver, rows, chosen[~held[chosen]]) for held in held_out]
+        prototypes: list[Prototypes] = []
+        own: list[np.ndarray] = []
+        choices: list[np.ndarray] = []
+        tables: list[np.ndarray] = []
+        for number, start in enumerate(starts):
+            solved = _solved_anew(start, whole.rows)
+            table = assigned(solved, whole.rows, whole.repeated)[whole.repeated]
+            prototypes.append(solved)
+            tables.append(table)
+            own.append(_served(solved, solver, rows.place, whole, table))
+            without = np.empty(len(rows.place), dtype=np.int64)
+            refits = left_out(solved, whole.rows, [part.rows for part in parts])
+            for refit, part, held in zip(refits, parts, held_out):
+                table = assigned(refit, part.rows, part.repeated)[part.repeated]
+                without[held] = _served(refit, solver.at(held), rows.place[held], part, table)
+            choices.append(without)
+            _progress.tell(number + 1, len(starts), "trade-offs")
+        self.repeated_ = keys[whole.keys[whole.repeated]]
+        self.choices_ = np.array(tables, dtype=np.int64)
+        return prototypes, own, choices
+
+    def _affordable(self, pilot: SolverRows, rows: int) -> int:
+        """Return how many prototypes so many rows can solve for: E d falls with their number, and
+        solving leaves about (L − 1) Σ Var m / n of the functions of S in Z.
+        """
+        centered = pilot.means - pilot.weights @ pilot.means
+        told = float((pilot.weights @ centered**2).sum())
+        return int(np.clip(1 + LEAK * rows / max(told, 1e-9), 4, MOST_PROTOTYPES))
+
+    def _kinds(self) -> tuple[Kind, ...]:
+        """Return how the columns of the targets are compared."""
+        if not self.solution_.targets:
+            return (Numbers(0, self.feature_encoding_.width),)
+        kinds = []
+        start = 0
+        for target in self.solution_.targets:
+            kinds.append(target.kind(start))
+            start += target.width
+        return tuple(kinds)
+
+    def _learned(
+        self, rows: EncoderRows, solver: SolverRows, z: np.ndarray, prototypes: Prototypes
+    ) -> dict[str, np.ndarray]:
+        """Return the coordinates of the prototypes: means over the rows that have them."""
+        targets = self.solution_.targets
+        if not targets:
+            encoding = TableEncoding.fit(rows.X, scaling="range")
+            sums, mass = _cell_sums(z, encoding(rows.X), rows.weights, len(prototypes.mass))
+            means = sums / np.maximum(mass, 1e-300)[:, None]
+            means = np.where(mass[:, None] > 0, means, means[mass > 0].mean(axis=0))
+            return dict(zip(encoding.names, _in_units(encoding, means).T))
+        sums, mass = _cell_sums(z, solver.targets, rows.weights, len(prototypes.mass))
+        means = sums / np.maximum(mass, 1e-300)[:, None]
+        means = np.where(mass[:, None] > 0, means, prototypes.centers)
+        start = 0
+        coordinates: dict[str, np.ndarray] = {}
+        for target in targets:
+            coordinates |= target.coordinates(means[:, start : start + target.width])
+            start += target.width
+        return coordinates
+
+    def _measured(
+        self,
+        rows: EncoderRows,
+        labels: dict[str, np.ndarray],
+        bases: Sequence[SensitiveBasis],
+        choices: Sequence[np.ndarray],
+    ) -> Frontier:
+        """Measure every trade-off on rows that neither fitted nor solved its encoder."""
+        confidence = self.confidence or 0.95
+        known = rows.known & (rows.weights > 0)
+        gaps: dict[str, tuple[Gap, ...]] = {}
+        pvalues: dict[str, float] = {}
+        cells = [
+            np.unique(self._coordinates(z, at), axis=0, return_inverse=True)[1].ravel()
+            for at, z in enumerate(choices)
+        ]
+        parts = [known & (rows.fold == j) for j in range(rows.fold.max() + 1)]
+        for j, (name, basis) in enumerate(zip(rows.names, bases)):
+            phi = basis(np.nan_to_num(rows.s[:, j]))
+
+            def test(z: np.ndarray, some: np.ndarray, phi: np.ndarray = phi) -> HeadsTest:
+                groups = None if rows.groups is None else rows.groups[some]
+                return HeadsTest.of(z[some], phi[some], rows.weights[some], groups)
+
+            pooled = [test(z, known) for z in cells]
+            folds = [[test(z, part) for part in parts if part.any()] for z in cells]
+            gaps[name] = tuple(one.gap(confidence, own) for one, own in zip(pooled, folds))
+            pvalues[name] = pooled[0].pvalue
+        each = [self._performance(labels, z, at, rows) for at, z in enumerate(choices)]
+        performance = {name: np.array([one[name] for one in each]) for name in each[0]}
+        return Frontier(
+            "heads", "gdp", performance, gaps, pvalues, confidence, None, int(known.sum())
+        )
+
+    def _performance(
+        self, labels: dict[str, np.ndarray], z: np.ndarray, at: int, rows: EncoderRows
+    ) -> dict[str, float]:
+        """Return how well coordinates predict the targets, or the columns of X."""
+        coordinates = self.solution_.coordinates[at]
+        targets = self.solution_.targets
+        if not targets:
+            encoding = TableEncoding.fit(rows.X, scaling="range")
+            actual = encoding(rows.X)
+            scaled = _in_range(encoding, np.column_stack([*coordinates.values()]))[z]
+            lost = rows.weights @ (actual - scaled) ** 2
+            mean = rows.weights @ actual / rows.weights.sum()
+            return {"kept": float(1 - lost.sum() / (rows.weights @ (actual - mean) ** 2).sum())}
+        values: dict[str, float] = {}
+        for target in targets:
+            columns = np.column_stack(
+                [column for name, column in coordinates.items() if _belongs(name, target)]
+            )
+            if target.classes is not None and columns.shape[1] == 1:
+                columns = np.column_stack([1 - columns, columns])
+            elif target.classes is None:
+                columns = columns / target.scale
+            own = target.performance(columns[z], labels[target.name], rows.weights)
+            prefix = f"{target.name}_" if len(targets) > 1 else ""
+            values |= {f"{prefix}{name}": value for name, value in own.items()}
+        return values
+
+    def _choose(self, limit: LimitLike) -> None:
+        """Choose the first trade-off that keeps the limit; 0 is the last one."""
+        frontier = self.frontier_
+        if not frontier.gaps:
+            self.choice_ = Choice(limit, 0, True, {}, {}, ())
+            return
+        choice = frontier.choose(limit, self.confidence is not None)
+        last = len(self.solution_.path) - 1
+        least = any(one.value == 0 for each in frontier.limits(limit).values() for one in each)
+        position = last if least else int(np.ceil(choice.position - 1e-9))
+        gaps = {name: each[position] for name, each in frontier.gaps.items()}
+        choice = replace(choice, position=position, gaps=gaps, met=choice.met or least)
+        self.choice_ = choice
+        if choice.indistinct:
+            warn(str(choice), IndistinctGapWarning)
+        if not choice.met:
+            warn(str(choice), UnmetLimitWarning)
+
+    # Transforming
+
+    @property
+    def _position(self) -> int:
+        return int(self.choice_.position)
+
+    def _coordinates(self, z: np.ndarray, at: int | None = None) -> np.ndarray:
+        """Return the coordinates of prototypes (n,), those of the chosen trade-off."""
+        columns = self.solution_.coordinates[self._position if at is None else at]
+        return np.asarray(np.column_stack([*columns.values()])[z])
+
+    def _sensitive(self, X: Any, sensitive_features: Any) -> np.ndarray | None:
+        if not self.uses_sensitive or not len(self.sensitive_names_in_):
+            return None
+        if sensitive_features is None:
+            raise ValueError(
+                "this encoder uses the sensitive attributes: pass sensitive_features=..."
+            )
+        s, _ = sensitive_values(sensitive_features, _num_samples(X), self.sensitive_names_in_)
+        if np.isnan(s).any():
+            raise ValueError(
+                "sensitive_features has missing values; this encoder needs them to transform."
+            )
+        return s
+
+    def _with_sensitive(self, X: Any, s: np.ndarray | None) -> Any:
+        """Return the columns that models of y see: with the attributes, if Z may use them and the
+        models are fitted here.
+        """
+        if not self.uses_sensitive or s is None or not s.size or is_given(self.estimator):
+            return X
+        if not is_frame(X):
+            return np.column_stack([X, s])
+        names = [f"sensitive {name}" for name in self.sensitive_names_in_]
+        return to_pandas(X).assign(**dict(zip(names, s.T)))
+
+    def _targets(self, models: Sequence[Any], X: Any, s: np.ndarray | None) -> np.ndarray:
+        """Return what Z should keep of rows, (n, T), by some models."""
+        targets = self.solution_.targets
+        if not targets:
+            return np.asarray(self.feature_encoding_(X) * self.column_scales_)
+        table = self._with_sensitive(X, s)
+        return np.column_stack(
+            [target.predicted(model, table) for target, model in zip(targets, models)]
+        )
+
+    def _means(self, models: Sequence[Any], X: Any, s: np.ndarray | None) -> np.ndarray:
+        """Return m of rows, (n, K), by some models; functions of S themselves, where Z may use
+        it.
+        """
+        n = _num_samples(X)
+        columns = [np.reshape(model.predict(X), (n, -1)) for model in models]
+        if self.uses_sensitive and s is not None:
+            bases = self.solution_.bases
+            columns = [basis(column) for basis, column in zip(bases, s.T)]
+        return np.column_stack(columns) if columns else np.zeros((n, 0))
+
+    def _keys(self, X: Any, s: np.ndarray | None) -> np.ndarray:
+        """Return a number for each row that depends on its content alone."""
+        codes = self.table_.codes(X)
+        content = pd.DataFrame(codes if s is None else np.column_stack([codes, s]))
+        return pd.util.hash_pandas_object(content, index=False).to_numpy()
 
 
-def _reconstruction(
-    x: np.ndarray, sensitive_features: Any, weights: np.ndarray | None
+def _distinct(solver: SolverRows, rows: EncoderRows, some: np.ndarray) -> DistinctRows:
+    """Return some rows, of which equal ones are one."""
+    return DistinctRows.of(solver.at(some), rows.place[some])
+
+
+def _solved_anew(prototypes: Prototypes, rows: SolverRows) -> Prototypes:
+    """Return prototypes whose multipliers are solved for on more rows."""
+    start = replace(prototypes, origin=rows.weights @ rows.means)
+    solved = with_multipliers(start, rows, EXACT)
+    return solved if solved.objective < np.inf else start
+
+
+def _served(
+    prototypes: Prototypes,
+    rows: SolverRows,
+    place: np.ndarray,
+    solved: DistinctRows,
+    table: np.ndarray,
 ) -> np.ndarray:
-    r"""Return :math:`(x - \hat E[x \mid s]) / \sigma`; where no attribute is known the mean is
-    taken.
+    """Return the prototypes of rows, (n,), as new rows get them: those of a table, where a row is
+    one of the repeated ones that were solved for.
     """
-    values = x - np.average(x, axis=0, weights=weights)
-    variance = float(np.average(values**2, axis=0, weights=weights).mean())
-    if sensitive_features is not None:
-        s = read_sensitive(sensitive_features, allow_missing=True).values
-        known = ~np.isnan(s).any(axis=1)
-        values[known] = residuals(x[known], s[known], None if weights is None else weights[known])
-    return np.asarray(values / (np.sqrt(variance) or 1.0))
+    choice = prototypes.costs(prototypes.distances(rows.targets), rows.means).argmin(axis=0)
+    return looked_up(place, solved.keys[solved.repeated], table, choice)
 
 
-def rank_hats(s: np.ndarray) -> np.ndarray:
-    """Return the hat functions of rows (n, q), one block for each attribute: linear splines in the
-    ranks of the rows.
+def _target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:
+    """Return the columns of y by name; none for None."""
+    if y is None:
+        return {}
+    if is_frame(y):
+        frame = to_pandas(y, "y")
+        return {str(name): target_column(estimator, frame[name]) for name in frame}
+    if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+        return {
+            f"target{j}": target_column(estimator, column)
+            for j, column in enumerate(np.asarray(y).T)
+        }
+    name = getattr(y, "name", None)
+    return {"target" if name is None else str(name): target_column(estimator, y)}
 
-    Examples
-    --------
-    Few values have a knot each, and the hat functions are their indicators.
 
-    >>> rank_hats(np.repeat([1.0, 2.0, 7.0], 10)[:, None])[::10].round(2).tolist()
-    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+def _belongs(name: str, target: Target) -> bool:
+    labels = [] if target.classes is None else target.classes
+    return name == target.name or name in [f"{target.name}={label}" for label in labels]
+
+
+def _column_scales(encoding: TableEncoding, matrix: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return factors that give each column of the table the same share in squared distances."""
+    mean = np.average(matrix, axis=0, weights=weights)
+    variance = np.average((matrix - mean) ** 2, axis=0, weights=weights)
+    widths = [len(column.names) for column in encoding.columns]
+    place = np.repeat(np.arange(len(widths)), widths)
+    whole = np.bincount(place, variance)
+    return np.asarray(1 / np.sqrt(np.maximum(whole, 1e-12) * len(widths)))[place]
+
+
+def _in_units(encoding: TableEncoding, scaled: np.ndarray) -> np.ndarray:
+    """Return columns of an encoding by ranges in the units of the table."""
+    low, width = _ranges(encoding)
+    return np.asarray(low + width * scaled)
+
+
+def _in_range(encoding: TableEncoding, columns: np.ndarray) -> np.ndarray:
+    """Return columns in the units of the table as the encoding by ranges has them."""
+    low, width = _ranges(encoding)
+    return np.asarray((columns - low) / width)
+
+
+def _ranges(encoding: TableEncoding) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least value of each column and its range; 0 and 1 of indicators."""
+    low = []
+    width = []
+    for column in encoding.columns:
+        further = len(column.names)
+        if isinstance(column, Number):
+            low.append(column.low)
+            width.append((column.high - column.low) or 1.0)
+            further -= 1
+        low += [0.0] * further
+        width += [1.0] * further
+    return np.array(low), np.array(width)
+
+
+def _cell_sums(
+    z: np.ndarray, values: np.ndarray, weights: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return sums of values (n, T) over the rows of each prototype, (L, T), and their mass."""
+    indicators = (z == np.arange(count)[:, None]) * weights
+    return indicators @ values, indicators.sum(axis=1)
+
+
+def _described(
+    rows: EncoderRows, z: np.ndarray, count: int, coordinates: dict[str, np.ndarray]
+) -> dict[str, Any]:
+    """Return what describes prototypes: their shares, coordinates and means of attributes."""
+    mass = np.bincount(z, rows.weights, minlength=count)
+    table: dict[str, Any] = {"share": (mass / mass.sum()).tolist()}
+    table |= {name: values.tolist() for name, values in coordinates.items()}
+    for j, name in enumerate(rows.names):
+        for end, values in _means_of_cells(z, rows.s[:, j], rows.weights, count).items():
+            table[f"{name}{end}"] = values.tolist()
+    return table
+
+
+def _means_of_cells(
+    z: np.ndarray, s: np.ndarray, weights: np.ndarray, count: int
+) -> dict[str, np.ndarray]:
+    """Return the mean of an attribute among the rows of each prototype, and its 95 % interval."""
+    weights = np.where(np.isnan(s), 0.0, weights)
+    s = np.where(np.isnan(s), 0.0, s)
+    indicators = (z == np.arange(count)[:, None]) * weights
+    mass = np.maximum(indicators.sum(axis=1), 1e-300)
+    mean = indicators @ s / mass
+    squares = (indicators**2 * (s - mean[:, None]) ** 2).sum(axis=1)
+    reach = 1.96 * np.sqrt(squares) / mass
+    return {"": mean, "_low": mean - reach, "_high": mean + reach}
+
+
+def _typical_rows(table: TreeTable, rows: EncoderRows, z: np.ndarray, count: int) -> dict[str, Any]:
+    """Return a typical row of each prototype by column: medians of numbers, and the most frequent
+    levels; None of a prototype without rows.
     """
-    most, blocks = int(np.clip(len(s) // ROWS_PER_KNOT, 2, KNOTS)), []
-    for column in s.T:
-        _, place, counts = np.unique(column, return_inverse=True, return_counts=True)
-        capped = np.minimum(counts, len(s) / KNOTS)
-        score = ndtri((np.cumsum(capped) - capped / 2) / capped.sum())
-        inner = np.clip(ndtri(np.linspace(0, 1, most)[1:-1]), score[0], score[-1])
-        knots = score if len(score) <= most else np.unique([score[0], *inner, score[-1]])
-        blocks += [np.interp(score[place], knots, one) for one in np.eye(len(knots))]
-    return np.stack(blocks, axis=1)
-
-
-def residuals(x: np.ndarray, s: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
-    r"""Return x (n, d) without its conditional mean given s (n, q), :math:`x - \hat E[x \mid s]`.
-
-    The conditional mean is a least-squares fit to the same rows of a linear spline in each
-    attribute,
-
-    .. math:: \hat E[x \mid s] = \sum_a \sum_k b_{ak}\, \Lambda_{ak}(g_a(s_a)),
-
-    where :math:`g_a(s)` is the normal score of the rank of s among the training rows, and
-    :math:`\Lambda_{ak}` the hat function of knot k: one at this knot, zero at all others, linear
-    between. Ranks make the fit the same for every increasing map of an attribute, and normal scores
-    leave few rows of a tail to one line. A value that many rows share moves the ranks by one knot
-    at most, and up to 13 different values have a knot each. Several attributes add up; their
-    interactions stay in the residuals.
-
-    Examples
-    --------
-    A column that is a function of s leaves nothing; one that is not keeps its variance.
-
-    >>> s = np.repeat([1.0, 2.0, 7.0], 10)[:, None]
-    >>> noise = np.tile([-1.0, 1.0], 15)[:, None]
-    >>> residuals(np.hstack([s**2, noise]), s).std(axis=0).round(2).tolist()
-    [0.0, 1.0]
-    """
-    root = np.sqrt(np.ones(len(x)) if sample_weight is None else sample_weight)[:, None]
-    basis = rank_hats(s)
-    coefficients, *_ = np.linalg.lstsq(root * basis, root * x, rcond=None)
-    return np.asarray(x - basis @ coefficients)
+    some = subsample(len(z), TYPICAL_ROWS, np.random.default_rng(rows.seed))
+    codes = table.codes(_safe_indexing(rows.X, some))
+    names = rows.X.columns if is_frame(rows.X) else [f"x{j}" for j in range(codes.shape[1])]
+    levels = table.levels_ or [None] * codes.shape[1]
+    typical: dict[str, Any] = {f"typical {name}": [None] * count for name in names}
+    for cell in np.unique(z[some]):
+        own = codes[z[some] == cell]
+        for values, column, known in zip(typical.values(), own.T, levels):
+            present = column[~np.isnan(column)]
+            if not len(present):
+                continue
+            if known is None:
+                values[cell] = float(np.median(present))
+            else:
+                values[cell] = str(known[np.bincount(present.astype(np.int64)).argmax()])
+    return typical

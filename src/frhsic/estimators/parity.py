@@ -169,6 +169,35 @@ def require_columns(model: Any, X: Any) -> None:
         )
 
 
+def attribute_model(estimator: Any, outputs: int, n_jobs: int | None, seed: int) -> Any:
+    """Return an unfitted model of some functions of an attribute, the default one for None."""
+    if estimator is None:
+        return SplinesAndTrees(rounds=ATTRIBUTE_ROUNDS, n_jobs=n_jobs, random_state=seed)
+    model = limit_boosters(with_seed(estimator, seed), n_jobs)
+    several = outputs == 1 or get_tags(model).target_tags.multi_output
+    return model if several else MultiOutputRegressor(model)
+
+
+def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
+    """Return the probability of each class, (n, C), that a model gives, checked."""
+    methods = "predict_proba", "decision_function", "predict"
+    method = next((name for name in methods if hasattr(model, name)), "__call__")
+    p = np.asarray(getattr(model, method)(X), dtype=np.float64)
+    p = expit(p) if method == "decision_function" else p
+    if p.ndim == 2 and hasattr(model, "classes_") and p.shape[1] != len(classes):
+        every = np.zeros((len(p), len(classes)))  # a fold without a rare class
+        every[:, np.searchsorted(classes, model.classes_)] = p
+        p = every
+    shape = p.shape
+    if len(classes) == 2 and shape[1:] in ((), (1,)):
+        p = p.reshape(-1)
+        p = np.column_stack([1 - p, p])
+    if p.shape[1:] != (len(classes),) or not np.isfinite(p).all() or p.min() < 0 or p.max() > 1:
+        text = f"the estimator gives scores of shape {shape} between {p.min():g} and {p.max():g}"
+        raise ValueError(f"{text}; probabilities of {len(classes)} classes are needed.")
+    return p
+
+
 class ParityEstimator(BaseEstimator, ABC):
     """What classifier and regressor share."""
 
@@ -489,7 +518,9 @@ class ParityEstimator(BaseEstimator, ABC):
             targets = np.column_stack(
                 [block.targets(s, y) for block in blocks if block.attribute == attribute]
             )
-            model = self._attribute_model(targets.shape[1])
+            model = attribute_model(
+                self.attribute_estimator, targets.shape[1], self.n_jobs, self.random_seed_
+            )
             return fit_with_weights(model, _safe_indexing(sample.X, rows), targets, weights)
 
         def predict(models: list[Any], rows: np.ndarray) -> np.ndarray:
@@ -504,19 +535,6 @@ class ParityEstimator(BaseEstimator, ABC):
             lambda rows: [fit_one(attribute, rows) for attribute in modelled],
             predict,
             f"models of {', '.join(sample.names)}",
-        )
-
-    def _attribute_model(self, outputs: int) -> Any:
-        if self.attribute_estimator is None:
-            return SplinesAndTrees(
-                rounds=ATTRIBUTE_ROUNDS, n_jobs=self.n_jobs, random_state=self.random_seed_
-            )
-        model = with_seed(self.attribute_estimator, self.random_seed_)
-        model = limit_boosters(model, self.n_jobs)
-        return (
-            model
-            if outputs == 1 or get_tags(model).target_tags.multi_output
-            else MultiOutputRegressor(model)
         )
 
     def _choose(self, limit: LimitLike) -> None:
@@ -715,24 +733,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
 
     def _eta(self, model: Any, X: Any) -> np.ndarray:
         """Return probabilities: of the second of two classes, (n,), or of each class, (n, C)."""
-        methods = "predict_proba", "decision_function", "predict"
-        method = next((name for name in methods if hasattr(model, name)), "__call__")
-        p = np.asarray(getattr(model, method)(X), dtype=np.float64)
-        p = expit(p) if method == "decision_function" else p
-        if p.ndim == 2 and hasattr(model, "classes_") and p.shape[1] != len(self.classes_):
-            every = np.zeros((len(p), len(self.classes_)))  # a fold without a rare class
-            every[:, np.searchsorted(self.classes_, model.classes_)] = p
-            p = every
-        if p.ndim == 2 and len(self.classes_) == 2 and p.shape[1] in (1, 2):
-            p = p[:, -1]
-        wanted = 1 if len(self.classes_) == 2 else 2
-        if p.ndim != wanted or not np.isfinite(p).all() or p.min() < 0 or p.max() > 1:
-            text = (
-                f"the estimator gives scores of shape {p.shape} between {np.min(p):g} and"
-                f" {np.max(p):g}"
-            )
-            raise ValueError(f"{text}; probabilities of {len(self.classes_)} classes are needed.")
-        return p
+        p = class_probabilities(model, X, self.classes_)
+        return p[:, 1] if len(self.classes_) == 2 else p
 
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         chance = (

@@ -25,9 +25,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
+from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
-from scipy.special import chndtr, chndtrinc, xlogy
+from scipy.special import chdtrc, chndtr, chndtrinc, xlogy
 
 from frhsic.estimators.frontier import Gap
 
@@ -35,22 +35,32 @@ from frhsic.estimators.frontier import Gap
 CERTAIN = 0.9
 # Share of F below which the term in ε ends it, too: with few distinct rows no certain choice may be
 # at parity.
-NEGLIGIBLE = 1e-2
+NEGLIGIBLE = 2e-2
 HALVINGS = 20
+# First ε, as a share of E d with one prototype.
+FIRST = 0.05
+# Where a solution starts from another one: its ε, in units of the last of the other.
+AGAIN = 4.0
 
 # Steps of descent at each ε, at most, and the share of F below which a gain ends them.
-STEPS = 10
+STEPS = 3
 GAIN = 1e-3
 
-# Scaled gradient of G that ends L-BFGS: along the way, and for the solution.
-ROUGH = 1e-4
-EXACT = 1e-9
-# Rounds of L-BFGS, and iterations in each, at most.
-ROUNDS = 20
-ITERATIONS = 100
-# Share of a bound on the Hessian that is added to it. Where choices are certain it nearly vanishes,
-# and the first step of a round would be far too long.
+# Scaled gradient of G that ends Newton's method: along the way, and for the solution.
+ROUGH = 1e-3
+EXACT = 1e-6
+# Its iterations, at most.
+ITERATIONS = 200
+# Share of a bound on the Hessian that is added to its scale. Where choices are certain the Hessian
+# nearly vanishes, and the first step would be far too long.
 CAUTION = 0.1
+# Eigenvalues of the Hessian below this share of the largest count as 0: one vector added to every λ
+# changes nothing where τ = 0.
+RANK = 1e-5
+# Share to which steps that leave rows out have to bring the gradient down.
+SHRUNK = 0.2
+# A row of which one prototype has all but so much adds nothing to the Hessian.
+NEARLY = 1e-4
 
 # Smallest probability of a class in a center.
 FLOOR = 1e-12
@@ -63,6 +73,9 @@ STAGES = (100, 30, 10, 3, 1)
 SWEEPS = 50
 MOVED = 200
 
+# Share of what one prototype loses that twice as many prototypes have to win back.
+WORTH = 0.01
+
 # Differences that may be rounding, as a share of what is compared.
 ROUNDING = 1e-9
 
@@ -71,12 +84,13 @@ ROUNDING = 1e-9
 class Probabilities:
     r"""Columns with the probabilities of classes, :math:`d(x, c) = \mathrm{KL}(\eta(x) \| c)`."""
 
-    columns: slice
+    start: int
+    stop: int
 
     def distances(self, targets: np.ndarray, centers: np.ndarray) -> np.ndarray:
         """Return d of rows (n, T) and centers (L, T) as (L, n)."""
-        eta = targets[:, self.columns]  # (n, C)
-        log_centers = np.log(np.maximum(centers[:, self.columns], FLOOR))  # (L, C)
+        eta = targets[:, self.start : self.stop]  # (n, C)
+        log_centers = np.log(np.maximum(centers[:, self.start : self.stop], FLOOR))  # (L, C)
         return np.asarray(xlogy(eta, eta).sum(axis=1) - log_centers @ eta.T)
 
 
@@ -87,12 +101,13 @@ class Numbers:
     They come divided by their standard deviation; those of X, also by the root of their number.
     """
 
-    columns: slice
+    start: int
+    stop: int
 
     def distances(self, targets: np.ndarray, centers: np.ndarray) -> np.ndarray:
         """Return d of rows (n, T) and centers (L, T) as (L, n)."""
-        x = targets[:, self.columns]
-        return np.asarray(cdist(centers[:, self.columns], x, "sqeuclidean"))
+        x = targets[:, self.start : self.stop]
+        return np.asarray(cdist(centers[:, self.start : self.stop], x, "sqeuclidean"))
 
 
 # What columns of the targets may be. Both d are Bregman divergences: the best center is the mean.
@@ -107,14 +122,57 @@ class SolverRows:
     means: np.ndarray
     weights: np.ndarray
 
+    def at(self, some: np.ndarray) -> SolverRows:
+        """Return some of the rows."""
+        return SolverRows(self.targets[some], self.means[some], self.weights[some])
 
-def distinct(rows: SolverRows) -> tuple[SolverRows, np.ndarray]:
-    """Return the distinct rows in the order of their values, and the place of each row, (n,)."""
-    inputs = np.column_stack([rows.targets, rows.means])
-    _, first, place = np.unique(inputs, axis=0, return_index=True, return_inverse=True)
-    place = place.ravel()  # a column in NumPy 2.0
-    weights = np.bincount(place, rows.weights)
-    return SolverRows(rows.targets[first], rows.means[first], weights), place
+
+@dataclass(frozen=True, eq=False)
+class DistinctRows:
+    """Rows of which equal ones are one.
+
+    Attributes
+    ----------
+    rows
+        One for each x: the mean of the rows with it, and their weight. They may differ, for each
+        comes from the models that have not seen it.
+    keys
+        The number of each x, increasing.
+    repeated
+        Which x occur more than once.
+    """
+
+    rows: SolverRows
+    keys: np.ndarray
+    repeated: np.ndarray
+
+    @classmethod
+    def of(cls, rows: SolverRows, keys: np.ndarray) -> DistinctRows:
+        """Collapse rows by the numbers of their x, (n,)."""
+        distinct, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        shares = rows.weights / rows.weights.sum()
+        weights = np.bincount(place, shares)
+        inputs = np.column_stack([rows.targets, rows.means])
+        sums = np.zeros((len(distinct), inputs.shape[1]))
+        np.add.at(sums, place, shares[:, None] * inputs)
+        targets, means = np.split(sums / weights[:, None], [rows.targets.shape[1]], axis=1)
+        return cls(SolverRows(targets, means, weights), distinct, counts > 1)
+
+
+def looked_up(
+    keys: np.ndarray, known: np.ndarray, values: np.ndarray, otherwise: np.ndarray
+) -> np.ndarray:
+    """Return the values of keys that are known, where `known` increases, and others of the rest.
+
+    Examples
+    --------
+    >>> looked_up(np.array([3, 4]), np.array([2, 3]), np.array([7, 8]), np.zeros(2)).tolist()
+    [8.0, 0.0]
+    """
+    if not len(known):
+        return otherwise
+    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return np.where(known[at] == keys, values[at], otherwise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +193,7 @@ class Prototypes:
         Least F for these centers and masses.
     """
 
-    kinds: Sequence[Kind]
+    kinds: tuple[Kind, ...]
     origin: np.ndarray
     centers: np.ndarray
     mass: np.ndarray
@@ -174,7 +232,7 @@ class Prototypes:
         return self.choice(self.distances(targets), means)[0]
 
 
-def spread(kinds: Sequence[Kind], rows: SolverRows, count: int) -> Prototypes:
+def spread(kinds: tuple[Kind, ...], rows: SolverRows, count: int) -> Prototypes:
     """Return prototypes to start from: at most `count` cells of the targets.
 
     Again and again, the cell with the largest sum of squares is divided at its mean along the
@@ -195,19 +253,43 @@ def spread(kinds: Sequence[Kind], rows: SolverRows, count: int) -> Prototypes:
         cell[(cell == widest) & beyond] = len(mass)
     origin = rows.weights @ rows.means
     start = Prototypes(kinds, origin, centers, mass, np.zeros((len(mass), len(origin))), 1.0, 0.0)
-    lost = float(start.distances(rows.targets).min(axis=0) @ rows.weights)
-    return replace(start, epsilon=max(lost, ROUNDING))
+    alone = replace(start, centers=(rows.weights @ rows.targets)[None])
+    lost = float(alone.distances(rows.targets)[0] @ rows.weights)
+    return replace(start, epsilon=max(FIRST * lost, ROUNDING))
 
 
 def path(start: Prototypes, rows: SolverRows, tolerances: Iterable[float]) -> list[Prototypes]:
-    """Return the solution for each τ, the largest first; each starts from the one before, at the
-    first ε.
-    """
-    solutions = [start]
+    """Return the solution for each τ, the largest first; each starts from the one before."""
+    solutions = []
     for tolerance in tolerances:
-        again = replace(solutions[-1], epsilon=start.epsilon)
-        solutions.append(solve(again, rows, tolerance))
-    return solutions[1:]
+        solution = solve(start, rows, tolerance)
+        solutions.append(solution)
+        start = replace(solution, epsilon=AGAIN * solution.epsilon)
+    return solutions
+
+
+def enough(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
+    """Return the smallest number of prototypes, 4 times a power of two, after whose doubling E d at
+    parity would not fall by another share `WORTH` of E d with one prototype; at most `most`.
+    """
+
+    def lost(count: int) -> float:
+        solution = solve(spread(kinds, rows, count), rows, 0.0)
+        distances = solution.distances(rows.targets)
+        nearest = solution.costs(distances, rows.means).argmin(axis=0)
+        return float(distances[nearest, np.arange(len(nearest))] @ rows.weights)
+
+    one = spread(kinds, rows, 1)
+    worth = WORTH * float(one.distances(rows.targets)[0] @ rows.weights)
+    count = 4
+    last = lost(count)
+    while 2 * count <= most:
+        doubled = lost(2 * count)
+        if last - doubled <= worth:
+            break
+        count = 2 * count
+        last = doubled
+    return min(count, most)
 
 
 def solve(start: Prototypes, rows: SolverRows, tolerance: float) -> Prototypes:
@@ -217,16 +299,22 @@ def solve(start: Prototypes, rows: SolverRows, tolerance: float) -> Prototypes:
     current = with_multipliers(replace(start, tolerance=tolerance), rows, ROUGH)
     for _ in range(HALVINGS):
         for _ in range(STEPS):
-            last = current.objective
-            current = with_multipliers(with_centers(current, rows, least), rows, ROUGH)
-            if last - current.objective <= GAIN * last:
+            stepped = with_multipliers(with_centers(current, rows, least), rows, ROUGH)
+            gain = current.objective - stepped.objective
+            if gain > 0:
+                current = stepped
+            if gain <= GAIN * current.objective:
                 break
         P = current.probabilities(rows.targets, rows.means)
         most = current.epsilon * np.log(len(P))  # of ε·KL
         if P.max(axis=0) @ rows.weights > CERTAIN or most < NEGLIGIBLE * current.objective:
             break
-        current = with_multipliers(replace(current, epsilon=current.epsilon / 2), rows, ROUGH)
-    return with_multipliers(current, rows, EXACT)
+        halved = with_multipliers(replace(current, epsilon=current.epsilon / 2), rows, ROUGH)
+        if halved.objective == np.inf:
+            break
+        current = halved
+    solution = with_multipliers(current, rows, EXACT)
+    return solution if solution.objective < np.inf else current
 
 
 def with_centers(prototypes: Prototypes, rows: SolverRows, least: float) -> Prototypes:
@@ -254,26 +342,18 @@ def dual(
 
 
 def with_multipliers(prototypes: Prototypes, rows: SolverRows, precision: float) -> Prototypes:
-    """Minimise G over λ by rounds of L-BFGS, each scaled anew."""
-    distances = prototypes.distances(rows.targets)
-    for _ in range(ROUNDS):
-        prototypes, search = _searched(prototypes, distances, rows, precision)
-        if search.success or search.nit < 3:
-            break
-    return prototypes
-
-
-def _searched(
-    prototypes: Prototypes, distances: np.ndarray, rows: SolverRows, precision: float
-) -> tuple[Prototypes, OptimizeResult]:
-    r"""Return what a round of L-BFGS arrives at, and its iterations.
+    r"""Minimise G over λ by Newton's method within a trust region; F is infinite if that fails.
 
     The search is over u with :math:`\lambda_l = \lambda_l^0 + R_l u_l`, where
     :math:`R_l R_l^\top` is the inverse of the block
     :math:`E[P_l (1 - P_l) m m^\top] / \varepsilon + \tau p_l I` of the Hessian at the start.
     """
+    distances = prototypes.distances(rows.targets)
     start = prototypes.multipliers
-    scale = _inverse_root(_hessian_blocks(prototypes, distances, rows))
+    count, functions = start.shape
+    if not functions:
+        return replace(prototypes, objective=-dual(prototypes, distances, rows)[0])
+    scale = _inverse_root(_hessian_blocks(prototypes, distances, rows))  # (L, K, K)
 
     def moved(u: np.ndarray) -> Prototypes:
         change = np.einsum("lij,lj->li", scale, u.reshape(start.shape))
@@ -283,13 +363,86 @@ def _searched(
         value, gradient = dual(moved(u), distances, rows)
         return value, np.einsum("lij,li->lj", scale, gradient).ravel()
 
-    options = {"maxiter": ITERATIONS, "maxcor": 20, "gtol": precision, "ftol": precision**2}
-    search = minimize(scaled, np.zeros(start.size), jac=True, method="L-BFGS-B", options=options)
-    return replace(moved(search.x), objective=-float(search.fun)), search
+    def scaled_hessian(u: np.ndarray) -> np.ndarray:
+        blocks = hessian(moved(u), distances, rows).reshape(count, functions, count, functions)
+        both = np.einsum("lai,lamb,mbj->limj", scale, blocks, scale, optimize=True)
+        return np.asarray(both.reshape(start.size, start.size))
+
+    options = {
+        "gtol": precision,
+        "maxiter": ITERATIONS,
+        "initial_trust_radius": np.sqrt(start.size),
+        "max_trust_radius": 1e4,
+    }
+    search = minimize(
+        scaled,
+        np.zeros(start.size),
+        jac=True,
+        hess=scaled_hessian,
+        method="trust-exact",
+        options=options,
+    )
+    converged = np.abs(search.jac).max() < 10 * ROUGH
+    return replace(moved(search.x), objective=-float(search.fun) if converged else np.inf)
+
+
+def left_out(
+    prototypes: Prototypes, rows: SolverRows, parts: Iterable[SolverRows]
+) -> list[Prototypes]:
+    """Return the solutions on parts of the rows, whose centers and masses are those of all rows.
+
+    They are close to the solution on all rows, so that a few steps of Newton's method with its
+    Hessian reach them.
+    """
+    matrix = hessian(prototypes, prototypes.distances(rows.targets), rows)
+    inverse = np.linalg.pinv(matrix, rcond=RANK, hermitian=True)
+    return [_stepped(prototypes, part, inverse) for part in parts]
+
+
+def _stepped(prototypes: Prototypes, rows: SolverRows, inverse: np.ndarray) -> Prototypes:
+    """Take steps of Newton's method, or solve anew where they do not bring the gradient down."""
+    start = replace(prototypes, origin=rows.weights @ rows.means)
+    distances = start.distances(rows.targets)
+    current = start
+    sizes = []
+    for _ in range(STEPS + 1):
+        gradient = dual(current, distances, rows)[1].ravel()
+        sizes.append(float(np.sqrt(gradient @ inverse @ gradient)))
+        step = (inverse @ gradient).reshape(start.multipliers.shape)
+        current = replace(current, multipliers=current.multipliers - step)
+    if sizes[-1] <= SHRUNK * sizes[0]:
+        return current
+    return with_multipliers(start, rows, ROUGH)
+
+
+def hessian(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> np.ndarray:
+    r"""Return the Hessian of G, (LK, LK): with :math:`b_l = m - \tau \lambda_l`, its blocks are
+    :math:`E[P_l (\delta_{lj} - P_j) b_l b_j^\top] / \varepsilon + \delta_{lj} \tau p_l I`.
+    """
+    P = prototypes.choice(distances, rows.means)[0]
+    mass = P @ rows.weights
+    count, functions = prototypes.multipliers.shape
+    # rows whose choice is certain add nothing; single precision is enough for a direction
+    uncertain = P.max(axis=0) < 1 - NEARLY
+    P = P[:, uncertain].astype(np.float32)
+    centered = (rows.means[uncertain] - prototypes.origin).T  # (K, rows)
+    b = centered - prototypes.tolerance * prototypes.multipliers[:, :, None]  # (L, K, rows)
+    b = (b * np.sqrt(rows.weights[uncertain])).astype(np.float32)
+    own = b * np.sqrt(P)[:, None, :]
+    b *= P[:, None, :]
+    every = b.reshape(count * functions, -1)
+    matrix = -(every @ every.T).astype(np.float64)
+    blocks = matrix.reshape(count, functions, count, functions)
+    cell = np.arange(count)
+    blocks[cell, :, cell, :] += own @ own.transpose(0, 2, 1)
+    matrix /= prototypes.epsilon
+    ridge = np.repeat(prototypes.tolerance * mass, functions)
+    matrix[np.diag_indices(len(matrix))] += ridge
+    return np.asarray(matrix)
 
 
 def _hessian_blocks(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> np.ndarray:
-    """Return the Hessian of G for each λ_l alone, (L, K, K)."""
+    """Return about the Hessian of G for each λ_l alone, (L, K, K)."""
     P = prototypes.choice(distances, rows.means)[0]
     means = rows.means - prototypes.origin
     uncertain = P * (1 + CAUTION - P) * rows.weights / prototypes.epsilon  # (L, n)
@@ -305,8 +458,9 @@ def _inverse_root(blocks: np.ndarray) -> np.ndarray:
     return np.asarray(vectors / np.sqrt(np.maximum(values, least))[:, None, :])
 
 
-def assigned(prototypes: Prototypes, rows: SolverRows) -> np.ndarray:
-    r"""Give each row one prototype, (n,): the one with the least a, then moves that lower F.
+def assigned(prototypes: Prototypes, rows: SolverRows, movable: np.ndarray) -> np.ndarray:
+    r"""Give each distinct row one prototype, (n,): the one with the least a, then moves that lower
+    F of those that are movable, (n,).
 
     Without its term in ε, F is for every λ
 
@@ -315,22 +469,25 @@ def assigned(prototypes: Prototypes, rows: SolverRows) -> np.ndarray:
 
     The start has the least E a, so that moves lower the sum, which is that of
     :math:`\|v_l\|^2 / p_l` where τ = 0. Its factor, which is finite then, too, grows to 1/2τ in
-    stages: the first moves are those that cost little. Rows with equal targets and means have the
-    same prototype, and the order of rows does not matter.
+    stages: the first moves are those that cost little. The order of rows does not matter, up to
+    ties.
     """
-    rows, place = distinct(rows)
+    costs = prototypes.costs(prototypes.distances(rows.targets), rows.means)
+    if not movable.any():
+        return np.asarray(costs.argmin(axis=0))
     moves = Moves(
         weights=rows.weights,
         means=rows.means - prototypes.origin,
         shifts=prototypes.tolerance * prototypes.multipliers,
-        costs=prototypes.costs(prototypes.distances(rows.targets), rows.means),
+        costs=costs,
+        movable=np.flatnonzero(movable),
     )
     for stage in STAGES:
         factor = 0.5 / (stage * max(prototypes.tolerance, LEAST_TOLERANCE))
         for _ in range(SWEEPS):
             if not moves.sweep(factor):
                 break
-    return np.asarray(moves.choice[place])
+    return np.asarray(moves.choice)
 
 
 @dataclass(eq=False)
@@ -343,12 +500,15 @@ class Moves:
         Weights of the rows, (n,), and their means m, (n, K).
     shifts, costs
         τλ, (L, K), and a, (L, n).
+    movable
+        Places of the rows that may move.
     """
 
     weights: np.ndarray
     means: np.ndarray
     shifts: np.ndarray
     costs: np.ndarray
+    movable: np.ndarray
 
     def __post_init__(self) -> None:
         self.choice = self.costs.argmin(axis=0)
@@ -359,11 +519,11 @@ class Moves:
 
     def sweep(self, factor: float) -> bool:
         """Move rows, those that gain most first; return whether any was moved."""
-        gains = -self.changes(np.arange(len(self.weights)), factor).min(axis=0)
+        gains = -self.changes(self.movable, factor).min(axis=0)
         candidates = np.flatnonzero(gains > self.slack)
         # gains that differ by rounding count as equal, and keep the order of the rows
         order = np.argsort(-np.round(gains[candidates] / self.slack), kind="stable")
-        moved = [self.move(row, factor) for row in candidates[order[:MOVED]]]
+        moved = [self.move(row, factor) for row in self.movable[candidates[order[:MOVED]]]]
         return any(moved)
 
     def move(self, row: int, factor: float) -> bool:
@@ -401,8 +561,9 @@ class Moves:
         return np.asarray(change)
 
 
-def heads_gap(z: np.ndarray, phi: np.ndarray, weights: np.ndarray, confidence: float = 0.95) -> Gap:
-    r"""Bound on the gap of every head of prototypes z, :math:`\tfrac12 \sqrt{\chi^2}`.
+@dataclass(frozen=True)
+class HeadsTest:
+    r"""How much a prototype Z tells of S, and how much of that is noise.
 
     .. math:: GDP(f(Z)) \le E\, TV(P_{Z | S}, P_Z) \le \tfrac12 \sqrt{\chi^2}, \qquad
         \chi^2 = \sum_l \|E[1\{Z = l\} \varphi(S)]\|^2 / p_l,
@@ -410,40 +571,101 @@ def heads_gap(z: np.ndarray, phi: np.ndarray, weights: np.ndarray, confidence: f
     for heads with values in [0, 1], if the orthonormal :math:`\varphi` span all functions of S with
     mean zero; otherwise, for gaps in their span. It is 0 exactly when Z and S are independent.
 
-    The rows must have neither fitted nor solved. The mean K(L − 1)/n that the estimate of
-    :math:`\chi^2` has at independence is subtracted. The ends are those of the noncentral
-    :math:`\chi^2` law with K(L − 1) degrees of freedom, each at the given confidence. An estimate
-    below that mean has the upper end of the mean, for 0 would claim too much.
-
-    Parameters
+    Attributes
     ----------
-    z
-        Prototypes of rows, (n,).
-    phi
-        Functions of S, (n, K); they are made orthonormal on these rows.
-    weights
-        Weights of the rows, (n,). They count as :math:`(\sum w)^2 / \sum w^2` rows.
-    confidence
-        Confidence of the upper end, and of the lower end, each by itself.
+    statistic, degrees
+        Estimate of :math:`\chi^2` times the number of rows, and K(L − 1), its mean at independence.
+    rows
+        Number of rows that count: fewer, where weights differ or rows belong together.
     """
-    effective = weights.sum() ** 2 / (weights**2).sum()
-    weights = weights / weights.sum()
-    centered = phi - weights @ phi
-    vectors, sizes, _ = np.linalg.svd(np.sqrt(weights)[:, None] * centered, full_matrices=False)
-    vectors = vectors[:, sizes > ROUNDING * sizes.max(initial=1.0)]
-    cells, cell = np.unique(z, return_inverse=True)
-    joint = (cell == np.arange(len(cells))[:, None]) * np.sqrt(weights)  # (L, n)
-    squares = ((joint @ vectors) ** 2).sum(axis=1)
-    statistic = effective * float(_dependence((joint**2).sum(axis=1), squares).sum())
-    degrees = vectors.shape[1] * (len(cells) - 1)
-    if degrees == 0:
-        return Gap(0.0, 0.0, 0.0)
-    low = 0.0
-    if chndtr(statistic, degrees, 0.0) > confidence:
-        low = chndtrinc(statistic, degrees, confidence)
-    high = chndtrinc(max(statistic, degrees), degrees, 1 - confidence)
-    ends = np.array([max(statistic - degrees, 0.0), low, high])
-    return Gap(*(np.sqrt(ends / effective) / 2).tolist())
+
+    statistic: float
+    degrees: int
+    rows: float
+
+    @classmethod
+    def of(
+        cls, z: np.ndarray, phi: np.ndarray, weights: np.ndarray, groups: np.ndarray | None = None
+    ) -> HeadsTest:
+        r"""Test rows that neither fitted nor solved.
+
+        Parameters
+        ----------
+        z
+            Prototypes of rows, (n,).
+        phi
+            Functions of S, (n, K); they are made orthonormal on these rows.
+        weights, groups
+            Weights of the rows, (n,), which count as :math:`(\sum w)^2 / \sum w^2` rows; group of
+            each row, a number from 0 on, or None.
+        """
+        weights = weights / weights.sum()
+        centered = phi - weights @ phi
+        _, sizes, axes = np.linalg.svd(np.sqrt(weights)[:, None] * centered, full_matrices=False)
+        kept = sizes > ROUNDING * sizes.max(initial=1.0)
+        functions = centered @ axes[kept].T / sizes[kept]  # orthonormal under the weights
+        cells, cell = np.unique(z, return_inverse=True)
+        indicators = (cell == np.arange(len(cells))[:, None]) * weights  # (L, n)
+        mass = indicators.sum(axis=1)
+        sums = indicators @ functions
+        degrees = functions.shape[1] * (len(cells) - 1)
+        noise = _noise(cell, functions, weights, mass, groups)
+        effective = degrees / noise if degrees else float(len(z))
+        chi_square = float(((sums**2).sum(axis=1) / mass).sum())
+        return cls(effective * chi_square, degrees, effective)
+
+    @property
+    def pvalue(self) -> float:
+        """P-value of independence."""
+        return float(chdtrc(self.degrees, self.statistic)) if self.degrees else 1.0
+
+    def gap(self, confidence: float = 0.95, folds: Sequence[HeadsTest] = ()) -> Gap:
+        r"""Return :math:`\tfrac12 \sqrt{\chi^2}` without its noise, each end at a confidence.
+
+        The ends are those of the noncentral :math:`\chi^2` law. An estimate below its mean at
+        independence has the upper end of that mean, for 0 would claim too much.
+
+        Where each fold has its own encoder, what only one of them tells of S balances in all rows
+        together, so that the estimate is too low. The mean over the folds does not have this error,
+        but more noise. The larger of the two is stated, as in :meth:`Gap.of`.
+        """
+        if self.degrees == 0:
+            return Gap(0.0, 0.0, 0.0)
+        low = 0.0
+        if chndtr(self.statistic, self.degrees, 0.0) > confidence:
+            low = chndtrinc(self.statistic, self.degrees, confidence)
+        high = chndtrinc(max(self.statistic, self.degrees), self.degrees, 1 - confidence)
+        ends = np.array([self.statistic - self.degrees, low, high]) / self.rows
+        excess = sum(fold.statistic - fold.degrees for fold in folds)
+        ends[0] = max(ends[0], excess / max(sum(fold.rows for fold in folds), 1.0), 0.0)
+        ends[1] = min(ends[1], ends[0])
+        ends[2] = max(ends[2], ends[0])
+        return Gap(*(np.sqrt(ends) / 2).tolist())
+
+
+def _noise(
+    cell: np.ndarray,
+    functions: np.ndarray,
+    weights: np.ndarray,
+    mass: np.ndarray,
+    groups: np.ndarray | None,
+) -> float:
+    r"""Return the mean of the estimated χ² at independence.
+
+    A group adds :math:`\sum_l \|\sum_{i \in g} w_i (1\{z_i = l\} - p_l) \varphi(s_i)\|^2 / p_l`;
+    on its own, a row adds about :math:`w_i^2 K (L - 1)`.
+    """
+    if groups is None:
+        return float((weights**2).sum() * functions.shape[1] * (len(mass) - 1))
+    sums = np.zeros((int(groups.max()) + 1, len(mass), functions.shape[1]))
+    np.add.at(sums, (groups, cell), weights[:, None] * functions)
+    totals = sums.sum(axis=1)  # (groups, K)
+    sums -= mass[:, None] * totals[:, None, :]
+    by_group = float(((sums**2).sum(axis=(0, 2)) / mass).sum())
+    alone = (weights[:, None] * functions) ** 2
+    by_row = float((alone.sum(axis=1) * (1 / mass[cell] - 1)).sum())
+    own = float((weights**2).sum() * functions.shape[1] * (len(mass) - 1))
+    return own * max(by_group / by_row, 1.0)
 
 
 def _dependence(mass: np.ndarray, squares: np.ndarray) -> np.ndarray:
