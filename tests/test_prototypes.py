@@ -25,7 +25,6 @@ from frhsic.estimators.prototypes import (
     dual,
     enough,
     hessian,
-    left_out,
     path,
     solve,
     spread,
@@ -509,24 +508,6 @@ def test_groups_of_one_row_change_nothing():
     alone = HeadsTest.of(z, np.eye(3)[s], np.ones(300))
     grouped = HeadsTest.of(z, np.eye(3)[s], np.ones(300), rng.permutation(300))
     assert (grouped.statistic, grouped.rows) == approx((alone.statistic, alone.rows))
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_parts_of_the_rows_are_solved_for_as_from_the_start(seed):
-    rows = random_rows(300, seed)
-    solution = solve(spread(KINDS, rows, 4), rows, 0.05)
-    fold = np.arange(300) % 5
-    parts = []
-    for j in range(5):
-        part = rows.at(fold != j)
-        parts.append(replace(part, weights=part.weights / part.weights.sum()))
-    for part, close in zip(parts, left_out(solution, rows, parts)):
-        start = replace(solution, origin=part.weights @ part.means)
-        exact = with_multipliers(start, part, EXACT)
-        distances = start.distances(part.targets)
-        far = np.abs(solution.multipliers - exact.multipliers).max()
-        assert np.abs(close.multipliers - exact.multipliers).max() < 0.2 * far
-        assert dual(close, distances, part)[0] == approx(-exact.objective, abs=1e-4)
 
 
 def test_so_many_prototypes_are_enough_that_twice_as_many_win_little():

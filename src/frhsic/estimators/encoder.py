@@ -60,7 +60,6 @@ from frhsic.estimators.parity import (
     with_seed,
 )
 from frhsic.estimators.prototypes import (
-    EXACT,
     DistinctRows,
     HeadsTest,
     Kind,
@@ -70,7 +69,6 @@ from frhsic.estimators.prototypes import (
     SolverRows,
     assigned,
     enough,
-    left_out,
     looked_up,
     path,
     spread,
@@ -82,12 +80,15 @@ from frhsic.tables.columns import is_frame, to_pandas
 from frhsic.tables.encoding import Number, TableEncoding
 
 # τ of the trade-offs. The first is no constraint; the last allows no dependence.
-TOLERANCES = (1e9, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.0)
+TOLERANCES = (1e9, 1.0, 0.4, 0.2, 0.1, 0.04, 0.0)
 
 # Rows that find the prototypes, their number, and their multipliers, at most.
-PROTOTYPE_ROWS = 3_000
+PROTOTYPE_ROWS = 2_000
 COUNT_ROWS = 1_000
-SOLVED_ROWS = 20_000
+SOLVED_ROWS = 10_000
+
+# Scaled gradient at which the multipliers are solved for; rows leave more dependence than that.
+PRECISION = 1e-4
 
 # Most prototypes by default, and Σ R²(φ(S) | Z) that solving on few rows may leave.
 MOST_PROTOTYPES = 64
@@ -493,7 +494,7 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         tables = tuple(
             _described(rows, z, len(each.mass), columns)
             | _typical_rows(self.table_, rows, z, len(each.mass))
-            for z, each, columns in zip(own, paths, coordinates)
+            for z, each, columns in zip(choices, paths, coordinates)
         )
         self.solution_ = replace(
             self.solution_, path=tuple(paths), coordinates=coordinates, tables=tables
@@ -654,8 +655,8 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
             tables.append(table)
             own.append(_served(solved, solver, rows.place, whole, table))
             without = np.empty(len(rows.place), dtype=np.int64)
-            refits = left_out(solved, whole.rows, [part.rows for part in parts])
-            for refit, part, held in zip(refits, parts, held_out):
+            for part, held in zip(parts, held_out):
+                refit = _solved_anew(solved, part.rows)
                 table = assigned(refit, part.rows, part.repeated)[part.repeated]
                 without[held] = _served(refit, solver.at(held), rows.place[held], part, table)
             choices.append(without)
@@ -745,10 +746,10 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         coordinates = self.solution_.coordinates[at]
         targets = self.solution_.targets
         if not targets:
-            encoding = TableEncoding.fit(rows.X, scaling="range")
-            actual = encoding(rows.X)
-            scaled = _in_range(encoding, np.column_stack([*coordinates.values()]))[z]
-            lost = rows.weights @ (actual - scaled) ** 2
+            actual = self._targets([], rows.X, rows.s)
+            sums, mass = _cell_sums(z, actual, rows.weights, len(self.solution_.path[at].mass))
+            means = sums / np.maximum(mass, 1e-300)[:, None]
+            lost = rows.weights @ (actual - means[z]) ** 2
             mean = rows.weights @ actual / rows.weights.sum()
             return {"kept": float(1 - lost.sum() / (rows.weights @ (actual - mean) ** 2).sum())}
         values: dict[str, float] = {}
@@ -855,7 +856,7 @@ def _distinct(solver: SolverRows, rows: EncoderRows, some: np.ndarray) -> Distin
 def _solved_anew(prototypes: Prototypes, rows: SolverRows) -> Prototypes:
     """Return prototypes whose multipliers are solved for on more rows."""
     start = replace(prototypes, origin=rows.weights @ rows.means)
-    solved = with_multipliers(start, rows, EXACT)
+    solved = with_multipliers(start, rows, PRECISION)
     return solved if solved.objective < np.inf else start
 
 
@@ -906,20 +907,8 @@ def _column_scales(encoding: TableEncoding, matrix: np.ndarray, weights: np.ndar
 
 def _in_units(encoding: TableEncoding, scaled: np.ndarray) -> np.ndarray:
     """Return columns of an encoding by ranges in the units of the table."""
-    low, width = _ranges(encoding)
-    return np.asarray(low + width * scaled)
-
-
-def _in_range(encoding: TableEncoding, columns: np.ndarray) -> np.ndarray:
-    """Return columns in the units of the table as the encoding by ranges has them."""
-    low, width = _ranges(encoding)
-    return np.asarray((columns - low) / width)
-
-
-def _ranges(encoding: TableEncoding) -> tuple[np.ndarray, np.ndarray]:
-    """Return the least value of each column and its range; 0 and 1 of indicators."""
-    low = []
-    width = []
+    low: list[float] = []
+    width: list[float] = []
     for column in encoding.columns:
         further = len(column.names)
         if isinstance(column, Number):
@@ -928,7 +917,7 @@ def _ranges(encoding: TableEncoding) -> tuple[np.ndarray, np.ndarray]:
             further -= 1
         low += [0.0] * further
         width += [1.0] * further
-    return np.array(low), np.array(width)
+    return np.asarray(np.array(low) + np.array(width) * scaled)
 
 
 def _cell_sums(

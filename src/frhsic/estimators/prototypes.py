@@ -40,7 +40,7 @@ HALVINGS = 20
 # First ε, as a share of E d with one prototype.
 FIRST = 0.05
 # Where a solution starts from another one: its ε, in units of the last of the other.
-AGAIN = 4.0
+AGAIN = 2.0
 
 # Steps of descent at each ε, at most, and the share of F below which a gain ends them.
 STEPS = 10
@@ -54,12 +54,6 @@ ITERATIONS = 200
 # Share of a bound on the Hessian that is added to its scale. Where choices are certain the Hessian
 # nearly vanishes, and the first step would be far too long.
 CAUTION = 0.1
-# Eigenvalues of the Hessian below this share of the largest count as 0: one vector added to every λ
-# changes nothing where τ = 0.
-RANK = 1e-5
-# Steps that leave rows out, and the share to which they have to bring the gradient down.
-CHORDS = 3
-SHRUNK = 0.2
 # A row of which one prototype has all but so much adds nothing to the Hessian.
 NEARLY = 1e-4
 
@@ -270,8 +264,11 @@ def path(start: Prototypes, rows: SolverRows, tolerances: Iterable[float]) -> li
 
 
 def enough(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
-    """Return the smallest number of prototypes, 4 times a power of two, after whose doubling E d at
-    parity would not fall by another share `WORTH` of E d with one prototype; at most `most`.
+    """Return the smallest number of prototypes, 4 times a power of two, whose doubling would hardly
+    lower E d at parity: by a share `WORTH` of E d with one prototype; at most `most`.
+
+    What a doubling wins is about a quarter of what the last one won, as for any quantization along
+    one line; along more directions it is more, and the search goes on as long as it pays.
     """
 
     def lost(count: int) -> float:
@@ -289,6 +286,8 @@ def enough(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
         if last - doubled <= worth:
             break
         count = 2 * count
+        if last - doubled <= 4 * worth:
+            break
         last = doubled
     return min(count, most)
 
@@ -387,37 +386,6 @@ def with_multipliers(prototypes: Prototypes, rows: SolverRows, precision: float)
     return replace(moved(search.x), objective=-float(search.fun) if converged else np.inf)
 
 
-def left_out(
-    prototypes: Prototypes, rows: SolverRows, parts: Iterable[SolverRows]
-) -> list[Prototypes]:
-    """Return the solutions on parts of the rows, whose centers and masses are those of all rows.
-
-    They are close to the solution on all rows, so that a few steps of Newton's method with its
-    Hessian reach them.
-    """
-    if not prototypes.multipliers.size:
-        return [prototypes for _ in parts]
-    matrix = hessian(prototypes, prototypes.distances(rows.targets), rows)
-    inverse = np.linalg.pinv(matrix, rcond=RANK, hermitian=True)
-    return [_stepped(prototypes, part, inverse) for part in parts]
-
-
-def _stepped(prototypes: Prototypes, rows: SolverRows, inverse: np.ndarray) -> Prototypes:
-    """Take steps of Newton's method, or solve anew where they do not bring the gradient down."""
-    start = replace(prototypes, origin=rows.weights @ rows.means)
-    distances = start.distances(rows.targets)
-    current = start
-    sizes = []
-    for _ in range(CHORDS + 1):
-        gradient = dual(current, distances, rows)[1].ravel()
-        sizes.append(float(np.sqrt(gradient @ inverse @ gradient)))
-        step = (inverse @ gradient).reshape(start.multipliers.shape)
-        current = replace(current, multipliers=current.multipliers - step)
-    if sizes[-1] <= SHRUNK * sizes[0]:
-        return current
-    return with_multipliers(start, rows, ROUGH)
-
-
 def hessian(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> np.ndarray:
     r"""Return the Hessian of G, (LK, LK): with :math:`b_l = m - \tau \lambda_l`, its blocks are
     :math:`E[P_l (\delta_{lj} - P_j) b_l b_j^\top] / \varepsilon + \delta_{lj} \tau p_l I`.
@@ -426,11 +394,11 @@ def hessian(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> 
     mass = P @ rows.weights
     count, functions = prototypes.multipliers.shape
     # rows whose choice is certain add nothing; single precision is enough for a direction
-    uncertain = P.max(axis=0) < 1 - NEARLY
-    P = P[:, uncertain].astype(np.float32)
-    centered = (rows.means[uncertain] - prototypes.origin).T  # (K, rows)
+    some = P.max(axis=0) < 1 - NEARLY
+    P = P[:, some].astype(np.float32)
+    centered = (rows.means[some] - prototypes.origin).T  # (K, rows)
     b = centered - prototypes.tolerance * prototypes.multipliers[:, :, None]  # (L, K, rows)
-    b = (b * np.sqrt(rows.weights[uncertain])).astype(np.float32)
+    b = (b * np.sqrt(rows.weights[some])).astype(np.float32)
     own = b * np.sqrt(P)[:, None, :]
     b *= P[:, None, :]
     every = b.reshape(count * functions, -1)
