@@ -491,21 +491,28 @@ class BoostedMeans(RegressorMixin, BaseEstimator):
 def told_directions(
     X: Any, targets: np.ndarray, weights: np.ndarray, half: np.ndarray, n_jobs: int | None
 ) -> np.ndarray:
-    r"""Return orthonormal combinations of some targets that X tells, (K, R), at least one.
-
-    They are eigenvectors of :math:`E[\hat m(X) \varphi(S)^\top]`, symmetrized, where each half of
-    the rows is predicted by small trees of the other one. What x tells of an attribute mostly has
-    few dimensions. A direction is kept if its eigenvalue, the variance that x explains along it,
-    exceeds a hundredth of all eigenvalues, and what noise would reach: the largest eigenvalue of a
-    symmetric matrix of K rows of noise is about :math:`\sqrt{2K}` standard errors, and we ask for
-    one more. Along any other direction a score of x has hardly a gap, since :math:`E[f(X)
-    \varphi(S)] = E[f(X) m(X)]`.
+    """Return the :func:`predicted_directions` of some targets, (K, R), where each half of the rows
+    is predicted by small trees of the other one.
     """
     means = np.empty_like(targets)
     for own in (half, ~half):
         model = BoostedMeans(PILOT_ROUNDS, n_jobs=n_jobs)
         model.fit(_safe_indexing(X, np.flatnonzero(~own)), targets[~own], weights[~own])
         means[own] = model.predict(_safe_indexing(X, np.flatnonzero(own)))
+    return predicted_directions(means, targets, weights)
+
+
+def predicted_directions(means: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    r"""Return orthonormal combinations of some targets that X tells, (K, R), at least one.
+
+    They are eigenvectors of :math:`E[\hat m(X) \varphi(S)^\top]`, symmetrized, for means of models
+    that have not seen the rows, (n, K), and targets (n, K). What x tells of an attribute mostly has
+    few dimensions. A direction is kept if its eigenvalue, the variance that x explains along it,
+    exceeds a hundredth of all eigenvalues, and what noise would reach: the largest eigenvalue of a
+    symmetric matrix of K rows of noise is about :math:`\sqrt{2K}` standard errors, and we ask for
+    one more. Along any other direction a score of x has hardly a gap, since :math:`E[f(X)
+    \varphi(S)] = E[f(X) m(X)]`.
+    """
     shares = weights / weights.sum()
     covariance = (shares[:, None] * means).T @ targets
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)

@@ -29,6 +29,7 @@ from frhsic.estimators.conditional import (
     TreeTable,
     fold_of_rows,
     limit_boosters,
+    predicted_directions,
     told_directions,
 )
 from frhsic.estimators.frontier import (
@@ -184,7 +185,9 @@ class Representation:
     targets
         Columns that Z keeps; none where it keeps those of X.
     bases
-        For each attribute, the functions of it that x tells.
+        For each attribute, the functions of it that are modelled.
+    directions
+        For each attribute, the combinations of these that x tells, (K, R).
     path
         Prototypes of each trade-off.
     coordinates
@@ -195,6 +198,7 @@ class Representation:
 
     targets: tuple[Target, ...]
     bases: tuple[SensitiveBasis, ...]
+    directions: tuple[np.ndarray, ...]
     path: tuple[Prototypes, ...]
     coordinates: tuple[dict[str, np.ndarray], ...]
     tables: tuple[dict[str, Any], ...]
@@ -479,7 +483,8 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         ]
         bases = tuple(self._told(rows, basis, j) for j, basis in enumerate(whole))
         # what _targets and _means read; the prototypes follow
-        self.solution_ = Representation(targets, bases, (), (), ())
+        every = tuple(np.eye(basis.values.shape[1]) for basis in bases)
+        self.solution_ = Representation(targets, bases, every, (), (), ())
         predicted = self._fit_models_of_y(rows, labels)
         means = self._fit_models_of_s(rows)
         solver = SolverRows(predicted, means, weights / weights.sum())
@@ -490,7 +495,9 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
             | _typical_rows(self.table_, rows, z, len(each.mass))
             for z, each, columns in zip(own, paths, coordinates)
         )
-        self.solution_ = Representation(targets, bases, tuple(paths), coordinates, tables)
+        self.solution_ = replace(
+            self.solution_, path=tuple(paths), coordinates=coordinates, tables=tables
+        )
         self.frontier_ = self._measured(rows, labels, whole, choices)
         self._choose(self.limit)
         return choices
@@ -596,7 +603,21 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
 
         unit = f"models of {', '.join(rows.names)}"
         self.attribute_models_, means = cross_fitted(rows.fold, fit, predict, unit)
-        return means
+        if self.attribute_estimator is None:
+            return means
+        # a function that x does not tell would be a constraint for nothing
+        known = rows.known
+        directions = []
+        told = []
+        for attribute, basis in enumerate(bases):
+            own = means[:, : basis.values.shape[1]]
+            means = means[:, basis.values.shape[1] :]
+            targets = basis(rows.s[known, attribute])
+            along = predicted_directions(own[known], targets, rows.weights[known])
+            directions.append(along)
+            told.append(own @ along)
+        self.solution_ = replace(self.solution_, directions=tuple(directions))
+        return np.column_stack(told)
 
     def _solve(
         self, rows: EncoderRows, solver: SolverRows, keys: np.ndarray
@@ -814,9 +835,9 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         """
         n = _num_samples(X)
         columns = [np.reshape(model.predict(X), (n, -1)) for model in models]
+        columns = [own @ along for own, along in zip(columns, self.solution_.directions)]
         if self.uses_sensitive and s is not None:
-            bases = self.solution_.bases
-            columns = [basis(column) for basis, column in zip(bases, s.T)]
+            columns = [basis(column) for basis, column in zip(self.solution_.bases, s.T)]
         return np.column_stack(columns) if columns else np.zeros((n, 0))
 
     def _keys(self, X: Any, s: np.ndarray | None) -> np.ndarray:

@@ -43,12 +43,12 @@ FIRST = 0.05
 AGAIN = 4.0
 
 # Steps of descent at each ε, at most, and the share of F below which a gain ends them.
-STEPS = 3
+STEPS = 10
 GAIN = 1e-3
 
 # Scaled gradient of G that ends Newton's method: along the way, and for the solution.
 ROUGH = 1e-3
-EXACT = 1e-6
+EXACT = 1e-8
 # Its iterations, at most.
 ITERATIONS = 200
 # Share of a bound on the Hessian that is added to its scale. Where choices are certain the Hessian
@@ -57,7 +57,8 @@ CAUTION = 0.1
 # Eigenvalues of the Hessian below this share of the largest count as 0: one vector added to every λ
 # changes nothing where τ = 0.
 RANK = 1e-5
-# Share to which steps that leave rows out have to bring the gradient down.
+# Steps that leave rows out, and the share to which they have to bring the gradient down.
+CHORDS = 3
 SHRUNK = 0.2
 # A row of which one prototype has all but so much adds nothing to the Hessian.
 NEARLY = 1e-4
@@ -394,6 +395,8 @@ def left_out(
     They are close to the solution on all rows, so that a few steps of Newton's method with its
     Hessian reach them.
     """
+    if not prototypes.multipliers.size:
+        return [prototypes for _ in parts]
     matrix = hessian(prototypes, prototypes.distances(rows.targets), rows)
     inverse = np.linalg.pinv(matrix, rcond=RANK, hermitian=True)
     return [_stepped(prototypes, part, inverse) for part in parts]
@@ -405,7 +408,7 @@ def _stepped(prototypes: Prototypes, rows: SolverRows, inverse: np.ndarray) -> P
     distances = start.distances(rows.targets)
     current = start
     sizes = []
-    for _ in range(STEPS + 1):
+    for _ in range(CHORDS + 1):
         gradient = dual(current, distances, rows)[1].ravel()
         sizes.append(float(np.sqrt(gradient @ inverse @ gradient)))
         step = (inverse @ gradient).reshape(start.multipliers.shape)

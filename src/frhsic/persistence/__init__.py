@@ -36,7 +36,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from frhsic._files import write_whole
 from frhsic._version import __version__
-from frhsic.estimators.parity import ParityEstimator
+from frhsic.estimators.parity import is_given
 from frhsic.formatting import printable
 from frhsic.persistence.boosters import MOST_NUMBERS
 from frhsic.persistence.models import KINDS, Kind
@@ -46,7 +46,7 @@ from frhsic.persistence.values import Reader, Writer, from_json, is_custom, to_j
 
 __all__ = ["load", "save"]
 
-NETWORKS = ("FRHSICClassifier", "FRHSICRegressor", "ParityEncoder")
+NETWORKS = ("FRHSICClassifier", "FRHSICRegressor")
 
 HEADER, WEIGHTS = "model.json", "weights.safetensors"
 NAMES = re.compile(rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|\d{{1,4}}\.skops")
@@ -94,7 +94,7 @@ def file_bytes(model: Any) -> bytes:
     parts = {
         name: part for name, part in parts.items() if part is not None and name not in functions
     }
-    if isinstance(model, ParityEstimator) and model.models_[0] is model.estimator:
+    if is_given(parameters.get("estimator")):
         del parts["models_"]  # a model that was given is a parameter
     plain = {name: to_json(value) for name, value in parameters.items() if name not in parts}
     if is_custom(plain["random_state"]):

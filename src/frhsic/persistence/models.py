@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.estimators import ParityClassifier, ParityCoupling, ParityRegressor
+from frhsic.estimators import ParityClassifier, ParityCoupling, ParityEncoder, ParityRegressor
 from frhsic.estimators.conditional import TreeTable
 from frhsic.estimators.coupling import DensityRatio
 from frhsic.estimators.parity import ParityEstimator
@@ -103,6 +103,64 @@ def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
         list(map(len, model.attribute_models_)) == [fitted] * folds,
         "it has models of S too many or too few",
     )
+
+
+# The encoder
+
+
+def _encoder_arrays(model: ParityEncoder) -> Arrays:
+    return {"repeated": model.repeated_.view(np.int64), "choices": model.choices_}
+
+
+def _complete_encoder(model: ParityEncoder, arrays: Arrays) -> None:
+    """Check that models, prototypes and trade-offs of a file belong together."""
+    if not hasattr(model, "models_"):
+        model.models_ = [[model.estimator]]
+    model._validate_params()
+    model.repeated_ = arrays["repeated"].view(np.uint64)
+    model.choices_ = arrays["choices"]
+    solution, frontier, choice = model.solution_, model.frontier_, model.choice_
+    trade_offs = len(solution.path)
+    require(
+        trade_offs == len(solution.coordinates) == len(solution.tables) > 0,
+        "its trade-offs differ",
+    )
+    require(len(solution.bases) == len(model.sensitive_names_in_), "its attributes differ")
+    require(len(solution.bases) == len(solution.directions), "its attributes differ")
+    functions = 0
+    for basis, directions in zip(solution.bases, solution.directions):
+        sound = basis.values.ndim == 2 and len(basis.starts) == len(basis.values) > 0
+        require(sound and np.isfinite(basis.values).all(), "a basis is no basis")
+        sound = directions.ndim == 2 and len(directions) == basis.values.shape[1]
+        require(sound and np.isfinite(directions).all(), "a basis is no basis")
+        functions += directions.shape[1]
+    width = sum(target.width for target in solution.targets)
+    if not solution.targets:
+        width = model.feature_encoding_.width
+        require(model.column_scales_.shape == (width,), "its columns differ")
+    repeated = len(model.repeated_)
+    require(model.choices_.shape == (trade_offs, repeated), "its rows differ in number")
+    for prototypes, columns, table, chosen in zip(
+        solution.path, solution.coordinates, solution.tables, model.choices_
+    ):
+        count = len(prototypes.mass)
+        # what it would choose for a row can be computed
+        distances = prototypes.distances(np.full((1, width), 0.5))
+        costs = prototypes.costs(distances, np.zeros((1, functions)))
+        require(costs.shape == (count, 1) and np.isfinite(costs).all(), "a prototype is none")
+        sound = all(values.shape == (count,) for values in columns.values())
+        require(sound and columns.keys() == solution.coordinates[0].keys(), "other coordinates")
+        require(all(len(values) == count for values in table.values()), "other prototypes")
+        require(((chosen >= 0) & (chosen < count)).all(), "other prototypes")
+    require(0 <= choice.position < trade_offs and str(choice), "its trade-offs differ")
+    require(len(frontier.to_frame().astype(float)) == trade_offs, "its trade-offs differ")
+    folds = {len(model.models_), len(model.attribute_models_)}
+    require(len(folds - {1}) <= 1, "it has models too many or too few")
+    targets = {len(models) for models in model.models_}
+    require(targets == {len(solution.targets)}, "it has models of y too many or too few")
+    attributes = 0 if model.uses_sensitive else len(solution.bases)
+    own = {len(models) for models in model.attribute_models_}
+    require(own == {attributes}, "it has models of S too many or too few")
 
 
 # The coupling
@@ -223,10 +281,16 @@ def _table(arrays: Mapping[str, np.ndarray], rows: int) -> pd.DataFrame:
 CLOSED_FORM = Kind(
     _complete_parity, ("estimator", "attribute_estimator", "models_", "attribute_models_")
 )
+ENCODER = Kind(
+    _complete_encoder,
+    ("estimator", "attribute_estimator", "models_", "attribute_models_", "table_"),
+    _encoder_arrays,
+)
 COUPLING = Kind(_complete_coupling, ("estimator", "models_"), _coupling_arrays)
 KINDS: dict[str, tuple[Any, Kind]] = {
     "ParityClassifier": (ParityClassifier, CLOSED_FORM),
     "ParityRegressor": (ParityRegressor, CLOSED_FORM),
+    "ParityEncoder": (ParityEncoder, ENCODER),
     "ParityCoupling": (ParityCoupling, COUPLING),
 }
 """Every solved model that is saved, by its name."""

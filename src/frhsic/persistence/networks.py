@@ -11,7 +11,7 @@ import torch
 from sklearn.base import is_classifier
 from torch import Tensor, nn
 
-from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder
+from frhsic.estimators import FRHSICClassifier, FRHSICRegressor
 from frhsic.estimators.network import NetworkEstimator, set_state
 from frhsic.penalties import NoPenalty, Penalty
 from frhsic.persistence.models import Arrays, Kind
@@ -100,6 +100,5 @@ NETWORK = Kind(_complete_network, arrays=_network_arrays)
 KINDS: dict[str, tuple[Any, Kind]] = {
     "FRHSICClassifier": (FRHSICClassifier, NETWORK),
     "FRHSICRegressor": (FRHSICRegressor, NETWORK),
-    "ParityEncoder": (ParityEncoder, NETWORK),
 }
 """Every network that is saved, by its name."""

@@ -1,0 +1,342 @@
+"""A representation that is solved: what it keeps, what heads read of S, and odd tables."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from pytest import approx
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import SplineTransformer
+from sklearn.tree import DecisionTreeClassifier
+
+import frhsic
+from frhsic import ParityEncoder
+from frhsic.estimators import UnmetLimitWarning
+from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
+from frhsic.estimators.prototypes import HeadsTest
+
+CURVES = make_pipeline(SplineTransformer(6), Ridge(1.0))
+LINEAR = {"estimator": LogisticRegression(), "attribute_estimator": CURVES}
+
+
+def people(n: int, seed: int = 0) -> tuple[pd.DataFrame, pd.Series, np.ndarray]:
+    """Experience follows age, skill does not; both tell who is hired."""
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(20, 60, size=n)
+    X = pd.DataFrame(
+        {"experience": age / 10 + rng.normal(size=n), "skill": rng.normal(size=n)},
+    )
+    hired = X["experience"] - 4 + X["skill"] + rng.logistic(size=n) > 0
+    return X, hired.rename("hired"), age
+
+
+def told(z: np.ndarray, s: np.ndarray) -> HeadsTest:
+    cell = np.unique(z, axis=0, return_inverse=True)[1].ravel()
+    return HeadsTest.of(cell, SensitiveBasis.fit(s)(s), np.ones(len(s)))
+
+
+@pytest.fixture(scope="module")
+def linear() -> ParityEncoder:
+    X, y, age = people(4000)
+    return ParityEncoder(**LINEAR, prototypes=8, random_state=0).fit(X, y, sensitive_features=age)
+
+
+def test_heads_of_new_rows_hardly_read_the_attribute(linear):
+    X, y, age = people(20_000, seed=1)
+    free = linear.at(None).transform(X)
+    z = linear.transform(X)
+    assert told(free, age).gap().value > 0.15
+    # solving for 8 prototypes of Σ Var m = .8 leaves about 7 · .8 / 4000 of χ², m's own error more
+    assert told(z, age).gap().value < 2 * np.sqrt(7 * 0.8 / 4000) / 2
+    assert roc_auc_score(y, z[:, 0]) > 0.65  # what skill tells
+
+
+def test_what_skill_tells_is_kept(linear):
+    """At parity, the best score is about a function of skill alone."""
+    X, y, _ = people(20_000, seed=1)
+    skill = roc_auc_score(y, X["skill"])
+    assert roc_auc_score(y, linear.transform(X)[:, 0]) > skill - 0.02
+
+
+def test_the_gap_of_the_frontier_is_that_of_new_rows(linear):
+    X, _, age = people(20_000, seed=2)
+    for position, gap in enumerate(linear.frontier_.gaps["sensitive"]):
+        moved = linear.at(None)
+        moved.choice_ = type(moved.choice_)(None, position, True, {}, {}, ())
+        value = told(moved.transform(X), age).gap().value
+        assert gap.low - 0.01 <= value <= gap.high + 0.01
+
+
+def test_z_is_the_coordinates_of_a_prototype_and_nothing_else(linear):
+    X, y, _ = people(500, seed=3)
+    z = linear.transform(X)
+    assert z.shape == (500, 1)
+    assert set(z[:, 0]) <= set(linear.prototypes_["hired=True"])
+    assert linear.get_feature_names_out().tolist() == ["hired=True"]
+    for value in np.unique(z):
+        assert y[z[:, 0] == value].mean() == approx(value, abs=0.2)
+
+
+def test_a_row_has_one_z_whatever_is_beside_it(linear):
+    X, _, _ = people(300, seed=4)
+    z = linear.transform(X)
+    order = np.random.default_rng(0).permutation(300)
+    assert (linear.transform(X.iloc[order]) == z[order]).all()
+    assert (linear.transform(X.iloc[:1]) == z[:1]).all()
+
+
+def test_the_same_seed_gives_the_same_encoder(linear):
+    X, y, age = people(4000)
+    again = ParityEncoder(**LINEAR, prototypes=8, random_state=0).fit(X, y, sensitive_features=age)
+    new = people(500, seed=5)[0]
+    assert (again.transform(new) == linear.transform(new)).all()
+
+
+def test_prototypes_describe_people(linear):
+    table = linear.prototypes_
+    assert table["share"].sum() == approx(1)
+    assert len(table) == 8
+    assert (table["sensitive_low"] < table["sensitive"]).all()
+    free = linear.at(None).prototypes_
+    apart = [table["share"] @ (table["sensitive"] - 40).abs() for table in (table, free)]
+    assert apart[0] < 1 < 4 < apart[1]  # years
+    ordered = table.sort_values("hired=True")
+    assert ordered["typical skill"].iloc[-1] > ordered["typical skill"].iloc[0] + 1
+
+
+def test_limits_choose_the_first_trade_off_that_keeps_them(linear):
+    gaps = linear.frontier_.gaps["sensitive"]
+    assert linear.at(None).choice_.position == 0
+    assert linear.choice_.position == len(gaps) - 1
+    bound = gaps[3].high + 1e-9
+    position = linear.at(float(bound)).choice_.position
+    assert gaps[int(position)].high <= bound
+    assert all(gap.high > bound for gap in gaps[: int(position)])
+    half = linear.at("50%").choice_
+    assert gaps[int(half.position)].value <= gaps[0].value / 2
+    with pytest.warns(UnmetLimitWarning):
+        linear.at(1e-6)
+
+
+def test_confidence_none_compares_the_estimate():
+    X, y, age = people(1000)
+    encoder = ParityEncoder(**LINEAR, prototypes=4, confidence=None, limit=0.1, random_state=0)
+    choice = encoder.fit(X, y, sensitive_features=age).choice_
+    assert choice.gaps["sensitive"].value <= 0.1
+
+
+def test_fitted_rows_get_the_z_of_encoders_without_them():
+    """A tree learns its rows by heart, y is a coin: Z of the rows does not tell it."""
+    X, _, age = people(600)
+    y = np.random.default_rng(99).uniform(size=600) < 0.5
+    encoder = ParityEncoder(
+        DecisionTreeClassifier(), attribute_estimator=CURVES, prototypes=4, limit=None
+    )
+    own = encoder.fit_transform(X, y, sensitive_features=age)
+    assert roc_auc_score(y, encoder.transform(X)[:, 0]) > 0.9
+    assert roc_auc_score(y, own[:, 0]) < 0.6
+
+
+def test_attributes_may_be_used_and_then_more_is_kept():
+    X, y, age = people(3000)
+    without = ParityEncoder(**LINEAR, prototypes=4, random_state=0)
+    with_age = ParityEncoder(**LINEAR, prototypes=4, uses_sensitive=True, random_state=0)
+    without.fit(X, y, sensitive_features=age)
+    with_age.fit(X, y, sensitive_features=age)
+    new, hired, new_age = people(20_000, seed=1)
+    z = with_age.transform(new, sensitive_features=new_age)
+    # solving for 4 prototypes and 8 functions leaves about 3 · 8 / 3000 of χ²
+    assert told(z, new_age).gap().value < 1.5 * np.sqrt(24 / 3000) / 2
+    assert roc_auc_score(hired, z[:, 0]) > roc_auc_score(hired, without.transform(new)[:, 0]) + 0.01
+    with pytest.raises(ValueError, match="pass sensitive_features"):
+        with_age.transform(new)
+
+
+def test_columns_of_the_table_are_kept_without_a_target():
+    rng = np.random.default_rng(0)
+    age = rng.uniform(20, 60, size=1500)
+    job = np.where(rng.uniform(size=1500) < 0.5, "cook", "clerk")
+    X = pd.DataFrame({"skill": rng.normal(10, 3, size=1500), "job": job, "old": age > 45})
+    encoder = ParityEncoder(prototypes=8, attribute_estimator=LinearRegression(), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        numeric = X.assign(job=X["job"] == "cook")
+        z = encoder.set_output(transform="pandas").fit_transform(numeric, sensitive_features=age)
+    assert list(z) == ["skill", "job", "old"]
+    assert np.corrcoef(z["job"], numeric["job"])[0, 1] > 0.9
+    assert np.corrcoef(z["skill"], X["skill"])[0, 1] > 0.4
+    assert abs(np.corrcoef(z["old"], X["old"])[0, 1]) < 0.1
+    assert z["skill"].mean() == approx(10, abs=0.3)  # in the unit of the column
+
+
+def test_several_targets_of_both_kinds():
+    X, y, age = people(1500)
+    rng = np.random.default_rng(0)
+    wage = 10 * X["skill"] + rng.normal(size=1500)
+    grade = np.digitize(X["skill"], [-0.5, 0.5])
+    targets = pd.DataFrame({"hired": y, "wage": wage, "grade": grade})
+    encoder = ParityEncoder(prototypes=12, random_state=0, cv=2)
+    encoder.fit(X, targets, sensitive_features=age)
+    new = people(4000, seed=1)[0]
+    z = encoder.set_output(transform="pandas").transform(new)
+    assert list(z) == ["hired=True", "wage", "grade=0", "grade=1", "grade=2"]
+    assert np.corrcoef(z["wage"], new["skill"])[0, 1] > 0.85
+    assert z[["grade=0", "grade=1", "grade=2"]].sum(axis=1).to_numpy() == approx(1)
+    assert {"hired_auc", "wage_squared_error", "grade_log_loss"} <= set(
+        encoder.frontier_.performance
+    )
+
+
+def test_whole_numbers_with_many_values_are_numbers():
+    X, _, age = people(300)
+    hours = np.round(40 + 5 * X["skill"]).astype(int).rename("hours")
+    z = ParityEncoder(random_state=0, cv=2, prototypes=4).fit_transform(
+        X, hours, sensitive_features=age
+    )
+    assert z.shape == (300, 1)
+    assert z.mean() == approx(40, abs=1)
+
+
+def test_two_attributes_are_both_hidden():
+    X, y, age = people(3000)
+    rng = np.random.default_rng(1)
+    income = X["skill"].to_numpy() + rng.normal(size=3000)
+    attributes = pd.DataFrame({"age": age, "income": income})
+    encoder = ParityEncoder(**LINEAR, prototypes=6, random_state=0)
+    encoder.fit(X, y, sensitive_features=attributes)
+    first = encoder.frontier_.gaps
+    assert first["age"][0].value > 0.15
+    assert first["income"][0].value > 0.15
+    new, _, new_age = people(20_000, seed=1)
+    z = encoder.transform(new)
+    new_income = new["skill"].to_numpy() + rng.normal(size=20_000)
+    assert told(z, new_age).gap().value < 0.06
+    assert told(z, new_income).gap().value < 0.06
+
+
+def test_repeated_rows_share_a_prototype_and_hide_the_attribute():
+    rng = np.random.default_rng(0)
+
+    def table(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        s = rng.normal(size=n)
+        x = np.column_stack([rng.poisson(np.exp(s / 2)).clip(0, 4), rng.integers(5, size=n)])
+        return x.astype(float), rng.uniform(size=n) < (x[:, 0] + x[:, 1]) / 9, s
+
+    X, y, s = table(4000)
+    encoder = ParityEncoder(**LINEAR, prototypes=4, random_state=0).fit(X, y, sensitive_features=s)
+    assert len(encoder.repeated_) == len(np.unique(X, axis=0))
+    new, _, new_s = table(20_000)
+    z = encoder.transform(new)
+    frame = pd.DataFrame(new).assign(z=z[:, 0])
+    assert (frame.groupby([0, 1])["z"].nunique() == 1).all()
+    nearest = encoder.solution_.path[-1]
+    parts = [encoder._targets(models, new, None) for models in encoder.models_]
+    means = [encoder._means(models, new, None) for models in encoder.attribute_models_]
+    costs = nearest.costs(nearest.distances(np.mean(parts, axis=0)), np.mean(means, axis=0))
+    assert told(z, new_s).gap().value < told(costs.argmin(axis=0)[:, None], new_s).gap().value
+
+
+def test_missing_attributes_take_part_in_the_models_of_y_alone():
+    X, y, age = people(1000)
+    some = np.where(np.arange(1000) % 4 == 0, np.nan, age)
+    encoder = ParityEncoder(**LINEAR, prototypes=4, random_state=0)
+    with pytest.warns(UnlabelledRowsWarning, match="250 of 1,000"):
+        encoder.fit(X, y, sensitive_features=some)
+    assert encoder.frontier_.rows == 750
+    assert encoder.transform(X).shape == (1000, 1)
+
+
+def test_without_attributes_there_is_no_constraint():
+    X, y, _ = people(300)
+    encoder = ParityEncoder(**LINEAR, prototypes=4, random_state=0)
+    with pytest.warns(MissingSensitiveFeaturesWarning):
+        encoder.fit(X, y)
+    assert encoder.frontier_.gaps == {}
+    assert roc_auc_score(y, encoder.transform(X)[:, 0]) > 0.7
+
+
+def test_weights_make_the_gap_that_of_the_weighted_people():
+    """With all weight on people whose experience does not follow age, there is no gap."""
+    X, y, age = people(2000)
+    fresh = np.arange(2000) % 2 == 0
+    X.loc[fresh, "experience"] = np.random.default_rng(0).normal(4, 1, size=fresh.sum())
+    pvalues = []
+    for weights in (np.where(fresh, 1.0, 1e-6), np.ones(2000)):
+        encoder = ParityEncoder(**LINEAR, prototypes=4, limit=None, random_state=0)
+        encoder.fit(X, y, sensitive_features=age, sample_weight=weights)
+        pvalues.append(encoder.frontier_.pvalues["sensitive"])
+    assert pvalues[0] > 0.01
+    assert pvalues[1] < 1e-6
+
+
+def test_rows_of_a_group_stay_in_one_fold_and_count_as_one():
+    X, y, age = people(300)
+    copies = np.repeat(np.arange(300), 4)
+    several = ParityEncoder(**LINEAR, prototypes=4, random_state=0)
+    several.fit(
+        X.iloc[copies].reset_index(drop=True),
+        y.iloc[copies].reset_index(drop=True),
+        sensitive_features=age[copies],
+        groups=copies,
+    )
+    once = ParityEncoder(**LINEAR, prototypes=4, random_state=0).fit(X, y, sensitive_features=age)
+    highs = [each.frontier_.gaps["sensitive"][0].high for each in (several, once)]
+    assert highs[0] == approx(highs[1], rel=0.25)
+
+
+def test_a_frozen_model_is_used_as_it_is():
+    X, y, age = people(1000)
+    model = LogisticRegression().fit(X.iloc[:400], y.iloc[:400])
+    encoder = ParityEncoder(
+        FrozenEstimator(model), attribute_estimator=LinearRegression(), prototypes=4, limit=None
+    )
+    rest = X.iloc[400:].reset_index(drop=True)
+    z = encoder.fit_transform(
+        rest, y.iloc[400:].reset_index(drop=True), sensitive_features=age[400:]
+    )
+    p = model.predict_proba(rest)[:, 1]
+    assert np.corrcoef(z[:, 0], p)[0, 1] > 0.9
+
+
+def test_a_model_of_the_wrong_kind_is_refused():
+    X, y, age = people(100)
+    with pytest.raises(ValueError, match="LinearRegression, but the target 'hired' holds labels"):
+        ParityEncoder(LinearRegression()).fit(X, y, sensitive_features=age)
+
+
+def test_the_default_works_on_three_hundred_messy_rows():
+    X, y, age = people(300)
+    X = X.assign(
+        job=np.where(np.arange(300) % 7 == 0, None, np.where(np.arange(300) % 3 == 0, "cook", "b")),
+        skill=X["skill"].mask(np.arange(300) % 5 == 0),
+        hired_on=pd.date_range("2020-01-01", periods=300),
+    )
+    labels = y.map({True: "yes", False: "no"})
+    encoder = ParityEncoder(random_state=0).fit(X, labels, sensitive_features=age)
+    new = X.assign(job="unseen").iloc[:10]
+    assert encoder.transform(new).shape == (10, 1)
+    assert len(encoder.prototypes_) <= 8
+
+
+def test_a_saved_encoder_gives_the_same_z(tmp_path, linear):
+    X, _, _ = people(200, seed=9)
+    frhsic.save(linear, tmp_path / "encoder.frhsic")
+    again = frhsic.load(tmp_path / "encoder.frhsic")
+    assert (again.transform(X) == linear.transform(X)).all()
+    assert (again.at("50%").transform(X) == linear.at("50%").transform(X)).all()
+    pd.testing.assert_frame_equal(again.prototypes_, linear.prototypes_)
+
+
+def test_a_saved_encoder_of_columns_gives_the_same_z(tmp_path):
+    X, _, age = people(300)
+    encoder = ParityEncoder(random_state=0, prototypes=4, cv=2).fit(X, sensitive_features=age)
+    frhsic.save(encoder, tmp_path / "encoder.frhsic")
+    again = frhsic.load(tmp_path / "encoder.frhsic")
+    assert (again.transform(X) == encoder.transform(X)).all()
