@@ -46,7 +46,7 @@ from frhsic.persistence.values import Reader, Writer, from_json, is_custom, to_j
 
 __all__ = ["load", "save"]
 
-NETWORKS = ("FRHSICClassifier", "FRHSICRegressor", "ParityEncoder")
+NETWORKS = ("FRHSICClassifier", "FRHSICRegressor")
 
 HEADER, WEIGHTS = "model.json", "weights.safetensors"
 NAMES = re.compile(rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|\d{{1,4}}\.skops")

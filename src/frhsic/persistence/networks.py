@@ -11,7 +11,7 @@ import torch
 from sklearn.base import is_classifier
 from torch import Tensor, nn
 
-from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder
+from frhsic.estimators import FRHSICClassifier, FRHSICRegressor
 from frhsic.estimators.network import NetworkEstimator, set_state
 from frhsic.penalties import NoPenalty, Penalty
 from frhsic.persistence.models import Arrays, Kind
@@ -52,7 +52,7 @@ def _complete_network(model: NetworkEstimator, arrays: Arrays) -> None:
             classes == len(model.classes_) and outputs == (1 if classes <= 2 else classes),
             "its classes differ",
         )
-    elif isinstance(model, FRHSICRegressor):
+    else:
         require(
             outputs == 1
             and math.isfinite(model.target_mean_)
@@ -100,6 +100,5 @@ NETWORK = Kind(_complete_network, arrays=_network_arrays)
 KINDS: dict[str, tuple[Any, Kind]] = {
     "FRHSICClassifier": (FRHSICClassifier, NETWORK),
     "FRHSICRegressor": (FRHSICRegressor, NETWORK),
-    "ParityEncoder": (ParityEncoder, NETWORK),
 }
 """Every network that is saved, by its name."""
