@@ -56,7 +56,6 @@ from frhsic import (
     FRHSICClassifier,
     FRHSICRegressor,
     ParityCoupling,
-    ParityEncoder,
     gdp,
     load_dataset,
 )
@@ -77,7 +76,7 @@ TAKEN_OUT: dict[str, tuple[str, ...]] = {
 
 RECORDS = Path(__file__).parent / "results" / "coupling.jsonl"
 PROBES = ("ridge", "boosted", "extra trees", "neighbors", "network")
-METHODS = ("coupling", "named", "raw", "leace", "repair", "frhsic", "encoder")
+METHODS = ("coupling", "named", "raw", "leace", "repair", "frhsic")
 COUPLINGS = ("coupling", "named")  # the second is told which columns will be recovered
 PROBED_ROWS, NETWORK_ROWS, HEAD_ROWS, BANDS = 12_000, 6_000, 5_000, 10
 ATTACKED, HEADED = ("adult", "credit"), ("adult", "credit", "bank", "acs_income")
@@ -262,12 +261,9 @@ def representation(
     if method == "repair":
         return repaired(same_columns((fit.X, new.X)), fit, new), {}
     few = Rows(*(part[:NETWORK_ROWS] for part in fit))
-    if method == "encoder":
-        network = ParityEncoder(random_state=0, device="cpu").fit(few.X, sensitive_features=few.s)
-    else:
-        y = few.targets.iloc[:, -1].to_numpy()
-        kind = FRHSICClassifier if set(np.unique(y)) <= {0.0, 1.0} else FRHSICRegressor
-        network = kind(random_state=0, device="cpu").fit(few.X, y, sensitive_features=few.s)
+    y = few.targets.iloc[:, -1].to_numpy()
+    kind = FRHSICClassifier if set(np.unique(y)) <= {0.0, 1.0} else FRHSICRegressor
+    network = kind(random_state=0, device="cpu").fit(few.X, y, sensitive_features=few.s)
     return (network.transform(fit.X), network.transform(new.X)), {}
 
 

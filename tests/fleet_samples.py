@@ -65,7 +65,6 @@ def sample(
         "binary": (signal > 0).double(),
         "regression": signal,
         "multiclass": (signal > -0.5).double() + (signal > 0.5).double(),
-        "reconstruction": x[..., 1:] - x[..., :1],
     }[task]
     return TrainingData(x.to(dtype), y.to(dtype), s.to(dtype))
 
@@ -76,7 +75,6 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     ),
     "multiclass": lambda f, y: nn.functional.cross_entropy(f, y.long(), reduction="none"),
     "regression": lambda f, y: nn.functional.mse_loss(f[:, 0], y, reduction="none"),
-    "reconstruction": lambda f, y: nn.functional.mse_loss(f, y, reduction="none").mean(1),
 }
 
 

@@ -24,7 +24,6 @@ from frhsic.estimators import (
     FRHSICClassifier,
     FRHSICRegressor,
     ParityClassifier,
-    ParityEncoder,
     ParityRegressor,
 )
 from frhsic.parity import gdp
@@ -46,7 +45,6 @@ def place(tmp_path_factory):
     save(FRHSICRegressor(**FAST).fit(X, X["hours"] + age, **rows), folder / "numbers")
     with pytest.warns(SuspiciousColumnWarning, match="'job' alone predicts the target"):
         save(FRHSICClassifier(**FAST).fit(X, X["job"], **rows), folder / "jobs")
-    save(ParityEncoder(**FAST).fit(X, **rows), folder / "encoder")
     save(FRHSICClassifier(**FAST).fit(X[["hours"]].to_numpy(), paid, **rows), folder / "nameless")
     table = X.assign(id=[f"p{i}" for i in range(len(X))], note="x", age=age)[
         ["note", "job", "id", *X.columns.drop("job")]
@@ -85,18 +83,16 @@ def test_scores_are_those_of_the_model_in_the_order_of_the_rows(
     assert [path.name for path in tmp_path.iterdir()] == ["scores.csv"]
 
 
-def test_numbers_several_classes_and_representations_are_written_too(place, tmp_path):
+def test_numbers_and_several_classes_are_written_too(place, tmp_path):
     X = features(place)
-    numbers, jobs, encoder = (
+    numbers, jobs = (
         predicted(place / name, place / "new.csv", tmp_path / "out.csv")
-        for name in ("numbers", "jobs", "encoder")
+        for name in ("numbers", "jobs")
     )
     assert np.allclose(numbers["predicted"], load(place / "numbers").predict(X), rtol=1e-5)
     assert list(jobs) == ["score_clerk", "score_cook", "score_nurse", "predicted"]
     assert np.allclose(jobs.iloc[:, :3].sum(axis=1), 1)
     assert jobs["predicted"].tolist() == load(place / "jobs").predict(X).tolist()
-    assert np.allclose(encoder, load(place / "encoder").transform(X), atol=1e-5)
-    assert list(encoder)[:2] == ["z_0", "z_1"]
 
 
 def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatch):

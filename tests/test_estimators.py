@@ -24,7 +24,6 @@ from frhsic.estimators import (
     FRHSICClassifier,
     FRHSICRegressor,
     MissingSensitiveFeaturesWarning,
-    ParityEncoder,
     UnlabelledRowsWarning,
 )
 from frhsic.estimators.network import AUTO_ROWS, fit_path
@@ -80,10 +79,10 @@ def test_a_path_holds_the_models_that_each_weight_gives_alone():
 
 def test_a_new_fit_forgets_what_an_earlier_one_learned():
     X, y, s = biased(60)
-    model = ParityEncoder(**quick(epochs=1)).fit(X, y, sensitive_features=s)
-    model.set_params(penalty_weight=0).fit(X[:, :2])
-    assert model.task_ == "reconstruction"
-    assert not {"classes_", "sensitive_names_in_", "sensitive_encoding_"} & set(vars(model))
+    model = FRHSICClassifier(**quick(epochs=1)).fit(X, y, sensitive_features=s)
+    model.set_params(penalty_weight=0).fit(X[:, :2], np.arange(60) % 3)
+    assert list(model.classes_) == [0, 1, 2]
+    assert not {"sensitive_names_in_", "sensitive_encoding_"} & set(vars(model))
     assert (model.n_features_in_, model.n_fits_) == (2, 1)
 
 
@@ -145,7 +144,7 @@ def test_a_later_call_with_other_sensitive_columns_is_refused():
 # bad input
 
 
-@pytest.mark.parametrize("estimator", [FRHSICClassifier, FRHSICRegressor, ParityEncoder])
+@pytest.mark.parametrize("estimator", [FRHSICClassifier, FRHSICRegressor])
 def test_a_missing_attribute_warns_in_its_own_category_and_trains_without_penalty(estimator: type):
     X, y, _ = biased(80)
     settings = quick(epochs=3)
@@ -223,15 +222,13 @@ def test_the_same_seed_gives_the_same_model_and_another_seed_another():
 # encoders
 
 
-def test_an_encoder_without_target_reconstructs_and_forgets_the_attribute():
-    X, _, s = biased(500)
+def test_the_representation_forgets_the_attribute():
+    X, y, s = biased(500)
     settings = quick(size=3)
-    plain = ParityEncoder(penalty_weight=0, **settings).fit(X)
-    strong = ParityEncoder(penalty_weight=30, **settings).fit(X, sensitive_features=s)
-    assert plain.task_ == "reconstruction"
-    assert plain.loss_curve_[-1] < 0.2 * plain.loss_curve_[0]
+    plain = FRHSICClassifier("hsic", 0.0, **settings).fit(X, y)
+    strong = FRHSICClassifier("hsic", 30.0, **settings).fit(X, y, sensitive_features=s)
 
-    def recovered(model: ParityEncoder) -> float:
+    def recovered(model: FRHSICClassifier) -> float:
         z = model.transform(X)
         z = np.column_stack([z, np.ones(len(z))])
         left = s - z @ np.linalg.lstsq(z, s, rcond=None)[0]
@@ -239,17 +236,6 @@ def test_an_encoder_without_target_reconstructs_and_forgets_the_attribute():
 
     assert recovered(plain) > 0.6
     assert recovered(strong) < 0.1
-
-
-def test_an_encoder_follows_its_target():
-    X, y, s = biased(60)
-    settings = quick(epochs=1)
-    assert ParityEncoder(**settings).fit(X, y, sensitive_features=s).task_ == "binary"
-    assert ParityEncoder(**settings).fit(X, X[:, 1], sensitive_features=s).task_ == "regression"
-    assert (
-        ParityEncoder(**settings).fit(X, np.arange(60) % 3, sensitive_features=s).task_
-        == "multiclass"
-    )
 
 
 class Doubling(nn.Module):
@@ -305,17 +291,12 @@ def test_training_in_parts_learns_with_scales_of_the_first_call():
     assert gaps[1] < 0.5 * gaps[0]
 
 
-def test_a_regressor_and_an_encoder_train_in_parts():
-    X, y, s = biased(200)
+def test_a_regressor_trains_in_parts():
+    X, _, s = biased(200)
     regressor = FRHSICRegressor(penalty_weight=0.1, **quick(batch_size=16))
-    encoder = ParityEncoder(penalty_weight=0.1, **quick(batch_size=16))
     for _ in range(6):
         regressor.partial_fit(X, X[:, 1], sensitive_features=s)
-        encoder.partial_fit(X, sensitive_features=s)
     assert regressor.score(X, X[:, 1]) > 0.8
-    assert encoder.loss_curve_[-1] < 0.15  # of the variance of the columns
-    with pytest.raises(ValueError, match="the first call was for reconstruction"):
-        encoder.partial_fit(X, y, sensitive_features=s)
 
 
 # what the optimizer is told

@@ -14,7 +14,6 @@ from frhsic import (
     FRHSICRegressor,
     ParityClassifier,
     ParityCoupling,
-    ParityEncoder,
     ParityRegressor,
 )
 from frhsic.estimators import MissingSensitiveFeaturesWarning
@@ -24,7 +23,7 @@ SMALL = {
     "encoder": MLP((16,), 8),
     "training": Training(epochs=15, batch_size=64, learning_rate=0.03),
 }
-NETWORKS = [FRHSICClassifier(**SMALL), FRHSICRegressor(**SMALL), ParityEncoder(**SMALL)]
+NETWORKS = [FRHSICClassifier(**SMALL), FRHSICRegressor(**SMALL)]
 OTHERS = [ParityClassifier(n_jobs=1), ParityRegressor(n_jobs=1), ParityCoupling()]
 
 

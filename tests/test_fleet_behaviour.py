@@ -241,7 +241,6 @@ X6, Y6 = torch.zeros(6, 2), torch.zeros(6)
         lambda: binary(sample(), [Member(1.0)], task="ranking"),
         lambda: binary(sample(task="regression"), [Member(1.0)], task="multiclass"),
         lambda: binary(sample(task="regression"), [Member(1.0)]),
-        lambda: binary(sample(task="reconstruction"), [Member(1.0)]),
         lambda: binary(sample(), [Member(1.0)], encoder=lambda columns: MLP()(3)),
         lambda: binary(sample(), [Member(1.0)], head=lambda *_: nn.Linear(5, 2)),
         lambda: binary(
@@ -256,7 +255,9 @@ X6, Y6 = torch.zeros(6, 2), torch.zeros(6)
         lambda: TrainingData.of(X6, Y6, Y6 / 0),
         lambda: TrainingData(X6, Y6, Y6),
         lambda: TrainingData(X6[None], Y6[:5], Y6[None, :, None]),
-        lambda: TrainingData(X6[None, :0], None, Y6[None, :0, None]),
+        lambda: TrainingData(X6[None], X6[None], Y6[None, :, None]),  # two targets
+        lambda: TrainingData.of(X6, X6, Y6),
+        lambda: TrainingData(X6[None, :0], Y6[None, :0], Y6[None, :0, None]),
         lambda: TrainingData.of(X6, Y6, Y6, sample_weight=Y6),
         lambda: TrainingData.stacked([TrainingData.of(X6[:k], Y6[:k], Y6[:k]) for k in (5, 6)]),
         lambda: TrainingData.stacked([]),

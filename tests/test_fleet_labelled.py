@@ -93,7 +93,7 @@ def test_rows_without_s_are_moved_to_the_end_and_the_others_keep_their_order():
     assert data.y[0].tolist() == [0, 1, 1, 0, 0]
     assert data.s[0, :2].tolist() == [[1, 2], [5, 6]]
     assert (3 * data.sample_weight[0]).tolist() == pytest.approx([1, 4, 2, 3, 5])
-    assert TrainingData.of(x, None, [1, 2, 3, 4, 5]).labelled is None
+    assert TrainingData.of(x, [0, 1, 0, 1, 0], [1, 2, 3, 4, 5]).labelled is None
 
 
 def test_held_out_rows_may_lack_s_too():

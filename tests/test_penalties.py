@@ -279,7 +279,6 @@ def test_equal_opportunity_is_the_penalty_of_the_positive_rows_and_zero_if_they_
         lambda: HSIC().prepare(torch.tensor([0.0, math.nan]), torch.Generator()),
         lambda: HSIC().prepare(torch.tensor(1.0), torch.Generator()),
         lambda: penalty_named("variance"),
-        lambda: penalty_named("reg-gdp", head=False),
         lambda: penalty_named("adv", condition="positive"),
     ],
 )

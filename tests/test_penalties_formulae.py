@@ -40,7 +40,6 @@ from frhsic.penalties import (
     DistanceCorrelation,
     DistanceCovariance,
     Penalty,
-    penalty_named,
 )
 from frhsic.penalties.base import median_distance
 from frhsic.penalties.bins import bin_membership, equal_width_edges, quantile_edges
@@ -124,7 +123,6 @@ def whitened_inner(z):
 def test_default_is_head_plus_ten_times_linear_and_gaussian_on_whitened_z(dtype):
     z, s, f = batch(dtype=dtype)
     penalty = prepared(HSIC(), s)
-    assert not penalty_named("hsic", head=False).needs_scores  # without the head
     scores = f.double().flatten().tolist()
     inner = whitened_inner(z)
     away = inner.diagonal()[:, None] + inner.diagonal() - 2 * inner

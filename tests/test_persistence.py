@@ -39,7 +39,6 @@ from frhsic.estimators import (
     FRHSICRegressor,
     ParityClassifier,
     ParityCoupling,
-    ParityEncoder,
     ParityRegressor,
 )
 from frhsic.estimators.conditional import BoostedMeans
@@ -119,13 +118,11 @@ def test_frames_text_labels_and_several_attributes_come_back(tmp_path: Path):
         again.predict(FRAME[["job", "hours", "owner", "size"]])
 
 
-def test_regressors_encoders_and_models_without_attributes_come_back(tmp_path: Path):
+def test_regressors_and_models_without_attributes_come_back(tmp_path: Path):
     X, y, s = biased(60)
     saved_and_loaded(
         FRHSICRegressor(**SHORT).fit(X, 50 * X[:, 1], sensitive_features=s), tmp_path, X
     )
-    encoder = saved_and_loaded(ParityEncoder(**SHORT).fit(X, sensitive_features=s), tmp_path, X)
-    assert encoder.task_ == "reconstruction"
     saved_and_loaded(FRHSICClassifier(penalty_weight=0, **SHORT).fit(X, y), tmp_path, X)
 
 

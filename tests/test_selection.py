@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 
 from estimator_samples import biased, quick
 from frhsic import select_weight
-from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder, UnmetLimitWarning
+from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, UnmetLimitWarning
 from frhsic.independence import gamma_test
 from frhsic.parity import gdp
 from frhsic.parity.limits import parse_limits
@@ -80,6 +80,13 @@ class MixedRegressor(RegressorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         return self.mean_ + (self.model_.predict(X) - self.mean_) / (1 + self.penalty_weight)
+
+
+class Silent(BaseEstimator):
+    """It has a weight and predicts nothing."""
+
+    def __init__(self, penalty_weight: float = 1.0) -> None:
+        self.penalty_weight = penalty_weight
 
 
 def candidate(
@@ -435,7 +442,7 @@ REFUSED = [
 @pytest.mark.parametrize(
     ("estimator", "changes", "error", "message"),
     [
-        (ParityEncoder(), {}, TypeError, "method predict"),
+        (Silent(), {}, TypeError, "method predict"),
         (LogisticRegression(), {}, TypeError, "a parameter penalty_weight"),
         (FRHSICClassifier, {}, TypeError, "estimator class instead"),
         *((Mixed(), {"limit": limit}, error, message) for limit, error, message in REFUSED),

@@ -37,7 +37,7 @@ def fit(
 
     Parameters
     ----------
-    estimator : FRHSICClassifier, FRHSICRegressor or ParityEncoder
+    estimator : FRHSICClassifier or FRHSICRegressor
         Unfitted; it is not changed.
     frame : dask.dataframe.DataFrame
         Its partitions should hold many batches each. Rows without a target are left out.
@@ -60,8 +60,7 @@ def fit(
     """
     if not isinstance(estimator, NetworkEstimator):
         raise TypeError(
-            f"estimator is {type(estimator).__name__}; pass an FRHSICClassifier, FRHSICRegressor or"
-            " ParityEncoder."
+            f"estimator is {type(estimator).__name__}; pass an FRHSICClassifier or FRHSICRegressor."
         )
     _arrays.require_integer(epochs, "epochs", 1)
     attributes = [sensitive] if isinstance(sensitive, str) else list(sensitive)

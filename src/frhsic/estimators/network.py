@@ -88,9 +88,6 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     best_epoch_: int | None
     validation_curve_: np.ndarray | None
 
-    _default_training: ClassVar[Training] = Training()
-    _default_encoder = MLP()
-
     def __init__(
         self,
         penalty: str | Penalty = "frhsic",
@@ -130,8 +127,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Features: numbers, booleans, and in a DataFrame also text, categories, dates and
             durations. Missing values are taken.
         y : array of shape (n,)
-            Target: labels of two or more classes for a classifier, numbers for a regressor, either
-            or None for an encoder.
+            Target: labels of two or more classes for a classifier, numbers for a regressor.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
             Numeric attributes; in a Series or DataFrame also bands such as "30-39" and ordered
             categories, which are turned into numbers with a warning. Without them the model is
@@ -196,9 +192,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return int(self.representation_size_)
 
     @abstractmethod
-    def _target(
-        self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any
-    ) -> tuple[np.ndarray, Task]:
+    def _target(self, y: Any, classes: Any) -> tuple[np.ndarray, Task]:
         """Check y and turn it into what training takes; the first call learns its scale or its
         classes.
         """
@@ -207,7 +201,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _encoder_maker(self) -> Callable[[int], nn.Module]:
         """Return the function of the number of columns that makes the encoder."""
-        encoder = self._default_encoder if self.encoder is None else self.encoder
+        encoder = MLP() if self.encoder is None else self.encoder
         return (lambda _: copy.deepcopy(encoder)) if isinstance(encoder, nn.Module) else encoder
 
     def _train(
@@ -238,13 +232,11 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                     f"encoder made {type(module).__name__}; it must make a torch.nn.Module."
                 )
             self.representation_size_ = output_width(module.to(data.x.dtype), data)
-        training = self.training or self._default_training
+        training = self.training or Training()
         training = training if whole else replace(training, epochs=1, early_stopping=False)
         penalty = self.penalty
         if not isinstance(penalty, Penalty):
-            penalty = penalty_named(
-                penalty, self.representation_size_, head=task != "reconstruction"
-            )
+            penalty = penalty_named(penalty, self.representation_size_)
         if penalized and penalty.condition == "positive" and task != "binary":
             raise ValueError(
                 "the penalty has condition='positive', which needs two classes; the task is"
@@ -306,11 +298,11 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
         )
         attributes = self._attributes(s, len(x))
-        values, task = self._target(y, x, s, weights, classes)
+        values, task = self._target(y, classes)
         check_consistent_length(x, values)
         if first:
             names = list(getattr(self, "sensitive_names_in_", ()))
-            warn_of_suspicions(self, X, None if y is None else values, attributes, names)
+            warn_of_suspicions(self, X, values, attributes, names)
         held_out = self._held_out(values, task, attributes, groups) if whole else None
         known = np.zeros((len(x), 1)) if attributes is None else attributes
 
@@ -369,7 +361,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         They are a tenth of the rows of each class, and of the rows with and without S, or of the
         `groups`, which are not cut. The draw depends on the random state alone.
         """
-        n, wanted = len(y), (self.training or self._default_training).early_stopping
+        n, wanted = len(y), (self.training or Training()).early_stopping
         if wanted == "auto":
             learning = isinstance(self.penalty, (Adversary, BinnedAdversary)) or self.penalty in (
                 "adv",
@@ -399,39 +391,6 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 "early stopping needs rows with S on both sides: pass more rows, or turn it off."
             )
         return held_out
-
-    def _labels(self, y: Any, classes: Any = None) -> tuple[np.ndarray, Task]:
-        """Return labels as codes of `classes_`, which the first call learns from y or takes from
-        `classes`.
-        """
-        column = target_column(self, y)
-        check_classification_targets(column)
-        labels = unique_labels(column)
-        asked = labels if classes is None else unique_labels(classes)
-        if not hasattr(self, "classes_"):
-            self.classes_ = asked
-        known = self.classes_
-        if classes is not None and not np.array_equal(known, asked):
-            raise ValueError(
-                f"classes={list(classes)!r} differ from those of the first call, {list(known)!r}."
-            )
-        unseen = np.setdiff1d(labels, known)
-        if len(unseen):
-            raise ValueError(
-                f"y has new labels, {unseen.tolist()!r}; name all in the first call: classes=[...]."
-            )
-        if len(known) < 2:
-            raise ValueError(f"y has one class only, {known.tolist()[0]!r}; two are needed.")
-        return np.searchsorted(known, column).astype(np.float64), (
-            "binary" if len(known) == 2 else "multiclass"
-        )
-
-    def _numbers(self, y: Any) -> tuple[np.ndarray, Task]:
-        """Return numbers standardized by the mean and the standard deviation of the first call."""
-        values = _arrays.vector(target_column(self, y).astype(np.float64), "y")
-        if not hasattr(self, "target_scale_"):
-            self.target_mean_, self.target_scale_ = float(values.mean()), float(values.std()) or 1.0
-        return (values - self.target_mean_) / self.target_scale_, "regression"
 
     def _adopt(self, fleet: Fleet, through_bottleneck: bool, index: int) -> None:
         """Take over one model, which was trained through a bottleneck or may have got one
@@ -582,10 +541,31 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         at = (scores > 0).astype(int) if len(self.classes_) == 2 else scores.argmax(axis=1)
         return np.asarray(self.classes_[at])
 
-    def _target(
-        self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any
-    ) -> tuple[np.ndarray, Task]:
-        return self._labels(y, classes)
+    def _target(self, y: Any, classes: Any) -> tuple[np.ndarray, Task]:
+        """Return labels as codes of `classes_`, which the first call learns from y or takes from
+        `classes`.
+        """
+        column = target_column(self, y)
+        check_classification_targets(column)
+        labels = unique_labels(column)
+        asked = labels if classes is None else unique_labels(classes)
+        if not hasattr(self, "classes_"):
+            self.classes_ = asked
+        known = self.classes_
+        if classes is not None and not np.array_equal(known, asked):
+            raise ValueError(
+                f"classes={list(classes)!r} differ from those of the first call, {list(known)!r}."
+            )
+        unseen = np.setdiff1d(labels, known)
+        if len(unseen):
+            raise ValueError(
+                f"y has new labels, {unseen.tolist()!r}; name all in the first call: classes=[...]."
+            )
+        if len(known) < 2:
+            raise ValueError(f"y has one class only, {known.tolist()[0]!r}; two are needed.")
+        return np.searchsorted(known, column).astype(np.float64), (
+            "binary" if len(known) == 2 else "multiclass"
+        )
 
 
 class FRHSICRegressor(RegressorMixin, NetworkEstimator):
@@ -626,10 +606,12 @@ class FRHSICRegressor(RegressorMixin, NetworkEstimator):
         raw = self._evaluated(X, with_head=True)[:, 0]
         return np.asarray(self.target_mean_ + self.target_scale_ * raw)
 
-    def _target(
-        self, y: Any, x: np.ndarray, s: Any, weights: Any, classes: Any
-    ) -> tuple[np.ndarray, Task]:
-        return self._numbers(y)
+    def _target(self, y: Any, classes: Any) -> tuple[np.ndarray, Task]:
+        """Return numbers standardized by the mean and the standard deviation of the first call."""
+        values = _arrays.vector(target_column(self, y).astype(np.float64), "y")
+        if not hasattr(self, "target_scale_"):
+            self.target_mean_, self.target_scale_ = float(values.mean()), float(values.std()) or 1.0
+        return (values - self.target_mean_) / self.target_scale_, "regression"
 
 
 def set_state(penalty: Penalty, state: dict[str, Tensor]) -> None:
@@ -659,7 +641,7 @@ def fit_path(
 
     Parameters
     ----------
-    estimator : FRHSICClassifier, FRHSICRegressor or ParityEncoder
+    estimator : FRHSICClassifier or FRHSICRegressor
         The estimator to copy; it is not changed.
     X, y, sensitive_features, sample_weight, groups
         As in its ``fit``.
@@ -682,8 +664,7 @@ def fit_path(
     """
     if not isinstance(estimator, NetworkEstimator):
         raise TypeError(
-            f"estimator is {type(estimator).__name__}; pass an FRHSIC* estimator or a"
-            " ParityEncoder."
+            f"estimator is {type(estimator).__name__}; pass an FRHSICClassifier or FRHSICRegressor."
         )
     path = [float(weight) for weight in penalty_weights]
     if not path or sensitive_features is None:

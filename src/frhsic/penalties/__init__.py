@@ -22,28 +22,24 @@ __all__ = [
     "Penalty",
 ]
 
-# How to make each penalty from the columns of Z, whether there is a head, and which rows count.
-MAKERS: dict[str, Callable[[int, bool, Condition], Penalty]] = {
-    "hsic": lambda z_dim, head, condition: HSIC(
-        head_weight=1.0 if head else 0.0, condition=condition
-    ),
-    "frhsic": lambda z_dim, head, condition: HSIC.published(condition=condition),
-    "frem": lambda z_dim, head, condition: EIPM(condition=condition),
-    "reg-gdp": lambda z_dim, head, condition: GDP(condition=condition),
-    "adv": lambda z_dim, head, condition: Adversary(z_dim),
-    "mmd": lambda z_dim, head, condition: BinnedMMD.published(condition=condition),
-    "laftr": lambda z_dim, head, condition: BinnedAdversary(z_dim),
-    "dcor": lambda z_dim, head, condition: DistanceCovariance(condition=condition),
-    "none": lambda z_dim, head, condition: NoPenalty(),
+# How to make each penalty from the columns of Z and which rows count.
+MAKERS: dict[str, Callable[[int, Condition], Penalty]] = {
+    "hsic": lambda z_dim, condition: HSIC(condition=condition),
+    "frhsic": lambda z_dim, condition: HSIC.published(condition=condition),
+    "frem": lambda z_dim, condition: EIPM(condition=condition),
+    "reg-gdp": lambda z_dim, condition: GDP(condition=condition),
+    "adv": lambda z_dim, condition: Adversary(z_dim),
+    "mmd": lambda z_dim, condition: BinnedMMD.published(condition=condition),
+    "laftr": lambda z_dim, condition: BinnedAdversary(z_dim),
+    "dcor": lambda z_dim, condition: DistanceCovariance(condition=condition),
+    "none": lambda z_dim, condition: NoPenalty(),
 }
 
 # Every name that :func:`penalty_named` knows. All but "hsic" are those of the published numbers.
 PENALTY_NAMES = tuple(MAKERS)
 
 
-def penalty_named(
-    name: str, z_dim: int = 50, *, head: bool = True, condition: Condition = None
-) -> Penalty:
+def penalty_named(name: str, z_dim: int = 50, *, condition: Condition = None) -> Penalty:
     """Return the penalty of a name in :data:`PENALTY_NAMES`. For a variant, make an object of
     :mod:`frhsic.penalties`.
 
@@ -53,10 +49,6 @@ def penalty_named(
         A name such as "hsic".
     z_dim
         Columns of Z, which an adversary needs.
-    head
-        Whether there is a head to be deployed. If not (an encoder trained on reconstruction),
-        "hsic" leaves out the term of the head; the linear part of its kernel on Z covers every
-        affine head. A penalty of scores is refused.
     condition
         ``"positive"`` for Equal Opportunity, see :class:`~frhsic.penalties.Penalty`; not for
         adversaries.
@@ -73,12 +65,7 @@ def penalty_named(
             f"penalty={name!r} is not known; pass one of {', '.join(map(repr, MAKERS))}, or an"
             " object."
         )
-    penalty = MAKERS[name](z_dim, head, condition)
-    if penalty.needs_scores and not head:
-        raise ValueError(
-            f"penalty={name!r} penalizes scores, and an encoder without a head has none; choose"
-            " 'hsic'."
-        )
+    penalty = MAKERS[name](z_dim, condition)
     if penalty.condition != condition and name != "none":
         raise ValueError(
             f"penalty={name!r} has no form for Equal Opportunity; choose another, or"

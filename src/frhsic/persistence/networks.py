@@ -52,7 +52,7 @@ def _complete_network(model: NetworkEstimator, arrays: Arrays) -> None:
             classes == len(model.classes_) and outputs == (1 if classes <= 2 else classes),
             "its classes differ",
         )
-    elif isinstance(model, FRHSICRegressor):
+    else:
         require(
             outputs == 1
             and math.isfinite(model.target_mean_)

@@ -89,8 +89,8 @@ class TrainingData:
     ----------
     x : Tensor
         Features, (D, n, d).
-    y : Tensor or None
-        Targets, (D, n): 0/1, class numbers, or real values; (D, n, c) for a reconstruction.
+    y : Tensor
+        Targets, (D, n): 0/1, class numbers, or real values.
     s : Tensor
         Sensitive attributes, (D, n, q).
     sample_weight : Tensor or None
@@ -107,7 +107,7 @@ class TrainingData:
     """
 
     x: Tensor
-    y: Tensor | None
+    y: Tensor
     s: Tensor
     sample_weight: Tensor | None = None
     held_out: TrainingData | None = None
@@ -136,8 +136,9 @@ class TrainingData:
         """
         known = _tensors.matrix(s, "s", allow_missing=True)
         missing = known.isnan().any(1)
-        given = {"x": x, "s": known.nan_to_num(), "y": y, "sample_weight": sample_weight}
-        given = {name: values for name, values in given.items() if values is not None}
+        given = {"x": x, "s": known.nan_to_num(), "y": y}
+        if sample_weight is not None:
+            given["sample_weight"] = sample_weight
         tensors = dict(
             zip(given, _tensors.paired(*((values, name) for name, values in given.items())))
         )
@@ -146,8 +147,7 @@ class TrainingData:
             if bool((weights < 0).any()) or not bool(weights.sum() > 0):
                 raise ValueError("sample_weight must be zero or more, and not zero everywhere.")
             tensors["sample_weight"] = weights.squeeze(1) / weights.mean()
-        if y is not None:
-            tensors["y"] = tensors["y"].squeeze(1)
+        tensors["y"] = tensors["y"].squeeze(1)
         order = (
             missing.int().argsort(stable=True) if bool(missing.any()) else slice(None)
         )  # those with S first
@@ -155,7 +155,7 @@ class TrainingData:
         labelled = int((~missing).sum()) if bool(missing.any()) else None
         return cls(
             splits["x"],
-            splits.get("y"),
+            splits["y"],
             splits["s"],
             splits.get("sample_weight"),
             held_out,
@@ -187,9 +187,7 @@ class TrainingData:
                 " n, q)."
             )
         for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
-            if values is not None and (
-                values.shape[:2] != self.x.shape[:2] or values.ndim > 2 + (name == "y")
-            ):
+            if values is not None and values.shape != self.x.shape[:2]:
                 raise ValueError(
                     f"{name} has shape {tuple(values.shape)}; x asks for {tuple(self.x.shape[:2])}."
                 )
@@ -212,9 +210,7 @@ class TrainingData:
         """Return the rows of all splits as one matrix, (D·n, d + q + ...), so that one gather
         serves a batch.
         """
-        parts = [self.x, self.s]
-        if self.y is not None:
-            parts.append(self.y.reshape(*self.x.shape[:2], -1))
+        parts = [self.x, self.s, self.y[..., None]]
         if self.sample_weight is not None:
             parts.append(self.sample_weight[..., None])
         return torch.cat(parts, dim=-1).flatten(0, 1).contiguous()
@@ -222,8 +218,7 @@ class TrainingData:
     @property
     def widths(self) -> tuple[int, int, int, int]:
         """Columns of x, s, y and the sample weight in :meth:`table`; 0 for what is not there."""
-        targets = 0 if self.y is None else 1 if self.y.ndim == 2 else self.y.shape[2]
-        return self.columns, self.s.shape[-1], targets, int(self.sample_weight is not None)
+        return self.columns, self.s.shape[-1], 1, int(self.sample_weight is not None)
 
     @property
     def splits(self) -> int:
@@ -357,10 +352,10 @@ def batch_shapes(data: TrainingData, batch_size: int) -> list[tuple[int, int]]:
 
     Examples
     --------
-    >>> batch_shapes(TrainingData.of([1, 2, 3, 4, 5], None, [0, 1, 2, 3, 4]), 2)
+    >>> batch_shapes(TrainingData.of([1, 2, 3, 4, 5], [0] * 5, [0, 1, 2, 3, 4]), 2)
     [(2, 2), (2, 2), (1, 1)]
     >>> nan = float("nan")
-    >>> batch_shapes(TrainingData.of([1, 2, 3, 4, 5], None, [0, nan, 2, nan, 4]), 2)
+    >>> batch_shapes(TrainingData.of([1, 2, 3, 4, 5], [0] * 5, [0, nan, 2, nan, 4]), 2)
     [(2, 1), (2, 1), (1, 1)]
     """
     ends = [*range(0, data.rows, batch_size), data.rows]

@@ -88,7 +88,7 @@ class Model(nn.Module):
         The penalty sees the first `labelled` rows.
         """
         x, s, y, weights = torch.split(rows, self.widths, dim=1)
-        y = y if self.task == "reconstruction" else y[:, 0]
+        y = y[:, 0]
         z = self.encoder(x)  # line 4, (m, dz)
         scores = self.head(z)  # (m, c)
         of_rows = row_losses(self.task, scores, y)

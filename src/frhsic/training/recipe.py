@@ -7,7 +7,6 @@ Task losses are means over the rows of a batch, of the head's raw output f and t
 ``binary``            :math:`\log(1 + e^{f}) - y f` (cross-entropy with logits), y in {0, 1}
 ``multiclass``        :math:`\log \sum_c e^{f_c} - f_y`, y in {0, ..., C − 1}
 ``regression``        :math:`(f - y)^2`
-``reconstruction``    :math:`\frac1c \sum_j (f_j - y_j)^2`
 ====================  =====================================================================
 """
 
@@ -40,7 +39,7 @@ ACTIVATIONS = {
 # Steps of the optimizer that ``epochs="auto"`` aims at, and its fewest and most epochs.
 AUTO_STEPS, AUTO_EPOCHS = 2_500, (20, 100)
 
-Task = Literal["binary", "multiclass", "regression", "reconstruction"]
+Task = Literal["binary", "multiclass", "regression"]
 Schedule = Literal["constant", "cosine"]
 
 
@@ -118,8 +117,8 @@ class Training:
     weight_decay : float, optional
         Weight decay w adds :math:`\tfrac w2 \|W\|^2` to the loss, where W are the weight matrices
         of the encoder. Biases and the head do not decay. None uses the penalty's
-        `default_weight_decay`, and 0 for a reconstruction: 1e-3 for "hsic" and other HSIC penalties
-        on whitened or standardized Z, 0 for the paper's methods.
+        `default_weight_decay`: 1e-3 for "hsic" and other HSIC penalties on whitened or standardized
+        Z, 0 for the paper's methods.
     variance_floor : float, optional
         After training, drop principal directions of standardized Z whose variance on the training
         rows is below this, from 0 (drop none) to below 1. The penalty barely sees them, yet a
@@ -179,7 +178,7 @@ class Recipe(Training):
 
     Parameters
     ----------
-    task : {"binary", "multiclass", "regression", "reconstruction"}
+    task : {"binary", "multiclass", "regression"}
         Task, which sets the loss ℓ; see :mod:`frhsic.training.recipe`.
     penalty : Penalty, callable or None
         Penalty, copied for every (seed, split), or a function that makes one. None trains without a
@@ -232,8 +231,7 @@ class Recipe(Training):
 
     def decay(self, penalty: Penalty) -> float:
         """Return the weight decay with a penalty."""
-        usual = 0.0 if self.task == "reconstruction" else penalty.default_weight_decay
-        return usual if self.weight_decay is None else self.weight_decay
+        return penalty.default_weight_decay if self.weight_decay is None else self.weight_decay
 
     def floor(self, penalty: Penalty) -> float:
         """Return the variance floor with a penalty."""
@@ -244,16 +242,13 @@ class Recipe(Training):
     def outputs(self, data: TrainingData) -> int:
         """Return how many outputs the head needs; raise if the target does not suit the task."""
         y = data.y
-        if y is None:
-            raise ValueError(f"task={self.task!r} needs a target, but y is None.")
-        if self.task == "reconstruction":
-            return data.widths[2]
         suits = {"binary": (y == 0) | (y == 1), "multiclass": (y >= 0) & (y == y.round())}.get(
             self.task, y.isfinite()
         )
-        if y.ndim > 2 or not bool(suits.all()):
+        if not bool(suits.all()):
             raise ValueError(
-                f"task={self.task!r} needs one column: 0 and 1, classes 0, 1, 2, ..., or numbers."
+                f"y does not suit task={self.task!r}; pass 0 and 1 for binary, 0, 1, 2, ... for"
+                " multiclass, finite numbers for regression."
             )
         return int(y.max()) + 1 if self.task == "multiclass" else 1
 
@@ -297,16 +292,13 @@ def require_rows(module: str, values: Tensor, rows: int) -> None:
 
 
 def row_losses(task: Task, scores: Tensor, y: Tensor) -> Tensor:
-    """Return the loss of each row, (m,), from scores (m, c) and y (m,), or (m, c) for a
-    reconstruction.
+    """Return the loss of each row, (m,), from scores (m, c) and y (m,).
 
     Examples
     --------
     >>> row_losses("regression", torch.tensor([[1.0], [3.0]]), torch.tensor([0.0, 1.0]))
     tensor([1., 4.])
     """
-    if task == "reconstruction":
-        return (scores - y).square().mean(-1)
     if task == "multiclass":
         return functional.cross_entropy(scores, y.long(), reduction="none")
     if task == "regression":
