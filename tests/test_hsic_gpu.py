@@ -22,6 +22,8 @@ from frhsic.kernels import (
     PerColumn,
     per_column_gaussians,
 )
+from frhsic.penalties import HSIC
+from frhsic.training import MLP, Member, Recipe, TrainingData, train
 
 pytest.importorskip("triton")
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -191,6 +193,29 @@ def test_whitening_of_a_training_step_is_that_of_float64(lead, m, d, monkeypatch
         results.append((white.detach().double(), leaf.grad.double()))
     for result, truth in zip(*results):
         assert (result - truth).norm() <= 2e-5 * truth.norm()
+
+
+@needs_kernels
+def test_a_fleet_trains_with_the_kernels_of_a_step_as_it_does_without(monkeypatch):
+    from frhsic.dependence._gpu import step
+
+    generator = torch.Generator().manual_seed(0)
+    x, s = torch.rand(60, 4, generator=generator), torch.rand(60, 1, generator=generator)
+    data = TrainingData.of(x, (x[:, 0] + s[:, 0] > 1).float(), s)
+    members = [Member(weight, seed) for seed in (1, 2) for weight in (0.0, 1.0, 20.0)]
+    recipe = Recipe("binary", HSIC, MLP((5,), size=3), epochs=2, batch_size=25)
+    calls = []
+
+    def chosen(z, columns):
+        calls.append(z.shape)
+        return step if INTERPRETED or z.is_cuda else None
+
+    scores = []
+    for kernels in (chosen, lambda z, columns: None):
+        monkeypatch.setattr(exact, "step_kernels", kernels)
+        scores.append(train(data, members, recipe, device=DEVICE).scores(x.to(DEVICE)))
+    assert (2, 3, 25, 3) in calls
+    torch.testing.assert_close(*scores, rtol=1e-4, atol=1e-5)
 
 
 @needs_kernels
