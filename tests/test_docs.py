@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import doctest
 import importlib.util
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -183,3 +184,18 @@ def anchors(page: Path) -> set[str]:
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
     return slugs | set(re.findall(r'<a id="([\w-]+)">', text))
+
+
+def test_the_readme_states_the_speed_of_the_records():
+    gpu, peers = (
+        json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text("utf-8"))
+        for name in ("gpu", "cpu_peers")
+    )
+    (seconds,) = (record["seconds"] for record in gpu["hsic"] if record["n"] == 2**20)
+    assert round(seconds, 1) == 1.0
+    ratios = [record["ratio"] for record in peers["records"] if record["section"] == "hsic"]
+    sentence = (
+        "exact HSIC of a million rows in a second on a GPU,"
+        f" {min(ratios):.0f} to {max(ratios):.0f} times faster than other libraries on a CPU"
+    )
+    assert sentence in README.read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ from pytest import approx
 
 from frhsic.dependence import grams
 from frhsic.dependence.grams import (
+    Gram,
     centered,
     gram_times,
     hsic_biased,
@@ -17,7 +18,7 @@ from frhsic.dependence.grams import (
     hsic_weighted,
     pivoted_cholesky,
 )
-from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear
+from frhsic.kernels import Gaussian, HalfDistance, InverseMultiquadric, Laplacian, Linear
 
 KERNELS = [
     Gaussian(0.7),
@@ -177,3 +178,23 @@ def test_the_tolerance_bounds_the_error_of_every_eigenvalue():
     low = torch.linalg.eigvalsh(factor @ factor.T)
     assert float((full - low).min()) > -1e-11
     assert float((full - low).max()) <= left * 300 + 1e-11
+
+
+@pytest.mark.parametrize("name", ["continuous", "clusters", "far off", "mostly ties"])
+def test_tiles_of_half_distances_are_those_by_subtraction(name):
+    rows = torch.randn(40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    if name == "clusters":
+        rows = rows.sign() + 1e-6 * rows
+        rows[1] = rows[0]
+    if name == "far off":
+        rows[7:9] += 1e6
+    if name == "mostly ties":
+        rows = rows.sign()
+    gram = Gram(rows, HalfDistance(), shifted=False, factor=None)
+    tile = gram.tile(slice(0, 30), slice(10, 40))
+    norms = gram.diagonal()
+    distances = norms[:30, None] + norms[None, 10:] - 2 * tile
+    exact = torch.linalg.vector_norm(rows[:30, None] - rows[None, 10:], dim=-1)
+    # the norms cancel, and leave as many digits of the distance as they are longer than it
+    allowed = 1e-10 * exact + 1e-15 * (norms[:30, None] + norms[None, 10:])
+    assert ((distances - exact).abs() <= allowed).all()

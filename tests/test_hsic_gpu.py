@@ -22,6 +22,8 @@ from frhsic.kernels import (
     PerColumn,
     per_column_gaussians,
 )
+from frhsic.penalties import HSIC
+from frhsic.training import MLP, Member, Recipe, TrainingData, train
 
 pytest.importorskip("triton")
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -152,18 +154,68 @@ def test_moments_of_tests_are_those_of_float64(name, on_and_off, monkeypatch):
     ],
 )
 def test_inner_product_of_a_training_step_is_that_of_float64(lead, lead_g, m, d):
-    from frhsic.dependence._gpu.pairs import gaussian_inner
+    from frhsic.dependence._gpu.step import inner
 
     generator = torch.Generator().manual_seed(0)
     z = (torch.randn(*lead, m, d, generator=generator) / d**0.5).to(DEVICE)
     g = torch.randn(*lead_g, m, m, generator=generator).to(DEVICE)
     z, g = z - z.mean(-2, keepdim=True), g + g.mT
     leaf = z.double().requires_grad_()
-    truth = (Gaussian(1.0)(leaf, leaf) * g).sum((-2, -1))
+    gram = 2 * leaf @ leaf.mT + 3 * Gaussian(1.0)(leaf, leaf)
+    truth = (gram * g).sum((-2, -1))
     truth.sum().backward()
-    value, slope = gaussian_inner(z, g)
-    assert (value - truth).abs().max() < 1e-6 * g.abs().sum((-2, -1)).max()
-    assert (2 * slope - leaf.grad).norm() < 2e-6 * leaf.grad.norm()
+    value, slope = inner(z, g, 2.0, 3.0)
+    assert (value - truth).abs().max() < 1e-6 * (gram * g).abs().sum((-2, -1)).max()
+    assert (slope - leaf.grad).norm() < 2e-6 * leaf.grad.norm()
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("lead", "m", "d"), [((), 70, 8), ((3,), 64, 50), ((2, 3), 20, 16), ((), 1, 3), ((2,), 130, 64)]
+)
+def test_whitening_of_a_training_step_is_that_of_float64(lead, m, d, monkeypatch):
+    from frhsic.dependence._gpu import step
+    from frhsic.penalties.closed_forms import whitened
+
+    generator = torch.Generator().manual_seed(0)
+    mixed = torch.randn(d, d, generator=generator)
+    z = torch.randn(*lead, m, d, generator=generator) @ mixed + 5
+    z[..., 1] = 0.0  # a column without variance, which has no gradient through its scale
+    w = torch.rand(m, generator=generator)
+    w = (w / w.sum()).to(DEVICE)
+    upstream = torch.randn(z.shape, generator=generator).to(DEVICE)
+    results = []
+    for dtype, kernels in ((torch.float32, step), (torch.float64, None)):
+        monkeypatch.setattr(exact, "step_kernels", lambda x, columns, chosen=kernels: chosen)
+        leaf = z.to(DEVICE, dtype, copy=True).requires_grad_()
+        white = whitened(leaf, w.to(dtype), smallest=1e-3)
+        white.backward(upstream.to(dtype))
+        results.append((white.detach().double(), leaf.grad.double()))
+    for result, truth in zip(*results):
+        assert (result - truth).norm() <= 2e-5 * truth.norm()
+
+
+@needs_kernels
+def test_a_fleet_trains_with_the_kernels_of_a_step_as_it_does_without(monkeypatch):
+    from frhsic.dependence._gpu import step
+
+    generator = torch.Generator().manual_seed(0)
+    x, s = torch.rand(60, 4, generator=generator), torch.rand(60, 1, generator=generator)
+    data = TrainingData.of(x, (x[:, 0] + s[:, 0] > 1).float(), s)
+    members = [Member(weight, seed) for seed in (1, 2) for weight in (0.0, 1.0, 20.0)]
+    recipe = Recipe("binary", HSIC, MLP((5,), size=3), epochs=2, batch_size=25)
+    calls = []
+
+    def chosen(z, columns):
+        calls.append(z.shape)
+        return step if INTERPRETED or z.is_cuda else None
+
+    scores = []
+    for kernels in (chosen, lambda z, columns: None):
+        monkeypatch.setattr(exact, "step_kernels", kernels)
+        scores.append(train(data, members, recipe, device=DEVICE).scores(x.to(DEVICE)))
+    assert (2, 3, 25, 3) in calls
+    torch.testing.assert_close(*scores, rtol=1e-4, atol=1e-5)
 
 
 @needs_kernels

@@ -43,7 +43,7 @@ from frhsic.penalties import (
 )
 from frhsic.penalties.base import median_distance
 from frhsic.penalties.bins import bin_membership, equal_width_edges, quantile_edges
-from frhsic.penalties.closed_forms import gaussian_inner
+from frhsic.penalties.closed_forms import inner
 from frhsic.penalties.rivals import (
     eipm_from_gram,
     gdp_value,
@@ -274,11 +274,15 @@ def test_where_the_median_is_zero_the_unit_is_that_of_the_distances_that_are_not
 # ------------------------------------------------------------------------------------
 
 
-def test_the_fused_inner_product_is_that_of_the_gram_matrix_with_gradients_to_second_order(dtype):
+@pytest.mark.parametrize(("linear", "gaussian"), [(0.0, 1.0), (3.0, 0.5), (2.0, 0.0)])
+def test_the_fused_inner_product_is_that_of_the_gram_matrix_with_gradients_to_second_order(
+    linear, gaussian, dtype
+):
     z, s, _ = batch(m=9, dtype=dtype)
     g = centered(Gaussian(0.3)(s, s))
-    z = (z + 100).requires_grad_()
-    fused, plain = gaussian_inner(z, g), (Gaussian(1.0)(z, z) * g).sum()
+    z = z.requires_grad_()
+    gram = linear * z @ z.mT + gaussian * Gaussian(1.0)(z, z)
+    fused, plain = inner(z, g, linear, gaussian), (gram * g).sum()
     close = (
         {"rtol": 1e-9, "atol": 1e-12} if dtype == torch.float64 else {"rtol": 1e-4, "atol": 1e-5}
     )

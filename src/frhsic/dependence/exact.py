@@ -692,9 +692,6 @@ def _inner(a: Tensor, b: Tensor) -> Tensor:
 # Rows from which the GPU kernels of statistics are quicker, and columns that they take.
 FEWEST_ROWS, MOST_COLUMNS = 1024, 512
 
-# Columns up to which a training step's Gram matrix is never written to memory.
-INNER_COLUMNS = 128
-
 
 def usable(x: Tensor, *, rows: int = FEWEST_ROWS, columns: int = MOST_COLUMNS) -> bool:
     """Return whether x (..., m, d) may go to GPU kernels that take this many rows or more, and
@@ -726,12 +723,12 @@ def gpu_gram(x: Tensor, kernel: Kernel) -> One | None:
     return One.of(x, kernel)
 
 
-def gaussian_inner(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor] | None:
-    """Return Σ G ∘ K of centred rows z (..., m, d) under a Gaussian of bandwidth 1, and half its
-    gradient; or None.
+def step_kernels(z: Tensor, columns: int) -> Any:
+    """Return the module of GPU kernels for a training step on rows z (..., m, d) of at most so many
+    columns, or None.
     """
-    if not (z.dtype == g.dtype == torch.float32 and usable(z, rows=1, columns=INNER_COLUMNS)):
+    if not (z.dtype == torch.float32 and usable(z, rows=1, columns=columns)):
         return None
-    from frhsic.dependence._gpu.pairs import gaussian_inner as on_gpu
+    from frhsic.dependence._gpu import step
 
-    return on_gpu(z, g)
+    return step

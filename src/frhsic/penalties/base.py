@@ -28,13 +28,14 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Self, get_args
 
 import torch
 from torch import Tensor, nn
 
 from frhsic import _arrays
-from frhsic.dependence.grams import hsic_biased, hsic_weighted
+from frhsic.dependence.grams import hsic_biased, hsic_weighted, recentered
 from frhsic.kernels import Gaussian, Kernel, squared_distances
 from frhsic.penalties.closed_forms import whitened
 
@@ -76,7 +77,7 @@ class Batch:
         """The number of rows m, including those of weight 0."""
         return self.z.shape[0]
 
-    @property
+    @cached_property
     def shares(self) -> Tensor:
         """Row weights divided by their sum, of shape (m,)."""
         if self.row_weight is None:
@@ -422,18 +423,15 @@ class ScaledPenalty(Penalty):
     def _in_units(self, batch: Batch) -> Tensor:
         """Return z divided by its scale."""
         z = batch.z
-        if self.kernel_z.centering_safe and not self.kernel_z.shift_invariant:
-            z = (
-                z - batch.shares @ z
-            )  # a linear kernel loses digits far from zero, and dependence does not change
+        if self.scale_z == "whitened":
+            return whitened(z, batch.shares, smallest=SMALLEST)
+        if self.scale_z == "standardized":
+            return standardized(z, batch.shares) / math.sqrt(2 * z.shape[1])
+        z = recentered(z, self.kernel_z)
         if isinstance(self.scale_z, (int, float)):
             return z if self.scale_z == 1 else z / self.scale_z
         if self.scale_z == "normalized":
             return z / root_mean_square_distance(z, batch.shares)
-        if self.scale_z == "standardized":
-            return standardized(z, batch.shares) / math.sqrt(2 * z.shape[1])
-        if self.scale_z == "whitened":
-            return whitened(z, batch.shares, smallest=SMALLEST) / math.sqrt(2 * z.shape[1])
         assert self.scale_z_now is not None
         return z / self.scale_z_now.to(z)
 

@@ -1,5 +1,5 @@
-r"""Parts of a training step with their gradients in closed form: whitening, and Gaussian inner
-products.
+r"""Parts of a training step with their gradients in closed form: whitening, and inner products with
+Gram matrices.
 
 A training step spends most of its time here. Automatic differentiation passes over an m × m matrix
 a dozen times, and through the Cholesky factor of whitening by six triangular solves. In closed form
@@ -22,15 +22,19 @@ from frhsic.kernels import Gaussian
 # coordinate.
 RIDGE = 0.1
 
+# Columns up to which a GPU takes one kernel for inner products, and one for whitening, whose matrix
+# has to fit one multiprocessor.
+INNER_COLUMNS, WHITENED_COLUMNS = 128, 64
+
 
 def whitened(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
-    r"""Columns of mean 0, uncorrelated and of variance 1 under the weights, up to the ridge.
+    r"""Columns of mean 0, uncorrelated and of variance 1/2d under the weights, up to the ridge.
 
-    :math:`u L^{-\top}` with u standardized and :math:`L L^\top = R + \varepsilon I`, R the
-    correlation matrix. Kernels of distances and inner products give the same for every root. A
-    direction of variance v is left with variance :math:`v / (v + \varepsilon)`, which limits the
-    noise of directions that hardly vary. Standard deviations below `smallest` count as that. The
-    weights get no gradient.
+    :math:`u L^{-\top} / \sqrt{2d}` with u standardized and :math:`L L^\top = R + \varepsilon I`, R
+    the correlation matrix. Kernels of distances and inner products give the same for every root. A
+    direction of variance v is left with variance :math:`v / (v + \varepsilon) / 2d`, which limits
+    the noise of directions that hardly vary; without the ridge the root mean square distance would
+    be 1. Standard deviations below `smallest` count as that. The weights get no gradient.
 
     Examples
     --------
@@ -38,8 +42,8 @@ def whitened(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
 
     >>> z = torch.tensor([[0.0, 0.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 9.0], [2.0, 2.0, 9.0]])
     >>> white = whitened(z, torch.full((4,), 0.25), smallest=1e-6)
-    >>> (white.mT @ white / 4).trace()  # 2 / 2.1 and 1 / 1.1
-    tensor(1.8615)
+    >>> (white.mT @ white / 4).trace()  # (2 / 2.1 + 1 / 1.1) / 6
+    tensor(0.3102)
     """
     wide = z.to(
         torch.promote_types(z.dtype, torch.float32)
@@ -69,14 +73,22 @@ def _parts(z: Tensor, w: Tensor, least: float) -> _Parts:
     correlation = covariance * scale[..., None] * scale[..., None, :] + RIDGE * eye
     factor, _ = torch.linalg.cholesky_ex(correlation)  # cholesky would wait for the GPU
     inverse: Tensor = torch.linalg.solve_triangular(factor, eye.expand(factor.shape), upper=False)
-    mapping = scale[..., None] * inverse.mT
+    mapping = scale[..., None] * inverse.mT * _length(z)
     return _Parts(centered @ mapping, centered, mapping, variance)
+
+
+def _length(z: Tensor) -> float:
+    """Return the length of whitened directions."""
+    return float((2 * z.shape[-1]) ** -0.5)
 
 
 class _Whitened(torch.autograd.Function):
     @staticmethod
     def forward(z: Tensor, w: Tensor, least: float) -> tuple[Tensor, ...]:
-        return tuple(_parts(z, w, least))
+        step = exact.step_kernels(z, WHITENED_COLUMNS)
+        if step is None:
+            return tuple(_parts(z, w, least))
+        return tuple(step.whiten(z, w, RIDGE, least, _length(z)))
 
     @staticmethod
     def setup_context(
@@ -94,13 +106,16 @@ class _Whitened(torch.autograd.Function):
         z, w, *saved = ctx.saved_tensors
         if upstream is None:
             return None, None, None
-        white, centered, mapping, variance = (
-            _parts(z, w, ctx.least) if torch.is_grad_enabled() else saved
-        )
+        if torch.is_grad_enabled():
+            white, centered, mapping, variance = _parts(z, w, ctx.least)
+        elif (step := exact.step_kernels(z, WHITENED_COLUMNS)) is not None:
+            return step.whiten_backward(upstream, w, saved, ctx.least, _length(z)), None, None
+        else:
+            white, centered, mapping, variance = saved
         # The change of the factor L is L times the lower half of L⁻¹ dA L⁻ᵀ, its diagonal halved.
         # Its adjoint takes the upper half of whiteᵀ · upstream, mirrored.
         inner = white.mT @ upstream
-        inner = inner.triu() + inner.triu(1).mT
+        inner = (inner.triu() + inner.triu(1).mT) / _length(z) ** 2
         slope = (upstream - (w[..., None] * white) @ inner) @ mapping.mT
         weighted = w[..., None] * centered
         of_scale = torch.where(variance > ctx.least, (slope * centered).sum(-2) / variance, 0)
@@ -117,84 +132,93 @@ class _Whitened(torch.autograd.Function):
         return parts, (0, 0, 0, 0)
 
 
-def gaussian_inner(z: Tensor, g: Tensor) -> Tensor:
-    r"""Inner product with the Gaussian Gram matrix of bandwidth 1, :math:`\sum_{ij} G_{ij}
-    \exp(-\|z_i - z_j\|^2 / 2)`.
+def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> Tensor:
+    r"""Inner product with a Gram matrix, :math:`\sum_{ij} G_{ij} (a\, z_i^\top z_j + b
+    \exp(-\|z_i - z_j\|^2 / 2))`.
 
-    For a symmetric G of shape (m, m). With :math:`W_{ij} = G_{ij} k(z_i, z_j)` the gradient in z is
-    :math:`2 (W - \operatorname{diag}(W 1)) z`.
+    For a symmetric G of shape (m, m) whose rows sum to 0, factors a (`linear`) and b (`gaussian`),
+    and rows z near zero: far from it their differences lose digits. With :math:`W_{ij} = b\,
+    G_{ij} \exp(-\|z_i - z_j\|^2 / 2)` the gradient in z is :math:`2 (a G + W -
+    \operatorname{diag}(W 1)) z`.
 
     Examples
     --------
-    >>> gaussian_inner(torch.tensor([[0.0], [1.0]]), torch.tensor([[1.0, 2.0], [2.0, 1.0]]))
-    tensor(4.4261)
+    >>> g = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+    >>> inner(torch.tensor([[0.0], [1.0]]), g, linear=1.0, gaussian=1.0)  # 1 + 2 (1 - 0.6065)
+    tensor(1.7869)
     """
     value: Tensor
-    value, *_ = _GaussianInner.apply(z, g)  # type: ignore[no-untyped-call]  # untyped in torch
+    value, *_ = _Inner.apply(z, g, linear, gaussian)  # type: ignore[no-untyped-call]
     return value
 
 
-class _GaussianInner(torch.autograd.Function):
+class _Inner(torch.autograd.Function):
     @staticmethod
-    def forward(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-        return exact.gaussian_inner(_centered(z), g) or _value_and_slope(z, g)
+    def forward(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor, Tensor]:
+        step = exact.step_kernels(z, INNER_COLUMNS) if gaussian else None
+        value, slope = (step.inner if step else _value_and_slope)(z, g, linear, gaussian)
+        return value, slope
 
     @staticmethod
     def setup_context(
-        ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]
+        ctx: Any, inputs: tuple[Tensor, Tensor, float, float], output: tuple[Tensor, Tensor]
     ) -> None:
+        z, g, *ctx.factors = inputs
         ctx.mark_non_differentiable(output[1])
         ctx.set_materialize_grads(
             False
         )  # else a matrix of zeros is made for the slope, only to be ignored
-        ctx.save_for_backward(*inputs, output[1])
+        ctx.save_for_backward(z, g, output[1])
 
     @staticmethod
     def backward(
         ctx: Any, upstream: Tensor | None, *_: Tensor | None
-    ) -> tuple[Tensor | None, Tensor | None]:
+    ) -> tuple[Tensor | None, Tensor | None, None, None]:
         z, g, slope = ctx.saved_tensors
         if upstream is None:
-            return None, None
+            return None, None, None, None
         if (
             torch.is_grad_enabled()
         ):  # for a second derivative the slope must be a function of z again
-            slope = _value_and_slope(z, g)[1]
-        slope = slope * (2 * upstream)[..., None, None]
-        if not ctx.needs_input_grad[1]:
-            return slope, None
-        return slope, (upstream[..., None, None] * Gaussian(1.0)(z, z)).sum_to_size(g.shape)
+            slope = _value_and_slope(z, g, *ctx.factors)[1]
+        upstream = upstream[..., None, None]
+        to_g = None
+        if ctx.needs_input_grad[1]:
+            linear, gaussian = ctx.factors
+            gram = linear * (z @ z.mT) + gaussian * Gaussian(1.0)(z, z)
+            to_g = (upstream * gram).sum_to_size(g.shape)
+        return slope * upstream, to_g, None, None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, int | None], z: Tensor, g: Tensor) -> Any:
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        z: Tensor,
+        g: Tensor,
+        linear: float,
+        gaussian: float,
+    ) -> Any:
         z = _in_front(z, in_dims[0], info.batch_size)
         g = _shared(g, in_dims[1], z.ndim)
-        results = _GaussianInner.apply(z, g)  # type: ignore[no-untyped-call]
+        results = _Inner.apply(z, g, linear, gaussian)  # type: ignore[no-untyped-call]
         return results, (0, 0)
 
 
-def _value_and_slope(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the value and half its gradient."""
-    centered = _centered(z)
-    w = _weighted(centered, g)
-    rows = w.sum(-1)
-    return rows.sum(-1), w @ centered - rows[..., None] * centered
-
-
-def _centered(z: Tensor) -> Tensor:
-    """Return z minus its mean: only differences matter, and far from zero they would lose
-    digits.
-    """
-    return z - z.detach().mean(-2, keepdim=True)
-
-
-def _weighted(z: Tensor, g: Tensor) -> Tensor:
-    """Return W; the exponent z·z' − |z|²/2 − |z'|²/2 is one matrix product."""
+def _value_and_slope(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor, Tensor]:
+    """Return the value and its gradient in z."""
+    if gaussian == 0:
+        slope = 2 * linear * (g @ z)
+        return (z * slope).sum((-2, -1)) / 2, slope
     half, one = (z * z).sum(-1, keepdim=True) / -2, torch.ones_like(z[..., :1])
+    # the exponent z·z' − |z|²/2 − |z'|²/2 is one matrix product
     exponent = torch.cat([z, half, one], dim=-1) @ torch.cat([z, one, half], dim=-1).mT
-    if torch.is_grad_enabled():
-        return exponent.exp() * g
-    return exponent.exp_().mul_(g)  # in place, to save a pass over the matrix
+    # rows of g sum to 0, so that its products with exponents are those with z·z'
+    value = linear * (g * exponent).sum((-2, -1)) if linear else 0.0
+    differentiated = torch.is_grad_enabled()  # else in place, to save passes over the matrix
+    w = gaussian * exponent.exp() * g if differentiated else exponent.exp_().mul_(g).mul_(gaussian)
+    rows = w.sum(-1)
+    w = w + linear * g if differentiated else w.add_(g, alpha=linear)
+    return value + rows.sum(-1), 2 * (w @ z - rows[..., None] * z)
 
 
 def _in_front(x: Tensor, dim: int | None, size: int) -> Tensor:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence.grams import centered
+from frhsic.dependence.grams import centered, recentered
 from frhsic.kernels import Gaussian, Kernel, Linear, Multiple, PerColumn, Sum, default_gaussian
 from frhsic.penalties.base import (
     SLACK,
@@ -25,10 +25,13 @@ from frhsic.penalties.base import (
     one_of,
     standardized,
 )
-from frhsic.penalties.closed_forms import gaussian_inner
+from frhsic.penalties.closed_forms import inner
 
 ScaleS = Literal["median", "published"]
 Attributes = Literal["joint", "sum", "isotropic"]
+
+# Kernels with their factors, which are summed.
+Terms = tuple[tuple[float, Kernel], ...]
 
 # Number of training rows whose median distance is the published bandwidth of S.
 PUBLISHED_ROWS = 1000
@@ -203,27 +206,25 @@ class HSIC(ScaledPenalty):
         l = self._gram_s(batch.s)
         terms = self._weighted_kernels(batch)
         if batch.row_weight is None and all(
-            isinstance(kernel, (Linear, Gaussian)) for _, kernel, _ in terms
+            isinstance(kernel, (Linear, Gaussian)) for x, kernels in terms for _, kernel in kernels
         ):
             l = centered(l)
-            return (
-                _sum((factor, _inner(kernel, x, l)) for factor, kernel, x in terms) / batch.rows**2
-            )
-        return batch.hsic(l, _sum((factor, kernel(x, x)) for factor, kernel, x in terms))
+            return _sum(_inner(x, l, kernels) for x, kernels in terms)
+        return batch.hsic(
+            l, _sum(factor * kernel(x, x) for x, kernels in terms for factor, kernel in kernels)
+        )
 
-    def _weighted_kernels(self, batch: Batch) -> list[tuple[float, Kernel, Tensor]]:
-        """Return the terms of K, each a factor, a kernel, and the rows that it sees: scores, or z
-        in its unit.
-        """
-        terms: list[tuple[float, Kernel, Tensor]] = []
+    def _weighted_kernels(self, batch: Batch) -> list[tuple[Tensor, Terms]]:
+        """Return the terms of K: scores, and z in its unit, each with the kernels that see it."""
+        terms: list[tuple[Tensor, Terms]] = []
         if batch.scores is not None:
-            # HSIC ignores the mean of the scores; far from zero they would lose digits
-            f = batch.scores - batch.shares @ batch.scores
-            f = standardized(batch.scores, batch.shares) if self.standardize_scores else f
-            terms.append((self.head_weight, Linear(), f))
+            if self.standardize_scores:
+                f = standardized(batch.scores, batch.shares)
+            else:
+                f = recentered(batch.scores, Linear())
+            terms.append((f, ((self.head_weight, Linear()),)))
         if self._terms:
-            z = self._in_units(batch)
-            terms += [(factor, kernel, z) for factor, kernel in self._terms]
+            terms.append((self._in_units(batch), self._terms))
         return terms
 
     def _gram_s(self, s: Tensor) -> Tensor:
@@ -242,7 +243,7 @@ class HSIC(ScaledPenalty):
         ).sum(0)
 
 
-def _terms(kernel: Kernel, factor: float = 1.0) -> tuple[tuple[float, Kernel], ...]:
+def _terms(kernel: Kernel, factor: float = 1.0) -> Terms:
     """Write a kernel as a weighted sum of kernels that are not sums; terms of weight 0 are left
     out.
     """
@@ -253,21 +254,26 @@ def _terms(kernel: Kernel, factor: float = 1.0) -> tuple[tuple[float, Kernel], .
     return ((factor, kernel),) if factor > 0 else ()
 
 
-def _inner(kernel: Kernel, x: Tensor, l: Tensor) -> Tensor:
-    """Return Σ K ∘ L without K, for a linear or Gaussian kernel: with centered L, m² times the
-    biased HSIC.
-    """
-    return (
-        gaussian_inner(x / kernel.bandwidth, l)
-        if isinstance(kernel, Gaussian)
-        else (x * (l @ x)).sum()
-    )
+def _inner(x: Tensor, l: Tensor, terms: Terms) -> Tensor:
+    """Return the biased HSIC of centered L and a sum of linear and Gaussian kernels, without K."""
+    share = 1 / len(x) ** 2
+    linear = share * sum(factor for factor, kernel in terms if isinstance(kernel, Linear))
+    values = []
+    for factor, kernel in terms:
+        if not isinstance(kernel, Gaussian):
+            continue
+        if isinstance(kernel.bandwidth, Tensor) or kernel.bandwidth != 1:
+            values.append(inner(x / kernel.bandwidth, l, 0.0, share * factor))
+        else:  # the linear kernel at once, which costs nothing here
+            values.append(inner(x, l, linear, share * factor))
+            linear = 0.0
+    if linear > 0:
+        values.append(inner(x, l, linear, 0.0))
+    return _sum(values)
 
 
-def _sum(terms: Iterable[tuple[float, Tensor]]) -> Tensor:
-    return reduce(
-        operator.add, (value if factor == 1 else factor * value for factor, value in terms)
-    )
+def _sum(terms: Iterable[Tensor]) -> Tensor:
+    return reduce(operator.add, terms)
 
 
 def _checked_scale_s(scale: ScaleS | float | tuple[float, ...]) -> str | tuple[float, ...]:

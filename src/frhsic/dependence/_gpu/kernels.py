@@ -476,7 +476,33 @@ def table(
 
 
 @triton.jit
-def gaussian_inner(
+def _rows(x, i, m, d, WIDTH: tl.constexpr):
+    """Return rows i of a matrix of m rows and d columns, with zeros beyond it."""
+    c = tl.arange(0, WIDTH)
+    there = (i[:, None] < m) & (c[None, :] < d)
+    return tl.load(x + i[:, None] * d + c[None, :], mask=there, other=0.0)
+
+
+@triton.jit
+def _store_rows(x, values, i, m, d, WIDTH: tl.constexpr):
+    c = tl.arange(0, WIDTH)
+    there = (i[:, None] < m) & (c[None, :] < d)
+    tl.store(x + i[:, None] * d + c[None, :], values, mask=there)
+
+
+@triton.jit
+def _product(a, b):
+    return tl.dot(a, b, input_precision="tf32x3")
+
+
+@triton.jit
+def _single(x):
+    """Return a number in float32: torch.compile passes Python's floats as float64."""
+    return tl.cast(x, tl.float32)
+
+
+@triton.jit
+def inner(
     z,
     g,
     rows,
@@ -486,34 +512,148 @@ def gaussian_inner(
     together,
     stride_group,
     stride_member,
+    linear,
+    gaussian,
+    WIDTH: tl.constexpr,
+    BI: tl.constexpr,
+    BJ: tl.constexpr,
+):
+    """Row sums of G ∘ K of one batch, and the gradient of their sum."""
+    b = tl.program_id(1).to(tl.int64)
+    i = tl.program_id(0) * BI + tl.arange(0, BI)
+    z += b * m * d
+    g += (b // together) * stride_group + (b % together) * stride_member
+    linear, gaussian = _single(linear), _single(gaussian)
+    own = _rows(z, i, m, d, WIDTH)
+    half = tl.sum(own * own, 1) * -0.5
+    of_rows = tl.zeros([BI], tl.float32)
+    of_gaussian = tl.zeros([BI], tl.float32)
+    total = tl.zeros([BI, WIDTH], tl.float32)
+    for start in tl.range(0, m, BJ):
+        j = start + tl.arange(0, BJ)
+        other = _rows(z, j, m, d, WIDTH)
+        products = _product(own, tl.trans(other))
+        exponent = products + half[:, None] + (tl.sum(other * other, 1) * -0.5)[None, :]
+        there = (i[:, None] < m) & (j[None, :] < m)
+        weights = tl.load(g + i[:, None] * m + j[None, :], mask=there, other=0.0)
+        of_rows += tl.sum(weights * products, 1) * linear
+        weighted = weights * tl.exp(exponent) * gaussian
+        of_gaussian += tl.sum(weighted, 1)
+        total += _product(weighted + weights * linear, other)
+    tl.store(rows + b * m + i, of_rows + of_gaussian, mask=i < m)
+    _store_rows(slope + b * m * d, 2 * (total - of_gaussian[:, None] * own), i, m, d, WIDTH)
+
+
+@triton.jit
+def whiten(
+    z,
+    w,
+    white,
+    centered,
+    mapping,
+    variance,
+    m,
+    d,
+    ridge,
+    least,
+    length,
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Row sums of G ∘ K for a Gaussian of bandwidth 1, and half the gradient of their sum, of one
-    batch.
-    """
-    b = tl.program_id(1).to(tl.int64)
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    """Whiten the rows of one batch."""
+    ridge, least, length = _single(ridge), _single(least), _single(length)
+    b = tl.program_id(0).to(tl.int64)
+    z += b * m * d
+    w += b * m
     c = tl.arange(0, WIDTH)
-    batch = z + b * m * d
-    own = tl.load(
-        batch + i[:, None] * d + c[None, :], mask=(i[:, None] < m) & (c[None, :] < d), other=0.0
-    )
-    half = tl.sum(own * own, 1) * -0.5
-    fixed = g + (b // together) * stride_group + (b % together) * stride_member
-    of_rows = tl.zeros([BLOCK], tl.float32)
-    total = tl.zeros([BLOCK, WIDTH], tl.float32)
+    mean = tl.zeros([WIDTH], tl.float32)
     for start in tl.range(0, m, BLOCK):
-        j = start + tl.arange(0, BLOCK)
-        other = tl.load(
-            batch + j[:, None] * d + c[None, :], mask=(j[:, None] < m) & (c[None, :] < d), other=0.0
-        )
-        exponent = tl.dot(own, tl.trans(other), input_precision="tf32x3")
-        exponent += half[:, None] + (tl.sum(other * other, 1) * -0.5)[None, :]
-        there = (i[:, None] < m) & (j[None, :] < m)
-        w = tl.exp(exponent) * tl.load(fixed + i[:, None] * m + j[None, :], mask=there, other=0.0)
-        of_rows += tl.sum(w, 1)
-        total += tl.dot(w, other, input_precision="tf32x3")
-    tl.store(rows + b * m + i, of_rows, mask=i < m)
-    place = slope + b * m * d + i[:, None] * d + c[None, :]
-    tl.store(place, total - of_rows[:, None] * own, mask=(i[:, None] < m) & (c[None, :] < d))
+        i = start + tl.arange(0, BLOCK)
+        weight = tl.load(w + i, mask=i < m, other=0.0)
+        mean += tl.sum(_rows(z, i, m, d, WIDTH) * weight[:, None], 0)
+    matrix = tl.zeros([WIDTH, WIDTH], tl.float32)
+    for start in tl.range(0, m, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        weight = tl.load(w + i, mask=i < m, other=0.0)
+        rows = _rows(z, i, m, d, WIDTH) - mean[None, :]
+        _store_rows(centered + b * m * d, rows, i, m, d, WIDTH)
+        matrix += _product(tl.trans(rows), rows * weight[:, None])
+    r = tl.arange(0, WIDTH)
+    diagonal = r[:, None] == c[None, :]
+    spread = tl.sum(tl.where(diagonal, matrix, 0.0), 0)
+    tl.store(variance + b * d + c, spread, mask=c < d)
+    scale = tl.rsqrt(tl.maximum(spread, least))
+    of_rows = tl.rsqrt(tl.maximum(tl.sum(tl.where(diagonal, matrix, 0.0), 1), least))
+    matrix = matrix * of_rows[:, None] * scale[None, :] + tl.where(diagonal, ridge, 0.0)
+    # Eliminate below the pivots. Where a column becomes 0, the inverse of the unit lower factor
+    # takes its place.
+    for k in tl.range(0, d):
+        row = tl.sum(tl.where(r[:, None] == k, matrix, 0.0), 0)
+        column = tl.sum(tl.where(c[None, :] == k, matrix, 0.0), 1)
+        pivot = tl.sum(tl.where(r == k, column, 0.0), 0)
+        times = tl.where(r > k, column / pivot, 0.0)
+        below = (r[:, None] > k) & (c[None, :] == k)
+        matrix = tl.where(below, -times[:, None], matrix - times[:, None] * row[None, :])
+    pivots = tl.sum(tl.where(diagonal, matrix, 0.0), 1)
+    inverse = tl.where(diagonal, 1.0, tl.where(r[:, None] > c[None, :], matrix, 0.0))
+    inverse *= (tl.rsqrt(pivots) * length)[:, None]
+    matrix = tl.trans(inverse * scale[None, :])
+    _store_rows(mapping + b * d * d, matrix, r, d, d, WIDTH)
+    for start in tl.range(0, m, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        rows = _rows(z, i, m, d, WIDTH) - mean[None, :]
+        _store_rows(white + b * m * d, _product(rows, matrix), i, m, d, WIDTH)
+
+
+@triton.jit
+def whiten_backward(
+    upstream,
+    w,
+    white,
+    centered,
+    mapping,
+    variance,
+    slope,
+    m,
+    d,
+    least,
+    square,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Gradient of one batch in the rows that were whitened."""
+    least, square = _single(least), _single(square)
+    b = tl.program_id(0).to(tl.int64)
+    upstream += b * m * d
+    w += b * m
+    white += b * m * d
+    centered += b * m * d
+    slope += b * m * d
+    r = tl.arange(0, WIDTH)
+    c = tl.arange(0, WIDTH)
+    inner = tl.zeros([WIDTH, WIDTH], tl.float32)
+    for start in tl.range(0, m, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        rows = _rows(white, i, m, d, WIDTH)
+        inner += _product(tl.trans(rows), _rows(upstream, i, m, d, WIDTH))
+    inner = tl.where(r[:, None] <= c[None, :], inner, tl.trans(inner)) * square
+    matrix = tl.trans(_rows(mapping + b * d * d, r, d, d, WIDTH))
+    of_scale = tl.zeros([WIDTH], tl.float32)
+    total = tl.zeros([WIDTH], tl.float32)
+    for start in tl.range(0, m, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        weight = tl.load(w + i, mask=i < m, other=0.0)
+        rows = _product(_rows(white, i, m, d, WIDTH) * weight[:, None], inner)
+        rows = _product(_rows(upstream, i, m, d, WIDTH) - rows, matrix)
+        of_scale += tl.sum(rows * _rows(centered, i, m, d, WIDTH), 0)
+        total += tl.sum(rows, 0)
+        _store_rows(slope, rows, i, m, d, WIDTH)
+    spread = tl.load(variance + b * d + c, mask=c < d, other=1.0)
+    of_scale = tl.where(spread > least, of_scale / tl.maximum(spread, least), 0.0)
+    tl.debug_barrier()  # other threads may have stored what is read now
+    for start in tl.range(0, m, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        weight = tl.load(w + i, mask=i < m, other=0.0)
+        rows = _rows(centered, i, m, d, WIDTH) * of_scale[None, :] + total[None, :]
+        rows = _rows(slope, i, m, d, WIDTH) - weight[:, None] * rows
+        _store_rows(slope, rows, i, m, d, WIDTH)

@@ -571,37 +571,3 @@ class One:
             kernels.pair_cubes, x, k, arguments, (), COLUMNS=x.shape[1], SHIFTED=k.shifted
         )
         return sums * torch.tensor([2.0, 1.0, 2.0], dtype=torch.float64, device=x.device)
-
-
-def gaussian_inner(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-    """Return Σ G ∘ K (...) under a Gaussian of bandwidth 1, and half its gradient (..., m, d).
-
-    Rows z (..., m, d) are centred, and g broadcasts.
-    """
-    *lead, m, d = z.shape
-    g = g.expand(*lead, m, m)
-    strides = g.stride()[:-2]
-    if len(lead) > 2 or g.stride()[-2:] != (m, 1):
-        g = g.contiguous()
-        lead, strides = [g.shape[:-2].numel()], (m * m,)
-    together = lead[-1] if lead else 1
-    group, member = ((0, 0, *strides))[-2:]
-    z = z.contiguous()
-    rows, slope = torch.empty_like(z[..., 0]), torch.empty_like(z)
-    batches = z.shape[:-2].numel()
-    kernels.gaussian_inner[(-(-m // BLOCK_I), batches)](
-        z,
-        g,
-        rows,
-        slope,
-        m,
-        d,
-        together,
-        group,
-        member,
-        WIDTH=max(16, triton.next_power_of_2(d)),
-        BLOCK=BLOCK_I,
-        num_warps=4,
-        num_stages=1,
-    )
-    return rows.sum(-1), slope

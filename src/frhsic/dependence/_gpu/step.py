@@ -1,0 +1,99 @@
+"""A training step on a GPU: whitening, and inner products with Gram matrices that are not held.
+
+Each is one kernel for all batches, where PyTorch takes dozens of small ones.
+:mod:`frhsic.penalties.closed_forms` has the mathematics.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from frhsic.dependence._gpu import kernels
+
+# Rows of one program and of its steps, in sums over pairs of rows.
+BLOCK_I, BLOCK_J = 32, 64
+
+# Entries of the rows that are whitened at a time.
+ENTRIES = 2048
+
+
+def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor, Tensor]:
+    """Return Σ G ∘ K (...) of centred rows z (..., m, d), and its gradient; g broadcasts."""
+    *lead, m, d = z.shape
+    g = g.expand(*lead, m, m)
+    strides = g.stride()[:-2]
+    if len(lead) > 2 or g.stride()[-2:] != (m, 1):
+        g = g.contiguous()
+        lead, strides = [g.shape[:-2].numel()], (m * m,)
+    together = lead[-1] if lead else 1
+    group, member = ((0, 0, *strides))[-2:]
+    z = z.contiguous()
+    rows, slope = torch.empty_like(z[..., 0]), torch.empty_like(z)
+    kernels.inner[(-(-m // BLOCK_I), _batches(z))](
+        z,
+        g,
+        rows,
+        slope,
+        m,
+        d,
+        together,
+        group,
+        member,
+        linear,
+        gaussian,
+        BI=BLOCK_I,
+        BJ=BLOCK_J,
+        **_settings(d),
+    )
+    return rows.sum(-1), slope
+
+
+def whiten(z: Tensor, w: Tensor, ridge: float, least: float, length: float) -> tuple[Tensor, ...]:
+    """Return the whitened and the centred rows, the map and the variances of z (..., m, d)."""
+    *lead, m, d = z.shape
+    shapes = (*lead, m, d), (*lead, m, d), (*lead, d, d), (*lead, d)
+    parts = tuple(z.new_empty(shape) for shape in shapes)
+    w = w.expand(*lead, m).contiguous()
+    kernels.whiten[(_batches(z),)](
+        z.contiguous(), w, *parts, m, d, ridge, least, length, BLOCK=_rows(d), **_settings(d)
+    )
+    return parts
+
+
+def whiten_backward(
+    upstream: Tensor, w: Tensor, parts: tuple[Tensor, ...], least: float, length: float
+) -> Tensor:
+    """Return the gradient in z."""
+    *lead, m, d = upstream.shape
+    slope = upstream.new_empty(upstream.shape)
+    w = w.expand(*lead, m).contiguous()
+    kernels.whiten_backward[(_batches(upstream),)](
+        upstream.contiguous(),
+        w,
+        *parts,
+        slope,
+        m,
+        d,
+        least,
+        length**-2,
+        BLOCK=_rows(d),
+        **_settings(d),
+    )
+    return slope
+
+
+def _batches(z: Tensor) -> int:
+    return z.shape[:-2].numel()
+
+
+def _settings(d: int) -> dict[str, int]:
+    return {"WIDTH": _width(d), "num_warps": 4, "num_stages": 1}
+
+
+def _rows(d: int) -> int:
+    return ENTRIES // _width(d)
+
+
+def _width(d: int) -> int:
+    return max(16, 1 << (d - 1).bit_length())
