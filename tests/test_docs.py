@@ -33,6 +33,8 @@ BLOCK = re.compile(r"(?:<!-- needs (\w+) -->\n)?```(python|py|pycon)\n(.*?)```",
 """A Python block, and the package that it needs beyond those of the tests, if its page says so."""
 SCHEDULER = 'cluster("local")'
 """The cluster of the pages. Here one in this process takes its place."""
+FEWER_ROWS = ".sample(4000,", ".sample(1000,"
+"""Rows of the README, and those of the test; what it prints is not shown to that many digits."""
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -95,7 +97,7 @@ def run(page: Path, packages: set[str], names: dict[str, Any], scheduler: str) -
     for number, (package, code) in enumerate(blocks(page)):
         if package not in packages:
             continue
-        code = code.replace(SCHEDULER, f'cluster("{scheduler}")')
+        code = code.replace(SCHEDULER, f'cluster("{scheduler}")').replace(*FEWER_ROWS)
         if ">>>" in code:
             example = doctest.DocTestParser().get_doctest(
                 code, names, f"{page.name}, block {number}", None, 0
