@@ -123,7 +123,7 @@ def at_work(
     folder, names = prepared
     monkeypatch.chdir(folder)
     monkeypatch.setattr("frhsic.training.recipe.AUTO_EPOCHS", (2, 2))
-    monkeypatch.setitem(frhsic.select_weight.__kwdefaults__, "weights", (0.0, 1.0, 100.0))
+    monkeypatch.setitem(frhsic.select_weight.__kwdefaults__, "penalty_weights", (0.0, 1.0, 100.0))
     monkeypatch.setitem(permutation_test.__kwdefaults__, "resamples", 99)
     with threadpool_limits(1), mpl.rc_context({"backend": "agg"}):
         yield dict(names)

@@ -205,7 +205,7 @@ def checked(audit: frhsic.auditing.Audit) -> set[str]:
 
 @EACH
 def test_an_audit_takes_it_and_asks_for_an_earlier_one_to_judge_an_aim(kind: str):
-    settings = Settings(resamples=20)
+    settings = Settings(resamples=20, max_rows=100, probe_rows=100)
     if kind in AIMS:
         with pytest.raises(ValueError, match="An audit needs an earlier one"):
             frhsic.audit(TABLE["p"], S, Y, limit=LIMITS[kind], settings=settings)
@@ -252,6 +252,7 @@ def test_the_command_line_takes_it(kind: str, tmp_path: Path):
     TABLE.to_csv(table, index=False)
     limits = [part for text in OPTIONS[kind] for part in ("--limit", text)]
     command = ["audit", str(table), "--score", "p", "-t", "y", "-s", "age", "-s", "hours"]
+    command += ["--max-rows", "100"]
     result = run([*command, "--json", *limits])
     if kind in AIMS:
         assert result.exit_code == 2
