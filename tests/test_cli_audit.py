@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -44,6 +45,14 @@ def folder(tmp_path_factory):
 SCORE = ["-s", "age", "--score", "score", "--max-rows", "100"]
 
 
+@cache
+def audit_of_people(weights: str | None) -> Audit:
+    data = people()
+    design = {"groups": data["person"], "sample_weight": data[weights] if weights else None}
+    settings = Settings(max_rows=100, at=[30])
+    return audit(data["score"], data["age"], data["repaid"], settings=settings, **design)
+
+
 @pytest.mark.parametrize(
     ("name", "weights"),
     [("people.csv", "w"), ("people.csv", None), ("people.parquet", None), ("messy.csv", "w")],
@@ -53,10 +62,7 @@ def test_the_command_says_what_the_function_says_to_the_last_digit(folder, name,
     result = done(
         ["audit", str(folder / name), *asked, *(["--row-weights", weights] if weights else [])]
     )
-    data = people()
-    design = {"groups": data["person"], "sample_weight": data[weights] if weights else None}
-    settings = Settings(max_rows=100, at=[30])
-    expected = audit(data["score"], data["age"], data["repaid"], settings=settings, **design)
+    expected = audit_of_people(weights)
     found = Audit.from_json(result.stdout)
     assert (found["age"], found.subject, found.quality) == (
         expected["age"],
@@ -84,16 +90,16 @@ def test_a_target_of_yes_and_no_needs_no_positive_value(tmp_path):
 
 
 def test_spellings_of_one_label_are_one_outcome_in_audits_and_trainings(tmp_path):
-    data, path = people(), tmp_path / "people.csv"
+    data, path = people(120), tmp_path / "people.csv"
     random = np.random.default_rng(0)
-    yes, no = random.choice(["Yes", "yes", "YES"], 300), random.choice(["no", "NO"], 300)
+    yes, no = random.choice(["Yes", "yes", "YES"], 120), random.choice(["no", "NO"], 120)
     data["leak"] = data["repaid"]
     data.assign(repaid=np.where(data["repaid"] == 1, yes, no)).to_csv(path, index=False)
     asked = [str(path), "-t", "repaid", "--json", "--max-rows", "100"]
     for positive in ([], ["--positive", "yes"]):
         audited = done(["audit", *asked, "-s", "age", "--score", "score", *positive]).stdout
-        expected = audit(data["score"], data["age"], data["repaid"])
-        assert Audit.from_json(audited).subject.base_rate == expected.subject.base_rate
+        base_rate = Audit.from_json(audited).subject.base_rate
+        assert base_rate.value == pytest.approx(data["repaid"].mean(), rel=1e-12)
         where = ["-s", "age", "--features", "leak", "--limit", "none", "-o", str(tmp_path / "m")]
         trained = json.loads(done(["train", *asked, *where, *positive]).stdout)
         ones = int(data["repaid"].sum())
@@ -312,4 +318,3 @@ def test_a_training_states_its_limit_and_names_its_model_by_a_fingerprint(may):
     text = page.read_text(encoding="utf-8")
     assert found.context.origin["model"] in text
     assert "whether a loan is granted" in text
-    done([*line, "--require", "gdp=0.000001"], 1)

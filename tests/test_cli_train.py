@@ -141,9 +141,9 @@ def test_rows_that_train_measure_and_are_left_out_add_up_to_those_of_the_table()
 
 @pytest.mark.parametrize("aim", YARDSTICKS)
 def test_a_report_measures_what_the_aim_limits(aim):
-    data, other = people(600), people(200, seed=1)
+    data, other = people(400), people(200, seed=1)
     X, y, s = data[["skill", "rank"]], data["repaid"], data["age"]
-    model = ParityClassifier(aim=aim, limit="75%", random_state=0, n_jobs=1).fit(
+    model = ParityClassifier(aim=aim, limit="75%", cv=2, random_state=0, n_jobs=1).fit(
         X, y, sensitive_features=s
     )
     X, y, s = other[["skill", "rank"]], other["repaid"], other["age"]
@@ -184,7 +184,7 @@ def test_a_report_of_a_condition_looks_at_its_rows():
 def test_a_report_of_numbers_with_two_attributes_leaves_rows_without_one_out():
     data = people(400)
     X, y, s = data[["skill", "rank"]], data["wage"], data[["age", "hours"]]
-    model = ParityRegressor(limit={"age": "50%"}, random_state=0, n_jobs=1)
+    model = ParityRegressor(limit={"age": "50%"}, cv=2, random_state=0, n_jobs=1)
     model.fit(X[:300], y[:300], sensitive_features=s[:300])
     some = s[300:].copy()
     some.iloc[:7, 1] = np.nan

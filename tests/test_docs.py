@@ -34,6 +34,8 @@ BLOCK = re.compile(r"(?:<!-- needs (\w+) -->\n)?```(python|py|pycon)\n(.*?)```",
 """A Python block, and the package that it needs beyond those of the tests, if its page says so."""
 SCHEDULER = 'cluster("local")'
 """The cluster of the pages. Here one in this process takes its place."""
+FEWER_ROWS = ".sample(4000,", ".sample(1000,"
+"""Rows of the README, and those of the test; what it prints is not shown to that many digits."""
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -96,7 +98,7 @@ def run(page: Path, packages: set[str], names: dict[str, Any], scheduler: str) -
     for number, (package, code) in enumerate(blocks(page)):
         if package not in packages:
             continue
-        code = code.replace(SCHEDULER, f'cluster("{scheduler}")')
+        code = code.replace(SCHEDULER, f'cluster("{scheduler}")').replace(*FEWER_ROWS)
         if ">>>" in code:
             example = doctest.DocTestParser().get_doctest(
                 code, names, f"{page.name}, block {number}", None, 0
@@ -122,7 +124,7 @@ def at_work(
     folder, names = prepared
     monkeypatch.chdir(folder)
     monkeypatch.setattr("frhsic.training.recipe.AUTO_EPOCHS", (2, 2))
-    monkeypatch.setitem(frhsic.select_weight.__kwdefaults__, "weights", (0.0, 1.0, 100.0))
+    monkeypatch.setitem(frhsic.select_weight.__kwdefaults__, "penalty_weights", (0.0, 1.0, 100.0))
     monkeypatch.setitem(permutation_test.__kwdefaults__, "resamples", 99)
     with threadpool_limits(1), mpl.rc_context({"backend": "agg"}):
         yield dict(names)

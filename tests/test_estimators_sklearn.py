@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-import pytest
 from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -34,7 +33,6 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
     return {"check_sample_weight_equivalence_on_dense_data": reason}
 
 
-@pytest.mark.usefixtures("few_trees")
 @parametrize_with_checks([*NETWORKS, *OTHERS], expected_failed_checks=expected_failures)
 def test_scikit_learn_finds_an_estimator(
     estimator: BaseEstimator, check: Callable[[BaseEstimator], None]

@@ -53,7 +53,7 @@ def test_an_audit_of_somebody_else_s_scores(run):
 
 
 def test_the_gap_of_a_model_in_production_is_halved(run):
-    report = run("production", n=1500)["report"]
+    report = run("production", n=1000)["report"]
     assert report.tradeoff.after.gaps[0].value < 0.75 * report.tradeoff.before.gaps[0].value
     assert {one.key: one.value for one in report.audit.quality}["auc"] > 0.7  # no constant
     assert report.drivers[0].columns
@@ -69,7 +69,7 @@ def test_a_pipeline_in_a_grid_search(run):
 
 
 def test_equal_opportunity(run):
-    gaps = run("equal_opportunity", n=1500)["results"]["gap among y = 1"]
+    gaps = run("equal_opportunity", n=1000)["results"]["gap among y = 1"]
     assert gaps["equal opportunity"] < 0.6 * gaps["no limit"]
 
 

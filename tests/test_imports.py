@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("imports")
     rows = people()
     rows.to_csv(place / "t.csv", index=False)
-    model = ParityClassifier(random_state=0, n_jobs=1)
+    model = ParityClassifier(cv=2, random_state=0, n_jobs=1)
     model.fit(rows[["skill", "rank", "job"]], rows["repaid"], sensitive_features=rows["age"])
     save(model, place / "model.frhsic")
     return place
@@ -80,7 +80,7 @@ def test_a_command_imports_what_it_uses(folder, arguments, code, heavy):
             "import numpy as np\n"
             "from frhsic import ParityClassifier, ParityRegressor\n"
             "x = np.random.default_rng(0).normal(size=(60, 2))\n"
-            "model = ParityClassifier(random_state=0, limit=None)\n"
+            "model = ParityClassifier(cv=2, random_state=0, limit=None)\n"
             "model.fit(x, x[:, 0] > 0, sensitive_features=x[:, 1]).predict(x)",
             SOLVED,
         ),
@@ -88,7 +88,7 @@ def test_a_command_imports_what_it_uses(folder, arguments, code, heavy):
             "import numpy as np\n"
             "from frhsic import ParityCoupling\n"
             "x = np.random.default_rng(0).normal(size=(60, 2))\n"
-            "ParityCoupling(random_state=0).fit_transform(x, sensitive_features=x[:, 1])",
+            "ParityCoupling(cv=2, random_state=0).fit_transform(x, sensitive_features=x[:, 1])",
             SOLVED,
         ),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from frhsic.cli._terminal import confidence_of, limit_of
 from frhsic.intervals import Interval
 from frhsic.parity.limits import AT_LEAST, Limit, by_attribute, parse_limits
 from frhsic.report.words import limit_line
+
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 
 def test_a_confidence_of_the_command_line_is_a_number_or_none():
@@ -172,6 +175,7 @@ OPTIONS = {
 # aims of a fit, which an audit of one table cannot judge
 AIMS = ("share", "zero", "share of a measure")
 EACH = pytest.mark.parametrize("kind", LIMITS)
+QUICK = Settings(resamples=20, max_rows=100, probe_rows=100)
 
 
 def small(**options: Any) -> frhsic.ParityClassifier:
@@ -203,18 +207,21 @@ def checked(audit: frhsic.auditing.Audit) -> set[str]:
     return {check.attribute for check in audit.limits}
 
 
+@cache
+def without_limits(seed: int) -> frhsic.auditing.Audit:
+    table = people(seed=seed)
+    return frhsic.audit(table["p"], table[["age", "hours"]], table["y"], settings=QUICK)
+
+
 @EACH
 def test_an_audit_takes_it_and_asks_for_an_earlier_one_to_judge_an_aim(kind: str):
-    settings = Settings(resamples=20)
     if kind in AIMS:
         with pytest.raises(ValueError, match="An audit needs an earlier one"):
-            frhsic.audit(TABLE["p"], S, Y, limit=LIMITS[kind], settings=settings)
-        earlier = people(seed=1)
-        may = frhsic.audit(earlier["p"], earlier[["age", "hours"]], earlier["y"], settings=settings)
-        june = frhsic.audit(TABLE["p"], S, Y, settings=settings)
+            frhsic.audit(TABLE["p"], S, Y, limit=LIMITS[kind], settings=QUICK)
+        june, may = (without_limits(seed) for seed in (0, 1))
         audit = since(june, may, LIMITS[kind])
     else:
-        audit = frhsic.audit(TABLE["p"], S, Y, limit=LIMITS[kind], settings=settings)
+        audit = frhsic.audit(TABLE["p"], S, Y, limit=LIMITS[kind], settings=QUICK)
     expected = {"none": set(), "by attribute": {"age"}}
     assert checked(audit) == expected.get(kind, {"age", "hours"})
 
@@ -235,7 +242,7 @@ def test_an_audit_on_dask_takes_it(kind: str):
     options = {"score": "p", "sensitive": ["age", "hours"], "target": "y"}
 
     def audit() -> frhsic.auditing.Audit:
-        return frhsic.distributed.audit(frame, **options, limit=LIMITS[kind])
+        return frhsic.distributed.audit(frame, **options, limit=LIMITS[kind], settings=QUICK)
 
     if kind in AIMS:
         with pytest.raises(ValueError, match="An audit needs an earlier one"):
@@ -246,20 +253,18 @@ def test_an_audit_on_dask_takes_it(kind: str):
 
 
 @EACH
-@pytest.mark.usefixtures("few_trees")
 def test_the_command_line_takes_it(kind: str, tmp_path: Path):
     table = tmp_path / "people.csv"
     TABLE.to_csv(table, index=False)
     limits = [part for text in OPTIONS[kind] for part in ("--limit", text)]
     command = ["audit", str(table), "--score", "p", "-t", "y", "-s", "age", "-s", "hours"]
+    command += ["--max-rows", "100"]
     result = run([*command, "--json", *limits])
     if kind in AIMS:
         assert result.exit_code == 2
         assert "An audit needs an earlier one to compare with (--against" in result.stderr
-        people(seed=1).to_csv(tmp_path / "may.csv", index=False)
-        may = run(["audit", str(tmp_path / "may.csv"), *command[2:], "--json"])
         earlier = tmp_path / "may.json"
-        earlier.write_text(may.stdout)
+        earlier.write_text(without_limits(1).to_json())
         result = run([*command, "--json", *limits, "--against", str(earlier)])
     assert result.exit_code in (0, 1)
     attributes = {check["attribute"] for check in json.loads(result.stdout)["limits"]}

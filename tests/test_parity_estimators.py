@@ -53,7 +53,7 @@ def table(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, y.astype(int), age
 
 
-SETTINGS = {"attribute_estimator": MEANS, "cv": 3, "random_state": 0}
+SETTINGS = {"attribute_estimator": MEANS, "cv": 2, "random_state": 0}
 
 
 def classifier(**options: Any) -> ParityClassifier:

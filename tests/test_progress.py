@@ -34,7 +34,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-TRAIN = ["train", "t.csv", "-t", "repaid", "-s", "age", *FEATURES, "--limit", "none"]
+QUICK = ["--max-rows", "100"]
+TRAIN = ["train", "t.csv", "-t", "repaid", "-s", "age", *FEATURES, "--limit", "none", *QUICK]
 
 
 def counts(said: list[str], what: str) -> list[int]:
@@ -54,7 +55,7 @@ def test_commands_count_what_is_done_and_what_is_left(folder, said, monkeypatch)
     done(["predict", "frhsic-model.frhsic", "t.csv"])
     assert counts(said, "predicting t.csv: # of 400 rows") == [133, 266, 399, 400]
     said.clear()
-    done(["audit", "t.csv", "-s", "age", "--score", "score"])
+    done(["audit", "t.csv", "-s", "age", "--score", "score", *QUICK])
     assert counts(said, "reading t.csv: # of 400 rows") == [200, 400]
 
 

@@ -175,7 +175,7 @@ def test_a_date_format_of_train_is_that_of_predict_and_audit(tmp_path):
     frame = frame.assign(x=rng.normal(size=n), y=rng.integers(0, 2, n), id=np.arange(n))
     table, model = tmp_path / "t.csv", tmp_path / "model"
     train = ["train", str(table), "-t", "y", "-s", "age", "--drop", "id"]
-    train += ["-o", str(model), "--report", str(tmp_path / "r.html")]
+    train += ["-o", str(model), "--json", "--max-rows", "100"]
     audit = ["audit", str(table), "-s", "age", "--model", str(model), "--json", "--max-rows", "100"]
     scores = {}
     for form in ("%Y-%m-%d", "%d/%m/%Y"):

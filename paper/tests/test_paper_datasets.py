@@ -123,7 +123,7 @@ def test_a_published_table_has_the_pinned_sums(name):
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_a_published_table_says_where_its_rows_are_from_and_splits_into_scaled_rows(name):
-    data = real(load_published, name)
+    data = real(loaded, name, PUBLISHED)
     split = data.split(42)
     assert split.train.x.isfinite().all()
     assert split.test.x.isfinite().all()

@@ -18,8 +18,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from frhsic import probes
 from frhsic.auditing.measures import Rows
-from frhsic.probes import FOLDS
 from frhsic.tables.columns import is_positive, numbers
 
 Keys = NDArray[np.uint64]
@@ -201,7 +201,7 @@ class Block(Rows):
     @property
     def fold(self) -> np.ndarray:
         """The fold of each row."""
-        return (hashed(self.key, 1) % np.uint64(FOLDS)).astype(np.int64)
+        return (hashed(self.key, 1) % np.uint64(probes.FOLDS)).astype(np.int64)
 
     @property
     def noise(self) -> np.ndarray:

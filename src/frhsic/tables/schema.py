@@ -500,7 +500,8 @@ def _gives_away(values: np.ndarray, codes: np.ndarray, classes: int) -> bool:
         return _correlation(values, codes) ** 2 >= ALIKE
     levels: Any = pd.factorize(values, use_na_sentinel=False)[0]
     if levels.max() < min(MOST_LEVELS, len(codes) / LEAST_IN_CLASS):
-        counts = pd.crosstab(levels, codes).to_numpy()
+        cells = levels * classes + codes.astype(np.int64)
+        counts = np.bincount(cells, minlength=(levels.max() + 1) * classes).reshape(-1, classes)
         errors, constant = (
             len(codes) - counts.max(axis=1).sum(),
             len(codes) - counts.sum(axis=0).max(),
