@@ -513,7 +513,10 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         if groups is not None:
             most.append(int(groups.max()) + 1)
         if min(most) < 2:
-            raise ValueError("the rows cannot be cut into two folds: pass more rows or groups.")
+            raise ValueError(
+                f"the rows (n_samples={n}) cannot be cut into two folds: pass more rows, and two"
+                " groups."
+            )
         return min(most)
 
     def _told(self, rows: EncoderRows, basis: SensitiveBasis, attribute: int) -> SensitiveBasis:
@@ -881,11 +884,10 @@ def _target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:
     if is_frame(y):
         frame = to_pandas(y, "y")
         return {str(name): target_column(estimator, frame[name]) for name in frame}
-    if np.ndim(y) == 2 and np.shape(y)[1] > 1:
-        return {
-            f"target{j}": target_column(estimator, column)
-            for j, column in enumerate(np.asarray(y).T)
-        }
+    columns = np.asarray(y)
+    if columns.ndim == 2 and columns.shape[1] > 1:
+        names = [f"target{j}" for j in range(columns.shape[1])]
+        return {name: target_column(estimator, own) for name, own in zip(names, columns.T)}
     name = getattr(y, "name", None)
     return {"target" if name is None else str(name): target_column(estimator, y)}
 
