@@ -2,7 +2,8 @@
 tables, measured on rows that the encoder has never seen.
 
     python benchmarks/encoder.py bound --fits 200 --jobs 16 --out bound.jsonl
-    python benchmarks/encoder.py show bound.jsonl
+    python benchmarks/encoder.py leak --splits 5 --jobs 16 --out leak.jsonl
+    python benchmarks/encoder.py show bound.jsonl leak.jsonl
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 from pathlib import Path
 from time import process_time
@@ -18,9 +19,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import roc_auc_score
+from lightgbm import LGBMRegressor
+from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score, roc_auc_score
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from frhsic import ParityEncoder
+from frhsic import ParityEncoder, load_dataset
 from frhsic.estimators.conditional import SensitiveBasis
 from frhsic.estimators.prototypes import HeadsTest
 
@@ -124,6 +134,124 @@ def bound(law: str, rows: int, seed: int, limit: Any) -> dict[str, Any]:
     }
 
 
+TABLES = (
+    "adult",
+    "acs_income",
+    "meps",
+    "crime",
+    "compas",
+    "bank",
+    "credit",
+    "support",
+    "pension",
+    "wages",
+)
+
+# Rows that fit the encoder, and rows that it never sees, at most. Half of the latter fit the probes
+# and the other half score them.
+TRAIN, FRESH = 10_000, 20_000
+
+PROBES = {
+    "boosted trees": MultiOutputRegressor(
+        LGBMRegressor(n_estimators=60, learning_rate=0.1, num_leaves=15, n_jobs=1, verbose=-1)
+    ),
+    "extra trees": ExtraTreesRegressor(60, min_samples_leaf=20, random_state=0),
+    "ridge": make_pipeline(StandardScaler(), Ridge(1.0)),
+    "network": make_pipeline(
+        StandardScaler(),
+        MLPRegressor(hidden_layer_sizes=(64,), max_iter=40, early_stopping=True, random_state=0),
+    ),
+    "neighbours": make_pipeline(StandardScaler(), KNeighborsRegressor(50)),
+}
+
+
+def recovered(z: np.ndarray, s: np.ndarray, probes: dict[str, Any]) -> dict[str, list[float]]:
+    """Return what probes explain of rows that they have not seen: R² of the rank of S, and the sum
+    over its orthonormal functions.
+    """
+    rank = s.argsort(kind="stable").argsort() / len(s)
+    targets = np.column_stack([rank, SensitiveBasis.fit(s)(s)])
+    half = np.arange(len(s)) < len(s) // 2
+    explained = {}
+    for name, probe in probes.items():
+        predicted = clone(probe).fit(z[half], targets[half]).predict(z[~half])
+        each = r2_score(targets[~half], predicted, multioutput="raw_values")
+        explained[name] = [float(each[0]), float(each[1:].sum())]
+    return explained
+
+
+def leak(table: str, split: int) -> dict[str, Any]:
+    """Fit an encoder on one part of a table, and probe its Z of the rest."""
+    data = load_dataset(table)
+    y = np.asarray(data.y).ravel()
+    s = np.asarray(data.s, dtype=np.float64).reshape(len(y))
+    order = np.random.default_rng([split, len(y)]).permutation(len(y))
+    train = order[: min(len(y) // 2, TRAIN)]
+    fresh = order[len(train) : len(train) + FRESH]
+    X = data.X.reset_index(drop=True)
+    start = process_time()
+    encoder = ParityEncoder(random_state=split)
+    labels = y[train] if data.task == "regression" else y[train].astype(int)
+    encoder.fit(X.iloc[train].reset_index(drop=True), labels, sensitive_features=s[train])
+    seconds = process_time() - start
+    new = X.iloc[fresh].reset_index(drop=True)
+    record: dict[str, Any] = {"table": table, "split": split, "rows": len(train)}
+    record |= {"distinct": len(X.iloc[train].drop_duplicates()), "fresh": len(fresh)}
+    for limit in (None, "50%", 0):
+        moved = encoder.at(limit)
+        z = moved.transform(new)
+        cell = np.unique(z, axis=0, return_inverse=True)[1].ravel()
+        test = HeadsTest.of(cell, SensitiveBasis.fit(s[fresh])(s[fresh]), np.ones(len(fresh)))
+        name = str(limit)
+        gap = moved.choice_.gaps["sensitive"]
+        record[f"estimate {name}"] = 4 * gap.value**2
+        record[f"upper end {name}"] = 4 * gap.high**2
+        record[f"chi2 {name}"] = (test.statistic - test.degrees) / test.rows
+        record[f"pvalue {name}"] = test.pvalue
+        record[f"prototypes {name}"] = int(cell.max()) + 1
+        kept = r2_score if data.task == "regression" else roc_auc_score
+        record[f"head {name}"] = float(kept(y[fresh], z[:, 0]))
+    record["probes"] = recovered(z, s[fresh], PROBES)
+    trees = {"boosted trees": PROBES["boosted trees"]}
+    record["raw"] = recovered(new.to_numpy(dtype=np.float64), s[fresh], trees)["boosted trees"]
+    return record | {"seconds": seconds}
+
+
+def _leak(job: tuple[str, int]) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return leak(*job)
+
+
+def show_leak(records: list[dict[str, Any]]) -> str:
+    """Return the leak of each table at limit 0, the best of five probes, and the largest split."""
+    lines = []
+    for record in records:
+        best = np.max([*record["probes"].values()], axis=0)
+        lines.append(
+            {
+                "table": record["table"],
+                "rows": record["rows"],
+                "distinct": record["distinct"],
+                "L": record["prototypes 0"],
+                "head free": record["head None"],
+                "head 0": record["head 0"],
+                "R2 rank": best[0],
+                "sum R2": best[1],
+                "chi2": record["chi2 0"],
+                "estimated": record["estimate 0"],
+                "upper end": record["upper end 0"],
+                "raw rank": record["raw"][0],
+                "raw sum": record["raw"][1],
+                "seconds": record["seconds"],
+            }
+        )
+    frame = pd.DataFrame(lines).groupby("table", sort=False)
+    means = frame.mean().round(4)
+    worst = frame[["R2 rank", "sum R2", "chi2"]].max().round(4).add_prefix("worst ")
+    return means.join(worst).to_string()
+
+
 def _bound(job: tuple[str, int, int, Any]) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -165,19 +293,34 @@ def main() -> None:
     run.add_argument("--seed", type=int, default=0)
     run.add_argument("--jobs", type=int, default=2)
     run.add_argument("--out", type=Path, required=True)
+    probed = commands.add_parser("leak")
+    probed.add_argument("--tables", nargs="+", default=TABLES)
+    probed.add_argument("--splits", type=int, default=5)
+    probed.add_argument("--jobs", type=int, default=2)
+    probed.add_argument("--out", type=Path, required=True)
     shown = commands.add_parser("show")
-    shown.add_argument("records", type=Path)
+    shown.add_argument("records", type=Path, nargs="+")
     arguments = parser.parse_args()
     if arguments.command == "show":
-        lines = arguments.records.read_text().splitlines()
-        print(show([json.loads(line) for line in lines]))
+        for file in arguments.records:
+            records = [json.loads(line) for line in file.read_text().splitlines()]
+            print(show(records) if "law" in records[0] else show_leak(records))
+        return
+    if arguments.command == "leak":
+        jobs = [(table, split) for split in range(arguments.splits) for table in arguments.tables]
+        _run(_leak, jobs, arguments)
         return
     limits = [text if text.endswith("%") else float(text) for text in arguments.limits]
     seeds = range(arguments.seed, arguments.seed + arguments.fits)
-    jobs = list(product(arguments.laws, arguments.rows, seeds, limits))
+    _run(_bound, list(product(arguments.laws, arguments.rows, seeds, limits)), arguments)
+
+
+def _run(one: Any, jobs: list[Any], arguments: argparse.Namespace) -> None:
+    """Run jobs in processes; write each record as it comes."""
     with ProcessPoolExecutor(arguments.jobs) as pool, arguments.out.open("a") as out:
-        for record in pool.map(_bound, jobs):
-            out.write(json.dumps(record) + "\n")
+        for done in as_completed([pool.submit(one, job) for job in jobs]):
+            out.write(json.dumps(done.result()) + "\n")
+            out.flush()
 
 
 if __name__ == "__main__":
