@@ -22,7 +22,7 @@ from sklearn.base import (
     is_regressor,
 )
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import accuracy_score, recall_score, roc_auc_score
+from sklearn.metrics import roc_auc_score
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
@@ -683,12 +683,10 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         """Return labels, by the stored threshold for two classes and the largest probability for
         more.
         """
-        scores = self._scores(X, sensitive_features)
-        if scores.ndim == 2:
-            return np.asarray(self.classes_[scores.argmax(axis=1)])
-        return np.asarray(
-            self.classes_[(scores > (0.0 if self._decides else self.threshold_)).astype(np.int64)]
-        )
+        chances = self.predict_proba(X, sensitive_features=sensitive_features)
+        if len(self.classes_) > 2:
+            return np.asarray(self.classes_[chances.argmax(axis=1)])
+        return np.asarray(self.classes_[(chances[:, 1] > self.threshold_).astype(np.int64)])
 
     @property
     def threshold_(self) -> float:
@@ -746,16 +744,14 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         y, weights = sample.y, sample.mass
         values = {} if decides else _mean_and_error("log_loss", self._losses(scores, y), weights)
         if scores.ndim == 2:
-            return values | {
-                "accuracy": accuracy_score(y, scores.argmax(axis=1), sample_weight=weights)
-            }
-        taken = scores > (0.0 if decides else 0.5)
+            right = scores.argmax(axis=1) == y
+            return values | {"accuracy": float(np.average(right, weights=weights))}
+        right = (scores > (0.0 if decides else 0.5)) == y
+        recalls = [np.average(right[y == label], weights=weights[y == label]) for label in (0, 1)]
         return values | {
             "auc": float(roc_auc_score(y, scores, sample_weight=weights)),
-            "accuracy": float(accuracy_score(y, taken, sample_weight=weights)),
-            "balanced_accuracy": float(
-                recall_score(y, taken, average="macro", sample_weight=weights)
-            ),
+            "accuracy": float(np.average(right, weights=weights)),
+            "balanced_accuracy": float(np.mean(recalls)),
         }
 
 
