@@ -14,6 +14,7 @@ from scipy.optimize import brentq, linprog, minimize
 from scipy.special import expit, ndtr, softmax
 from scipy.stats import norm
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
@@ -23,10 +24,12 @@ from frhsic.estimators.conditional import (
     MOST_LEVELS,
     ConditionalLaw,
     SensitiveBasis,
+    SharedTable,
     SplinesAndTrees,
     TreeTable,
     told_directions,
 )
+from frhsic.estimators.parity import weighted_auc
 from frhsic.estimators.solving import (
     SMOOTHNESS,
     Curve,
@@ -801,3 +804,21 @@ def test_a_missing_level_is_nan_where_every_column_is_a_category() -> None:
     X = pd.DataFrame({"a": ["x", None, "y"], "b": ["u", "v", "u"]})
     table = TreeTable().fit(X)
     assert np.array_equal(table.codes(X), [[0, 0], [np.nan, 1], [1, 0]], equal_nan=True)
+
+
+def test_models_with_the_same_levels_share_the_codes_of_a_table() -> None:
+    X = pd.DataFrame({"a": ["x", "y", "z"], "b": [1.0, 2.0, 3.0]})
+    first, second, other = (TreeTable().fit(X.iloc[rows]) for rows in ([0, 1], [1, 0], [1, 2]))
+    shared = SharedTable(X)
+    assert second.codes(shared) is first.codes(shared)
+    assert np.array_equal(first.codes(shared), [[0, 1], [1, 2], [np.nan, 3]], equal_nan=True)
+    assert np.array_equal(other.codes(shared), [[np.nan, 1], [0, 2], [1, 3]], equal_nan=True)
+
+
+def test_the_auc_is_that_of_scikit_learn_with_ties_and_weights() -> None:
+    rng = np.random.default_rng(0)
+    y = (rng.random(200) < 0.4).astype(float)
+    scores = rng.integers(20, size=200) + 3 * y
+    weights = rng.uniform(size=200)
+    expected = roc_auc_score(y, scores, sample_weight=weights)
+    assert weighted_auc(y, scores, weights) == approx(expected, rel=1e-12)

@@ -174,7 +174,7 @@ class TreeTable(TransformerMixin, BaseEstimator):
             columns = (column for _, column in to_pandas(X).items())
             self.levels_ = [
                 (
-                    np.array(pd.unique(c.dropna().astype(str)), dtype=str)
+                    np.sort(np.array(pd.unique(c.dropna().astype(str)), dtype=str))
                     if kind_of(c) == "category"
                     else None
                 )
@@ -187,6 +187,8 @@ class TreeTable(TransformerMixin, BaseEstimator):
         its file.
         """
         check_is_fitted(self)
+        if isinstance(X, SharedTable):
+            return X.codes(self)
         if self.levels_ is None:
             codes = np.asarray(X, dtype=np.float64)
         else:
@@ -222,8 +224,35 @@ class TreeTable(TransformerMixin, BaseEstimator):
         """Positions of the columns of categories."""
         return [j for j, levels in enumerate(self.levels_ or ()) if levels is not None]
 
+    def agrees(self, other: TreeTable) -> bool:
+        """Return whether another one has the same levels, and hence makes the same codes."""
+        if self.levels_ is None or other.levels_ is None:
+            return self.levels_ is other.levels_
+        if self.categorical != other.categorical or len(self.levels_) != len(other.levels_):
+            return False
+        places = self.categorical
+        pairs: Any = zip((self.levels_[j] for j in places), (other.levels_[j] for j in places))
+        return all(np.array_equal(own, its) for own, its in pairs)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "levels_")
+
+
+class SharedTable:
+    """A table that several models predict; those with the same levels share its codes."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self.known: list[tuple[TreeTable, np.ndarray]] = []
+
+    def codes(self, table: TreeTable) -> np.ndarray:
+        """Return the codes by the levels of a table that was fitted."""
+        for other, codes in self.known:
+            if table.agrees(other):
+                return codes
+        codes = table.codes(self.X)
+        self.known.append((table, codes))
+        return codes
 
 
 class Targets(NamedTuple):

@@ -706,10 +706,14 @@ def _root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> bool(abs(f[0] - (0.5 - f[0] * (1 - f[0]))) < 1e-12)
     True
     """
-    discriminant = np.sqrt(np.maximum((1 + moved) ** 2 - 4 * moved * eta, CLIP**2))
+    total = 1 + moved
+    discriminant = np.sqrt(np.maximum(total**2 - 4 * moved * eta, CLIP**2))
     # of two forms of one root the one that does not cancel
-    double = 1 + moved + np.copysign(discriminant, 1 + moved)
-    f = np.where(moved >= -1, 2 * eta / double, double / (2 * np.minimum(moved, -1)))
+    double = total + np.copysign(discriminant, total)
+    f = 2 * eta / double
+    low = moved < -1
+    if low.any():
+        f[low] = double[low] / (2 * moved[low])
     return np.clip(f, 0.0, 1.0), discriminant
 
 
@@ -718,12 +722,14 @@ def _binary(rows: Rows, parameters: np.ndarray, functions: np.ndarray) -> Evalua
     eta = expit(a + b * rows.base)
     f, discriminant = _root(eta, rows.means @ c)
     f = np.clip(f, CLIP, 1 - CLIP)
-    loss = -float(rows.weights @ (rows.y * np.log(f) + (1 - rows.y) * np.log1p(-f)))
+    spread = f * (1 - f)
+    loss = -float(rows.weights @ np.log(np.where(rows.y == 1, f, 1 - f)))
 
     def gradient(weights: np.ndarray) -> np.ndarray:
-        slope = rows.weights * (f - rows.y) + (functions @ weights)[:, 0] * f * (1 - f)
-        moved = slope / discriminant
-        base = moved * eta * (1 - eta) / (f * (1 - f))
+        moved = rows.weights * (f - rows.y)
+        moved += (functions @ weights)[:, 0] * spread
+        moved /= discriminant
+        base = moved * eta * (1 - eta) / spread
         return np.concatenate([[base.sum(), base @ rows.base], -(rows.means.T @ moved)])
 
     return Evaluation(loss, functions.T @ f[:, None], gradient)
