@@ -184,7 +184,7 @@ def show(files: list[str]) -> None:
     excess = records[[f"{level:.0%}" for level in LEVELS]].mean(axis=1) - records["loss"]
     records["excess"] = 100 * excess / gain
     wide = records.pivot(index=["table", "fold"], columns="base", values="excess").dropna()
-    others = [name for name in wide if name != "default"]
+    others = [str(name) for name in wide if name != "default"]
     print("| table | rows | default | " + " | ".join(f"{name}, less default" for name in others))
     print("|---|---|---|" + "---|" * len(others))
     behind = []
