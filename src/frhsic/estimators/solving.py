@@ -491,10 +491,10 @@ class Solution:
         if self.family.startswith("clipped"):
             shift = self.threshold if self.decides else 0.0
             return eta - shift, (means - self.center) / self.scale - shift
-        rank = (
-            np.interp(eta, self.ranks, np.linspace(0, 1, len(self.ranks))) if eta.ndim == 1 else eta
-        )
-        return link(self.family, eta, self.threshold), expanded(self.family, means, rank)
+        if self.family.startswith("rank"):
+            rank = np.interp(eta, self.ranks, np.linspace(0, 1, len(self.ranks)))
+            means = expanded(means, rank)
+        return link(self.family, eta, self.threshold), means
 
     def scores(self, parameters: np.ndarray, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
         """Return scores in the units of y; for decisions, the distance to zero."""
@@ -660,12 +660,10 @@ def link(family: Family, eta: np.ndarray, threshold: float = 0.5) -> np.ndarray:
     return eta - threshold if family == "decision" else eta
 
 
-def expanded(family: Family, means: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Return the columns that coefficients multiply: m, and for ranks m times a hat function of the
-    rank of η.
+def expanded(means: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Return the columns that coefficients of a rank family multiply: m times each hat function of
+    the rank of η.
     """
-    if not family.startswith("rank"):
-        return means
     hats = np.stack([np.interp(rank, KNOTS, unit) for unit in np.eye(len(KNOTS))], axis=1)
     return np.asarray((hats[:, :, None] * means[:, None, :]).reshape(len(means), -1))
 
