@@ -14,25 +14,30 @@ from scipy.optimize import brentq, linprog, minimize
 from scipy.special import expit, ndtr, softmax
 from scipy.stats import norm
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
 from frhsic import ParityClassifier, ParityRegressor
-from frhsic.estimators import conditional
+from frhsic.estimators import conditional, solving
 from frhsic.estimators.conditional import (
     MOST_LEVELS,
     ConditionalLaw,
     SensitiveBasis,
+    SharedTable,
     SplinesAndTrees,
     TreeTable,
     told_directions,
 )
+from frhsic.estimators.parity import weighted_auc
 from frhsic.estimators.solving import (
     SMOOTHNESS,
     Curve,
     Rows,
+    SoftRanks,
     Solution,
     _root,
+    descend,
     expanded,
     link,
     outputs,
@@ -184,7 +189,7 @@ def test_the_functions_of_s_give_the_gap_by_its_definition(name):
     law, rows = LAWS[name], LAWS[name].rows("numbers")
     f = np.random.default_rng(1).uniform(size=len(law.mass))
     x = np.indices(law.table.shape)[0].ravel()
-    assert rows.curves[0].gap(f[x][:, None], 0.0)[0] == approx(law.gap(f), rel=1e-12)
+    assert rows.curves[0].gap(f[x][:, None]) == approx(law.gap(f), rel=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["squared", "log"])
@@ -335,16 +340,16 @@ def test_no_trade_off_loses_to_a_constant_at_the_same_gap(family):
     fold = np.arange(len(rows.y)) % 2
     path = np.repeat(np.stack([start, wrong])[:, None], 2, axis=1)
     solution = Solution(family, (), path, np.zeros(0), 0.5).above_constant(rows, fold)
-    old, new = (rows.evaluate(each[1, 0]) for each in (path, solution.parameters))
-    constant = rows.evaluate(rows.constant()).loss
+    curve = rows.curves[0]
+    old, new = (rows.evaluate(each[1, 0], curve.functions) for each in (path, solution.parameters))
+    constant = rows.loss(rows.constant())
     assert (solution.parameters[0] == path[0]).all()
     assert old.loss > constant
     if family == "decision":
         assert new.loss == approx(constant)
     else:
         assert new.loss < constant
-        gap = rows.curves[0].gap
-        assert gap(new.outputs, 0.0)[0] == approx(gap(old.outputs, 0.0)[0], rel=0.1)
+        assert curve.norm(new.sums, 0.0)[0] == approx(curve.norm(old.sums, 0.0)[0], rel=0.1)
 
 
 @pytest.mark.parametrize(("family", "loss"), [("numbers", "squared"), ("binary", "log")])
@@ -474,7 +479,8 @@ def sample_rows(family: str) -> tuple[Rows, np.ndarray]:
         )
     if family.endswith("numbers"):
         y = rng.normal(size=n)
-    means = expanded(family, means, rng.uniform(size=n))
+    if family.startswith("rank"):
+        means = expanded(means, rng.uniform(size=n))
     rows = Rows(family, base, means, y, weights, width=np.array(0.3))
     start = rows.parameters()[0]
     return rows, start + 0.2 * rng.normal(size=len(start))
@@ -485,39 +491,76 @@ def difference(function, at: np.ndarray) -> np.ndarray:
     return np.array([(function(at + step) - function(at - step)) / 2e-6 for step in steps])
 
 
+FUNCTIONS_OF_ROWS = np.random.default_rng(2).normal(size=(40, 2))
+
+
 @pytest.mark.parametrize("family", ["binary", "classes", "numbers", "decision"])
 def test_gradients_are_those_of_loss_and_outputs(family):
     rows, at = sample_rows(family)
-    pull = np.random.default_rng(1).normal(size=rows.evaluate(at).outputs.shape)
+    evaluation = rows.evaluate(at, FUNCTIONS_OF_ROWS)
+    pull = np.random.default_rng(1).normal(size=evaluation.sums.shape)
 
     def value(parameters: np.ndarray) -> float:
-        evaluation = rows.evaluate(parameters)
-        return evaluation.loss + float((pull * evaluation.outputs).sum())
+        there = rows.evaluate(parameters, FUNCTIONS_OF_ROWS)
+        return there.loss + float((pull * there.sums).sum())
 
-    assert rows.evaluate(at).gradient(pull) == approx(difference(value, at), rel=1e-5, abs=1e-7)
+    assert evaluation.gradient(pull) == approx(difference(value, at), rel=1e-5, abs=1e-7)
 
 
 @pytest.mark.parametrize("family", ["rank", "rank of numbers"])
-def test_gradients_of_ranks_let_a_decile_move_so_that_its_soft_share_stays(family):
-    """The decile itself is a step function of the parameters; this smooth one has its value and a
-    derivative.
-    """
+def test_sums_and_gradients_of_ranks_are_those_of_soft_deciles_up_to_the_cells(family, monkeypatch):
+    monkeypatch.setattr(solving, "CELLS", 400)
+    monkeypatch.setattr(solving, "MOST_CELLS", 100_000)
     rows, at = sample_rows(family)
-    pull = np.random.default_rng(1).normal(size=rows.evaluate(at).outputs.shape)
-    shares = rows.weights @ rows.evaluate(at).outputs
+    evaluation = rows.evaluate(at, FUNCTIONS_OF_ROWS)
+    pull = np.random.default_rng(1).normal(size=evaluation.sums.shape)
 
-    def value(parameters: np.ndarray) -> float:
+    def sums(parameters: np.ndarray) -> np.ndarray:
         score = outputs("numbers", parameters, rows.base, rows.means)
 
         def share_above(q: float, share: float) -> float:
             return float(rows.weights @ expit((score - q) / rows.width) - share)
 
-        soft = [
-            expit((score - brentq(share_above, -50, 50, (share,))) / rows.width) for share in shares
-        ]
-        return rows.evaluate(parameters).loss + float((pull * np.stack(soft, axis=1)).sum())
+        deciles = [brentq(share_above, -50, 50, (1 - decile,)) for decile in np.arange(1, 10) / 10]
+        return FUNCTIONS_OF_ROWS.T @ expit((score[:, None] - deciles) / rows.width)
 
-    assert rows.evaluate(at).gradient(pull) == approx(difference(value, at), rel=1e-4, abs=1e-6)
+    def value(parameters: np.ndarray) -> float:
+        return rows.loss(parameters) + float((pull * sums(parameters)).sum())
+
+    assert evaluation.sums == approx(sums(at), abs=1e-5)
+    # slopes are constant in a cell, so that those of 40 rows are wrong by half a cell each
+    assert evaluation.gradient(pull) == approx(difference(value, at), abs=4e-3)
+    monkeypatch.undo()
+    assert rows.evaluate(at, FUNCTIONS_OF_ROWS).sums == approx(sums(at), abs=0.01)
+
+
+def test_deciles_of_tied_scores_have_the_shares_of_deciles_once_softened():
+    """Three values, far apart, with 60, 25 and 15 % of the weight."""
+    score = np.array([0.0, 10.0, 20.0])
+    weights = np.array([0.6, 0.25, 0.15])
+    ranks = SoftRanks.of(score, weights, 1.0)
+    above = ranks.starts[ranks.cell] + ranks.along[:, None] * ranks.slopes[ranks.cell]
+    assert weights @ above == approx(np.arange(9, 0, -1) / 10, abs=1e-3)
+
+
+def test_the_search_ends_at_the_least_value_and_keeps_what_must_not_move():
+    """A quadratic, whose inverse BFGS finds in as many steps as it has dimensions, and one with a
+    coordinate that may not move.
+    """
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(4, 4))
+    matrix = root @ root.T + np.eye(4)
+    least = rng.normal(size=4)
+
+    def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
+        return float((x - least) @ matrix @ (x - least)), 2 * matrix @ (x - least)
+
+    place, _ = descend(objective, np.zeros(4), np.eye(4), 60)
+    assert objective(place)[0] < 1e-5
+    place, _ = descend(objective, np.zeros(4), np.diag([1.0, 1, 1, 0]), 60)
+    assert place[3] == 0
+    free = least[:3] + np.linalg.solve(matrix[:3, :3], matrix[:3, 3] * least[3])
+    assert objective(place)[0] == approx(objective(np.append(free, 0.0))[0], abs=1e-5)
 
 
 def test_the_gradient_of_the_gap_is_its_own():
@@ -525,8 +568,10 @@ def test_the_gradient_of_the_gap_is_its_own():
     s, weights, f = rng.uniform(size=60), rng.uniform(size=60), rng.normal(size=(60, 2))
     basis = SensitiveBasis.fit(s, weights)
     curve = Curve.of(basis, basis(s), weights)
-    numeric = difference(lambda flat: curve.gap(flat.reshape(60, 2), 0.05)[0], f.ravel())
-    assert curve.gap(f, 0.05)[1].ravel() == approx(numeric, rel=1e-5, abs=1e-9)
+    sums = curve.functions.T @ f
+    numeric = difference(lambda flat: curve.norm(flat.reshape(sums.shape), 0.05)[0], sums.ravel())
+    assert curve.norm(sums, 0.05)[1].ravel() == approx(numeric, rel=1e-5, abs=1e-9)
+    assert curve.gap(f) == curve.norm(sums, 0.0)[0]
 
 
 # Functions of S
@@ -598,7 +643,7 @@ def test_values_beyond_the_fitted_range_belong_to_the_ends():
 
 def test_the_expansion_for_ranks_is_linear_between_its_knots():
     means = np.random.default_rng(0).normal(size=(5, 2))
-    columns = expanded("rank", means, np.array([0.0, 1 / 3, 0.5, 2 / 3, 1.0])).reshape(5, -1, 2)
+    columns = expanded(means, np.array([0.0, 1 / 3, 0.5, 2 / 3, 1.0])).reshape(5, -1, 2)
     assert columns.sum(axis=1) == approx(means)  # the hats add up to one
     assert columns[2, :, 0] == approx(means[2, 0] * np.array([0, 0.5, 0.5, 0]))
 
@@ -760,3 +805,21 @@ def test_a_missing_level_is_nan_where_every_column_is_a_category() -> None:
     X = pd.DataFrame({"a": ["x", None, "y"], "b": ["u", "v", "u"]})
     table = TreeTable().fit(X)
     assert np.array_equal(table.codes(X), [[0, 0], [np.nan, 1], [1, 0]], equal_nan=True)
+
+
+def test_models_with_the_same_levels_share_the_codes_of_a_table() -> None:
+    X = pd.DataFrame({"a": ["x", "y", "z"], "b": [1.0, 2.0, 3.0]})
+    first, second, other = (TreeTable().fit(X.iloc[rows]) for rows in ([0, 1], [1, 0], [1, 2]))
+    shared = SharedTable(X)
+    assert second.codes(shared) is first.codes(shared)
+    assert np.array_equal(first.codes(shared), [[0, 1], [1, 2], [np.nan, 3]], equal_nan=True)
+    assert np.array_equal(other.codes(shared), [[np.nan, 1], [0, 2], [1, 3]], equal_nan=True)
+
+
+def test_the_auc_is_that_of_scikit_learn_with_ties_and_weights() -> None:
+    rng = np.random.default_rng(0)
+    y = (rng.random(200) < 0.4).astype(float)
+    scores = rng.integers(20, size=200) + 3 * y
+    weights = rng.uniform(size=200)
+    expected = roc_auc_score(y, scores, sample_weight=weights)
+    assert weighted_auc(y, scores, weights) == approx(expected, rel=1e-12)

@@ -256,18 +256,16 @@ class Served:
         if not hasattr(model, "predict"):
             z = model.transform(X)
             return pd.DataFrame(z, X.index, [f"z_{i}" for i in range(z.shape[1])])
-        predicted = np.asarray(
-            model.predict(X, **({"sensitive_features": s} if self.sensitive else {}))
-        )
+        scores = scores_of(model, X, s)
         if not hasattr(model, "predict_proba"):
-            return pd.DataFrame({"predicted": predicted.astype(np.float64)}, X.index)
-        names = (
-            ["score"]
-            if len(model.classes_) == 2
-            else [f"score_{label}" for label in model.classes_]
-        )
-        scores = pd.DataFrame(scores_of(model, X, s), X.index, names)
-        return scores.assign(predicted=predicted.astype(object))
+            return pd.DataFrame({"predicted": scores.astype(np.float64)}, X.index)
+        names = ["score"]
+        label = scores > getattr(model, "threshold_", 0.5)
+        if scores.ndim == 2:
+            names = [f"score_{name}" for name in model.classes_]
+            label = scores.argmax(axis=1)
+        predicted = model.classes_[label.astype(np.int64)].astype(object)
+        return pd.DataFrame(scores, X.index, names).assign(predicted=predicted)
 
     def audited(self, rows: pd.DataFrame, file: TableFile) -> tuple[Any, Any]:
         """Return Z and the score of rows, None where the model has none."""

@@ -60,6 +60,9 @@ KNOTS = 6
 # share of what it tells along one of them.
 PILOT_ROWS, PILOT_ROUNDS, TOLD = 10_000, 20, 0.01
 
+# Columns of a table whose histograms are made row by row, at most.
+MOST_BY_ROWS = 128
+
 # Indicators of one column, and columns of an additive model altogether, at most.
 MOST_COLUMNS, MOST_WIDTH = 32, 1_000
 
@@ -174,7 +177,7 @@ class TreeTable(TransformerMixin, BaseEstimator):
             columns = (column for _, column in to_pandas(X).items())
             self.levels_ = [
                 (
-                    np.array(pd.unique(c.dropna().astype(str)), dtype=str)
+                    np.sort(np.array(pd.unique(c.dropna().astype(str)), dtype=str))
                     if kind_of(c) == "category"
                     else None
                 )
@@ -187,6 +190,8 @@ class TreeTable(TransformerMixin, BaseEstimator):
         its file.
         """
         check_is_fitted(self)
+        if isinstance(X, SharedTable):
+            return X.codes(self)
         if self.levels_ is None:
             codes = np.asarray(X, dtype=np.float64)
         else:
@@ -222,8 +227,35 @@ class TreeTable(TransformerMixin, BaseEstimator):
         """Positions of the columns of categories."""
         return [j for j, levels in enumerate(self.levels_ or ()) if levels is not None]
 
+    def agrees(self, other: TreeTable) -> bool:
+        """Return whether another one has the same levels, and hence makes the same codes."""
+        if self.levels_ is None or other.levels_ is None:
+            return self.levels_ is other.levels_
+        if self.categorical != other.categorical or len(self.levels_) != len(other.levels_):
+            return False
+        places = self.categorical
+        pairs: Any = zip((self.levels_[j] for j in places), (other.levels_[j] for j in places))
+        return all(np.array_equal(own, its) for own, its in pairs)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "levels_")
+
+
+class SharedTable:
+    """A table that several models predict; those with the same levels share its codes."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self.known: list[tuple[TreeTable, np.ndarray]] = []
+
+    def codes(self, table: TreeTable) -> np.ndarray:
+        """Return the codes by the levels of a table that was fitted."""
+        for other, codes in self.known:
+            if table.agrees(other):
+                return codes
+        codes = table.codes(self.X)
+        self.known.append((table, codes))
+        return codes
 
 
 class Targets(NamedTuple):
@@ -333,6 +365,7 @@ class SplinesAndTrees(BaseEstimator):
             "feature_fraction": min(max(0.5, 4 / rows.x.shape[1]), 1.0),
             "seed": self.random_state or 0,
             "num_threads": thread_count(self.n_jobs),
+            histograms(rows.x.shape[1]): True,
             "verbose": -1,
         }
         more: Any = {"params": settings, "categorical_feature": self.table_.categorical}
@@ -445,6 +478,14 @@ class SplinesAndTrees(BaseEstimator):
         return margins if margins.shape[1] > 1 else margins[:, 0]
 
 
+def histograms(columns: int) -> str:
+    """Return the setting of LightGBM by which histograms are made. Otherwise it tries both ways,
+    which takes as long as a tree, and the quicker one, which is left to chance, decides the last
+    bits.
+    """
+    return "force_row_wise" if columns <= MOST_BY_ROWS else "force_col_wise"
+
+
 def _mixed(share: Any, trees: np.ndarray, splines: np.ndarray) -> np.ndarray:
     return np.asarray((1 - share) * trees + share * splines)
 
@@ -462,13 +503,15 @@ class BoostedMeans(RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
         self.table_ = TreeTable().fit(X)
+        x = self.table_.codes(X)
         settings = {
             "num_leaves": 15,
             "learning_rate": 0.15,
             "num_threads": thread_count(self.n_jobs),
+            histograms(x.shape[1]): True,
             "verbose": -1,
         }
-        x, categorical = self.table_.codes(X), self.table_.categorical
+        categorical = self.table_.categorical
         rows = lightgbm.Dataset(
             x, y[:, 0], weight=sample_weight, params=settings, categorical_feature=categorical
         )

@@ -22,7 +22,6 @@ from sklearn.base import (
     is_regressor,
 )
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import accuracy_score, recall_score, roc_auc_score
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
@@ -41,6 +40,7 @@ from frhsic._warnings import warn
 from frhsic.estimators.conditional import (
     PILOT_ROWS,
     ConditionalLaw,
+    SharedTable,
     SplinesAndTrees,
     fold_of_rows,
     limit_boosters,
@@ -587,13 +587,17 @@ class ParityEstimator(BaseEstimator, ABC):
         it.
         """
         assert self.solution_ is not None
-        table, blocks = self._with_sensitive(X, s), self.solution_.blocks
-        etas = [self._eta(model, table) for model in self.models_]
+        table = self._with_sensitive(X, s)
+        blocks = self.solution_.blocks
+        shared = SharedTable(table)
+        of_y = shared if self.estimator is None else table
+        of_s = shared if self.attribute_estimator is None else table
+        etas = [self._eta(model, of_y) for model in self.models_]
         etas = (
             etas * len(self.attribute_models_) if len(etas) == 1 else etas
         )  # of a model that was given
         return [
-            (eta, self._means(own, blocks, X, s, eta))
+            (eta, self._means(own, blocks, of_s, s, eta))
             for eta, own in zip(etas, self.attribute_models_)
         ]
 
@@ -701,12 +705,10 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         """Return labels, by the stored threshold for two classes and the largest probability for
         more.
         """
-        scores = self._scores(X, sensitive_features)
-        if scores.ndim == 2:
-            return np.asarray(self.classes_[scores.argmax(axis=1)])
-        return np.asarray(
-            self.classes_[(scores > (0.0 if self._decides else self.threshold_)).astype(np.int64)]
-        )
+        chances = self.predict_proba(X, sensitive_features=sensitive_features)
+        if len(self.classes_) > 2:
+            return np.asarray(self.classes_[chances.argmax(axis=1)])
+        return np.asarray(self.classes_[(chances[:, 1] > self.threshold_).astype(np.int64)])
 
     @property
     def threshold_(self) -> float:
@@ -748,16 +750,14 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         y, weights = sample.y, sample.mass
         values = {} if decides else _mean_and_error("log_loss", self._losses(scores, y), weights)
         if scores.ndim == 2:
-            return values | {
-                "accuracy": accuracy_score(y, scores.argmax(axis=1), sample_weight=weights)
-            }
-        taken = scores > (0.0 if decides else 0.5)
+            right = scores.argmax(axis=1) == y
+            return values | {"accuracy": float(np.average(right, weights=weights))}
+        right = (scores > (0.0 if decides else 0.5)) == y
+        recalls = [np.average(right[y == label], weights=weights[y == label]) for label in (0, 1)]
         return values | {
-            "auc": float(roc_auc_score(y, scores, sample_weight=weights)),
-            "accuracy": float(accuracy_score(y, taken, sample_weight=weights)),
-            "balanced_accuracy": float(
-                recall_score(y, taken, average="macro", sample_weight=weights)
-            ),
+            "auc": weighted_auc(y, scores, weights),
+            "accuracy": float(np.average(right, weights=weights)),
+            "balanced_accuracy": float(np.mean(recalls)),
         }
 
 
@@ -806,6 +806,22 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
 
     def _performance(self, sample: Sample, scores: np.ndarray, decides: bool) -> dict[str, float]:
         return _mean_and_error("squared_error", self._losses(scores, sample.y), sample.mass)
+
+
+def weighted_auc(y: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> float:
+    """Return the weighted share of pairs of rows with 0 and with 1 whose scores are in this order;
+    half of those with equal scores count.
+
+    Examples
+    --------
+    >>> weighted_auc(np.array([0, 0, 1]), np.array([0.2, 0.5, 0.5]), np.array([1.0, 2.0, 1.0]))
+    0.6666666666666666
+    """
+    level = np.unique(scores, return_inverse=True)[1]
+    ones = np.bincount(level, weights * y)
+    zeros = np.bincount(level, weights * (1 - y))
+    below = np.cumsum(zeros) - zeros / 2
+    return float(ones @ below / (ones.sum() * zeros.sum()))
 
 
 def _mean_and_error(name: str, values: np.ndarray, weights: np.ndarray) -> dict[str, float]:

@@ -19,12 +19,12 @@ gap, projected on its functions, and a and b recalibrate :math:`\eta`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit, softmax
 
 from frhsic.estimators.conditional import SensitiveBasis
@@ -58,6 +58,12 @@ STRICTEST = 100.0
 # Rows, drawn at random, that the coefficients are solved on; a few dozen numbers need no more.
 MOST_ROWS = 50_000
 
+# Decrease of the objective that ends the search for its least value.
+TOLERANCE = 1e-6
+
+# First second derivatives of the objective, inverted, in the scaled parameters.
+FIRST_INVERSE = 10.0
+
 # ε, as a share of the gap that a trade-off aims at.
 SMOOTHNESS = 0.1
 
@@ -71,6 +77,9 @@ KNOTS = np.linspace(0.0, 1.0, 4)
 # Width over which a decision is softened while solving, in standard deviations of the score or of
 # its log-odds.
 WIDTH = 0.1
+
+# Cells of the grid of a soft rank: for each such width, and on each side of the mean score.
+CELLS, MOST_CELLS = 8, 2_500
 
 CLIP = 1e-6
 
@@ -117,8 +126,8 @@ class Curve:
     """The gap along one attribute among the rows of one condition, from a function of x or of S for
     each row, (n, K).
 
-    `functions` are weighted, centred rows: the curve of scores f is ``basis.values @ (functions.T @
-    f)``.
+    `functions` are weighted, centred rows. The curve of scores f is ``basis.values @ sums`` with
+    their sums ``functions.T @ f``.
     """
 
     basis: SensitiveBasis
@@ -134,23 +143,27 @@ class Curve:
         centred = functions - (shares * functions).sum(axis=0)
         return cls(basis, shares * centred, scale)
 
-    def gap(self, outputs: np.ndarray, smoothness: float) -> tuple[float, np.ndarray]:
-        """Return N, the mean over the columns of outputs (n, c), and its gradient."""
+    def gap(self, outputs: np.ndarray) -> float:
+        """Return N without smoothing, the mean over the columns of outputs (n, c)."""
+        return self.norm(self.functions.T @ outputs, 0.0)[0]
+
+    def norm(self, sums: np.ndarray, smoothness: float) -> tuple[float, np.ndarray]:
+        """Return N of sums (K, c), the mean over their columns, and its gradient."""
         values = self.basis.values
-        curve = values @ (self.functions.T @ outputs)
+        curve = values @ sums
         length = np.sqrt(curve**2 + smoothness**2)
-        weights = self.basis.mass[:, None] / outputs.shape[1]
-        gradient = self.functions @ (values.T @ (weights * curve / np.maximum(length, 1e-300)))
+        weights = self.basis.mass[:, None] / sums.shape[1]
+        gradient = values.T @ (weights * curve / np.maximum(length, 1e-300))
         return float((weights * (length - smoothness)).sum()), gradient
 
 
 class Evaluation(NamedTuple):
-    """Loss of some parameters, the outputs that curves see, and the gradient of loss + ⟨weights,
-    outputs⟩.
+    """Loss of some parameters, sums (K, c) of the outputs of rows along functions (n, K), and the
+    gradient of loss + ⟨weights, sums⟩.
     """
 
     loss: float
-    outputs: np.ndarray
+    sums: np.ndarray
     gradient: Callable[[np.ndarray], np.ndarray]
 
 
@@ -172,9 +185,13 @@ class Rows:
     width: np.ndarray | None = None
     ridge: np.ndarray | float = 0.0
 
-    def evaluate(self, parameters: np.ndarray) -> Evaluation:
-        """Return loss, outputs and gradient at some parameters."""
-        return _FAMILIES[self.family](self, parameters)
+    def evaluate(self, parameters: np.ndarray, functions: np.ndarray) -> Evaluation:
+        """Return loss, sums along functions of the rows (n, K), and gradient at some parameters."""
+        return _FAMILIES[self.family](self, parameters, functions)
+
+    def loss(self, parameters: np.ndarray) -> float:
+        """Return the loss of some parameters."""
+        return self.evaluate(parameters, np.zeros((len(self.y), 1))).loss
 
     def at(self, rows: np.ndarray) -> Rows:
         """Return some of the rows, without curves."""
@@ -390,14 +407,16 @@ class Solution:
         for j in range(parameters.shape[1]):
             held_out = np.flatnonzero(fold == j)
             part = rows.at(held_out)
-            gains += part.evaluate(constant).loss
+            gains += part.loss(constant)
             for i in range(count):
-                loss, predictions[i][held_out], _ = part.evaluate(parameters[i, j])
-                gains[i] -= loss
+                own = parameters[i, j]
+                gains[i] -= part.loss(own)
+                scores = outputs(self.family, own, part.base, part.means)
+                predictions[i][held_out] = np.reshape(scores, (len(held_out), -1))
         if self.decides:
             parameters[1:][gains[1:] < 0] = constant
             return replace(self, parameters=parameters)
-        gaps = np.array([max(c.gap(f, 0.0)[0] / c.scale for c in rows.curves) for f in predictions])
+        gaps = np.array([max(c.gap(f) / c.scale for c in rows.curves) for f in predictions])
         gaps = np.maximum(gaps, 1e-12)
         best = int(np.argmax(gains / gaps))
         for i in range(best + 1, count):
@@ -439,7 +458,7 @@ class Solution:
             scores = (scores > self.threshold).astype(np.float64)
         gaps = np.full(len(sample.names), 1e-6)
         for block in self.blocks:
-            gap = block.curve(sample.s, sample.y, sample.mass).gap(scores, 0.0)[0]
+            gap = block.curve(sample.s, sample.y, sample.mass).gap(scores)
             gaps[block.attribute] = max(gaps[block.attribute], gap)
         limited = any(limits.values())
         units = []
@@ -472,10 +491,10 @@ class Solution:
         if self.family.startswith("clipped"):
             shift = self.threshold if self.decides else 0.0
             return eta - shift, (means - self.center) / self.scale - shift
-        rank = (
-            np.interp(eta, self.ranks, np.linspace(0, 1, len(self.ranks))) if eta.ndim == 1 else eta
-        )
-        return link(self.family, eta, self.threshold), expanded(self.family, means, rank)
+        if self.family.startswith("rank"):
+            rank = np.interp(eta, self.ranks, np.linspace(0, 1, len(self.ranks)))
+            means = expanded(means, rank)
+        return link(self.family, eta, self.threshold), means
 
     def scores(self, parameters: np.ndarray, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
         """Return scores in the units of y; for decisions, the distance to zero."""
@@ -499,27 +518,33 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
         return _clipped(rows)
     start, units, own = rows.parameters()
     rows = rows.softened(start)
-    loss, initial, _ = rows.evaluate(start)
-    gaps = [max(curve.gap(initial, 0.0)[0], 1e-12) for curve in rows.curves]
+    functions = np.column_stack([curve.functions for curve in rows.curves])
+    cuts = np.cumsum([curve.functions.shape[1] for curve in rows.curves])[:-1]
+    loss, initial, _ = rows.evaluate(start, functions)
+    gaps = [
+        max(curve.norm(own, 0.0)[0], 1e-12)
+        for curve, own in zip(rows.curves, np.split(initial, cuts))
+    ]
     whole = max(gap / curve.scale for gap, curve in zip(gaps, rows.curves))
 
     def objective(
         scaled: np.ndarray, rows: Rows, mu: float, target: float
     ) -> tuple[float, np.ndarray]:
         parameters = scaled * units
-        loss, outputs, gradient = rows.evaluate(parameters)
+        loss, sums, gradient = rows.evaluate(parameters, functions)
         each = [
-            curve.gap(outputs, SMOOTHNESS * target * gap) for curve, gap in zip(rows.curves, gaps)
+            curve.norm(part, SMOOTHNESS * target * gap)
+            for curve, part, gap in zip(rows.curves, np.split(sums, cuts), gaps)
         ]
         shares = (
             np.array([value / curve.scale for (value, _), curve in zip(each, rows.curves)]) / whole
         )
         norm = float((shares**LARGEST).sum() ** (1 / LARGEST))
         slopes = (shares / norm) ** (LARGEST - 1) if norm > 0 else np.zeros(len(shares))
-        weights = sum(
-            slope / curve.scale * back for slope, curve, (_, back) in zip(slopes, rows.curves, each)
+        weights = np.concatenate(
+            [slope / c.scale * back for slope, c, (_, back) in zip(slopes, rows.curves, each)]
         )
-        slope = gradient(mu * norm / whole * np.asarray(weights))
+        slope = gradient(mu * norm / whole * weights)
         along = parameters[own:]
         slope[own:] += 2 * rows.ridge * along
         ridge = float(np.sum(rows.ridge * along**2))
@@ -527,40 +552,74 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
         return loss + ridge + mu * norm**2 / 2, slope * units
 
     def solved(
-        current: np.ndarray,
-        mu: float,
-        target: float = 1.0,
-        bounds: list[tuple[float, float]] | None = None,
-    ) -> np.ndarray:
+        current: np.ndarray, inverse: np.ndarray, mu: float, target: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
         softened = rows.softened(current * units)
-        options = {"maxiter": iterations, "ftol": 1e-6}
-        problem = {"args": (softened, mu, target), "jac": True, "bounds": bounds}
-        return np.asarray(
-            minimize(objective, current, method="L-BFGS-B", options=options, **problem).x
-        )
+        return descend(lambda at: objective(at, softened, mu, target), current, inverse, iterations)
 
     # without constraint c is 0: where η is wrong, moving along m lowers the loss and can raise the
     # gap of the model
-    calibrated = solved(
-        start / units,
-        0.0,
-        bounds=[(-np.inf, np.inf) if i < own else (0.0, 0.0) for i in range(len(start))],
-    )
-    free = solved(calibrated, 0.0)
+    first = FIRST_INVERSE * np.eye(len(start))
+    calibrated, _ = solved(start / units, first * (np.arange(len(start)) < own), 0.0)
+    free, inverse = solved(calibrated, first, 0.0)
     # a model of y without error has no loss to measure by, so a tenth of the variance of y counts
     # at least
     mean = np.average(rows.y, axis=0, weights=rows.weights)
     unit = max(
         loss, 0.1 * float(np.average((rows.y - mean) ** 2, axis=0, weights=rows.weights).sum())
     )
-    strict = solved(free, STRICTEST * unit)
-    cost = max(rows.evaluate(strict * units).loss - rows.evaluate(free * units).loss, 1e-4 * unit)
-    path, current = [calibrated], free
+    strict, _ = solved(free, first / STRICTEST, STRICTEST * unit)
+    cost = max(rows.loss(strict * units) - rows.loss(free * units), 1e-4 * unit)
+    path = [calibrated]
+    current = free
     for target in SHARES[1:]:
         # where the cost of a share r of the gap is cost * (1 - r)², this μ leads to it
-        current = solved(current, 2 * cost * (1 - target) / target, target)
+        mu = 2 * cost * (1 - target) / target
+        current, inverse = solved(current, inverse, mu, target)
         path.append(current)
     return np.asarray(np.array(path) * units)
+
+
+def descend(
+    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    at: np.ndarray,
+    inverse: np.ndarray,
+    iterations: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return where an objective with its gradient is least, near a point, and the inverse of its
+    second derivatives there: BFGS, with an inverse to begin with.
+
+    Coordinates whose rows of the inverse are zero stay as they are.
+
+    Examples
+    --------
+    >>> place, inverse = descend(lambda x: (x @ x, 2 * x), np.ones(2), np.eye(2), 10)
+    >>> place.round(6).tolist()
+    [0.0, 0.0]
+    """
+    value, slope = objective(at)
+    for _ in range(iterations):
+        step = -inverse @ slope
+        gain = -float(slope @ step)
+        if gain < 2 * TOLERANCE:
+            break
+        new, new_slope = objective(at + step)
+        while new > value - 1e-4 * gain and gain > TOLERANCE:
+            # where a parabola through both values is least, but not too close
+            share = np.clip(gain / (2 * (new - value + gain)), 0.1, 0.5)
+            step = share * step
+            gain = share * gain
+            new, new_slope = objective(at + step)
+        if new >= value:
+            break
+        change = new_slope - slope
+        product = float(step @ change)
+        if product > 0:
+            across = np.eye(len(at)) - np.outer(step, change) / product
+            inverse = across @ inverse @ across.T + np.outer(step, step) / product
+        at = at + step
+        value, slope = new, new_slope
+    return at, inverse
 
 
 def _clipped(rows: Rows) -> np.ndarray:
@@ -574,7 +633,7 @@ def _clipped(rows: Rows) -> np.ndarray:
         at = np.zeros(1)
         if rows.family == "clipped":
             at = np.quantile(score, DECILES, method="inverted_cdf", weights=rows.weights)
-        gaps.append(rows.curves[0].gap((score[:, None] > at).astype(np.float64), 0.0)[0])
+        gaps.append(rows.curves[0].gap((score[:, None] > at).astype(np.float64)))
     least = np.minimum.accumulate(gaps)
     wanted = least[-1] + (least[0] - least[-1]) * (SHARES - SHARES[-1]) / (1 - SHARES[-1])
     path = np.interp(wanted, least[::-1], moves[::-1])
@@ -601,12 +660,10 @@ def link(family: Family, eta: np.ndarray, threshold: float = 0.5) -> np.ndarray:
     return eta - threshold if family == "decision" else eta
 
 
-def expanded(family: Family, means: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Return the columns that coefficients multiply: m, and for ranks m times a hat function of the
-    rank of η.
+def expanded(means: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Return the columns that coefficients of a rank family multiply: m times each hat function of
+    the rank of η.
     """
-    if not family.startswith("rank"):
-        return means
     hats = np.stack([np.interp(rank, KNOTS, unit) for unit in np.eye(len(KNOTS))], axis=1)
     return np.asarray((hats[:, :, None] * means[:, None, :]).reshape(len(means), -1))
 
@@ -647,38 +704,44 @@ def _root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> bool(abs(f[0] - (0.5 - f[0] * (1 - f[0]))) < 1e-12)
     True
     """
-    discriminant = np.sqrt(np.maximum((1 + moved) ** 2 - 4 * moved * eta, CLIP**2))
+    total = 1 + moved
+    discriminant = np.sqrt(np.maximum(total**2 - 4 * moved * eta, CLIP**2))
     # of two forms of one root the one that does not cancel
-    double = 1 + moved + np.copysign(discriminant, 1 + moved)
-    f = np.where(moved >= -1, 2 * eta / double, double / (2 * np.minimum(moved, -1)))
+    double = total + np.copysign(discriminant, total)
+    f = 2 * eta / double
+    low = moved < -1
+    if low.any():
+        f[low] = double[low] / (2 * moved[low])
     return np.clip(f, 0.0, 1.0), discriminant
 
 
-def _binary(rows: Rows, parameters: np.ndarray) -> Evaluation:
+def _binary(rows: Rows, parameters: np.ndarray, functions: np.ndarray) -> Evaluation:
     a, b, c = parameters[0], parameters[1], parameters[2:]
     eta = expit(a + b * rows.base)
     f, discriminant = _root(eta, rows.means @ c)
     f = np.clip(f, CLIP, 1 - CLIP)
-    loss = -float(rows.weights @ (rows.y * np.log(f) + (1 - rows.y) * np.log1p(-f)))
+    spread = f * (1 - f)
+    loss = -float(rows.weights @ np.log(np.where(rows.y == 1, f, 1 - f)))
 
     def gradient(weights: np.ndarray) -> np.ndarray:
-        slope = rows.weights * (f - rows.y) + weights[:, 0] * f * (1 - f)
-        moved = slope / discriminant
-        base = moved * eta * (1 - eta) / (f * (1 - f))
+        moved = rows.weights * (f - rows.y)
+        moved += (functions @ weights)[:, 0] * spread
+        moved /= discriminant
+        base = moved * eta * (1 - eta) / spread
         return np.concatenate([[base.sum(), base @ rows.base], -(rows.means.T @ moved)])
 
-    return Evaluation(loss, f[:, None], gradient)
+    return Evaluation(loss, functions.T @ f[:, None], gradient)
 
 
-def _numbers(rows: Rows, parameters: np.ndarray) -> Evaluation:
+def _numbers(rows: Rows, parameters: np.ndarray, functions: np.ndarray) -> Evaluation:
     f = outputs("numbers", parameters, rows.base, rows.means)
     loss = float(rows.weights @ (f - rows.y) ** 2)
 
     def gradient(weights: np.ndarray) -> np.ndarray:
-        slope = 2 * rows.weights * (f - rows.y) + weights[:, 0]
+        slope = 2 * rows.weights * (f - rows.y) + (functions @ weights)[:, 0]
         return _linear_gradient(rows, slope)
 
-    return Evaluation(loss, f[:, None], gradient)
+    return Evaluation(loss, functions.T @ f[:, None], gradient)
 
 
 def _class_margins(parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
@@ -687,46 +750,107 @@ def _class_margins(parameters: np.ndarray, base: np.ndarray, means: np.ndarray) 
     return np.asarray(parameters[1 : 1 + classes] + parameters[0] * base - _combined(means, c))
 
 
-def _classes(rows: Rows, parameters: np.ndarray) -> Evaluation:
+def _classes(rows: Rows, parameters: np.ndarray, functions: np.ndarray) -> Evaluation:
     log_f = log_softmax(_class_margins(parameters, rows.base, rows.means), axis=1)
     f = np.exp(log_f)
     loss = -float(rows.weights @ (rows.y * log_f).sum(axis=1))
 
     def gradient(weights: np.ndarray) -> np.ndarray:
+        moved = functions @ weights
         slope = rows.weights[:, None] * (f - rows.y) + f * (
-            weights - (weights * f).sum(axis=1, keepdims=True)
+            moved - (moved * f).sum(axis=1, keepdims=True)
         )
         return np.concatenate(
             [[(slope * rows.base).sum()], slope.sum(axis=0), -(rows.means.T @ slope).ravel()]
         )
 
-    return Evaluation(loss, f, gradient)
+    return Evaluation(loss, functions.T @ f, gradient)
 
 
-def _rank(rows: Rows, parameters: np.ndarray) -> Evaluation:
+@dataclass(frozen=True, eq=False)
+class SoftRanks:
+    """Soft indicators of scores above their deciles, linear in each cell of a fine grid, so that
+    sums over rows are sums over cells.
+
+    A decile is where the indicators have the right mean, so that it moves with all rows near it.
+
+    Attributes
+    ----------
+    cell, along
+        Cell of each row, and how far along it the row is; (n,).
+    starts, slopes
+        The indicators at the start of each cell, and what they gain along it; (M, 9).
+    size
+        The size of a cell.
+    """
+
+    cell: np.ndarray
+    along: np.ndarray
+    starts: np.ndarray
+    slopes: np.ndarray
+    size: float
+
+    @classmethod
+    def of(cls, score: np.ndarray, weights: np.ndarray, width: float) -> SoftRanks:
+        """Return those of scores whose weights sum to 1, softened over a width."""
+        center = float(weights @ score)
+        reach = 5 * math.sqrt(weights @ (score - center) ** 2)  # a 25th is farther away, at most
+        size = max(width / CELLS, reach / MOST_CELLS)
+        first = math.floor((center - reach) / size)
+        count = math.floor((center + reach) / size) + 1 - first
+        place = np.clip(score / size - first, 0.0, count * (1 - 1e-12))
+        cell = place.astype(np.intp)
+        along = place - cell
+        points = (first + np.arange(count + 1)) * size
+        mass = np.bincount(cell, weights * (1 - along), count + 1)
+        mass += np.bincount(cell + 1, weights * along, count + 1)
+        near = 12 * CELLS
+        offsets = np.arange(-near, near + 1) * size / width
+        softened = np.convolve(mass, np.heaviside(offsets, 0.5) - expit(offsets))[near:-near]
+        above = 1 - np.cumsum(mass) + mass / 2 + softened
+        deciles = np.interp(DECILES, 1 - above, points)
+        soft = expit((points[:, None] - deciles) / width)
+        density = np.maximum(mass @ (soft * (1 - soft)) / width, 1e-12)
+        deciles += np.clip((mass @ soft - (1 - DECILES)) / density, -size, size)
+        soft = expit((points[:, None] - deciles) / width)
+        return cls(cell, along, soft[:-1], np.diff(soft, axis=0), size)
+
+    def totals(self, values: np.ndarray) -> np.ndarray:
+        """Return the sum of values (n,) over the rows of each cell."""
+        return np.bincount(self.cell, values, len(self.starts))
+
+
+def _rank(rows: Rows, parameters: np.ndarray, functions: np.ndarray) -> Evaluation:
     """Rank family: the curves see soft indicators of the score above its own deciles."""
     score = parameters[0] + parameters[1] * rows.base - rows.means @ parameters[2:]
     if rows.family == "rank":
-        loss = float(rows.weights @ (np.logaddexp(0, score) - rows.y * score))
-        task = rows.weights * (expit(score) - rows.y)
+        small = np.exp(-np.abs(score))
+        loss = float(rows.weights @ (np.maximum(score, 0) + np.log1p(small) - rows.y * score))
+        task = rows.weights * (np.where(score >= 0, 1.0, small) / (1 + small) - rows.y)
     else:
         loss = float(rows.weights @ (score - rows.y) ** 2)
         task = 2 * rows.weights * (score - rows.y)
-    deciles = np.quantile(score, DECILES, method="inverted_cdf", weights=rows.weights)
     assert rows.width is not None
-    tanh = np.tanh((score[:, None] - deciles) / (2 * rows.width))  # half the time of expit
-    slope = (1 - tanh**2) / (4 * rows.width)
+    ranks = SoftRanks.of(score, rows.weights, float(rows.width))
+    columns = np.ascontiguousarray(functions.T)
+    totals = np.array([ranks.totals(column) for column in columns])
+    farther = np.array([ranks.totals(column * ranks.along) for column in columns])
+    sums = totals @ ranks.starts + farther @ ranks.slopes
 
     def gradient(weights: np.ndarray) -> np.ndarray:
+        slopes = ranks.slopes / ranks.size
         # a decile moves with the rows near it, so only what a row does beyond their mean counts
-        common = np.einsum("nq,nq->q", slope, weights) / np.maximum(rows.weights @ slope, 1e-12)
-        moved = np.einsum("nq,nq->n", slope, weights) - rows.weights * (slope @ common)
+        near = np.maximum(ranks.totals(rows.weights) @ slopes, 1e-12)
+        common = ((totals @ slopes) * weights).sum(axis=0) / near
+        moved = -rows.weights * (slopes @ common)[ranks.cell]
+        for column, slope in zip(columns, weights @ slopes.T):
+            moved += column * slope[ranks.cell]
         return _linear_gradient(rows, task + moved)
 
-    return Evaluation(loss, (1 + tanh) / 2, gradient)
+    return Evaluation(loss, sums, gradient)
 
 
-def _decision(rows: Rows, parameters: np.ndarray) -> Evaluation:
+def _decision(rows: Rows, parameters: np.ndarray, functions: np.ndarray) -> Evaluation:
     margin = outputs("decision", parameters, rows.base, rows.means)
     width = rows.width
     assert width is not None
@@ -734,17 +858,18 @@ def _decision(rows: Rows, parameters: np.ndarray) -> Evaluation:
     loss = float(rows.weights @ (rows.y * (1 - taken) + (1 - rows.y) * taken))
 
     def gradient(weights: np.ndarray) -> np.ndarray:
-        slope = (rows.weights * (1 - 2 * rows.y) + weights[:, 0]) * taken * (1 - taken) / width
+        slope = rows.weights * (1 - 2 * rows.y) + (functions @ weights)[:, 0]
+        slope *= taken * (1 - taken) / width
         return -np.concatenate([[slope.sum()], rows.means.T @ slope])
 
-    return Evaluation(loss, taken[:, None], gradient)
+    return Evaluation(loss, functions.T @ taken[:, None], gradient)
 
 
 def _linear_gradient(rows: Rows, slope: np.ndarray) -> np.ndarray:
     return np.concatenate([[slope.sum(), slope @ rows.base], -(rows.means.T @ slope)])
 
 
-_FAMILIES: dict[Family, Callable[[Rows, np.ndarray], Evaluation]] = {
+_FAMILIES: dict[Family, Callable[[Rows, np.ndarray, np.ndarray], Evaluation]] = {
     "binary": _binary,
     "classes": _classes,
     "numbers": _numbers,

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -274,10 +275,16 @@ def equal_opportunity_gdp(y_true: Any, y_pred: Any, *, sensitive_features: Any) 
 
 
 def columns_of(
-    rows: Rows, resolution: float | None = None, windows: Windows | None = None
+    rows: Rows,
+    resolution: float | None = None,
+    cells: Cells | None = None,
+    windows: Windows | None = None,
 ) -> list[ColumnGap]:
-    """Return the gap of each column of scores; windows of the same rows can be used again."""
-    cells = Cells.of_rows(rows)
+    """Return the gap of each column of scores; cells and windows of the same rows can be used
+    again.
+    """
+    if cells is None:
+        cells = Cells.of_rows(rows)
     every = [sums.over(cells.nodes) for sums in cells.sums_of(rows)]
     if windows is None:
         windows = Windows(every[0], resolution)
@@ -520,7 +527,6 @@ class ColumnGap:
         self.resolution = windows.share
         self.means = LocalMeans(sums, windows)
         self.shares = sums.counts / sums.n
-        self.fine = self._signs(0.0)
         self.signs = self._signs(float(self.means.kept(self.means.mean, self.means.wide)))
         self.standardize = False
         self.scale = 1.0
@@ -528,6 +534,11 @@ class ColumnGap:
         self.value = self.signs.gap
         self.magnitude = max(-sums.ends[0], sums.ends[1])
         self.drawn: dict[str, Any] = {}
+
+    @cached_property
+    def fine(self) -> Signs:
+        """The signs of the local means themselves."""
+        return self._signs(0.0)
 
     def standardized(self) -> ColumnGap:
         """Return the gap in standard deviations of the scores; resamples that were drawn are used
@@ -753,7 +764,7 @@ def gap_of_each(
     results = []
     for column in rows.scores.T:
         one = replace(rows, scores=column[:, None])
-        gap = RankGap(one, windows) if ranks else columns_of(one, None, windows)[0]
+        gap = RankGap(one, cells, windows) if ranks else columns_of(one, None, cells, windows)[0]
         results.append(largest_gap([gap], options))
     return results
 
@@ -765,7 +776,9 @@ class RankGap:
     most = 1.0
     magnitude = 1.0
 
-    def __init__(self, rows: Rows, windows: Windows | None = None) -> None:
+    def __init__(
+        self, rows: Rows, cells: Cells | None = None, windows: Windows | None = None
+    ) -> None:
         score = rows.scores[:, 0]
         weights = rows.weights
         order = np.argsort(score, kind="stable")
@@ -776,7 +789,8 @@ class RankGap:
         self.thresholds, which = np.unique(deciles, return_inverse=True)
         self.rows = replace(rows, scores=(score[:, None] > self.thresholds).astype(np.float64))
         self.at = score[:, None] == self.thresholds
-        self.columns = columns_of(self.rows, None, windows)
+        self.cells = Cells.of_rows(rows) if cells is None else cells
+        self.columns = columns_of(self.rows, cells=self.cells, windows=windows)
         self.shares = np.bincount(which) / 9
         self.gaps = np.array([column.value for column in self.columns])[which]
         self.n = len(rows.s)
@@ -819,7 +833,7 @@ class RankGap:
         rows = self.rows
         weights = rows.weights
         n = float(weights.sum())
-        cells = Cells.of_rows(rows)
+        cells = self.cells
         node = np.searchsorted(cells.nodes, cells.place(rows.s), side="right") - 1
         influence = np.zeros(len(weights))
         for j, (share, column, own) in enumerate(zip(self.shares, self.columns, signs)):

@@ -187,17 +187,12 @@ class Cells:
         """
         node = node_levels(counts.astype(np.float64) if weights is None else weights, NODES)
         group = group_levels(counts, groups or groups_for(rows))
-        both, ends = np.union1d(node, group), np.append(group[1:], len(values))
-        medians = [
-            np.median(np.repeat(values[start:end], counts[start:end]))
-            for start, end in zip(group, ends)
-        ]
-        return cls(
-            values[both],
-            np.searchsorted(both, node),
-            np.searchsorted(both, group),
-            np.asarray(medians),
-        )
+        both = np.union1d(node, group)
+        below = np.append(0, np.cumsum(counts))
+        middle = below[group] + below[np.append(group[1:], len(values))] - 1
+        two = np.searchsorted(below, [middle // 2, (middle + 1) // 2], side="right") - 1
+        medians = values[two].mean(axis=0)
+        return cls(values[both], np.searchsorted(both, node), np.searchsorted(both, group), medians)
 
     @classmethod
     def of_rows(cls, rows: Rows, groups: int | None = None) -> Cells:

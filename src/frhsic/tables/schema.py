@@ -234,8 +234,8 @@ def _learned(
     name: str, column: pd.Series[Any], decimal: str | None, date_format: str
 ) -> ColumnType:
     """Learn the kind of one column; marks such as "NA" are missing values of a text file only."""
-    codes, values = _factorized(column)
-    if isinstance(column.dtype, pd.CategoricalDtype) and len(values):
+    filled = bool(column.notna().any())
+    if isinstance(column.dtype, pd.CategoricalDtype) and filled:
         levels = tuple(map(plain_level, column.cat.categories))
         return ColumnType(name, "category", levels, ordered=bool(column.cat.ordered))
     kind = kind_of(column)
@@ -244,8 +244,9 @@ def _learned(
             name,
             "duration" if pd.api.types.infer_dtype(column, skipna=True) in DURATIONS else "date",
         )
-    if kind != "category" and len(values):
+    if kind != "category" and filled:
         return ColumnType(name, kind)
+    codes, values = _factorized(column)
     missing = np.zeros(len(values), dtype=bool)
     if len(values) and is_text(column):
         text = pd.Series(values, dtype=str)
