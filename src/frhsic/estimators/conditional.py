@@ -248,6 +248,9 @@ class SharedTable:
         self.X = X
         self.known: list[tuple[TreeTable, np.ndarray]] = []
 
+    def __len__(self) -> int:
+        return len(self.X)
+
     def codes(self, table: TreeTable) -> np.ndarray:
         """Return the codes by the levels of a table that was fitted."""
         for other, codes in self.known:

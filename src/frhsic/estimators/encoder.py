@@ -25,6 +25,7 @@ from frhsic._warnings import warn
 from frhsic.estimators.conditional import (
     PILOT_ROWS,
     SensitiveBasis,
+    SharedTable,
     SplinesAndTrees,
     TreeTable,
     fold_of_rows,
@@ -398,9 +399,12 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         X = typed_table(self, X, first=False, sensitive_features=sensitive_features)
         s = self._sensitive(X, sensitive_features)
-        parts = [self._targets(models, X, s) for models in self.models_]
-        targets = np.mean(parts, axis=0)
-        means = np.mean([self._means(models, X, s) for models in self.attribute_models_], axis=0)
+        shared = SharedTable(X)
+        own = self.estimator is None and self.solution_.targets and not self.uses_sensitive
+        of_y = shared if own else X
+        of_s = shared if self.attribute_estimator is None else X
+        targets = np.mean([self._targets(models, of_y, s) for models in self.models_], axis=0)
+        means = np.mean([self._means(models, of_s, s) for models in self.attribute_models_], axis=0)
         prototypes = self.solution_.path[self._position]
         choice = prototypes.costs(prototypes.distances(targets), means).argmin(axis=0)
         if len(self.repeated_):
