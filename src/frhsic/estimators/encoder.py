@@ -494,7 +494,8 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         means = self._fit_models_of_s(rows)
         solver = SolverRows(predicted, means, weights / weights.sum())
         paths, own, choices = self._solve(rows, solver, unique)
-        coordinates = tuple(self._learned(rows, solver, z, each) for z, each in zip(own, paths))
+        centers = [cell_means(z, predicted, weights, each.centers) for z, each in zip(own, paths)]
+        coordinates = tuple(self._named(rows, z, each) for z, each in zip(own, centers))
         tables = tuple(
             _described(rows, z, len(each.mass), columns)
             | _typical_rows(self.table_, rows, z, len(each.mass))
@@ -503,7 +504,11 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         self.solution_ = replace(
             self.solution_, path=tuple(paths), coordinates=coordinates, tables=tables
         )
-        self.frontier_ = self._measured(rows, labels, whole, choices)
+        kept = [
+            self._performance(labels, predicted, each[z], weights)
+            for z, each in zip(choices, centers)
+        ]
+        self.frontier_ = self._measured(rows, whole, choices, kept)
         self._choose(self.limit)
         return choices
 
@@ -691,33 +696,31 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
             start += target.width
         return tuple(kinds)
 
-    def _learned(
-        self, rows: EncoderRows, solver: SolverRows, z: np.ndarray, prototypes: Prototypes
+    def _named(
+        self, rows: EncoderRows, z: np.ndarray, centers: np.ndarray
     ) -> dict[str, np.ndarray]:
-        """Return the coordinates of the prototypes: means over the rows that have them."""
+        """Return the coordinates of prototypes by name, from the means of the targets over the rows
+        that have them, (L, T), or from the columns of X.
+        """
         targets = self.solution_.targets
         if not targets:
             encoding = TableEncoding.fit(rows.X, scaling="range")
-            sums, mass = _cell_sums(z, encoding(rows.X), rows.weights, len(prototypes.mass))
-            means = sums / np.maximum(mass, 1e-300)[:, None]
-            means = np.where(mass[:, None] > 0, means, means[mass > 0].mean(axis=0))
+            matrix = encoding(rows.X)
+            mean = np.average(matrix, axis=0, weights=rows.weights)
+            otherwise = np.broadcast_to(mean, (len(centers), len(mean)))
+            means = cell_means(z, matrix, rows.weights, otherwise)
             return dict(zip(encoding.names, _in_units(encoding, means).T))
-        sums, mass = _cell_sums(z, solver.targets, rows.weights, len(prototypes.mass))
-        means = sums / np.maximum(mass, 1e-300)[:, None]
-        means = np.where(mass[:, None] > 0, means, prototypes.centers)
-        start = 0
         coordinates: dict[str, np.ndarray] = {}
-        for target in targets:
-            coordinates |= target.coordinates(means[:, start : start + target.width])
-            start += target.width
+        for target, kind in zip(targets, self._kinds()):
+            coordinates |= target.coordinates(centers[:, kind.start : kind.stop])
         return coordinates
 
     def _measured(
         self,
         rows: EncoderRows,
-        labels: dict[str, np.ndarray],
         bases: Sequence[SensitiveBasis],
         choices: Sequence[np.ndarray],
+        kept: Sequence[dict[str, float]],
     ) -> Frontier:
         """Measure every trade-off on rows that neither fitted nor solved its encoder."""
         confidence = self.confidence or 0.95
@@ -740,35 +743,30 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
             folds = [[test(z, part) for part in parts if part.any()] for z in cells]
             gaps[name] = tuple(one.gap(confidence, own) for one, own in zip(pooled, folds))
             pvalues[name] = pooled[0].pvalue
-        each = [self._performance(labels, z, at, rows) for at, z in enumerate(choices)]
-        performance = {name: np.array([one[name] for one in each]) for name in each[0]}
+        performance = {name: np.array([one[name] for one in kept]) for name in kept[0]}
         return Frontier(
             "heads", "gdp", performance, gaps, pvalues, confidence, None, int(known.sum())
         )
 
     def _performance(
-        self, labels: dict[str, np.ndarray], z: np.ndarray, at: int, rows: EncoderRows
+        self,
+        labels: dict[str, np.ndarray],
+        predicted: np.ndarray,
+        centers: np.ndarray,
+        weights: np.ndarray,
     ) -> dict[str, float]:
-        """Return how well coordinates predict the targets, or the columns of X."""
-        coordinates = self.solution_.coordinates[at]
+        """Return how well the centers of rows, (n, T), predict the targets; without targets, the
+        share of the columns' variance that they keep.
+        """
         targets = self.solution_.targets
         if not targets:
-            actual = self._targets([], rows.X, rows.s)
-            sums, mass = _cell_sums(z, actual, rows.weights, len(self.solution_.path[at].mass))
-            means = sums / np.maximum(mass, 1e-300)[:, None]
-            lost = rows.weights @ (actual - means[z]) ** 2
-            mean = rows.weights @ actual / rows.weights.sum()
-            return {"kept": float(1 - lost.sum() / (rows.weights @ (actual - mean) ** 2).sum())}
+            mean = np.average(predicted, axis=0, weights=weights)
+            lost = (weights @ (predicted - centers) ** 2).sum()
+            return {"kept": float(1 - lost / (weights @ (predicted - mean) ** 2).sum())}
         values: dict[str, float] = {}
-        for target in targets:
-            columns = np.column_stack(
-                [column for name, column in coordinates.items() if _belongs(name, target)]
-            )
-            if target.classes is not None and columns.shape[1] == 1:
-                columns = np.column_stack([1 - columns, columns])
-            elif target.classes is None:
-                columns = columns / target.scale
-            own = target.performance(columns[z], labels[target.name], rows.weights)
+        for target, kind in zip(targets, self._kinds()):
+            columns = centers[:, kind.start : kind.stop]
+            own = target.performance(columns, labels[target.name], weights)
             prefix = f"{target.name}_" if len(targets) > 1 else ""
             values |= {f"{prefix}{name}": value for name, value in own.items()}
         return values
@@ -896,11 +894,6 @@ def _target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:
     return {"target" if name is None else str(name): target_column(estimator, y)}
 
 
-def _belongs(name: str, target: Target) -> bool:
-    labels = [] if target.classes is None else target.classes
-    return name == target.name or name in [f"{target.name}={label}" for label in labels]
-
-
 def _column_scales(encoding: TableEncoding, matrix: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return factors that give each column of the table the same share in squared distances."""
     mean = np.average(matrix, axis=0, weights=weights)
@@ -926,12 +919,15 @@ def _in_units(encoding: TableEncoding, scaled: np.ndarray) -> np.ndarray:
     return np.asarray(np.array(low) + np.array(width) * scaled)
 
 
-def _cell_sums(
-    z: np.ndarray, values: np.ndarray, weights: np.ndarray, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return sums of values (n, T) over the rows of each prototype, (L, T), and their mass."""
-    indicators = (z == np.arange(count)[:, None]) * weights
-    return indicators @ values, indicators.sum(axis=1)
+def cell_means(
+    z: np.ndarray, values: np.ndarray, weights: np.ndarray, otherwise: np.ndarray
+) -> np.ndarray:
+    """Return the means of values (n, T) over the rows of each prototype, (L, T); others, of one
+    without rows.
+    """
+    indicators = (z == np.arange(len(otherwise))[:, None]) * weights
+    mass = indicators.sum(axis=1)[:, None]
+    return np.where(mass > 0, indicators @ values / np.maximum(mass, 1e-300), otherwise)
 
 
 def _described(
