@@ -199,7 +199,12 @@ class TreeTable(TransformerMixin, BaseEstimator):
             codes = np.column_stack(
                 [self._numbers(column, levels) for column, levels in zip(columns, self.levels_)]
             )
-        return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
+        extreme = (
+            max(np.fmax.reduce(codes, None), -np.fmin.reduce(codes, None)) if codes.size else 0
+        )
+        if extreme > LARGEST_FEATURE:
+            codes = np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
+        return codes
 
     @staticmethod
     def _numbers(column: pd.Series[Any], levels: np.ndarray | None) -> np.ndarray:
@@ -326,14 +331,16 @@ class SplinesAndTrees(BaseEstimator):
             self.classes_, codes = np.unique(y, return_inverse=True)
             targets = np.reshape(codes, (-1, 1))
         rows = Targets(x, targets, weights)
+        self.splines_ = None
+        self.shares_ = np.zeros(targets.shape[1])
+        if len(x) >= MANY_ROWS:
+            self.boosters_ = self._trees(rows, [self.rounds] * targets.shape[1])
+            return self
         checks = np.random.default_rng(self.random_state).permutation(len(x)) < len(x) // 4
         check = rows.at(checks)
         kept = rows.at(~checks)
-        self.splines_ = None
-        self.shares_ = np.zeros(targets.shape[1])
-        if len(x) >= MANY_ROWS or not self._can_choose(kept, check):
-            count = self.rounds if len(x) >= MANY_ROWS else 4 * self.rounds
-            self.boosters_ = self._trees(rows, [count] * targets.shape[1])
+        if not self._can_choose(kept, check):
+            self.boosters_ = self._trees(rows, [4 * self.rounds] * targets.shape[1])
             return self
         self.boosters_ = self._trees(kept, [20 * self.rounds] * targets.shape[1], check)
         counts = [max(round(1.3 * booster.best_iteration), 10) for booster in self.boosters_]
