@@ -3,7 +3,8 @@ tables, measured on rows that the encoder has never seen.
 
     python benchmarks/encoder.py bound --fits 200 --jobs 16 --out bound.jsonl
     python benchmarks/encoder.py leak --splits 5 --jobs 16 --out leak.jsonl
-    python benchmarks/encoder.py show bound.jsonl leak.jsonl
+    python benchmarks/encoder.py rivals --splits 3 --jobs 8 --out rivals.jsonl
+    python benchmarks/encoder.py show bound.jsonl leak.jsonl rivals.jsonl
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import json
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from time import process_time
@@ -30,8 +32,10 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from frhsic import ParityEncoder, load_dataset
+from frhsic import FRHSICClassifier, FRHSICRegressor, ParityEncoder, load_dataset
+from frhsic.datasets import Dataset
 from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.estimators.network import fit_path
 from frhsic.estimators.prototypes import HeadsTest
 
 # Fresh rows that stand for the population of a law.
@@ -166,8 +170,8 @@ PROBES = {
 
 
 def recovered(z: np.ndarray, s: np.ndarray, probes: dict[str, Any]) -> dict[str, list[float]]:
-    """Return what probes explain of rows that they have not seen: R² of the rank of S, and the sum
-    over its orthonormal functions.
+    """Return what probes explain of rows that they have not seen: R² of the rank of S, the sum over
+    its orthonormal functions, and the sum of those that are positive.
     """
     rank = s.argsort(kind="stable").argsort() / len(s)
     targets = np.column_stack([rank, SensitiveBasis.fit(s)(s)])
@@ -176,30 +180,41 @@ def recovered(z: np.ndarray, s: np.ndarray, probes: dict[str, Any]) -> dict[str,
     for name, probe in probes.items():
         predicted = clone(probe).fit(z[half], targets[half]).predict(z[~half])
         each = r2_score(targets[~half], predicted, multioutput="raw_values")
-        explained[name] = [float(each[0]), float(each[1:].sum())]
+        positive = np.maximum(each[1:], 0.0)
+        explained[name] = [float(each[0]), float(each[1:].sum()), float(positive.sum())]
     return explained
+
+
+def parts_of(data: Dataset, split: int) -> tuple[pd.DataFrame, Any, Any, Any, Any]:
+    """Return columns, target, attribute, the rows to fit on and the fresh ones."""
+    y = np.asarray(data.y).ravel()
+    y = y if data.task == "regression" else y.astype(int)
+    s = np.asarray(data.s, dtype=np.float64).reshape(len(y))
+    order = np.random.default_rng([split, len(y)]).permutation(len(y))
+    train = order[: min(len(y) // 2, TRAIN)]
+    fresh = order[len(train) : len(train) + FRESH]
+    return data.X.reset_index(drop=True), y, s, train, fresh
+
+
+def head_of(data: Dataset, y: np.ndarray, score: np.ndarray) -> float:
+    """Return AUC, or R² of numbers."""
+    return float((r2_score if data.task == "regression" else roc_auc_score)(y, score))
 
 
 def leak(table: str, split: int) -> dict[str, Any]:
     """Fit an encoder on one part of a table, and probe its Z of the rest."""
     data = load_dataset(table)
-    y = np.asarray(data.y).ravel()
-    s = np.asarray(data.s, dtype=np.float64).reshape(len(y))
-    order = np.random.default_rng([split, len(y)]).permutation(len(y))
-    train = order[: min(len(y) // 2, TRAIN)]
-    fresh = order[len(train) : len(train) + FRESH]
-    X = data.X.reset_index(drop=True)
+    X, y, s, train, fresh = parts_of(data, split)
     start = process_time()
     encoder = ParityEncoder(random_state=split)
-    labels = y[train] if data.task == "regression" else y[train].astype(int)
-    encoder.fit(X.iloc[train].reset_index(drop=True), labels, sensitive_features=s[train])
+    encoder.fit(X.iloc[train], y[train], sensitive_features=s[train])
     seconds = process_time() - start
-    new = X.iloc[fresh].reset_index(drop=True)
+    new = X.iloc[fresh]
     record: dict[str, Any] = {"table": table, "split": split, "rows": len(train)}
     record |= {"distinct": len(X.iloc[train].drop_duplicates()), "fresh": len(fresh)}
     for limit in (None, "50%", 0):
         moved = encoder.at(limit)
-        z = moved.transform(new)
+        z = np.asarray(moved.transform(new))
         cell = np.unique(z, axis=0, return_inverse=True)[1].ravel()
         test = HeadsTest.of(cell, SensitiveBasis.fit(s[fresh])(s[fresh]), np.ones(len(fresh)))
         name = str(limit)
@@ -209,8 +224,7 @@ def leak(table: str, split: int) -> dict[str, Any]:
         record[f"chi2 {name}"] = (test.statistic - test.degrees) / test.rows
         record[f"pvalue {name}"] = test.pvalue
         record[f"prototypes {name}"] = int(cell.max()) + 1
-        kept = r2_score if data.task == "regression" else roc_auc_score
-        record[f"head {name}"] = float(kept(y[fresh], z[:, 0]))
+        record[f"head {name}"] = head_of(data, y[fresh], z[:, 0])
     record["probes"] = recovered(z, s[fresh], PROBES)
     trees = {"boosted trees": PROBES["boosted trees"]}
     record["raw"] = recovered(new.to_numpy(dtype=np.float64), s[fresh], trees)["boosted trees"]
@@ -221,6 +235,88 @@ def _leak(job: tuple[str, int]) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return leak(*job)
+
+
+# Networks and the weights of their penalties, of which each table and method has its best.
+METHODS = ("frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr", "dcor", "hsic")
+WEIGHTS = np.geomspace(0.1, 1000, 9)
+
+
+def rival(table: str, split: int, method: str) -> dict[str, Any]:
+    """Return the head's performance and what boosted trees read of S, along the trade-offs."""
+    data = load_dataset(table)
+    X, y, s, train, fresh = parts_of(data, split)
+    new = X.iloc[fresh]
+    start = process_time()
+    points = []
+    probe = {"boosted trees": PROBES["boosted trees"]}
+    if method == "prototypes":
+        encoder = ParityEncoder(limit=None, random_state=split)
+        encoder.fit(X.iloc[train], y[train], sensitive_features=s[train])
+        for position in range(len(encoder.solution_.path)):
+            encoder.choice_ = replace(encoder.choice_, position=position)
+            z = np.asarray(encoder.transform(new))
+            read = recovered(z, s[fresh], probe)["boosted trees"]
+            points.append([head_of(data, y[fresh], z[:, 0]), *read])
+    else:
+        network = FRHSICRegressor if data.task == "regression" else FRHSICClassifier
+        start_model = network(penalty=method, random_state=split)
+        columns = X.iloc[train].reset_index(drop=True)
+        for model in fit_path(
+            start_model, columns, y[train], penalty_weights=WEIGHTS, sensitive_features=s[train]
+        ):
+            numbers = data.task == "regression"
+            score = model.predict(new) if numbers else model.predict_proba(new)[:, 1]
+            read = recovered(model.transform(new), s[fresh], probe)["boosted trees"]
+            points.append([head_of(data, y[fresh], score), *read])
+    record = {"table": table, "split": split, "method": method, "points": points}
+    return record | {"seconds": process_time() - start}
+
+
+def _rival(job: tuple[str, int, str]) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return rival(*job)
+
+
+def least_leak(points: list[list[float]], head: float, column: int) -> float:
+    """Return the least leak among points, and mixtures of two, whose head reaches a performance."""
+    best = np.inf
+    for a, b in product(points, repeat=2):
+        if a[0] >= head:
+            best = min(best, a[column])
+        elif b[0] >= head:
+            share = (head - a[0]) / (b[0] - a[0])
+            best = min(best, a[column] + share * (b[column] - a[column]))
+    return best
+
+
+def show_rivals(records: list[dict[str, Any]]) -> str:
+    """Return by how much each rival leaks more than prototypes at equal performance of the head:
+    the mean over five performances that both reach, and over the splits, with its error.
+    """
+    paths = {(r["table"], r["split"], r["method"]): r["points"] for r in records}
+    lines = []
+    for table, method in dict.fromkeys((r["table"], r["method"]) for r in records):
+        if method == "prototypes":
+            continue
+        differences = []
+        for split in dict.fromkeys(r["split"] for r in records):
+            own = paths.get((table, split, "prototypes"))
+            other = paths.get((table, split, method))
+            if own is None or other is None:
+                continue
+            low = max(min(point[0] for point in path) for path in (own, other))
+            high = min(max(point[0] for point in path) for path in (own, other))
+            if high > low:
+                levels = np.linspace(low, high, 5)
+                each = [[least_leak(path, level, 3) for path in (own, other)] for level in levels]
+                differences.append(np.diff(each, axis=1).mean())
+        if differences:
+            error = np.std(differences, ddof=1) / np.sqrt(len(differences))
+            lines.append([table, method, np.mean(differences), error, len(differences)])
+    columns = ["table", "rival", "sum R2, rival less prototypes", "error", "splits"]
+    return pd.DataFrame(lines, columns=columns).round(4).to_string(index=False)
 
 
 def show_leak(records: list[dict[str, Any]]) -> str:
@@ -293,22 +389,33 @@ def main() -> None:
     run.add_argument("--seed", type=int, default=0)
     run.add_argument("--jobs", type=int, default=2)
     run.add_argument("--out", type=Path, required=True)
-    probed = commands.add_parser("leak")
-    probed.add_argument("--tables", nargs="+", default=TABLES)
-    probed.add_argument("--splits", type=int, default=5)
-    probed.add_argument("--jobs", type=int, default=2)
-    probed.add_argument("--out", type=Path, required=True)
+    for name in ("leak", "rivals"):
+        probed = commands.add_parser(name)
+        probed.add_argument("--tables", nargs="+", default=TABLES)
+        probed.add_argument("--splits", type=int, default=5)
+        probed.add_argument("--jobs", type=int, default=2)
+        probed.add_argument("--out", type=Path, required=True)
+    probed.add_argument("--methods", nargs="+", default=["prototypes", *METHODS])
     shown = commands.add_parser("show")
     shown.add_argument("records", type=Path, nargs="+")
     arguments = parser.parse_args()
     if arguments.command == "show":
         for file in arguments.records:
             records = [json.loads(line) for line in file.read_text().splitlines()]
-            print(show(records) if "law" in records[0] else show_leak(records))
+            if "law" in records[0]:
+                print(show(records))
+            elif "method" in records[0]:
+                print(show_rivals(records))
+            else:
+                print(show_leak(records))
         return
     if arguments.command == "leak":
         jobs = [(table, split) for split in range(arguments.splits) for table in arguments.tables]
         _run(_leak, jobs, arguments)
+        return
+    if arguments.command == "rivals":
+        splits = range(arguments.splits)
+        _run(_rival, list(product(arguments.tables, splits, arguments.methods)), arguments)
         return
     limits = [text if text.endswith("%") else float(text) for text in arguments.limits]
     seeds = range(arguments.seed, arguments.seed + arguments.fits)
