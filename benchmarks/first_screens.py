@@ -118,7 +118,7 @@ def drift() -> Report:
         )
         for table, name in zip(tables, ("may.csv", "june.csv"))
     )
-    return Report(since(june, may))
+    return Report(since(june, may), earlier=may)
 
 
 def no_outcome() -> Report:

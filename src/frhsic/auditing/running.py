@@ -40,7 +40,7 @@ from frhsic.auditing.results import (
     checked,
     holm,
 )
-from frhsic.formatting import capitalized, plain
+from frhsic.formatting import plain
 from frhsic.parity.limits import Limit, LimitLike, parse_limits
 from frhsic.probes import cross_fitted_scores
 from frhsic.tables.columns import (
@@ -224,7 +224,6 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
         },
         context=replace(
             context,
-            title=context.title or f"{capitalized(name)} against {' and '.join(names)}",
             name=name,
             remarks=(*context.remarks, *inputs.notes),
         ),

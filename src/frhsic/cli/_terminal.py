@@ -24,14 +24,18 @@ from frhsic._progress import listening
 from frhsic.formatting import did_you_mean, printable
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
     from frhsic.auditing import Context
     from frhsic.parity.limits import LimitLike
+    from frhsic.report import Report
 
 # Exit codes: 1 if a number is above its limit, and for nothing else; 2 for every error.
 ABOVE, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 DEFAULT_REPORT = Path("frhsic-report.html")
+# Colours of verdicts.
+COLOURS = {"kept": "bold green", "probably kept": "bold yellow", "unclear": "bold yellow"}
+COLOURS |= {"probably not kept": "bold red", "not kept": "bold red"}
 # Characters of an error message at most.
 LONGEST = 2000
 # Number of threads of a library of BLAS or OpenMP, and of torch, as it is imported.
@@ -172,31 +176,46 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def show(
-    tables: Iterable[RenderableType],
     notes: Sequence[str],
     files: Mapping[str, Path],
-    findings: Sequence[str] = (),
+    report: Report | None = None,
+    changes: Sequence[Sequence[str]] = (),
 ) -> None:
-    """Print tables, notes and where files were written on a terminal.
+    """Print notes and where files were written; of a report, what has changed, and then verdict,
+    gap, cost, rows and files in five lines.
 
-    Elsewhere the paths go to standard output, and findings and notes to standard error: they must
-    not pass unseen in a log.
+    Elsewhere than on a terminal the paths go to standard output and all else to standard error: it
+    must not pass unseen in a log.
     """
+    from rich.table import Table
     from rich.text import Text
 
     terminal = console()
+    lines: dict[str, str] = {}
+    style = ""
+    if report is not None:
+        from frhsic.report.first_page import closing_lines, verdict
+
+        lines = closing_lines(report)
+        style = COLOURS.get(verdict(report).kind, "bold")
     if not terminal.is_terminal:
         for path in files.values():
             echo(str(path))
-        for line in (*findings, *(f"note: {note}" for note in notes)):
+        told = [*(f"note: {note}" for note in notes), *("  ".join(row) for row in changes)]
+        for line in (*told, *(f"{name + ':':9}{text}" for name, text in lines.items())):
             echo(line, err=True)
         return
-    for table in tables:
-        terminal.print(table)
     for note in notes:
-        terminal.print(Text(f"note: {note}", style="yellow"))
-    for kind, path in files.items():
-        terminal.print(Text(f"{kind}: {path}"), soft_wrap=True)
+        terminal.print(Text(f"note: {note}", style="dim"))
+    if changes:
+        table = Table.grid(padding=(0, 2))
+        for row in changes:
+            table.add_row(*map(Text, row))
+        terminal.print(table)
+    written = ", ".join(str(path) for path in files.values())
+    for name, text in (lines | {", ".join(files): written}).items():
+        shown = Text(text, style=style if name == "verdict" else "")
+        terminal.print(Text(f"{name:9}").append_text(shown), soft_wrap=True)
 
 
 @contextlib.contextmanager
@@ -270,12 +289,13 @@ def one_thread() -> Iterator[None]:
             os.environ[THREADS] = variable
 
 
-def exit_above(lines: Sequence[str]) -> None:
-    """Print what is above its limit to standard error and exit with code 1, if there is
-    anything.
+def exit_above(lines: Sequence[str], shown: Iterable[str] = ()) -> None:
+    """Print what is above its limit to standard error, unless it was shown before, and exit with
+    code 1, if there is anything.
     """
     for line in lines:
-        echo(line, err=True)
+        if line not in shown:
+            echo(line, err=True)
     if lines:
         raise typer.Exit(ABOVE)
 

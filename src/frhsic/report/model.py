@@ -5,6 +5,7 @@ the limit.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -45,13 +46,17 @@ from frhsic.parity.limits import LimitLike, measure_name, parse_limits
 from frhsic.splits import rows_of, scores_of, subsample
 from frhsic.tables.columns import feature
 
-FORMAT = 9  # version of the JSON form of a :class:`Report`
+FORMAT = 10  # version of the JSON form of a :class:`Report`
 # Share of the variance of an attribute's ranks that a column explains alone if it is left out as
 # its proxy.
 PROXY = 0.1
 MOST_ROWS = 2000
 MOST_COLUMNS = 40
 SHUFFLES = 3
+# Limits beside the chosen one that a report shows, and how many trade-offs lie between two of them
+# at least.
+OTHER_LIMITS = (None, "50%", "25%", 0)
+APART = 0.3
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,18 @@ class TradeOffPoint:
 
 
 @dataclass(frozen=True)
+class Stop:
+    """One trade-off on the rows of the report: the limit that leads there, performance and gaps,
+    what it costs against no limit, and the mean score along each attribute.
+    """
+
+    limit: str
+    point: TradeOffPoint
+    costs: tuple[Change, ...]
+    curves: dict[str, Curve]
+
+
+@dataclass(frozen=True)
 class TradeOff:
     """The trade-offs of one fit and the one that its limit chose.
 
@@ -133,6 +150,8 @@ class TradeOff:
     others
         Models without a limit on other columns, on the rows of the report: with the attributes as
         columns, without them, and without the columns that tell most of them.
+    stops
+        The chosen trade-off and what other limits would do, from no limit to the least gap.
     """
 
     aim: str
@@ -150,6 +169,7 @@ class TradeOff:
     changes: tuple[Change, ...] = ()
     others: tuple[TradeOffPoint, ...] = ()
     rows_needed: int | None = None
+    stops: tuple[Stop, ...] = ()
 
     @property
     def worst(self) -> int:
@@ -167,13 +187,15 @@ class Report(Document):
     """Content of one page. `before` is the audit without the limit, to compare with `audit` number
     by number.
 
-    `drivers` says which columns carry an attribute into the score, `shifts` how the limit changed
-    the mean score along each attribute, and `changes` how it changed accuracy, AUC and gaps: both
-    models are measured on the same rows.
+    `earlier` is the audit of other rows with which `audit.drift` compares. `drivers` says which
+    columns carry an attribute into the score, `shifts` how the limit changed the mean score along
+    each attribute, and `changes` how it changed performance and gaps: both models are measured on
+    the same rows.
     """
 
     audit: Audit
     before: Audit | None = None
+    earlier: Audit | None = None
     tradeoff: TradeOff | None = None
     drivers: tuple[Drivers, ...] = ()
     shifts: dict[str, Curve] = field(default_factory=dict)
@@ -325,6 +347,7 @@ def trained_report(
             constant=rows.performance(now)[1],
             changes=tuple(rows.gap_changes(old, new, after.subject.level)) if moved else (),
             others=tuple(others),
+            stops=tuple(rows.stops(was, settings, after)),
         ),
         drivers=tuple(replace(one, unlimited=moved) for one in carried),
         shifts=moved_scores,
@@ -442,6 +465,37 @@ class _HeldOut:
         for name, (was, a), (now, b) in zip(self.names, old.gaps, new.gaps):
             yield difference(now.key, name, was, now, level, covariance(a, b, self.codes))
 
+    def stops(self, free: np.ndarray, settings: Settings, after: Audit) -> Iterator[Stop]:
+        """Yield the chosen trade-off and others at some distance from it and from each other;
+        `free` has the outputs without a limit.
+        """
+        model, level = self.model, after.subject.level
+        threshold = 0.5 if after.subject.threshold is None else after.subject.threshold
+        models = [model]
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            for limit in OTHER_LIMITS:
+                other = model.at(limit)
+                place = other.choice_.position
+                if all(abs(place - one.choice_.position) >= APART for one in models):
+                    models.append(other)
+        for one in sorted(models, key=lambda one: one.choice_.position):
+            f = self.outputs(one)
+            point = self.measured(f, settings).point()
+            curves = {
+                name: shown_curve(
+                    gdp_curve(f, s, groups=self.groups, confidence=settings.confidence),
+                    f.min(),
+                    f.max(),
+                )
+                for name, s in zip(self.names, self.s.T)
+            }
+            yield Stop(
+                str(one.limit) if one.choice_.position else "none",
+                replace(point, chosen=one is model),
+                tuple(changes(free, f, self.y, threshold, level, self.codes)),
+                curves,
+            )
+
     def changes(
         self,
         was: np.ndarray,
@@ -451,11 +505,10 @@ class _HeldOut:
         favoured: np.ndarray | None,
         settings: Settings,
     ) -> Iterator[Change]:
-        """Yield how the limit changed accuracy and AUC, and every gap of the audits."""
+        """Yield how the limit changed the performance, and every gap of the audits."""
         level, threshold = after.subject.level, after.subject.threshold
-        if self.labels is not None:
-            decided = 0.5 if threshold is None else threshold
-            yield from changes(was, now, self.y, decided, level, self.codes)
+        decided = 0.5 if threshold is None else threshold
+        yield from changes(was, now, self.y, decided, level, self.codes)
         everyone = np.arange(len(self.y))
         for i, name in enumerate(attribute.name for attribute in after.attributes):
             parts = [("all", everyone, before[name].all_rows, after[name].all_rows)]

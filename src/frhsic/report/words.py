@@ -28,8 +28,7 @@ from frhsic.auditing.results import (
 )
 from frhsic.formatting import capitalized, percent, plain, ranged, settled_by
 from frhsic.intervals import Interval
-from frhsic.parity.limits import measure_name
-from frhsic.report.model import Drivers, Report, TradeOff, TradeOffPoint
+from frhsic.report.model import Drivers, TradeOff, TradeOffPoint
 
 WORDS = tomllib.loads(
     resources.files("frhsic.report").joinpath("assets", "words.toml").read_text(encoding="utf-8")
@@ -124,11 +123,17 @@ def along_phrase(key: str, s: str) -> str:
     return f"the {name[0].lower() if name[1].islower() else name[0]}{name[1:]} along {s}"
 
 
+def gap_phrase(key: str, s: str) -> str:
+    """Return what is limited as the subject of a sentence; of the score, “the gap along age”."""
+    return f"the gap along {s}" if key == "gdp" else along_phrase(key, s)
+
+
 def group_phrase(curve: Curve, i: int, name: str) -> str:
-    """Return where a group of a curve lies, such as “at age from 58 to 63”."""
+    """Return where a group of a curve lies, such as “ages 58 to 63”."""
     if curve.start[i] == curve.end[i]:
-        return f"at {name} {plain(curve.grid[i])}"
-    return f"at {name} from {plain(curve.start[i])} to {plain(curve.end[i])}"
+        return f"{name} {plain(curve.grid[i])}"
+    several = f"{name}s" if name.lower() == "age" else name
+    return f"{several} {plain(curve.start[i])} to {plain(curve.end[i])}"
 
 
 def is_significant(number: Number | None, subject: Subject) -> bool:
@@ -257,29 +262,6 @@ def moves_sentence(number: Number, subject: Subject, s: str) -> str:
     return say("within", moves=moves, s=s, number=number, adjusted=adjusted_phrase(number))
 
 
-def text(report: Report | Audit) -> str:
-    """Return a report or an audit as plain text: what a limit changed, findings on each attribute,
-    limits and changes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from frhsic import audit
-    >>> age = np.repeat(np.arange(20.0, 60.0), 10)
-    >>> print(text(audit(age / 100, age)).splitlines()[0])
-    The score moves with s: the mean score at a person's s differs from the overall mean of 0.395 by
-    0.0995 on average.
-    """
-    report = Report(report) if isinstance(report, Audit) else report
-    audit, lines = report.audit, [summary(report)] if report.tradeoff else []
-    lines += [line for attribute in audit.attributes for line in findings(audit, attribute)]
-    lines += [levels_sentence(group) for group in audit.groups]
-    lines += [limit_line(check) for check in audit.limits] + [
-        drift_line(change) for change in audit.drift
-    ]
-    return "\n".join([*lines, *warnings(audit)])
-
-
 def verdict_phrase(check: LimitCheck) -> str:
     """Return the verdict on a limit, and what is more probable where it is not certain."""
     if check.verdict != "unclear" or (check.base == "gap" and check.reduction is None):
@@ -312,61 +294,36 @@ def asked_reduction(check: LimitCheck) -> str:
     return phrase + say("asked_share", asked=1 - check.share)
 
 
-def limit_line(check: LimitCheck) -> str:
-    """Return whether a limit is kept, in one line."""
-    verdict = verdict_phrase(check)
-    if verdict.startswith("probably"):
-        verdict += ", not certain"
-        if check.rows_needed is not None:
-            verdict += f"; {settled_phrase(check)}"
-    elif verdict == "unclear":
-        verdict = "not certain"
-    name = measure_name(check.key, check.among)
-    if check.base == "gap":
-        reduced = asked_reduction(check)
-        return say("reduced_line", verdict=verdict, name=name, check=check, reduced=reduced)
-    value = ranged(check.value, check.interval.low, check.interval.high)
-    share = "" if check.share is None else say("limit_share", check=check)
-    return say("limit_line", verdict=verdict, name=name, check=check, value=value, share=share)
+def drift_verdict(change: Change) -> str:
+    """Return whether a number has changed: among all comparisons, by itself, or not as far as is
+    seen.
+    """
+    if change.changed:
+        return say("changed")
+    return say("perhaps_changed" if change.significant else "no_change_seen")
 
 
-def drift_phrase(change: Change) -> str:
-    """Return what a change is of; of one that is not seen, without how it is measured."""
-    phrase: str = WORDS["changes"][change.key].format(s=change.attribute)
-    return phrase if change.significant else phrase.partition(", by")[0]
+def drift_name(change: Change) -> str:
+    """Return what a change is of."""
+    text: str = WORDS["changes"][change.key].format(s=change.attribute)
+    return text
 
 
-def reach_phrase(change: Change) -> str:
-    """Return the interval of a change, to follow on its numbers."""
-    return "" if change.interval is None else say("drift_reach", ends=change.interval)
+def drift_cells(change: Change) -> tuple[str, str, str, str]:
+    """Return what a change is of, the numbers before and after, the interval of the difference or
+    else a p-value, and whether that is a change.
+    """
+    reach = say("drift_p", p=change.pvalue)
+    if change.interval is not None:
+        reach = say("drift_reach", ends=change.interval)
+    moved = say("moved", change=change)
+    return drift_name(change), moved, reach, drift_verdict(change)
 
 
 def drift_line(change: Change) -> str:
-    """Return what has changed, and by how much, in one line."""
-    start = "no change seen"
-    if change.changed:
-        start = "changed"
-    elif change.significant:
-        start = "perhaps changed"
-    adjusted = "" if change.adjusted is None else say("drift_adjusted", p=change.adjusted)
-    return say(
-        "drift_line",
-        start=start,
-        what=drift_phrase(change),
-        change=change,
-        reach=reach_phrase(change),
-        adjusted=adjusted,
-    )
-
-
-def alarms(audit: Audit) -> list[str]:
-    """Return a line for each limit that is not shown to be kept and each change that is not an
-    improvement.
-    """
-    return [
-        *(limit_line(check) for check in audit.limits if check.verdict != "kept"),
-        *(drift_line(change) for change in audit.drift if change.changed and not change.improved),
-    ]
+    """Return the same in one line."""
+    name, moved, reach, verdict = drift_cells(change)
+    return f"{capitalized(name)}: {moved} ({reach}); {verdict}."
 
 
 def warnings(audit: Audit) -> list[str]:
@@ -432,60 +389,6 @@ def among_phrase(tradeoff: TradeOff, audit: Audit) -> str:
     """Return the rows that a conditional gap is about; nothing for all."""
     words: str = WORDS["among"].get(tradeoff.condition, "")
     return words.format(outcome=outcome_phrase(audit.subject))
-
-
-def summary(report: Report) -> str:
-    """Return what a limit changed on rows that had no part in the fit, and what it costs; empty
-    without trade-offs.
-    """
-    audit, tradeoff = report.audit, report.tradeoff
-    if tradeoff is None:
-        return ""
-    gaps = []
-    if tradeoff.changes:
-        for change in tradeoff.changes:
-            gaps.append(_changed_gap(change, gap_name(tradeoff, change.attribute, audit)))
-    else:
-        for name, now in zip(tradeoff.attributes, tradeoff.after.gaps):
-            size = ranged(now.value, now.low, now.high)
-            gaps.append(say("model_gap", gap=gap_name(tradeoff, name, audit), size=size))
-    text = say(
-        "model_summary" if report.before is None else "limit_summary",
-        rows=audit.rows.used,
-        gaps=" and ".join(gaps),
-        measure=MEASURES[tradeoff.measure],
-        old=tradeoff.before.performance,
-        new=tradeoff.after.performance,
-        constant=tradeoff.constant,
-    )
-    return text if report.before is None else text + _foreseen(report.before, audit)
-
-
-def _changed_gap(change: Change, gap: str) -> str:
-    """Return what a limit did to a gap: both are measured on the same rows."""
-    if not change.significant or change.interval is None:
-        return say("unmoved", gap=gap, c=change)
-    ends = change.interval
-    if change.after > change.before:
-        size = ranged(change.after - change.before, ends.low, ends.high)
-        return say("raised", gap=gap, c=change, ends=size)
-    size = ranged(change.before - change.after, -ends.high, -ends.low)
-    return say("lowered", gap=gap, c=change, ends=size)
-
-
-def _foreseen(before: Audit, after: Audit) -> str:
-    """Return how many of 1,000 are foreseen, and how many false alarms that takes; nothing if
-    neither changes.
-    """
-    rates = ("true_positive_rate", "false_positive_rate")
-    old, new = (
-        [round(1000 * one.value) for one in audit.quality if one.key in rates]
-        for audit in (before, after)
-    )
-    if old == new:
-        return ""
-    people = after.context.people or "cases"
-    return say("foreseen", people=people, outcome=outcome_phrase(after.subject), old=old, new=new)
 
 
 def tradeoff_sentence(tradeoff: TradeOff, audit: Audit) -> str:
