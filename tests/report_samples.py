@@ -151,7 +151,6 @@ def tradeoff(*names: str) -> TradeOff:
         points=points,
         before=point(0.2),
         after=point(4.5),
-        constant=0.55,
         changes=tuple(
             change("gdp", name, point(0.2).gaps[0].value, point(4.5).gaps[0].value)
             for name in names

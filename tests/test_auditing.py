@@ -42,7 +42,8 @@ from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardi
 from frhsic.parity.curve import local_mean
 from frhsic.parity.limits import parse_limits
 from frhsic.probes import cross_fitted_scores
-from frhsic.report import render, words
+from frhsic.report import Report, render, words
+from frhsic.report.first_page import gap_sentence, meaning
 from frhsic.splits import subsample
 from frhsic.tables import files
 
@@ -277,8 +278,9 @@ def test_an_interval_excludes_0_exactly_where_the_own_test_rejects():
                         assert (number.interval.low > 0) == rejects, number
                         assert number.adjusted >= number.pvalue
                         seen.add(rejects)
-            (first, *_), gap = words.findings(result, attribute), attribute.all_rows["gdp"]
-            assert ("moves with" in first) == (gap.interval.low > 0)
+            gap = attribute.all_rows["gdp"]
+            told = gap_sentence(gap, attribute.name, result)
+            assert ("moves with" in told) == (gap.interval.low > 0)
     assert seen == {True, False}
 
 
@@ -938,10 +940,10 @@ def test_a_gap_names_the_share_of_the_people_that_it_averages_over():
     gap = result["s"].all_rows["gdp"]
     assert gap.settings["resolution"] == pytest.approx(0.05 * (1000 / 300) ** (2 / 3))
     assert gap.value < 0.2
-    told = " ".join(words.findings(result, result["s"]))
+    told = meaning(Report(result), "s")
     assert "over the nearest 11.2 % of the people along s" in told
     few = audit(u, np.round(4 * u), settings=SMALL)
-    assert "nearest" not in " ".join(words.findings(few, few["s"]))
+    assert "nearest" not in meaning(Report(few), "s")
 
 
 # changes

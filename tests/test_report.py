@@ -42,9 +42,9 @@ from frhsic.report.first_page import (
     worst_group,
     worst_sentence,
 )
-from frhsic.report.model import Driver, Drivers, drivers, shifts
+from frhsic.report.model import Driver, Drivers, drivers
 from frhsic.report.page import unbroken
-from frhsic.report.words import driver_sentence, group_phrase, shift_sentence, tradeoff_rows
+from frhsic.report.words import driver_sentence, group_phrase, tradeoff_rows
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -545,18 +545,6 @@ def test_most_is_said_of_more_than_half_and_more_than_chance():
     assert "not significant" in driver_sentence(flat)
 
 
-def test_a_shift_is_the_mean_change_of_each_group():
-    _, age = people()
-    curve = shifts(0.01 * (age - age.mean()), age[:, None], ["age"], 0.95)["age"]
-    inside = (age >= curve.start[0]) & (age <= curve.end[0])
-    assert curve.mean[0] == pytest.approx(0.01 * (age[inside].mean() - age.mean()))
-    assert shift_sentence("age", curve).startswith(
-        f"The limit raised scores most at ages {plain(curve.start[-1])}"
-    )
-    still = shifts(np.zeros(600), age[:, None], ["age"], 0.95)["age"]
-    assert shift_sentence("age", still).startswith("The limit is not seen to change")
-
-
 # what a limit changed
 # -------------------------------------------------------------------------------------------
 
@@ -640,7 +628,7 @@ def embedded(shown: str) -> dict:
 
 def test_the_page_holds_the_report_and_gives_it_back_exactly():
     driver = Drivers("age", 0.1, 0.01, 500, (Driver("job<b>", 0.08, 0.01, 4.0),))
-    report = replace(samples.full(), drivers=(driver,), shifts={"age": samples.curve()})
+    report = replace(samples.full(), drivers=(driver,))
     shown = render(report)
     assert embedded(shown) == report.to_dict()
     assert Report.from_dict(embedded(shown)) == Report.from_json(report.to_json()) == report

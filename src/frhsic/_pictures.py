@@ -202,3 +202,52 @@ def padded(low: float, high: float, share: float = 0.06) -> tuple[float, float]:
     """Return a range that is wider at both ends."""
     pad = share * (high - low or abs(high) or 1.0)
     return low - pad, high + pad
+
+
+def tradeoff_svg(
+    points: Sequence[tuple[float, float]],
+    names: tuple[str, str],
+    *,
+    dots: Sequence[tuple[float, float]] = (),
+    chosen: tuple[float, float] | None = None,
+) -> str:
+    """Return performance against a gap as SVG: trade-offs on a line, the chosen one, other dots.
+
+    Examples
+    --------
+    >>> tradeoff_svg([(0.1, 0.5), (0.0, 0.6)], ("gap", "log loss")).count('<path class="line"')
+    1
+    """
+    gaps, values = zip(*points, *dots)
+    frame = Frame(
+        padded(min(gaps), max(gaps)),
+        padded(min(values), max(values)),
+        (*names, f"{names[1]}, {names[0]}"),
+        height=300,
+    )
+    line = Line("after", *zip(*points))
+    marks = [] if chosen is None else [("after", *chosen, "chosen")]
+    return frame.svg([line], dots=[*points, *dots], marks=marks)
+
+
+def curve_svg(
+    line: Line, overall: float, names: tuple[str, str], *, width: int = 720, height: int = 260
+) -> str:
+    """Return a line with its band, and the overall mean, as SVG."""
+    every = [*line.y, *line.low, *line.high, overall]
+    box = (line.x[0], line.x[-1]), padded(min(every), max(every))
+    frame = Frame(*box, (*names, f"{names[1]}, {names[0]}"), width, height)
+    return frame.svg([line], level=(overall, ""))
+
+
+def card(lines: Iterable[str], svg: str = "") -> str:
+    """Return sentences over a picture, for a notebook; the first stands out.
+
+    Examples
+    --------
+    >>> card(["a < b", "c"])
+    '<div style="max-width: 44em"><b>a &lt; b</b><br>c</div>'
+    """
+    first, *others = map(escape, lines)
+    text = "<br>".join([f"<b>{first}</b>", *others])
+    return f'<div style="max-width: 44em">{text}{svg}</div>'

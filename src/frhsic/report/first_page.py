@@ -4,12 +4,12 @@ who is affected. The words stand in ``assets/words.toml``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from scipy.special import ndtri
 
-from frhsic._pictures import Frame, Line, padded
+from frhsic._pictures import Frame, Line, curve_svg, padded, tradeoff_svg
 from frhsic.auditing.results import (
     RATIOS,
     AttributeAudit,
@@ -18,10 +18,11 @@ from frhsic.auditing.results import (
     Curve,
     LimitCheck,
     Number,
+    Population,
     Quality,
     difference,
 )
-from frhsic.formatting import capitalized, figure, percent, ranged, stated
+from frhsic.formatting import capitalized, figure, percent, ranged, settled_by, stated
 from frhsic.intervals import Interval
 from frhsic.report.model import Report, Stop, TradeOff
 from frhsic.report.words import (
@@ -29,8 +30,9 @@ from frhsic.report.words import (
     among_phrase,
     asked_reduction,
     columns_phrase,
+    dependence_lines,
     drift_line,
-    findings,
+    fill,
     gap_phrase,
     group_phrase,
     is_significant,
@@ -40,7 +42,6 @@ from frhsic.report.words import (
     reduced_phrase,
     resolution_sentence,
     say,
-    settled_phrase,
     verdict_phrase,
     warnings,
 )
@@ -157,13 +158,14 @@ def verdict(report: Report) -> Verdict:
         first, *others = judged
         lines = [limit_sentence(check, audit) for check in others]
         if first.rows_needed is not None:
-            lines.insert(0, f"{capitalized(settled_phrase(first))}.")
+            lines.insert(0, f"{capitalized(settled_by(first.rows_needed))}.")
         kind = verdict_phrase(first)
         return Verdict(kind, limit_sentence(first, audit), first.attribute, tuple(lines))
     gaps = {a.name: a.all_rows["gdp"] for a in audit.attributes if a.all_rows.get("gdp")}
     if not gaps:
-        name = audit.attributes[0].name
-        return Verdict("none", findings(audit, audit.attributes[0])[0], name)
+        first_one = audit.attributes[0]
+        lines = dependence_lines(first_one, audit.subject) or [say("no_gap", s=first_one.name)]
+        return Verdict("none", lines[0], first_one.name, tuple(lines[1:]))
     names = sorted(gaps, key=lambda name: -gaps[name].value)
     changes = [change for change in audit.drift if change.key == "gdp"]
     if changes:
@@ -290,30 +292,38 @@ def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
     how that has changed.
     """
     audit = report.audit
-    tradeoff = report.tradeoff
-    if tradeoff is not None and stop is None:
-        stop = next((one for one in tradeoff.stops if one.point.chosen), None)
-    changes: Iterable[Change]
+    known: dict[str, tuple[Number, Change | None]] = {}
+    if stop is None and report.tradeoff is not None:
+        stop = next((one for one in report.tradeoff.stops if one.point.chosen), None)
     if stop is not None:
-        changes = stop.costs
-    elif report.earlier is not None:
-        earlier = {one.key: one for one in _measures(report.earlier.quality)}
-        level = audit.subject.level
-        compared = {change.key for change in audit.drift}
-        changes = [
-            _since(earlier[one.key], one, level)
-            for one in _measures(audit.quality)
-            if one.key in earlier and one.key not in compared
-        ]
+        for one in stop.costs:
+            number = Number(one.key, one.after, 0)
+            known[one.key] = number, None if stop.limit == "none" else one
     else:
-        return _shown([_alone(one, audit) for one in _measures(audit.quality)], audit)
-    free = report.tradeoff is not None and stop is not None and stop.limit == "none"
-    found = []
-    for change in changes:
-        if change.key in COSTS:
-            alone = Number(change.key, change.after, 0)
-            found.append(_alone(alone, audit) if free else _changed(change, audit))
-    return _shown(found, audit)
+        earlier = {} if report.earlier is None else _measures(report.earlier.quality)
+        for key, number in _measures(audit.quality).items():
+            if key not in [one.key for one in audit.drift]:
+                old = earlier.get(key)
+                change = None if old is None else _since(old, number, audit.subject.level)
+                known[key] = number, change
+    shown = [key for key in COSTS if key in known]
+    return [_cost(*known[key], audit) for key in shown[:MOST_COSTS]]
+
+
+def _measures(quality: Sequence[Quality]) -> dict[str, Number]:
+    """Return measures of performance as a page shows them: of a squared error its root, and the
+    share of the variance that is explained.
+    """
+    numbers = {one.key: one.number for one in quality}
+    for one in quality:
+        if one.key == "squared_error" and one.value > 0 < one.constant:
+            root = one.value**0.5
+            error = (one.standard_error or 0.0) / (2 * root)
+            numbers["root_squared_error"] = Number(
+                "root_squared_error", root, 0, standard_error=error
+            )
+            numbers["explained"] = Number("explained", 1 - one.value / one.constant, 0)
+    return numbers
 
 
 def _since(old: Number, new: Number, level: float) -> Change:
@@ -323,62 +333,27 @@ def _since(old: Number, new: Number, level: float) -> Change:
     return difference(new.key, "", old, new, level)
 
 
-def _shown(found: list[Cost], audit: Audit) -> list[Cost]:
-    order = [fill_name(key, audit) for key in COSTS]
-    return sorted(found, key=lambda cost: order.index(cost.name))[:MOST_COSTS]
-
-
-def fill_name(key: str, audit: Audit) -> str:
-    """Return the name of a measure of performance."""
-    return COSTS[key]["name"].format(outcome=outcome_phrase(audit.subject))
-
-
-def _measures(quality: Sequence[Quality]) -> Iterator[Number]:
-    """Yield measures of performance as a page shows them: of a squared error its root, and the
-    share of the variance that is explained.
-    """
-    for one in quality:
-        if one.key == "squared_error":
-            root = one.value**0.5
-            error = (one.standard_error or 0.0) / (2 * root) if root else 0.0
-            yield Number("root_squared_error", root, 0, standard_error=error)
-            yield Number("explained", 1 - one.value / one.constant if one.constant else 0.0, 0)
-        elif one.key in COSTS:
-            yield one.number
-
-
-def _cost(key: str, audit: Audit, was: float | None, now: float, change: str) -> Cost:
-    form = _form(key)
-    return Cost(
-        fill_name(key, audit),
-        COSTS[key]["meaning"].format(
-            people=people_of(audit),
-            outcome=outcome_phrase(audit.subject),
-            threshold=stated(0.5 if audit.subject.threshold is None else audit.subject.threshold),
-        ),
-        "" if was is None else form(was),
-        form(now),
-        change,
-    )
-
-
-def _alone(number: Number, audit: Audit) -> Cost:
-    reach = -float(ndtri(audit.subject.level / 2)) * (number.standard_error or 0.0)
-    form = _form(number.key)
-    ends = f"{form(number.value - reach)} to {form(number.value + reach)}" if reach else ""
-    return _cost(number.key, audit, None, number.value, ends)
-
-
-def _changed(change: Change, audit: Audit) -> Cost:
-    text = ""
-    if change.interval is not None:
-        sizes = change.after - change.before, *change.interval
-        size, low, high = (_signed(x, shares=change.key in SHARES) for x in sizes)
-        points = say("point_unit") if change.key in SHARES else ""
-        text = f"{size}{points} ({low} to {high})"
-        if not change.significant:
-            text += say("may_be_chance")
-    return _cost(change.key, audit, change.before, change.after, text)
+def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
+    """Return a measure with its own interval, or with its change and the interval of that."""
+    key, form, was, text = number.key, _form(number.key), "", ""
+    if change is not None:
+        was = form(change.before)
+        if change.interval is not None:
+            sizes = change.after - change.before, *change.interval
+            size, low, high = (_signed(x, shares=key in SHARES) for x in sizes)
+            points = say("point_unit") if key in SHARES else ""
+            doubt = "" if change.significant else say("may_be_chance")
+            text = f"{size}{points} ({low} to {high}){doubt}"
+    elif number.standard_error:
+        reach = -float(ndtri(audit.subject.level / 2)) * number.standard_error
+        text = f"{form(number.value - reach)} to {form(number.value + reach)}"
+    values = {
+        "people": people_of(audit),
+        "outcome": outcome_phrase(audit.subject),
+        "threshold": audit.subject.threshold,
+    }
+    name, meaning = (fill(COSTS[key][part], **values) for part in ("name", "meaning"))
+    return Cost(name, meaning, was, form(number.value), text)
 
 
 def _form(key: str) -> Callable[[float], str]:
@@ -407,7 +382,8 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
     curve = attribute.all_rows.curves.get("gdp")
     if curve is None:
         return ""
-    before = before_curve(report, s)
+    earlier = earlier_of(report, s)
+    before = earlier.curves.get("gdp") if earlier else None
     layers = {"after": curve}
     if small:
         layers = {"after": stops[0].curves[s]}
@@ -444,9 +420,8 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
 
 def along_picture(curve: Curve, name: str, s: str) -> str:
     """Return a curve along an attribute as SVG."""
-    domain = curve.grid[0], curve.grid[-1]
-    frame = Frame(domain, _extent([curve], [], domain), (s, name, f"{name}, {s}"), height=260)
-    return frame.svg([_line("after", curve, domain)], level=(curve.overall, ""))
+    domain = curve.start[0], curve.end[-1]
+    return curve_svg(_line("after", curve, domain), curve.overall, (s, name))
 
 
 def frontier_picture(tradeoff: TradeOff) -> str:
@@ -454,27 +429,21 @@ def frontier_picture(tradeoff: TradeOff) -> str:
     of the report without the limit and with it.
     """
     i = tradeoff.worst
-    points = [(point.gaps[i].value, point.performance) for point in tradeoff.points]
-    own = [(p.gaps[i].value, p.performance) for p in (tradeoff.before, tradeoff.after)]
-    (chosen,) = [pair for pair, one in zip(points, tradeoff.points) if one.chosen]
-    every = [*points, *own]
+    every = [*tradeoff.points, tradeoff.before, tradeoff.after]
+    pairs = [(point.gaps[i].value, point.performance) for point in every]
+    (chosen,) = [pair for pair, point in zip(pairs, tradeoff.points) if point.chosen]
     gap = f"{WORDS['gaps'][tradeoff.aim]} along {tradeoff.attributes[i]}"
-    name = WORDS["measures"][tradeoff.measure]
-    frame = Frame(
-        padded(min(x for x, _ in every), max(x for x, _ in every)),
-        padded(min(y for _, y in every), max(y for _, y in every)),
-        (gap, name, f"{name}, {gap}"),
-        height=300,
-    )
-    line = Line("after", [x for x, _ in points], [y for _, y in points])
-    return frame.svg([line], dots=own, marks=[("after", *chosen, say("chosen_mark"))])
+    names = gap, WORDS["measures"][tradeoff.measure]
+    return tradeoff_svg(pairs[:-2], names, dots=pairs[-2:], chosen=chosen)
 
 
-def before_curve(report: Report, s: str) -> Curve | None:
+def earlier_of(report: Report, s: str) -> Population | None:
+    """Return the measures along an attribute without the limit, or of the earlier audit."""
     earlier = report.before or report.earlier
-    if earlier is None or s not in [attribute.name for attribute in earlier.attributes]:
-        return None
-    return earlier[s].all_rows.curves.get("gdp")
+    for attribute in () if earlier is None else earlier.attributes:
+        if attribute.name == s:
+            return attribute.all_rows
+    return None
 
 
 def _line(kind: str, curve: Curve, domain: tuple[float, float], *, banded: bool = True) -> Line:
@@ -559,7 +528,8 @@ def affected(report: Report, s: str) -> list[Group]:
     """Return the groups with the largest gaps, the largest first."""
     attribute = report.audit[s]
     curve = attribute.all_rows.curves["gdp"]
-    before = before_curve(report, s) if report.before else None
+    earlier = earlier_of(report, s) if report.before else None
+    before = earlier.curves.get("gdp") if earlier else None
     actual = _actual(attribute)
     order = sorted(curve.trusted, key=lambda i: -abs(curve.mean[i] - curve.overall))
     groups = []
@@ -629,11 +599,13 @@ def stop_name(report: Report, stop: Stop) -> str:
     return say("stop_share", share=stop.limit.replace("%", " %"))
 
 
-def stop_costs(stop: Stop, audit: Audit) -> list[tuple[str, str]]:
+def stop_costs(stop: Stop) -> list[tuple[str, str]]:
     """Return the names and values of the costs that stand beside a limit."""
-    known = {change.key: change.after for change in stop.costs}
-    keys = [key for key in STOP_COSTS if key in known]
-    return [(fill_name(key, audit), _form(key)(known[key])) for key in keys]
+    return [
+        (COSTS[change.key]["name"], _form(change.key)(change.after))
+        for change in stop.costs
+        if change.key in STOP_COSTS
+    ]
 
 
 def shortfalls(report: Report) -> list[str]:
@@ -705,9 +677,10 @@ def closing_lines(report: Report) -> dict[str, str]:
     gap = report.audit[head.attribute].all_rows.get("gdp")
     if gap is not None and gap.interval is not None:
         size = ranged(gap.value, *gap.interval)
-        before = _before_gap(report, head.attribute)
+        earlier = earlier_of(report, head.attribute)
+        before = earlier.get("gdp") if earlier else None
         if before is not None:
-            size = f"{figure(before)} → {size}"
+            size = f"{figure(before.value)} → {size}"
         share = gap.settings.get("resolution", 0.0)
         over = say("over_nearest", share=share) if share else ""
         lines["gap"] = f"{head.attribute}: {size}{over}"
@@ -717,14 +690,6 @@ def closing_lines(report: Report) -> dict[str, str]:
     ]
     lines["cost" if report.before else "score"] = ", ".join(shown) or say("no_outcome")
     return lines | {"rows": surety(report)}
-
-
-def _before_gap(report: Report, s: str) -> float | None:
-    earlier = report.before or report.earlier
-    if earlier is None or s not in [attribute.name for attribute in earlier.attributes]:
-        return None
-    gap = earlier[s].all_rows.get("gdp")
-    return None if gap is None else gap.value
 
 
 def text(report: Report | Audit) -> str:
@@ -737,13 +702,14 @@ def text(report: Report | Audit) -> str:
     >>> from frhsic import audit
     >>> age = np.repeat(np.arange(20.0, 60.0), 10)
     >>> print(text(audit(age / 100, age)).splitlines()[0])
-    The mean score moves with s: the gap is 0.0995 (0.0922 to 0.108).
+    The mean score moves with s: the gap is 0.0995 (0.0937 to 0.105).
     """
     report = Report(report) if isinstance(report, Audit) else report
     audit = report.audit
     head = verdict(report)
     lines = [head.sentence, *head.lines]
     lines += [f"{name}: {shown}" for name, shown in closing_lines(report).items()][1:]
-    lines += [line for attribute in audit.attributes for line in findings(audit, attribute)[1:]]
+    for attribute in audit.attributes:
+        lines += dependence_lines(attribute, audit.subject)
     lines += [levels_sentence(group) for group in audit.groups]
     return "\n".join([*lines, *warnings(audit)])

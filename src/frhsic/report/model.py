@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -141,9 +141,8 @@ class TradeOff:
     points
         From no limit to almost no gap, measured on training rows that neither fitted nor chose the
         point.
-    before, after, constant
-        Without the limit and with it, on the rows of the report, and the performance of a constant
-        there.
+    before, after
+        Without the limit and with it, on the rows of the report.
     changes
         For each attribute the change of the gap by the limit, on the rows of the report: both
         predictors are measured on the same rows. Empty if the limit changes nothing.
@@ -165,7 +164,6 @@ class TradeOff:
     points: tuple[TradeOffPoint, ...]
     before: TradeOffPoint
     after: TradeOffPoint
-    constant: float
     changes: tuple[Change, ...] = ()
     others: tuple[TradeOffPoint, ...] = ()
     rows_needed: int | None = None
@@ -188,9 +186,8 @@ class Report(Document):
     by number.
 
     `earlier` is the audit of other rows with which `audit.drift` compares. `drivers` says which
-    columns carry an attribute into the score, `shifts` how the limit changed the mean score along
-    each attribute, and `changes` how it changed performance and gaps: both models are measured on
-    the same rows.
+    columns carry an attribute into the score, and `changes` how the limit changed performance and
+    gaps: both models are measured on the same rows.
     """
 
     audit: Audit
@@ -198,7 +195,6 @@ class Report(Document):
     earlier: Audit | None = None
     tradeoff: TradeOff | None = None
     drivers: tuple[Drivers, ...] = ()
-    shifts: dict[str, Curve] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
     format: int = FORMAT
 
@@ -315,13 +311,10 @@ def trained_report(
     stated_limits = parse_limits(limit, LIMITABLE)
     before = None
     paired: tuple[Change, ...] = ()
-    moved_scores: dict[str, Curve] = {}
     if moved:
         before = audited(was, "without the limit")
         favoured = outcome(target, positive, favourable)[1]
         paired = tuple(rows.changes(was, now, before, after, favoured, settings))
-        names = [attribute.name for attribute in after.attributes]
-        moved_scores = shifts(now - was, rows.s, names, settings.confidence)
         before = replace(before, limits=checked(before, stated_limits, before))
     after = replace(after, limits=checked(after, stated_limits, before or after, paired))
     others: list[TradeOffPoint] = []
@@ -344,13 +337,11 @@ def trained_report(
             rows,
             before=old.point(),
             after=new.point(),
-            constant=rows.performance(now)[1],
             changes=tuple(rows.gap_changes(old, new, after.subject.level)) if moved else (),
             others=tuple(others),
             stops=tuple(rows.stops(was, settings, after)),
         ),
         drivers=tuple(replace(one, unlimited=moved) for one in carried),
-        shifts=moved_scores,
         changes=paired,
     )
 
@@ -458,7 +449,7 @@ class _HeldOut:
             terms = np.zeros(len(f))
             terms[kept] = gap_terms(f[kept], s, groups, ranks=self.model.aim == "rank")
             gaps.setdefault(block.attribute, []).append((gap_number(key, gap), terms))
-        return _Measured(self.performance(f)[0], [_largest(each) for each in gaps.values()])
+        return _Measured(self.performance(f), [_largest(each) for each in gaps.values()])
 
     def gap_changes(self, old: _Measured, new: _Measured, level: float) -> Iterator[Change]:
         """Yield how the limit changed the gap along each attribute."""
@@ -538,18 +529,16 @@ class _HeldOut:
                     key = measure_name(number.key, among)
                     yield difference(key, name, known, number, level, covariance(a, b, groups))
 
-    def performance(self, f: np.ndarray) -> tuple[float, float]:
-        """Return the performance of outputs, and that of a constant."""
+    def performance(self, f: np.ndarray) -> float:
+        """Return the performance of outputs."""
         if self.measure == "squared_error":
-            return float(np.mean((f - self.y) ** 2)), float(self.y.var())
-        quality = {one.key: one for one in qualities(f, self.y, 0.5)}
+            return float(np.mean((f - self.y) ** 2))
+        quality = {one.key: one.value for one in qualities(f, self.y, 0.5)}
         if self.measure in quality:
-            return quality[self.measure].value, quality[self.measure].constant
+            return quality[self.measure]
         if "true_positive_rate" not in quality:  # rows of one outcome
-            return 0.5, 0.5
-        return (
-            1 + quality["true_positive_rate"].value - quality["false_positive_rate"].value
-        ) / 2, 0.5
+            return 0.5
+        return (1 + quality["true_positive_rate"] - quality["false_positive_rate"]) / 2
 
 
 def _largest(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
@@ -739,15 +728,3 @@ def _driver(column: str, carried: np.ndarray, gap: np.ndarray) -> Driver:
     error = float(beyond.std(ddof=1) / root)
     z = float(beyond.mean()) / error if error > 0 else 0.0
     return Driver(column, float(carried.mean()), float(carried.std(ddof=1) / root), z)
-
-
-def shifts(
-    change: np.ndarray, s: np.ndarray, names: Sequence[str], confidence: float
-) -> dict[str, Curve]:
-    """Return for each attribute the mean change of scores in groups along it, with a band for all
-    groups at once.
-    """
-    curves = (gdp_curve(change, column, confidence=confidence) for column in s.T)
-    return {
-        name: shown_curve(curve, change.min(), change.max()) for name, curve in zip(names, curves)
-    }

@@ -37,18 +37,6 @@ LABELS: dict[str, str] = WORDS["labels"]
 SENTENCES: dict[str, str] = WORDS["sentences"]
 MEASURES: dict[str, str] = WORDS["measures"]
 GAPS: dict[str, str] = WORDS["gaps"]
-LOSSES = frozenset({"log_loss", "squared_error"})
-# Numbers that a reader sees first, in a report and on a terminal.
-HEADLINES = ("gdp", "rank_gap", "hsic_effect", "probe_linear", "probe_trees")
-# Numbers from 0 (nothing) to 1 (everything), which can be drawn beside each other.
-UNIT_SCALE = (
-    "rank_gap",
-    "correlation_ratio",
-    "hsic_effect",
-    "squared_distance_correlation",
-    "probe_linear",
-    "probe_trees",
-)
 FORMS: dict[str, Callable[[Any], str]] = {
     **{
         name: getattr(formatting, name)
@@ -204,42 +192,20 @@ def contrast_sentence(contrast: Number, curve: Curve, subject: Subject, s: str) 
     return text if contrast.interval else text + say("few_near")
 
 
-def findings(audit: Audit, attribute: AttributeAudit) -> list[str]:
-    """Return the finding about an attribute in one sentence, and the sentences that it rests on."""
-    subject, numbers = audit.subject, attribute.all_rows
-    s, z, f = attribute.name, subject_phrase(subject), score_phrase(subject)
-    gap = numbers.get("gdp")
+def dependence_lines(attribute: AttributeAudit, subject: Subject) -> list[str]:
+    """Return what the test of dependence and the probes say of an attribute."""
+    numbers, s, z = attribute.all_rows, attribute.name, subject_phrase(subject)
+    lines = []
     test = numbers.get("hsic")
-    lines: list[str] = []
-    if gap is not None:
-        moves = "moves" if is_significant(gap, subject) else "stays"
-        lines.append(say(moves, f=f, s=s, gap=gap, overall=numbers.curves["gdp"].overall))
-        if gap.interval is not None:
-            text = say("gap_interval", s=s, gap=gap, adjusted=adjusted_phrase(gap))
-            lines.append(text + resolution_sentence(gap, s))
     if test is not None:
-        lines.append(
-            say(
-                "dependent" if is_significant(test, subject) else "not_dependent",
-                z=z,
-                s=s,
-                test=test,
-                adjusted=adjusted_phrase(test),
-            )
-        )
+        key = "dependent" if is_significant(test, subject) else "not_dependent"
+        lines.append(say(key, z=z, s=s, test=test, adjusted=adjusted_phrase(test)))
     probes = [number for number in numbers.numbers if number.key.startswith("probe_")]
     if probes:
         best = max(probes, key=lambda number: number.value)
         model = "a linear model" if best.key == "probe_linear" else "boosted trees"
-        lines.append(
-            say(
-                "not_recovered" if best.value < 0.01 else "recovered",
-                z=z,
-                s=s,
-                model=model,
-                best=best,
-            )
-        )
+        key = "not_recovered" if best.value < 0.01 else "recovered"
+        lines.append(say(key, z=z, s=s, model=model, best=best))
     return lines
 
 
@@ -268,13 +234,6 @@ def verdict_phrase(check: LimitCheck) -> str:
         return check.verdict
     keeps = check.value >= check.limit if check.key in RATIOS else check.value <= check.limit
     return "probably kept" if keeps else "probably not kept"
-
-
-def settled_phrase(check: LimitCheck) -> str:
-    """Return how many rows would settle a limit that is probably kept, or that more would help."""
-    if check.rows_needed is None:
-        return say("more_rows")
-    return settled_by(check.rows_needed)
 
 
 def reduced_phrase(was: float, now: float, reduction: Interval | None) -> str:
@@ -452,25 +411,3 @@ def driver_sentence(drivers: Drivers, level: float = 0.05) -> str:
         share = min(first.carried / drivers.gap, 1)
         text = say("main_driver" if main else "largest_driver", d=drivers, first=first, share=share)
     return f"Without the limit, {text}" if drivers.unlimited else capitalized(text)
-
-
-def shift_sentence(attribute: str, curve: Curve) -> str:
-    """Return whose scores the limit raised and lowered most, where the band of all groups is on one
-    side of 0.
-    """
-    parts = []
-    for verb, sign, band in (("raised", 1, curve.low), ("lowered", -1, curve.high)):
-        sure = [i for i, sparse in enumerate(curve.sparse) if not sparse and sign * band[i] > 0]
-        if sure:
-            i = max(sure, key=lambda i: sign * curve.mean[i])
-            parts.append(
-                say(
-                    "shift",
-                    verb=verb,
-                    where=group_phrase(curve, i, attribute),
-                    size=abs(curve.mean[i]),
-                )
-            )
-    return (
-        f"The limit {', and '.join(parts) or 'is not seen to change the mean score of any group'}."
-    )
