@@ -498,7 +498,7 @@ def test_a_document_that_is_wrong_is_refused(change: dict[str, Any], message: st
         ({"sensitive_features": np.full(700, 3.0)}, "s is constant"),
         ({"settings": Settings(at=[30, 200])}, "at=200 lies outside the data: age runs from 20 to"),
         ({"threshold": 50}, "threshold=50 is outside the scores, which run from"),
-        ({"limit": "eo <= 0.1", "y": None}, "pass the target y as well"),
+        ({"limit": "eo <= 0.1", "y": None}, "pass the target as well"),
     ],
 )
 def test_bad_input_is_refused(change: dict[str, Any], message: str):

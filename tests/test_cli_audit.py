@@ -180,6 +180,20 @@ def test_a_model_that_cannot_be_applied_says_why(folder, fitted, monkeypatch):
         )
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["-s", "age", "--at", "900"], "--at 900 lies outside the data"),
+        (["-s", "age", "--threshold", "5"], "--threshold 5 is outside the scores"),
+        (["-s", "age", "--limit", "eo=0.1"], "pass the target as well (y, or --target)"),
+        (["-s", "job"], "--sensitive 'job' is not numeric: it holds 'clerk'"),
+    ],
+)
+def test_an_error_names_the_option(folder, options, said):
+    line = one_line_and_2(["audit", str(folder / "people.csv"), "--score", "score", *options])
+    assert said in line
+
+
 # --- a job that runs every month
 
 

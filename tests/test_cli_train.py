@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
+from click import Context
 from rich.console import Console
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
+from typer.main import get_command
 
 import frhsic
 from cli_samples import FEATURES, done, people
@@ -317,6 +319,20 @@ def test_on_a_terminal_it_ends_with_five_aligned_lines(monkeypatch, capsys, tmp_
     assert "[red]age" in closing["gap"]
 
 
+def test_a_fast_training_says_the_same_and_leaves_the_rest_out(outcome):
+    _, report = outcome
+    renamed = people()[["age"]].rename(columns={"age": "[red]age"})
+    recipe, stated = training.Recipe(), _terminal.Stated()
+    settings = replace(QUICK, fast=True)
+    _, fast = training.fitted(data_of(s=renamed), recipe, 0.3, settings, None, stated)
+    assert closing_lines(fast) == closing_lines(report)
+    assert fast.tradeoff.stops == report.tradeoff.stops
+    keys = [{n.key for n in one.audit["[red]age"].all_rows.numbers} for one in (fast, report)]
+    assert {"rank_gap", "hsic", "probe_linear"} <= keys[1] - keys[0]
+    assert (fast.drivers, fast.tradeoff.others) == ((), ())
+    assert fast.audit["[red]age"].positives is None
+
+
 def test_a_limit_that_the_fit_does_not_meet_exits_with_1(outcome, capsys):
     model, report = outcome
     training.finish(model, report, {}, as_json=True)
@@ -373,6 +389,14 @@ def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error
         for note in notes
     )
     assert stdout == "frhsic-model.frhsic\nfrhsic-report.html\n"
+
+
+def test_help_is_wrapped_by_the_terminal_alone_and_flags_have_no_type():
+    for name in ("train", "audit", "predict", "demo"):
+        shown = done([name, "--help"]).stdout
+        assert "bool" not in shown
+        command = get_command(app).get_command(Context(get_command(app)), name)
+        assert not re.search(r"\S\n\S", command.help)
 
 
 def unavailable(*_):

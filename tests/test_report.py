@@ -255,6 +255,9 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
         report = Report(result, tradeoff=replace(tradeoff, after=after))
         assert verdict(report).kind == kind
         assert shortfalls(report) == ([] if share < 1 else [verdict(report).sentence])
+        unmet = replace(report, tradeoff=replace(report.tradeoff, met=False))
+        more = set(verdict(unmet).lines) - set(verdict(report).lines)
+        assert [line.startswith("In the fit, no trade-off keeps") for line in more] == [True]
     least = replace(tradeoff, asked=("0",), limits=(0.0,))
     assert verdict(Report(result, tradeoff=least)).lines[0].startswith("The limit of 0 asks")
     free = Report(result, tradeoff=replace(tradeoff, asked=("none",), limits=(None,), changes=()))

@@ -132,6 +132,9 @@ class Settings:
         range holds them.
     watch
         Function that is called with the name of each step as it begins.
+    fast
+        Leave out what the first screen of a report does not show: ranks, dependence, probes and
+        equal opportunity; of a trained model also other columns and what drives the score.
     """
 
     confidence: float = 0.95
@@ -141,6 +144,7 @@ class Settings:
     seed: int = 0
     at: Sequence[float] = ()
     watch: Callable[[str], None] | None = None
+    fast: bool = False
 
     def __post_init__(self) -> None:
         _arrays.require_fraction(self.confidence, "confidence")
@@ -293,10 +297,11 @@ def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Populatio
             {float(value) for value in settings.at if rows.s.min() <= value <= rows.s.max()}
         )
         contrasts = tuple(_contrast(rows, value, settings) for value in at)
-        if np.ptp(rows.scores) > 0:
+        if np.ptp(rows.scores) > 0 and not settings.fast:
             numbers.append(_rank_gap(rows, settings))
             numbers += _explained(own, settings)
-    numbers += dependence(own, settings, probed=probed)
+    if not settings.fast:
+        numbers += dependence(own, settings, probed=probed)
     return Population(rows.count, tuple(numbers), curves, contrasts)
 
 

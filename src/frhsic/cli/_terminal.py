@@ -68,12 +68,12 @@ def confidence_of(text: str) -> float | None:
     """Return the confidence that an option states, None for ``none``."""
     if text.strip() == "none":
         return None
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(
-            f"--confidence is {text!r}; pass a number such as 0.95, or none for the estimate."
-        ) from None
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < 1:
+            return float(text)
+    raise ValueError(
+        f"--confidence is {text!r}; pass a number such as 0.95, or none for the estimate."
+    )
 
 
 def _limit_of_text(text: str, attributes: Sequence[str], measures: Sequence[str]) -> LimitLike:
@@ -103,6 +103,18 @@ class Commands(TyperGroup):
     exit codes here.
     """
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command whose help is wrapped by the terminal alone, and whose flags have no
+        type.
+        """
+        command: Any = super().get_command(ctx, cmd_name)
+        if command is not None:
+            command.help = re.sub(r"(?<=\S)\n(?=\S)", " ", command.help or "")
+            for option in command.get_params(ctx):
+                if getattr(option, "is_flag", False):
+                    option.metavar = ""
+        return command
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command. An error is printed as one line and exits with 2, an interrupt with
         130.
@@ -118,7 +130,7 @@ class Commands(TyperGroup):
                 raise
             if os.environ.get("FRHSIC_TRACEBACK"):
                 traceback.print_exc()
-            text = " ".join(str(error).split())
+            text = self._named(ctx, " ".join(str(error).split()))
             expected = isinstance(error, (ValueError, TypeError, OSError)) and text
             said, code = (
                 printable(text if expected else f"{type(error).__name__}: {text}", LONGEST),
@@ -130,6 +142,13 @@ class Commands(TyperGroup):
         with contextlib.suppress(OSError):  # standard error may be closed as well
             echo(f"{command}: {said}", err=True)
         raise typer.Exit(code)
+
+    def _named(self, ctx: Any, text: str) -> str:
+        """Return a message that names options where the library names its arguments."""
+        command = self.get_command(ctx, ctx.invoked_subcommand or "")
+        for option in [] if command is None else command.get_params(ctx):
+            text = re.sub(rf"\b{option.name}=(?=\S)", f"{option.opts[0]} ", text)
+        return text.replace("sensitive_features", "--sensitive")
 
 
 def on_signals() -> None:
@@ -318,8 +337,8 @@ Favourable = Annotated[
     ),
 ]
 Title = Annotated[str | None, Option(help="Title of the report.")]
-MaxRows = Annotated[int, Option(help="Rows that the costly statistics use at most.")]
-Seed = Annotated[int, Option(help="Seed of every random draw.")]
+MaxRows = Annotated[int, Option(min=100, help="Rows that the costly statistics use at most.")]
+Seed = Annotated[int, Option(min=0, help="Seed of every random draw.")]
 AsJson = Annotated[bool, Option("--json", help="Print summary, files and report as JSON.")]
 
 

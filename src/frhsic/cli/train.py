@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Option
@@ -42,7 +42,7 @@ class Recipe:
         ),
     ] = None
     aim: Annotated[
-        str,
+        Literal["score", "rank", "decision"],
         Option(
             help=(
                 "What must not move with the attribute: score (its mean), rank (its order) or"
@@ -51,7 +51,7 @@ class Recipe:
         ),
     ] = "score"
     condition: Annotated[
-        str | None,
+        Literal["positive", "both"] | None,
         Option(
             help=(
                 "positive: compare rows of the positive class (Equal Opportunity); both: rows of"
@@ -108,7 +108,17 @@ def train(
             help=f"Where the report goes; {DEFAULT_REPORT} if not given, none with --json.",
         ),
     ] = None,
-    test_share: Annotated[float, Option(help="Share of the rows kept for the report alone.")] = 0.2,
+    test_share: Annotated[
+        float, Option(min=0, max=1, help="Share of the rows kept for the report alone.")
+    ] = 0.2,
+    fast: Annotated[
+        bool,
+        Option(
+            "--fast",
+            help="Leave out what the first screen of the report does not show: other columns,"
+            " drivers, tests and probes of dependence, equal opportunity.",
+        ),
+    ] = False,
     title: _terminal.Title = None,
     max_rows: _terminal.MaxRows = 2000,
     as_json: _terminal.AsJson = False,
@@ -185,7 +195,7 @@ def train(
             )
         from frhsic.auditing import Settings  # which needs torch
 
-        settings = Settings(max_rows=max_rows, seed=recipe.seed)
+        settings = Settings(max_rows=max_rows, seed=recipe.seed, fast=fast)
         model, result = fitted(
             data, recipe, test_share, settings, title, stated, columns.table, required
         )

@@ -22,6 +22,7 @@ from frhsic.auditing.results import (
     Quality,
     difference,
 )
+from frhsic.estimators.frontier import MEASURES
 from frhsic.formatting import capitalized, figure, percent, ranged, settled_by, stated
 from frhsic.intervals import Interval
 from frhsic.report.model import Report, Stop, TradeOff
@@ -46,8 +47,6 @@ from frhsic.report.words import (
     warnings,
 )
 
-# The number that each aim of a model limits.
-AIMS = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 # Verdicts on a limit, the worst first.
 SEVERITY = ("not kept", "probably not kept", "unclear", "probably kept", "kept")
 # What a limit costs, in the order of the page, and which of it are shares.
@@ -126,7 +125,7 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
     tradeoff, confidence = report.tradeoff, report.audit.subject.confidence
     if report.audit.limits or tradeoff is None:
         return report.audit.limits
-    key, among = AIMS[tradeoff.aim], tradeoff.condition or "all"
+    key, among = MEASURES[tradeoff.aim], tradeoff.condition or "all"
     rows = report.audit.rows.used
     found = []
     for i, name in enumerate(tradeoff.attributes):
@@ -159,6 +158,8 @@ def verdict(report: Report) -> Verdict:
         lines = [limit_sentence(check, audit) for check in others]
         if first.rows_needed is not None:
             lines.insert(0, f"{capitalized(settled_by(first.rows_needed))}.")
+        if report.tradeoff is not None and not report.tradeoff.met:
+            lines.append(say("not_met"))
         kind = verdict_phrase(first)
         return Verdict(kind, limit_sentence(first, audit), first.attribute, tuple(lines))
     gaps = {a.name: a.all_rows["gdp"] for a in audit.attributes if a.all_rows.get("gdp")}
@@ -171,12 +172,9 @@ def verdict(report: Report) -> Verdict:
     if changes:
         change = min(changes, key=lambda change: change.pvalue)
         key = "grown" if change.after > change.before else "fallen"
-        sentence = say(
-            key if change.changed else "no_change",
-            c=change,
-            ends=change.interval,
-            since=_earlier_name(report),
-        )
+        since = report.earlier.context.source if report.earlier else ""
+        key = key if change.changed else "no_change"
+        sentence = say(key, c=change, ends=change.interval, since=since or say("the_last"))
         kind = "kept" if change.improved else "not kept" if change.changed else "none"
         return Verdict(kind, sentence, change.attribute)
     lines = [gap_sentence(gaps[name], name, audit) for name in names[1:]]
@@ -185,13 +183,6 @@ def verdict(report: Report) -> Verdict:
         gap_sentence(gaps[names[0]], names[0], audit),
         names[0],
         (*_unlimited(report), *lines),
-    )
-
-
-def _earlier_name(report: Report) -> str:
-    earlier = report.earlier
-    return (
-        say("the_last") if earlier is None or not earlier.context.source else earlier.context.source
     )
 
 
@@ -205,7 +196,7 @@ def _unlimited(report: Report) -> Iterator[str]:
     if tradeoff is not None and tradeoff.limited:
         yield say("least_gap")
         for change in tradeoff.changes:
-            what = capitalized(gap_phrase(AIMS[tradeoff.aim], change.attribute))
+            what = capitalized(gap_phrase(MEASURES[tradeoff.aim], change.attribute))
             yield f"{what} {reduced_phrase(change.before, change.after, change.reduction)}."
         return
     yield say("no_limit")
@@ -646,7 +637,7 @@ def needed_lines(report: Report) -> list[str]:
             chance = "" if beyond else ", which is not significant"
             sizes.append(f"{ranged(gap.value, gap.low, gap.high)}{chance}")
             seen.append(beyond)
-        what = gap_phrase(AIMS[tradeoff.aim], name) + among_phrase(tradeoff, audit)
+        what = gap_phrase(MEASURES[tradeoff.aim], name) + among_phrase(tradeoff, audit)
         lines.append(say("without_limit", what=what, size=sizes[0]))
         others = [*zip(tradeoff.others, sizes[1:], seen[1:])]
         lines += [

@@ -136,8 +136,6 @@ class TradeOff:
     asked, limits, shares, met
         For each attribute the limit as it was given, the largest gap that it allows as a number, or
         as a share of the gap without a limit (None: any), and whether the fit keeps them.
-    rows_needed
-        Where only the estimates of the fit keep them: about how many rows would settle it.
     points
         From no limit to almost no gap, measured on training rows that neither fitted nor chose the
         point.
@@ -166,7 +164,6 @@ class TradeOff:
     after: TradeOffPoint
     changes: tuple[Change, ...] = ()
     others: tuple[TradeOffPoint, ...] = ()
-    rows_needed: int | None = None
     stops: tuple[Stop, ...] = ()
 
     @property
@@ -318,16 +315,18 @@ def trained_report(
         before = replace(before, limits=checked(before, stated_limits, before))
     after = replace(after, limits=checked(after, stated_limits, before or after, paired))
     others: list[TradeOffPoint] = []
-    if fitted_on is not None:
+    if fitted_on is not None and not settings.fast:
         settings.tell("models of other columns")
         others = [
             rows.measured(f, settings).point(*columns)
             for *columns, f in _of_other_columns(rows, *fitted_on)
         ]
-    settings.tell("what drives the score")
-    carried = drivers(
-        lambda part, at: rows.outputs(free, part, rows.s[at]), X, rows.s, rows.names, settings
-    )
+    carried: tuple[Drivers, ...] = ()
+    if not settings.fast:
+        settings.tell("what drives the score")
+        carried = drivers(
+            lambda part, at: rows.outputs(free, part, rows.s[at]), X, rows.s, rows.names, settings
+        )
     old = rows.measured(was, settings)
     new = rows.measured(now, settings)
     return Report(
@@ -659,7 +658,6 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         limits=tuple(limits),
         shares=tuple(shares),
         met=choice.met,
-        rows_needed=choice.rows_needed,
         points=tuple(points),
         **measured,
     )

@@ -26,7 +26,7 @@ from frhsic.auditing.results import (
     Number,
     Subject,
 )
-from frhsic.formatting import capitalized, percent, plain, ranged, settled_by
+from frhsic.formatting import capitalized, percent, plain
 from frhsic.intervals import Interval
 from frhsic.report.model import Drivers, TradeOff, TradeOffPoint
 
@@ -339,32 +339,10 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def gap_name(tradeoff: TradeOff, attribute: str, audit: Audit) -> str:
-    """Return the name of the gap that a model limits, such as “gap of mean scores along age”."""
-    return f"{GAPS[tradeoff.aim]} along {attribute}{among_phrase(tradeoff, audit)}"
-
-
 def among_phrase(tradeoff: TradeOff, audit: Audit) -> str:
     """Return the rows that a conditional gap is about; nothing for all."""
     words: str = WORDS["among"].get(tradeoff.condition, "")
     return words.format(outcome=outcome_phrase(audit.subject))
-
-
-def tradeoff_sentence(tradeoff: TradeOff, audit: Audit) -> str:
-    """Return where on the trade-offs the model is."""
-    chosen, worst = next(point for point in tradeoff.points if point.chosen), tradeoff.worst
-    gap, asked = chosen.gaps[worst], f"The limit is {' and '.join(dict.fromkeys(tradeoff.asked))}."
-    text = say(
-        "chosen",
-        asked=asked if tradeoff.limited else "No limit was stated.",
-        gap=gap_name(tradeoff, tradeoff.attributes[worst], audit),
-        size=ranged(gap.value, gap.low, gap.high),
-        measure=MEASURES[tradeoff.measure],
-        performance=chosen.performance,
-    )
-    if tradeoff.rows_needed is not None:
-        return text + say("probably_met", settled=settled_by(tradeoff.rows_needed))
-    return text if tradeoff.met else text + say("not_met")
 
 
 def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
