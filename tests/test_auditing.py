@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 import torch
 from scipy import stats
+from scipy.special import expit
 from sklearn.metrics import log_loss
 from typer.testing import CliRunner
 
@@ -442,6 +443,33 @@ def test_standard_errors_are_those_of_repeated_samples():
     assert np.sqrt(np.mean(np.square(errors), axis=0)) == pytest.approx(
         np.std(values, axis=0), rel=0.12
     )
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_the_paired_intervals_of_errors_hold_the_change(binary: bool):
+    """The oracle is the spread of the changes over 400 samples of the same law."""
+    random = np.random.default_rng(1)
+    found = []
+    for _ in range(400):
+        x = random.standard_normal(300)
+        was, now = 1.0 * x, 0.6 * x + 0.2 * random.standard_normal(300)
+        y = x + random.standard_normal(300)
+        if binary:
+            y = (random.random(300) < expit(x)).astype(float)
+            was, now = expit(was), expit(now)
+        found.append(list(changes(was, now, y, None, 0.05)))
+    keys = [change.key for change in found[0]]
+    expected = ["root_squared_error", "explained", "mean_error"]
+    assert keys == (["auc", "log_loss", "calibration_error"] if binary else expected)
+    for each in zip(*found):
+        if each[0].interval is None:
+            assert each[0].key == "calibration_error"
+            continue
+        sizes = [one.after - one.before for one in each]
+        errors = [np.ptp([*one.interval]) / (2 * stats.norm.ppf(0.975)) for one in each]
+        assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(sizes), rel=0.12)
+        inside = [one.interval.low <= np.mean(sizes) <= one.interval.high for one in each]
+        assert np.mean(inside) > 0.92
 
 
 def test_a_base_rate_has_the_exact_interval_and_counts_weights():

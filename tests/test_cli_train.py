@@ -381,7 +381,7 @@ def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error
     notes = [
         line.removeprefix("note: ") for line in stderr.splitlines() if line.startswith("note: ")
     ]
-    assert "who had no part in the fit" in stderr
+    assert "not used in the fit" in stderr
     page = (tmp_path / "frhsic-report.html").read_text(encoding="utf-8")
     assert "--positive was not given: 'yes' counts as 1 in 'approved'." in notes
     assert all(

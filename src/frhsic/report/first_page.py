@@ -56,6 +56,8 @@ MOST_COSTS = 5
 # Two of these stand beside each of the other limits.
 STOP_COSTS = ("true_positive_rate", "auc", "root_squared_error", "explained")
 MOST_GROUPS = 5
+# How many times as many rows are worth naming as those that would settle a limit.
+FAR = 100
 
 
 @dataclass(frozen=True)
@@ -156,11 +158,14 @@ def verdict(report: Report) -> Verdict:
     if judged:
         first, *others = judged
         lines = [limit_sentence(check, audit) for check in others]
-        if first.rows_needed is not None:
+        if first.rows_needed is not None and first.rows_needed < FAR * first.rows:
             lines.insert(0, f"{capitalized(settled_by(first.rows_needed))}.")
         if report.tradeoff is not None and not report.tradeoff.met:
             lines.append(say("not_met"))
         kind = verdict_phrase(first)
+        if first.base == "gap" and first.verdict == "unclear":
+            kind = "unclear"
+            lines.insert(0, say("unsettled"))
         return Verdict(kind, limit_sentence(first, audit), first.attribute, tuple(lines))
     gaps = {a.name: a.all_rows["gdp"] for a in audit.attributes if a.all_rows.get("gdp")}
     if not gaps:
@@ -222,7 +227,8 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     what = f"{among}{gap_phrase(check.key, check.attribute)}"
     kind = verdict_phrase(check)
     if check.base == "gap":
-        return say(f"share {kind}", what=what, reduced=asked_reduction(check))
+        key = "missed" if kind == "not kept" else "share"
+        return say(key, what=what, reduced=asked_reduction(check))
     least = check.key in RATIOS
     ends = check.interval
     bound = {
@@ -257,7 +263,7 @@ def surety(report: Report) -> str:
     """Return how sure the verdict is, and on how many people it rests."""
     audit = report.audit
     key = "sure" if report.tradeoff is None else "sure_held_out"
-    noun = audit.context.people or ("row" if audit.rows.used == 1 else "rows")
+    noun = audit.context.people or "rows"
     text = say(key, confidence=audit.subject.confidence, rows=audit.rows.used, people=noun)
     names = [a.name for a in audit.attributes] + [g.name for g in audit.groups]
     only = say("only" if len(names) == 1 else "only_several", names=listed(names))
@@ -293,12 +299,12 @@ def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
     else:
         earlier = {} if report.earlier is None else _measures(report.earlier.quality)
         for key, number in _measures(audit.quality).items():
-            if key not in [one.key for one in audit.drift]:
-                old = earlier.get(key)
-                change = None if old is None else _since(old, number, audit.subject.level)
-                known[key] = number, change
-    shown = [key for key in COSTS if key in known]
-    return [_cost(*known[key], audit) for key in shown[:MOST_COSTS]]
+            old = earlier.get(key)
+            change = None if old is None else _since(old, number, audit.subject.level)
+            known[key] = number, change
+    shown = [key for key in COSTS if key in known][:MOST_COSTS]
+    told = [one.key for one in audit.drift]
+    return [_cost(*known[key], audit) for key in shown if key not in told]
 
 
 def _measures(quality: Sequence[Quality]) -> dict[str, Number]:

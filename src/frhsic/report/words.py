@@ -45,7 +45,6 @@ FORMS: dict[str, Callable[[Any], str]] = {
     "capital": capitalized,
     "count": lambda n: f"{n:,.0f}",
     "rows": lambda n: formatting.counted(n, "row"),
-    "thousand": lambda share: f"{1000 * share:,.0f}",
     "whole": lambda share: f"{100 * share:,.0f}".replace("-", "−"),
 }
 
