@@ -234,6 +234,9 @@ def test_the_verdict_goes_by_the_interval(low, high, start, kind, bound):
     )
     assert (shown.kind, shown.attribute) == (kind, "age")
     assert alarms(result) == ([] if kind == "kept" else [shown.sentence])
+    ratio = limit_sentence(replace(check, key="decision_ratio", limit=0.5), result)
+    assert ratio.startswith("The limit of 0.5 is missed: the lowest share of decisions over")
+    assert f"is {gap}, at most {figure(high)}." in ratio
     least = replace(check, key="decision_ratio", limit=0.005)
     sentence = limit_sentence(least, result)
     assert (

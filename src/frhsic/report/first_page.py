@@ -104,13 +104,6 @@ def people_of(audit: Audit) -> str:
     return audit.context.people or "people"
 
 
-def title_of(audit: Audit) -> str:
-    """Return the title that was stated, or the name of the file, or what was audited."""
-    names = listed([attribute.name for attribute in audit.attributes])
-    context = audit.context
-    return context.title or context.source or f"{capitalized(audit.subject.name)} and {names}"
-
-
 def worst_group(curve: Curve, groups: Sequence[int] = ()) -> int:
     """Return the group whose mean is farthest from the overall mean, by default among those with
     enough rows.
@@ -201,7 +194,8 @@ def _unlimited(report: Report) -> Iterator[str]:
     if tradeoff is not None and tradeoff.limited:
         yield say("least_gap")
         for change in tradeoff.changes:
-            what = capitalized(gap_phrase(MEASURES[tradeoff.aim], change.attribute))
+            what = gap_phrase(MEASURES[tradeoff.aim], change.attribute)
+            what = capitalized(what + among_phrase(tradeoff, report.audit))
             yield f"{what} {reduced_phrase(change.before, change.after, change.reduction)}."
         return
     yield say("no_limit")
@@ -238,7 +232,8 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     limit = stated(check.limit)
     if check.share is not None:
         limit = say("limit_as_share", check=check)
-    return say(kind, limit=limit, what=what, value=check.value, bound=bound)
+    passed = say("under" if least else "over")
+    return say(kind, limit=limit, what=what, value=check.value, bound=bound, passed=passed)
 
 
 def meaning(report: Report, s: str) -> str:
@@ -411,7 +406,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
         dots=actual,
         level=(curve.overall, say("average", mean=curve.overall)),
         marks=marks,
-        tips=() if small else _tips(attribute, curve, s),
+        tips=() if small else _tips(curve, s),
     )
 
 
@@ -512,12 +507,10 @@ def _judged(attribute: AttributeAudit, i: int) -> str:
     return say("too_high") if rest.high[i] < 0 else say("as_scored")
 
 
-def _tips(attribute: AttributeAudit, curve: Curve, s: str) -> Iterator[tuple[float, float, str]]:
-    for i, actual in enumerate(_actual(attribute)):
+def _tips(curve: Curve, s: str) -> Iterator[tuple[float, float, str]]:
+    for i, rows in enumerate(curve.rows):
         size = ranged(curve.mean[i], curve.low[i], curve.high[i])
-        text = say("tip", where=group_phrase(curve, i, s), size=size, rows=curve.rows[i])
-        if actual is not None:
-            text += say("tip_actual", actual=actual)
+        text = say("tip", where=group_phrase(curve, i, s), size=size, rows=rows)
         yield curve.start[i], curve.end[i], text
 
 
@@ -547,7 +540,7 @@ def worst_sentence(report: Report, s: str) -> str:
     curve = attribute.all_rows.curves["gdp"]
     i = worst_group(curve)
     chance = "" if i in beyond_chance(attribute, curve, audit) else say("may_be_chance")
-    (group, *_) = affected(report, s)
+    group = affected(report, s)[0]
     text = say(
         "worst",
         group=group,
@@ -559,10 +552,8 @@ def worst_sentence(report: Report, s: str) -> str:
     )
     if group.actual is None:
         return text
-    if _is_counted(audit):
-        share = say("actually", actual=group.actual, outcome=outcome_phrase(audit.subject))
-    else:
-        share = say("actual_mean", actual=group.actual, outcome=outcome_phrase(audit.subject))
+    key = "actually" if _is_counted(audit) else "actual_mean"
+    share = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
     return f"{text} {share}: {group.judged}."
 
 
@@ -709,4 +700,4 @@ def text(report: Report | Audit) -> str:
     for attribute in audit.attributes:
         lines += dependence_lines(attribute, audit.subject)
     lines += [levels_sentence(group) for group in audit.groups]
-    return "\n".join([*lines, *warnings(audit)])
+    return "\n".join(dict.fromkeys([*lines, *warnings(audit)]))

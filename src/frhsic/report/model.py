@@ -110,8 +110,9 @@ class TradeOffPoint:
 
 @dataclass(frozen=True)
 class Stop:
-    """One trade-off on the rows of the report: the limit that leads there, performance and gaps,
-    what it costs against no limit, and the mean score along each attribute.
+    """One trade-off on the rows of the report: the limit that leads there (empty: that of the
+    model), performance and gaps, what it costs against no limit, and the mean score along each
+    attribute.
     """
 
     limit: str
@@ -456,19 +457,21 @@ class _HeldOut:
             yield difference(now.key, name, was, now, level, covariance(a, b, self.codes))
 
     def stops(self, free: np.ndarray, settings: Settings, after: Audit) -> Iterator[Stop]:
-        """Yield the chosen trade-off and others at some distance from it and from each other;
-        `free` has the outputs without a limit.
+        """Yield the chosen trade-off and others at some distance from it and from each other, which
+        limit the attribute with the largest gap; `free` has the outputs without a limit.
         """
         model, level = self.model, after.subject.level
         threshold = 0.5 if after.subject.threshold is None else after.subject.threshold
-        models = [model]
+        gaps = model.frontier_.gaps
+        widest = max(gaps, key=lambda name: gaps[name][0].value)
+        models = {"": model}
         with warnings.catch_warnings(action="ignore", category=UserWarning):
             for limit in OTHER_LIMITS:
-                other = model.at(limit)
+                other = model.at(None if limit is None else {widest: limit})
                 place = other.choice_.position
-                if all(abs(place - one.choice_.position) >= APART for one in models):
-                    models.append(other)
-        for one in sorted(models, key=lambda one: one.choice_.position):
+                if all(abs(place - one.choice_.position) >= APART for one in models.values()):
+                    models[str(limit)] = other
+        for limit, one in sorted(models.items(), key=lambda item: item[1].choice_.position):
             f = self.outputs(one)
             point = self.measured(f, settings).point()
             curves = {
@@ -480,7 +483,7 @@ class _HeldOut:
                 for name, s in zip(self.names, self.s.T)
             }
             yield Stop(
-                str(one.limit) if one.choice_.position else "none",
+                limit if one.choice_.position else "none",
                 replace(point, chosen=one is model),
                 tuple(changes(free, f, self.y, threshold, level, self.codes)),
                 curves,

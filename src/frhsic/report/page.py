@@ -65,7 +65,6 @@ def render(report: Report | Audit) -> str:
     page = environment.from_string(_asset("report.html.j2")).render(
         report=report,
         audit=audit,
-        title=first_page.title_of(audit),
         verdict=first_page.verdict(report),
         measure=tradeoff and capitalized(words.MEASURES[tradeoff.measure]),
         names=words.listed([attribute.name for attribute in audit.attributes]),
