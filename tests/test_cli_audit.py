@@ -249,6 +249,7 @@ def test_a_gap_that_has_fallen_is_told_and_is_no_alarm(may):
     said = run(["audit", table, *asked, "--against", str(may / "wide.json")]).stderr
     assert "gap along age  " in said
     assert "has fallen since wide.csv" in said
+    assert said.splitlines()[-1].startswith("rows:")  # changes are told once
     assert f"{'rows:':9}95 % confidence, 2,000 rows" in said
     earlier = Audit.from_json((may / "wide.json").read_text())
     drift = Change("gdp", "age", 0.1, 0.05, None, 0.001, 0.05)

@@ -225,16 +225,16 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
             contents = {path: content(report, kind) for kind, path in files.items()}
             write_together(contents, options.read)
     from frhsic.report.first_page import alarms, closing_lines
-    from frhsic.report.words import drift_cells
+    from frhsic.report.words import drift_cells, drift_line
     from frhsic.report.words import warnings as remarks
 
     if options.as_json:
         typer.echo(result.to_json(indent=1))
         _terminal.exit_above(alarms(result))
         return
-    changes = [drift_cells(change) for change in result.drift]
-    _terminal.show(remarks(result), files, report, changes)
-    _terminal.exit_above(alarms(result), closing_lines(report).values())
+    _terminal.show(remarks(result), files, report, [*map(drift_cells, result.drift)])
+    shown = [*closing_lines(report).values(), *map(drift_line, result.drift)]
+    _terminal.exit_above(alarms(result), shown)
 
 
 def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
