@@ -108,8 +108,8 @@ def _saved(fig: plt.Figure, path: Path) -> None:
     plt.close(fig)
 
 
-def report(path: Path, width: int = 900, height: int = 2000) -> None:
-    """Run the credit example of the gallery and take a picture of the first answers of its
+def report(path: Path, width: int = 1280, height: int = 900) -> None:
+    """Run the credit example of the gallery and take a picture of the first screen of its
     report.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -136,17 +136,7 @@ def report(path: Path, width: int = 900, height: int = 2000) -> None:
             [*command, *more, page.as_uri()], check=True, capture_output=True, timeout=120
         )
         image = Image.open(picture).convert("RGB")
-        lines = (
-            np.asarray(image, dtype=int)[:, 50:-50].std(axis=1).sum(axis=1) == 0
-        )  # of one colour
-        rules = [
-            int(y)
-            for y in np.flatnonzero(lines)
-            if image.getpixel((50, int(y))) != image.getpixel((50, 0))
-        ]
-        first, last = rules[1], rules[6]  # below the contents, and above what the limit cost
-        answers = image.crop((0, first + 2, width, last))
-        answers.quantize(48, dither=Image.Dither.NONE).save(path, optimize=True)
+        image.quantize(96, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 if __name__ == "__main__":

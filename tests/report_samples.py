@@ -23,7 +23,7 @@ from frhsic.auditing.results import (
 )
 from frhsic.estimators.frontier import Gap
 from frhsic.intervals import Interval
-from frhsic.report.model import Report, TradeOff, TradeOffPoint
+from frhsic.report.model import Report, Stop, TradeOff, TradeOffPoint
 
 SUBJECT = Subject(
     "score",
@@ -129,6 +129,15 @@ def tradeoff(*names: str) -> TradeOff:
         gaps = (Gap(gap, 0.8 * gap, 1.3 * gap),) * len(names)
         return TradeOffPoint(0.31 + 0.002 * i**1.5, gaps, chosen, (0.001,) * len(names))
 
+    def stop(limit: str, i: float, chosen: bool = False) -> Stop:
+        share = point(i).gaps[0].value / point(0.2).gaps[0].value
+        costs = (
+            change("true_positive_rate", "", 0.7, 0.7 - 0.01 * i, width=0.02),
+            change("auc", "", 0.8, 0.8 - 0.004 * i, width=0.01),
+        )
+        return Stop(limit, point(i, chosen), costs, {name: curve(share, 41) for name in names})
+
+    stops = stop("none", 0.2), stop("50%", 1.5), stop("20%", 4.5, chosen=True), stop("0", 9)
     points = tuple(point(i, i == 5) for i in range(10))
     return TradeOff(
         aim="score",
@@ -142,11 +151,11 @@ def tradeoff(*names: str) -> TradeOff:
         points=points,
         before=point(0.2),
         after=point(4.5),
-        constant=0.55,
         changes=tuple(
             change("gdp", name, point(0.2).gaps[0].value, point(4.5).gaps[0].value)
             for name in names
         ),
+        stops=stops,
     )
 
 
@@ -185,5 +194,5 @@ def hostile() -> Report:
             base, subject=subject, context=context, attributes=attributes, settings={first: second}
         ),
         before=base,
-        tradeoff=replace(tradeoff(third), asked=(second,)),
+        tradeoff=replace(tradeoff(first), asked=(second,)),
     )

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 import torch
 from scipy import stats
+from scipy.special import expit
 from sklearn.metrics import log_loss
 from typer.testing import CliRunner
 
@@ -42,7 +43,8 @@ from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardi
 from frhsic.parity.curve import local_mean
 from frhsic.parity.limits import parse_limits
 from frhsic.probes import cross_fitted_scores
-from frhsic.report import render, words
+from frhsic.report import Report, render, words
+from frhsic.report.first_page import gap_sentence, meaning
 from frhsic.splits import subsample
 from frhsic.tables import files
 
@@ -277,8 +279,9 @@ def test_an_interval_excludes_0_exactly_where_the_own_test_rejects():
                         assert (number.interval.low > 0) == rejects, number
                         assert number.adjusted >= number.pvalue
                         seen.add(rejects)
-            (first, *_), gap = words.findings(result, attribute), attribute.all_rows["gdp"]
-            assert ("moves with" in first) == (gap.interval.low > 0)
+            gap = attribute.all_rows["gdp"]
+            told = gap_sentence(gap, attribute.name, result)
+            assert ("moves with" in told) == (gap.interval.low > 0)
     assert seen == {True, False}
 
 
@@ -442,6 +445,33 @@ def test_standard_errors_are_those_of_repeated_samples():
     )
 
 
+@pytest.mark.parametrize("binary", [False, True])
+def test_the_paired_intervals_of_errors_hold_the_change(binary: bool):
+    """The oracle is the spread of the changes over 400 samples of the same law."""
+    random = np.random.default_rng(1)
+    found = []
+    for _ in range(400):
+        x = random.standard_normal(300)
+        was, now = 1.0 * x, 0.6 * x + 0.2 * random.standard_normal(300)
+        y = x + random.standard_normal(300)
+        if binary:
+            y = (random.random(300) < expit(x)).astype(float)
+            was, now = expit(was), expit(now)
+        found.append(list(changes(was, now, y, None, 0.05)))
+    keys = [change.key for change in found[0]]
+    expected = ["root_squared_error", "explained", "mean_error"]
+    assert keys == (["auc", "log_loss", "calibration_error"] if binary else expected)
+    for each in zip(*found):
+        if each[0].interval is None:
+            assert each[0].key == "calibration_error"
+            continue
+        sizes = [one.after - one.before for one in each]
+        errors = [np.ptp([*one.interval]) / (2 * stats.norm.ppf(0.975)) for one in each]
+        assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(sizes), rel=0.12)
+        inside = [one.interval.low <= np.mean(sizes) <= one.interval.high for one in each]
+        assert np.mean(inside) > 0.92
+
+
 def test_a_base_rate_has_the_exact_interval_and_counts_weights():
     y = np.repeat([0.0, 1.0], [190, 10])
     expected = stats.binomtest(10, 200).proportion_ci(0.95, "exact")
@@ -496,7 +526,7 @@ def test_a_document_that_is_wrong_is_refused(change: dict[str, Any], message: st
         ({"sensitive_features": np.full(700, 3.0)}, "s is constant"),
         ({"settings": Settings(at=[30, 200])}, "at=200 lies outside the data: age runs from 20 to"),
         ({"threshold": 50}, "threshold=50 is outside the scores, which run from"),
-        ({"limit": "eo <= 0.1", "y": None}, "pass the target y as well"),
+        ({"limit": "eo <= 0.1", "y": None}, "pass the target as well"),
     ],
 )
 def test_bad_input_is_refused(change: dict[str, Any], message: str):
@@ -938,10 +968,10 @@ def test_a_gap_names_the_share_of_the_people_that_it_averages_over():
     gap = result["s"].all_rows["gdp"]
     assert gap.settings["resolution"] == pytest.approx(0.05 * (1000 / 300) ** (2 / 3))
     assert gap.value < 0.2
-    told = " ".join(words.findings(result, result["s"]))
+    told = meaning(Report(result), "s")
     assert "over the nearest 11.2 % of the people along s" in told
     few = audit(u, np.round(4 * u), settings=SMALL)
-    assert "nearest" not in " ".join(words.findings(few, few["s"]))
+    assert "nearest" not in meaning(Report(few), "s")
 
 
 # changes

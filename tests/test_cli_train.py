@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
+from click import Context
 from rich.console import Console
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
+from typer.main import get_command
 
 import frhsic
 from cli_samples import FEATURES, done, people
@@ -25,12 +27,12 @@ from frhsic.cli import demo as demo_module
 from frhsic.cli import train as training
 from frhsic.datasets import DatasetUnavailableError
 from frhsic.estimators import ParityClassifier, ParityRegressor
+from frhsic.estimators.frontier import Gap
 from frhsic.formatting import figure
 from frhsic.parity import gdp, rank_gap
 from frhsic.report import Report, trained_report
-from frhsic.report.first_page import needed_lines
+from frhsic.report.first_page import closing_lines, needed_lines
 from frhsic.report.model import explained
-from frhsic.report.words import summary, tradeoff_rows
 from frhsic.tables.files import TableFile
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
@@ -91,8 +93,11 @@ def test_the_page_holds_the_report_of_the_json_and_what_is_not_shown_is_told(tra
     ).group(1)
     assert json.loads(text) == said["report"]
     assert said["files"] == {"model": str(trained[1]), "report": str(page)}
-    told = r"^limit (not kept|probably (not )?kept, not certain.*): gdp of age is "
+    told = (
+        r"^The limit of 0.0001 is (exceeded|probably exceeded, not certain): the gap along age is"
+    )
     assert re.search(told, stderr, re.MULTILINE)
+    assert set(said["summary"]) == {"verdict", "gap", "cost", "rows"}
 
 
 def data_of(n=300, **changes):
@@ -178,7 +183,7 @@ def test_a_report_of_a_condition_looks_at_its_rows():
     f = model.predict_proba(X)[:, 1]
     gaps = [float(gdp(f[y == c], s[y == c], resamples=0)) for c in (0, 1)]
     assert any(report.tradeoff.after.gaps[0].value == pytest.approx(gap) for gap in gaps)
-    assert "among rows of the same outcome" in summary(report)
+    assert any("among rows of the same outcome" in line for line in needed_lines(report))
 
 
 def test_a_report_of_numbers_with_two_attributes_leaves_rows_without_one_out():
@@ -301,22 +306,31 @@ def outcome():
     return model, replace(report, audit=replace(report.audit, context=context))
 
 
-def test_on_a_terminal_it_tells_the_trade_offs_both_audits_and_the_summary(
-    monkeypatch, capsys, tmp_path, outcome
-):
+def test_on_a_terminal_it_ends_with_five_aligned_lines(monkeypatch, capsys, tmp_path, outcome):
     console = Console(force_terminal=True, width=200, color_system=None)
     monkeypatch.setattr(_terminal, "console", lambda: console)
     model, report = outcome
     training.finish(model, report, {"report": tmp_path / "report.html"}, as_json=False)
-    text = capsys.readouterr().out
-    assert " ".join(summary(report).split()) in " ".join(text.split())
-    assert "Gap of mean scores along [red]age" in text
-    for point, kind in tradeoff_rows(report.tradeoff):
-        assert kind in text
-        assert figure(point.performance) in text
-    assert figure(report.before["[red]age"].all_rows["probe_linear"].value) in text
-    assert "note: [bold]a note" in text
-    assert f"report: {tmp_path / 'report.html'}" in text
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "note: [bold]a note"
+    closing = closing_lines(report) | {"report": str(tmp_path / "report.html")}
+    assert lines[1:] == [f"{name:9}{text}" for name, text in closing.items()]
+    assert len(lines[1:]) == 5
+    assert "[red]age" in closing["gap"]
+
+
+def test_a_fast_training_says_the_same_and_leaves_the_rest_out(outcome):
+    _, report = outcome
+    renamed = people()[["age"]].rename(columns={"age": "[red]age"})
+    recipe, stated = training.Recipe(), _terminal.Stated()
+    settings = replace(QUICK, fast=True)
+    _, fast = training.fitted(data_of(s=renamed), recipe, 0.3, settings, None, stated)
+    assert closing_lines(fast) == closing_lines(report)
+    assert fast.tradeoff.stops == report.tradeoff.stops
+    keys = [{n.key for n in one.audit["[red]age"].all_rows.numbers} for one in (fast, report)]
+    assert {"rank_gap", "hsic", "probe_linear"} <= keys[1] - keys[0]
+    assert (fast.drivers, fast.tradeoff.others) == ((), ())
+    assert fast.audit["[red]age"].positives is None
 
 
 def test_a_limit_that_the_fit_does_not_meet_exits_with_1(outcome, capsys):
@@ -331,12 +345,29 @@ def test_a_limit_that_the_fit_does_not_meet_exits_with_1(outcome, capsys):
     assert capsys.readouterr().err.startswith("The gap along [red]age goes from")
 
 
-def test_the_last_line_says_what_was_asked_and_by_how_much_the_gap_was_reduced(outcome):
+def test_the_verdict_says_what_was_asked_and_by_how_much_the_gap_was_reduced(outcome):
     _, report = outcome
     change = report.tradeoff.changes[0]
-    last = training.closing_lines(report)[-1]
-    assert f"goes from {figure(change.before)} to {figure(change.after)}" in last
-    assert last.endswith("; asked: 50 %.")
+    lines = closing_lines(report)
+    assert lines["gap"].startswith(f"[red]age: {figure(change.before)} → {figure(change.after)} (")
+    assert lines["verdict"].endswith("; asked: 50 %.")
+
+
+def test_a_bound_that_the_rows_held_out_exceed_exits_with_1(outcome, capsys):
+    """The fit met it; an aim that is only probably missed does not count."""
+    model, report = outcome
+    after = replace(report.tradeoff.after, gaps=(Gap(0.04, 0.03, 0.05),))
+    tradeoff = replace(report.tradeoff, after=after, shares=(None,), met=True)
+    for limit, code in ((0.02, 1), (0.039, 1), (0.041, None), (0.06, None)):
+        tradeoff = replace(tradeoff, limits=(limit,))
+        bound = replace(report, tradeoff=tradeoff)
+        if code is None:
+            training.finish(model, bound, {}, as_json=True)
+            continue
+        with pytest.raises(typer.Exit) as ended:
+            training.finish(model, bound, {}, as_json=True)
+        assert ended.value.exit_code == code
+        assert "exceeded" in capsys.readouterr().err
 
 
 def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error(
@@ -350,7 +381,7 @@ def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error
     notes = [
         line.removeprefix("note: ") for line in stderr.splitlines() if line.startswith("note: ")
     ]
-    assert "rows not used in the fit" in stderr
+    assert "not used in the fit" in stderr
     page = (tmp_path / "frhsic-report.html").read_text(encoding="utf-8")
     assert "--positive was not given: 'yes' counts as 1 in 'approved'." in notes
     assert all(
@@ -358,6 +389,14 @@ def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error
         for note in notes
     )
     assert stdout == "frhsic-model.frhsic\nfrhsic-report.html\n"
+
+
+def test_help_is_wrapped_by_the_terminal_alone_and_flags_have_no_type():
+    for name in ("train", "audit", "predict", "demo"):
+        shown = done([name, "--help"]).stdout
+        assert "bool" not in shown
+        command = get_command(app).get_command(Context(get_command(app)), name)
+        assert not re.search(r"\S\n\S", command.help)
 
 
 def unavailable(*_):
@@ -369,13 +408,14 @@ def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(
 ):
     monkeypatch.setattr("frhsic.datasets.load_dataset", unavailable)
     out = tmp_path / "report.html"
-    result = done(["demo", "--rows", "400", "--out", str(out)])
+    result = done(["demo", "--rows", "1000", "--out", str(out)])
     assert result.stdout == f"{out}\n"
     lines = result.stderr.splitlines()
-    assert lines[0].startswith("On 120 rows not used in the fit, the limit is not seen to change")
+    assert [line.split(":")[0] for line in lines[-4:]] == ["verdict", "gap", "cost", "rows"]
+    assert "300 made-up cases" in lines[-1]
     notes = [line for line in lines if line.startswith("note: ")]
     assert "synthetic task stands in" in notes[0]
-    assert notes[1].startswith("note: This is a sample of 400 of 20,000 rows")
+    assert notes[1].startswith("note: This is a sample of 1,000 of 20,000 rows")
     text = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(
         1
     )

@@ -342,9 +342,8 @@ def test_a_representation_without_scores_has_no_gap():
     assert (result.subject.base_rate, result.subject.threshold) == (None, None)
     assert numbers.get("gdp") is None
     headed = run(frame, 2, score=None, embedding=["score", "x"], target="paid", positive="yes")
-    assert "Decisions at the threshold of 0.5" in render(
-        headed
-    )  # of the head that was fitted on the sample
+    shown = render(headed)  # of the head that was fitted on the sample
+    assert "Share at or above the threshold" in shown
 
 
 def test_a_stated_threshold_decides_and_other_scores_have_no_decisions():

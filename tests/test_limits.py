@@ -15,13 +15,15 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import frhsic
+import report_samples as samples
 from cli_samples import run
 from frhsic.auditing import Settings, since
 from frhsic.auditing.results import LIMITABLE, LimitCheck
 from frhsic.cli._terminal import confidence_of, limit_of
 from frhsic.intervals import Interval
 from frhsic.parity.limits import AT_LEAST, Limit, by_attribute, parse_limits
-from frhsic.report.words import limit_line
+from frhsic.report import Report
+from frhsic.report.first_page import verdict
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -39,10 +41,14 @@ def test_a_limit_that_only_the_estimate_keeps_says_how_many_rows_would_settle_it
     check = LimitCheck("age", "gdp", "all", 0.03, 0.02, ends, rows=1000)
     assert check.verdict == "unclear"
     assert check.rows_needed == 4000
-    line = limit_line(check)
-    assert line.startswith(
-        "limit probably kept, not certain; about 4,000 rows would settle it: gdp"
+    shown = verdict(Report(replace(samples.audit(), limits=(check,))))
+    assert shown.sentence == (
+        "The limit of 0.03 is probably kept, not certain: the gap along age is 0.0200, between 0"
+        " and 0.0400."
     )
+    assert shown.lines == ("About 4,000 rows would settle it.",)
+    close = replace(check, limit=0.0201)  # would take 40 million
+    assert verdict(Report(replace(samples.audit(), limits=(close,)))).lines == ()
     ratio = replace(
         check, key="decision_ratio", limit=0.8, value=0.9, interval=Interval(0.7, 1, 0.95, "")
     )

@@ -21,6 +21,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import has_fit_parameter
 
 from frhsic import _arrays
+from frhsic._pictures import card, tradeoff_svg
 from frhsic._warnings import warn
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, UnmetLimitWarning
 from frhsic.estimators.network import fit_path
@@ -322,6 +323,12 @@ class Selection:
             f"Selection(penalty_weight={self.penalty_weight:g}, satisfied={self.satisfied},"
             f" candidates={len(self.candidates)})"
         )
+
+    def _repr_html_(self) -> str:
+        pairs = [(c.gdp, c.performance) for c in self.candidates]
+        chosen = pairs[[c.penalty_weight for c in self.candidates].index(self.penalty_weight)]
+        picture = tradeoff_svg(pairs, ("GDP", "performance"), chosen=chosen)
+        return card([f"weight {self.penalty_weight:g}: {self.reason}."], picture)
 
     def __str__(self) -> str:
         table = pd.DataFrame(

@@ -132,6 +132,9 @@ class Settings:
         range holds them.
     watch
         Function that is called with the name of each step as it begins.
+    fast
+        Leave out what the first screen of a report does not show: ranks, dependence, probes and
+        equal opportunity; of a trained model also other columns and what drives the score.
     """
 
     confidence: float = 0.95
@@ -141,6 +144,7 @@ class Settings:
     seed: int = 0
     at: Sequence[float] = ()
     watch: Callable[[str], None] | None = None
+    fast: bool = False
 
     def __post_init__(self) -> None:
         _arrays.require_fraction(self.confidence, "confidence")
@@ -293,10 +297,11 @@ def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Populatio
             {float(value) for value in settings.at if rows.s.min() <= value <= rows.s.max()}
         )
         contrasts = tuple(_contrast(rows, value, settings) for value in at)
-        if np.ptp(rows.scores) > 0:
+        if np.ptp(rows.scores) > 0 and not settings.fast:
             numbers.append(_rank_gap(rows, settings))
             numbers += _explained(own, settings)
-    numbers += dependence(own, settings, probed=probed)
+    if not settings.fast:
+        numbers += dependence(own, settings, probed=probed)
     return Population(rows.count, tuple(numbers), curves, contrasts)
 
 
@@ -555,27 +560,69 @@ def gap_terms(
     return np.asarray(terms - terms.mean())
 
 
+def performance_terms(
+    scores: np.ndarray, y: np.ndarray, threshold: float | None
+) -> dict[str, tuple[float, np.ndarray]]:
+    """Return how well scores predict y by several measures, with what each row adds to each.
+
+    Of numbers: the root of the mean squared error, the share of the variance that is explained, and
+    the mean of y less the score.
+    """
+
+    def mean(x: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray]:
+        value = float(x[rows].mean())
+        return value, np.where(rows, x - value, 0.0) / max(int(rows.sum()), 1)
+
+    everyone = np.ones(len(y), dtype=bool)
+    if not ((y == 0) | (y == 1)).all():
+        square, part = mean(np.square(y - scores), everyone)
+        variance, spread = mean(np.square(y - y.mean()), everyone)
+        root = math.sqrt(square)
+        return {
+            "root_squared_error": (root, part / (2 * max(root, 1e-300))),
+            "explained": (1 - square / variance, square * spread / variance**2 - part / variance),
+            "mean_error": mean(y - scores, everyone),
+        }
+    terms = {}
+    if threshold is not None:
+        yes = (scores >= threshold).astype(np.float64)
+        terms["accuracy"] = mean((yes == y).astype(np.float64), everyone)
+        if 0 < y.mean() < 1:
+            terms["true_positive_rate"] = mean(yes, y == 1)
+            terms["false_positive_rate"] = mean(yes, y == 0)
+    if 0 < y.mean() < 1:
+        auc, influence = _auc(scores, y, None)
+        terms["auc"] = auc, _widened(y) * influence / len(y)
+    if scores.min() >= 0 and scores.max() <= 1 and len(np.unique(scores)) > 2:  # no decisions
+        p = np.clip(scores, 1e-12, 1 - 1e-12)
+        terms["log_loss"] = mean(-np.log(np.where(y == 1, p, 1 - p)), everyone)
+    return terms
+
+
 def changes(
     was: np.ndarray,
     now: np.ndarray,
     y: np.ndarray,
-    threshold: float,
+    threshold: float | None,
     level: float,
     groups: np.ndarray | None = None,
 ) -> Iterator[Change]:
-    """Yield by how much the accuracy and the AUC of other scores of the same rows differ."""
-    right = [((scores >= threshold) == y).astype(np.float64) for scores in (was, now)]
-    known = {"accuracy": [(float(x.mean()), (x - x.mean()) / len(y)) for x in right]}
-    if 0 < y.mean() < 1:
-        ranked = [_auc(scores, y, None) for scores in (was, now)]
-        known["auc"] = [(auc, _widened(y) * influence / len(y)) for auc, influence in ranked]
-    for key, pair in known.items():
-        numbers = [
-            Number(key, value, len(y), standard_error=math.sqrt(covariance(part, part, groups)))
-            for value, part in pair
-        ]
-        shared = covariance(pair[0][1], pair[1][1], groups)
+    """Yield by how much the performance of other scores of the same rows differs.
+
+    The calibration error has no interval: none with the right coverage is known.
+    """
+    old, new = (performance_terms(scores, y, threshold) for scores in (was, now))
+    for key in old:
+        numbers = []
+        for value, part in (old[key], new[key]):
+            error = math.sqrt(covariance(part, part, groups))
+            numbers.append(Number(key, value, len(y), standard_error=error))
+        shared = covariance(old[key][1], new[key][1], groups)
         yield difference(key, "", numbers[0], numbers[1], level, shared)
+    if "log_loss" in old:
+        before = calibration_error(was, y)
+        after = calibration_error(now, y)
+        yield Change("calibration_error", "", before, after, None, 1.0, level)
 
 
 def _widened(y: np.ndarray) -> float:

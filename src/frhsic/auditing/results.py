@@ -23,7 +23,8 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from scipy.special import kolmogorov, ndtr, ndtri
 
-from frhsic.formatting import figure, stated
+from frhsic._pictures import Line, card, curve_svg
+from frhsic.formatting import figure, ranged, stated
 from frhsic.intervals import Interval
 from frhsic.parity.limits import (
     Limit,
@@ -661,6 +662,20 @@ class Audit(Document):
             for name, gap in gaps.items()
         )
         return f"<Audit of {self.subject.name!r} on {self.rows.used:,} rows, {shown}>"
+
+    def _repr_html_(self) -> str:
+        lines = [f"{self.subject.name} on {self.rows.used:,} rows"]
+        pictures = ""
+        for attribute in self.attributes:
+            gap = attribute.all_rows.get("gdp")
+            if gap is not None and gap.interval is not None:
+                lines.append(f"gap along {attribute.name}: {ranged(gap.value, *gap.interval)}")
+                curve = attribute.all_rows.curves["gdp"]
+                line = Line("after", curve.grid, curve.mean, curve.low, curve.high)
+                pictures += curve_svg(line, curve.overall, (attribute.name, "mean score"))
+        for check in self.limits:
+            lines.append(f"limit {stated(check.limit)} along {check.attribute}: {check.verdict}")
+        return card(lines, pictures)
 
 
 def largest_value(key: str, subject: Subject) -> float:

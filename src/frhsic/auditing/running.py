@@ -40,7 +40,7 @@ from frhsic.auditing.results import (
     checked,
     holm,
 )
-from frhsic.formatting import capitalized, plain
+from frhsic.formatting import plain
 from frhsic.parity.limits import Limit, LimitLike, parse_limits
 from frhsic.probes import cross_fitted_scores
 from frhsic.tables.columns import (
@@ -151,8 +151,8 @@ def audit(
     limits = parse_limits(limit, LIMITABLE)
     if y is None and any(one.among == "favourable" for one in limits):
         raise ValueError(
-            "a limit of eo is about the rows with the favourable outcome; pass the target y as"
-            " well."
+            "a limit of eo is about the rows with the favourable outcome; pass the target as well"
+            " (y, or --target)."
         )
     names = {"positive": positive, "favourable": favourable}
     inputs = Inputs.of(
@@ -193,7 +193,7 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
         for i, name in enumerate(names)
     ]
     own, joint = rows.independent(settings.generator(8)), None
-    if several:
+    if several and not settings.fast:
         joint = Population(
             rows.count, tuple(dependence(own, settings.about("all together"), probed=False))
         )
@@ -224,7 +224,6 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
         },
         context=replace(
             context,
-            title=context.title or f"{capitalized(name)} against {' and '.join(names)}",
             name=name,
             remarks=(*context.remarks, *inputs.notes),
         ),
@@ -324,7 +323,9 @@ def favoured_rows(rows: Rows, settings: Settings) -> Population | None:
     """Return the same measures on the rows with the favourable outcome, if these are known, enough,
     and vary.
     """
-    kept = None if rows.favoured is None else replace(rows.keep(rows.favoured), y=None)
+    kept = None
+    if rows.favoured is not None and not settings.fast:
+        kept = replace(rows.keep(rows.favoured), y=None)
     if kept is None or kept.count < LEAST_POSITIVES or np.ptp(kept.s) == 0:
         return None
     return measure(kept, settings.about("favourable outcome"), probed=False)

@@ -24,14 +24,18 @@ from frhsic._progress import listening
 from frhsic.formatting import did_you_mean, printable
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
     from frhsic.auditing import Context
     from frhsic.parity.limits import LimitLike
+    from frhsic.report import Report
 
 # Exit codes: 1 if a number is above its limit, and for nothing else; 2 for every error.
 ABOVE, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 DEFAULT_REPORT = Path("frhsic-report.html")
+# Colours of verdicts.
+COLOURS = {"kept": "bold green", "probably kept": "bold yellow", "unclear": "bold yellow"}
+COLOURS |= {"probably not kept": "bold red", "not kept": "bold red"}
 # Characters of an error message at most.
 LONGEST = 2000
 # Number of threads of a library of BLAS or OpenMP, and of torch, as it is imported.
@@ -64,12 +68,12 @@ def confidence_of(text: str) -> float | None:
     """Return the confidence that an option states, None for ``none``."""
     if text.strip() == "none":
         return None
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(
-            f"--confidence is {text!r}; pass a number such as 0.95, or none for the estimate."
-        ) from None
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < 1:
+            return float(text)
+    raise ValueError(
+        f"--confidence is {text!r}; pass a number such as 0.95, or none for the estimate."
+    )
 
 
 def _limit_of_text(text: str, attributes: Sequence[str], measures: Sequence[str]) -> LimitLike:
@@ -99,6 +103,18 @@ class Commands(TyperGroup):
     exit codes here.
     """
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command whose help is wrapped by the terminal alone, and whose flags have no
+        type.
+        """
+        command: Any = super().get_command(ctx, cmd_name)
+        if command is not None:
+            command.help = re.sub(r"(?<=\S)\n(?=\S)", " ", command.help or "")
+            for option in command.get_params(ctx):
+                if getattr(option, "is_flag", False):
+                    option.metavar = ""
+        return command
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command. An error is printed as one line and exits with 2, an interrupt with
         130.
@@ -114,7 +130,7 @@ class Commands(TyperGroup):
                 raise
             if os.environ.get("FRHSIC_TRACEBACK"):
                 traceback.print_exc()
-            text = " ".join(str(error).split())
+            text = self._named(ctx, " ".join(str(error).split()))
             expected = isinstance(error, (ValueError, TypeError, OSError)) and text
             said, code = (
                 printable(text if expected else f"{type(error).__name__}: {text}", LONGEST),
@@ -126,6 +142,13 @@ class Commands(TyperGroup):
         with contextlib.suppress(OSError):  # standard error may be closed as well
             echo(f"{command}: {said}", err=True)
         raise typer.Exit(code)
+
+    def _named(self, ctx: Any, text: str) -> str:
+        """Return a message that names options where the library names its arguments."""
+        command = self.get_command(ctx, ctx.invoked_subcommand or "")
+        for option in [] if command is None else command.get_params(ctx):
+            text = re.sub(rf"\b{option.name}=(?=\S)", f"{option.opts[0]} ", text)
+        return text.replace("sensitive_features", "--sensitive")
 
 
 def on_signals() -> None:
@@ -172,31 +195,46 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def show(
-    tables: Iterable[RenderableType],
     notes: Sequence[str],
     files: Mapping[str, Path],
-    findings: Sequence[str] = (),
+    report: Report | None = None,
+    changes: Sequence[Sequence[str]] = (),
 ) -> None:
-    """Print tables, notes and where files were written on a terminal.
+    """Print notes and where files were written; of a report, what has changed, and then verdict,
+    gap, cost, rows and files in five lines.
 
-    Elsewhere the paths go to standard output, and findings and notes to standard error: they must
-    not pass unseen in a log.
+    Elsewhere than on a terminal the paths go to standard output and all else to standard error: it
+    must not pass unseen in a log.
     """
+    from rich.table import Table
     from rich.text import Text
 
     terminal = console()
+    lines: dict[str, str] = {}
+    style = ""
+    if report is not None:
+        from frhsic.report.first_page import closing_lines, verdict
+
+        lines = closing_lines(report)
+        style = COLOURS.get(verdict(report).kind, "bold")
     if not terminal.is_terminal:
         for path in files.values():
             echo(str(path))
-        for line in (*findings, *(f"note: {note}" for note in notes)):
+        told = [*(f"note: {note}" for note in notes), *("  ".join(row) for row in changes)]
+        for line in (*told, *(f"{name + ':':9}{text}" for name, text in lines.items())):
             echo(line, err=True)
         return
-    for table in tables:
-        terminal.print(table)
     for note in notes:
-        terminal.print(Text(f"note: {note}", style="yellow"))
-    for kind, path in files.items():
-        terminal.print(Text(f"{kind}: {path}"), soft_wrap=True)
+        terminal.print(Text(f"note: {note}", style="dim"))
+    if changes:
+        table = Table.grid(padding=(0, 2))
+        for row in changes:
+            table.add_row(*map(Text, row))
+        terminal.print(table)
+    written = ", ".join(str(path) for path in files.values())
+    for name, text in (lines | {", ".join(files): written}).items():
+        shown = Text(text, style=style if name == "verdict" else "")
+        terminal.print(Text(f"{name:9}").append_text(shown), soft_wrap=True)
 
 
 @contextlib.contextmanager
@@ -270,12 +308,13 @@ def one_thread() -> Iterator[None]:
             os.environ[THREADS] = variable
 
 
-def exit_above(lines: Sequence[str]) -> None:
-    """Print what is above its limit to standard error and exit with code 1, if there is
-    anything.
+def exit_above(lines: Sequence[str], shown: Iterable[str] = ()) -> None:
+    """Print what is above its limit to standard error, unless it was shown before, and exit with
+    code 1, if there is anything.
     """
     for line in lines:
-        echo(line, err=True)
+        if line not in shown:
+            echo(line, err=True)
     if lines:
         raise typer.Exit(ABOVE)
 
@@ -298,8 +337,8 @@ Favourable = Annotated[
     ),
 ]
 Title = Annotated[str | None, Option(help="Title of the report.")]
-MaxRows = Annotated[int, Option(help="Rows that the costly statistics use at most.")]
-Seed = Annotated[int, Option(help="Seed of every random draw.")]
+MaxRows = Annotated[int, Option(min=100, help="Rows that the costly statistics use at most.")]
+Seed = Annotated[int, Option(min=0, help="Seed of every random draw.")]
 AsJson = Annotated[bool, Option("--json", help="Print summary, files and report as JSON.")]
 
 

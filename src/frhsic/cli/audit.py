@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -16,11 +16,8 @@ from frhsic._files import require_writable, write_together
 from frhsic.cli import _terminal
 from frhsic.cli._terminal import DEFAULT_REPORT, Watch
 from frhsic.cli.predict import Served
-from frhsic.formatting import figure
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from frhsic.auditing import Audit
     from frhsic.parity.limits import LimitLike
     from frhsic.report.model import Drivers
@@ -216,27 +213,28 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
             from frhsic.auditing import since
 
             result = since(result, earlier, options.limits)
+        from frhsic.report import Report
+
+        report = Report(result, earlier=earlier)
         if files:
-            from frhsic.report import Report
             from frhsic.report.page import content
 
             watch("what drives the score")
-            report = Report(result, drivers=drivers(result))
+            report = replace(report, drivers=drivers(result))
             watch("writing the report")
             contents = {path: content(report, kind) for kind, path in files.items()}
             write_together(contents, options.read)
-    from frhsic.report import words
+    from frhsic.report.first_page import alarms, closing_lines
+    from frhsic.report.words import drift_cells, drift_line
+    from frhsic.report.words import warnings as remarks
 
     if options.as_json:
         typer.echo(result.to_json(indent=1))
-    else:
-        changes = _changes(result, options.against)
-        findings = [
-            *(words.findings(result, attribute)[0] for attribute in result.attributes),
-            *changes,
-        ]
-        _terminal.show(_tables(result, changes), words.warnings(result), files, findings)
-    _terminal.exit_above(words.alarms(result))
+        _terminal.exit_above(alarms(result))
+        return
+    _terminal.show(remarks(result), files, report, [*map(drift_cells, result.drift)])
+    shown = [*closing_lines(report).values(), *map(drift_line, result.drift)]
+    _terminal.exit_above(alarms(result), shown)
 
 
 def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
@@ -482,52 +480,3 @@ def _class_counts(options: _Options, result: Audit) -> tuple[str, ...]:
         f"Target {options.target!r}: 1{named} ({ones:,} rows); 0 ({result.rows.used - ones:,}"
         " rows).",
     )
-
-
-def _tables(result: Audit, changes: list[str]) -> Iterator[RenderableType]:
-    """Yield the finding and the main numbers of each attribute."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from frhsic.report.words import findings, label
-
-    for attribute in result.attributes:
-        yield Text(findings(result, attribute)[0], style="bold")
-        shown = Table(
-            "measure",
-            "value",
-            "interval",
-            "if independent",
-            title=Text(attribute.name),
-            title_justify="left",
-        )
-        for number in attribute.all_rows.numbers:
-            ends = (
-                "-"
-                if number.interval is None
-                else f"{figure(number.interval.low)} to {figure(number.interval.high)}"
-            )
-            shown.add_row(
-                Text(label(number.key)),
-                figure(number.value),
-                ends,
-                figure(number.under_independence),
-            )
-        yield shown
-    for line in changes:
-        yield Text(line)
-
-
-def _changes(result: Audit, earlier: Path | None) -> list[str]:
-    """Return a line for each gap that has fallen, each measure of performance that has risen, and
-    each change that is significant only by itself, or for no change.
-    """
-    from frhsic.report.words import drift_line
-
-    if earlier is not None and not any(change.significant for change in result.drift):
-        return [f"no change is seen since {earlier.name}."]
-    return [
-        drift_line(change)
-        for change in result.drift
-        if change.improved or (change.significant and not change.changed)
-    ]

@@ -65,7 +65,7 @@ def demo(
             0.3,
             Settings(max_rows=500, probe_rows=500, resamples=100, seed=seed),
             "Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,
-            _terminal.Stated(decision="nothing; an example", people=people, period=period),
+            _terminal.Stated(people=people, period=period),
         )
         training.finish(model, report, {"report": out}, as_json=as_json)
 

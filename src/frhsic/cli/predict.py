@@ -117,7 +117,7 @@ def predict(
                 _progress.tell(rows, total, "rows")
             if rows == 0:
                 raise ValueError(f"{table.name} has a header and no rows.")
-    _terminal.show([], [*file.notes, *served.unseen_notes()], {"scores": out})
+    _terminal.show([*file.notes, *served.unseen_notes()], {"scores": out})
 
 
 def _shielded(lines: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from frhsic._pictures import card, tradeoff_svg
 from frhsic.estimators.solving import Block, Sample
 from frhsic.formatting import settled_by
 from frhsic.parity import ParityResult, gdp, rank_gap
@@ -158,6 +159,27 @@ class Frontier:
     base_rate: float | None
     rows: int
 
+    @property
+    def _yardstick(self) -> str:
+        """Name of the performance that belongs to the aim."""
+        name = {"rank": "auc", "decision": "accuracy"}.get(self.aim, "")
+        return name if name in self.performance else next(iter(self.performance))
+
+    def __repr__(self) -> str:
+        values = self.performance[self._yardstick]
+        gaps = [
+            f"gap along {name} {every[0].value:.3g} to {every[-1].value:.3g}"
+            for name, every in self.gaps.items()
+        ]
+        size = f"{self._yardstick} {values[0]:.3g} to {values[-1]:.3g}"
+        return f"<Frontier of {len(values)} trade-offs: {', '.join([*gaps, size])}>"
+
+    def _repr_html_(self) -> str:
+        name, gaps = max(self.gaps.items(), key=lambda item: item[1][0].value)
+        points = [*zip((gap.value for gap in gaps), self.performance[self._yardstick].tolist())]
+        names = f"gap along {name}", self._yardstick.replace("_", " ")
+        return card([repr(self)[1:-1]], tradeoff_svg(points, names))
+
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each trade-off."""
         import pandas as pd
@@ -177,8 +199,7 @@ class Frontier:
         import matplotlib.pyplot as plt
 
         ax = plt.gca() if ax is None else ax
-        name = {"rank": "auc", "decision": "accuracy"}.get(self.aim, "")
-        name = name if name in self.performance else next(iter(self.performance))
+        name = self._yardstick
         for attribute, gaps in self.gaps.items():
             value = np.array([gap.value for gap in gaps])
             reach = np.array([[gap.value - gap.low, gap.high - gap.value] for gap in gaps]).T
@@ -292,6 +313,12 @@ class Choice:
     unconstrained: dict[str, Gap]
     indistinct: tuple[str, ...]
     rows_needed: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<Choice at {self.position:.3g}: {self}>"
+
+    def _repr_html_(self) -> str:
+        return card([str(self)])
 
     def __str__(self) -> str:
         parts = [

@@ -353,6 +353,12 @@ class ParityEstimator(BaseEstimator, ABC):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "models_")
 
+    def _repr_html_inner(self) -> str:
+        diagram: str = super()._repr_html_inner()
+        results = (getattr(self, name, None) for name in ("choice_", "frontier_"))
+        cards = [result._repr_html_() for result in results if result is not None]
+        return "".join([*cards, diagram])
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.estimator is None

@@ -12,6 +12,8 @@ import numpy as np
 from scipy.special import betaincinv, stdtrit
 
 from frhsic import _arrays
+from frhsic._pictures import Line, card, curve_svg
+from frhsic.formatting import percent
 from frhsic.parity.sums import (
     TINY,
     Array,
@@ -62,6 +64,20 @@ class ParityCurve:
     overall: float
     confidence: float
     n: int
+
+    def __repr__(self) -> str:
+        return (
+            f"ParityCurve(groups={len(self.at)}, overall={self.overall:.4g}, n={self.n},"
+            f" confidence={self.confidence:g})"
+        )
+
+    def _repr_html_(self) -> str:
+        line = Line(
+            "after",
+            *(part.tolist() for part in (self.at, self.mean, self.lower, self.upper)),
+        )
+        band = f"{percent(self.confidence)} band, {self.n:,} rows"
+        return card([f"mean score along s, {band}"], curve_svg(line, self.overall, ("s", "mean")))
 
 
 def gdp_curve(

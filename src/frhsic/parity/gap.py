@@ -15,6 +15,8 @@ import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri, stdtrit
 
 from frhsic import _arrays
+from frhsic._pictures import card
+from frhsic.formatting import chance, figure, percent, ranged
 from frhsic.intervals import agreed_low
 from frhsic.parity.local_means import LocalMeans, Windows
 from frhsic.parity.sums import TINY, Array, Cells, Rows, Sums, one_column, rows_of, skewed_reach
@@ -89,6 +91,21 @@ class ParityResult:
 
     def __float__(self) -> float:
         return self.value
+
+    def __repr__(self) -> str:
+        ends = ", ".join(f"{end:.4g}" for end in self.interval)
+        return (
+            f"ParityResult(value={self.value:.4g}, interval=({ends}), pvalue={self.pvalue:.3g},"
+            f" n={self.n}, resolution={self.resolution:.3g})"
+        )
+
+    def _repr_html_(self) -> str:
+        over = f", over the nearest {percent(self.resolution)} of people" if self.resolution else ""
+        ends = f"{percent(self.confidence)} confidence, {self.n:,} rows{over}"
+        size = f"gap {figure(self.value)}"
+        if self.pvalue == self.pvalue:  # else there were no resamples
+            size = f"gap {ranged(self.value, *self.interval)}, p {chance(self.pvalue)}"
+        return card([size, ends])
 
 
 def gdp(

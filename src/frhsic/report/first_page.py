@@ -1,13 +1,15 @@
-"""The first page of a report: what a committee asks, answered in plain sentences without symbols
-and acronyms.
+"""The first screen of a report, as data: the verdict, the picture, what it costs, other limits, and
+who is affected. The words stand in ``assets/words.toml``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from scipy.special import ndtri
+
+from frhsic._pictures import Frame, Line, curve_svg, padded, tradeoff_svg
 from frhsic.auditing.results import (
     RATIOS,
     AttributeAudit,
@@ -16,74 +18,90 @@ from frhsic.auditing.results import (
     Curve,
     LimitCheck,
     Number,
-    Subject,
+    Population,
+    Quality,
+    difference,
 )
-from frhsic.formatting import capitalized, figure, percent, ranged, stated
+from frhsic.estimators.frontier import MEASURES
+from frhsic.formatting import capitalized, figure, percent, ranged, settled_by, stated
 from frhsic.intervals import Interval
-from frhsic.report.model import Report
+from frhsic.report.model import Report, Stop, TradeOff
 from frhsic.report.words import (
-    FORMS,
     WORDS,
-    along_phrase,
     among_phrase,
     asked_reduction,
     columns_phrase,
-    drift_phrase,
-    favoured_phrase,
+    dependence_lines,
+    drift_line,
+    fill,
+    gap_phrase,
     group_phrase,
     is_significant,
+    levels_sentence,
     listed,
     outcome_phrase,
-    reach_phrase,
     reduced_phrase,
+    resolution_sentence,
     say,
-    settled_phrase,
-    shift_sentence,
     verdict_phrase,
     warnings,
 )
 
-# The number that each aim of a model limits.
-AIMS = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
-QUALITY: dict[str, str] = WORDS["quality"]
-# Shares, which are counted on 1,000 cases.
-COUNTED = ("accuracy", "true_positive_rate", "false_positive_rate", "auc")
-RIGHT = {"accuracy": "predictions are right", "auc": "pairs are in the right order"}
-# Base rates at which a constant cannot shine by its share of right predictions.
-BALANCED = (0.2, 0.8)
+# Verdicts on a limit, the worst first.
+SEVERITY = ("not kept", "probably not kept", "unclear", "probably kept", "kept")
+# What a limit costs, in the order of the page, and which of it are shares.
+COSTS: dict[str, dict[str, str]] = WORDS["costs"]
+SHARES = ("accuracy", "true_positive_rate", "false_positive_rate", "explained")
+MOST_COSTS = 5
+# Two of these stand beside each of the other limits.
+STOP_COSTS = ("true_positive_rate", "auc", "root_squared_error", "explained")
+MOST_GROUPS = 5
+# How many times as many rows are worth naming as those that would settle a limit.
+FAR = 100
 
 
 @dataclass(frozen=True)
-class Question:
-    """A question of a reader and the sentences that answer it; `verdict` is that of a limit, or
-    empty.
+class Verdict:
+    """The sentence that a reader sees first; `kind` is a verdict on a limit, "none" without one, or
+    "changed"; `attribute` is the one that the picture shows.
     """
 
-    title: str
-    lines: tuple[str, ...]
-    verdict: str = ""
-    quality: tuple[tuple[str, str, str, str], ...] = ()
+    kind: str
+    sentence: str
+    attribute: str
+    lines: tuple[str, ...] = ()
 
 
-def questions(report: Report) -> list[Question]:
-    """Return the questions of the first page with their answers."""
-    audit, quality = report.audit, tuple(quality_rows(report))
-    answers = {
-        "Is a limit needed?": needed_lines(report),
-        "Has it changed since the last audit?": _drift(audit),
-        "How large is the worst gap?": _worst(audit),
-        f"What does it mean for 1,000 {people_of(audit)}?": _thousand(audit),
-        "What did it cost?" if report.before else "How good is the score?": _cost(report),
-        "Can this be trusted?": _trust(report),
-    }
-    told = [Question(title, tuple(lines)) for title, lines in answers.items()]
-    told[-2] = Question(told[-2].title, told[-2].lines, quality=quality)
-    return [*_limits(report), *(question for question in told if question.lines)]
+@dataclass(frozen=True)
+class Cost:
+    """One line of what a limit costs, as it is shown; `was` and `change` are empty where only the
+    score itself is known.
+    """
+
+    name: str
+    meaning: str
+    was: str
+    now: str
+    change: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """People along an attribute: who, how many, their score before and now, their outcome, and
+    whether they are scored too high or too low.
+    """
+
+    where: str
+    rows: float
+    was: float | None
+    mean: float
+    actual: float | None
+    judged: str
 
 
 def people_of(audit: Audit) -> str:
-    """Return who is decided about: as stated, or “cases”."""
-    return audit.context.people or "cases"
+    """Return who is decided about: as stated, or “people”."""
+    return audit.context.people or "people"
 
 
 def worst_group(curve: Curve, groups: Sequence[int] = ()) -> int:
@@ -93,7 +111,453 @@ def worst_group(curve: Curve, groups: Sequence[int] = ()) -> int:
     return max(groups or curve.trusted, key=lambda i: abs(curve.mean[i] - curve.overall))
 
 
-def _beyond_chance(attribute: AttributeAudit, curve: Curve, audit: Audit) -> list[int]:
+def checks(report: Report) -> tuple[LimitCheck, ...]:
+    """Return the limits of the audit or, if there is none, those of the fit on the rows of the
+    report.
+
+    A number is compared with the gap. A share is one of the gap of the same rows without a limit.
+    """
+    tradeoff, confidence = report.tradeoff, report.audit.subject.confidence
+    if report.audit.limits or tradeoff is None:
+        return report.audit.limits
+    key, among = MEASURES[tradeoff.aim], tradeoff.condition or "all"
+    rows = report.audit.rows.used
+    found = []
+    for i, name in enumerate(tradeoff.attributes):
+        gap, share, limit = tradeoff.after.gaps[i], tradeoff.shares[i], tradeoff.limits[i]
+        interval = Interval(gap.low, gap.high, confidence, "")
+        if limit:
+            bound = float(f"{limit:.3g}")
+            found.append(LimitCheck(name, key, among, bound, gap.value, interval, rows=rows))
+        if share is not None and tradeoff.changes:
+            change = tradeoff.changes[i]
+            old = Number(key, change.before, rows)
+            check = LimitCheck(name, key, among, share * old.value, gap.value, interval, rows=rows)
+            found.append(
+                replace(check, share=share, base="gap", reference=old, reduction=change.reduction)
+            )
+    return tuple(found)
+
+
+def verdict(report: Report) -> Verdict:
+    """Return what the report says first: of the limit that fares worst, of the gap that has changed
+    most, or of the largest gap.
+    """
+    audit = report.audit
+    judged = sorted(
+        checks(report),
+        key=lambda check: (SEVERITY.index(verdict_phrase(check)), check.limit - check.value),
+    )
+    if judged:
+        first, *others = judged
+        lines = [limit_sentence(check, audit) for check in others]
+        if first.rows_needed is not None and first.rows_needed < FAR * first.rows:
+            lines.insert(0, f"{capitalized(settled_by(first.rows_needed))}.")
+        if report.tradeoff is not None and not report.tradeoff.met:
+            lines.append(say("not_met"))
+        kind = verdict_phrase(first)
+        if first.base == "gap" and first.verdict == "unclear":
+            kind = "unclear"
+            lines.insert(0, say("unsettled"))
+        return Verdict(kind, limit_sentence(first, audit), first.attribute, tuple(lines))
+    gaps = {a.name: a.all_rows["gdp"] for a in audit.attributes if a.all_rows.get("gdp")}
+    if not gaps:
+        first_one = audit.attributes[0]
+        lines = dependence_lines(first_one, audit.subject) or [say("no_gap", s=first_one.name)]
+        return Verdict("none", lines[0], first_one.name, tuple(lines[1:]))
+    names = sorted(gaps, key=lambda name: -gaps[name].value)
+    changes = [change for change in audit.drift if change.key == "gdp"]
+    if changes:
+        change = min(changes, key=lambda change: change.pvalue)
+        key = "grown" if change.after > change.before else "fallen"
+        since = report.earlier.context.source if report.earlier else ""
+        key = key if change.changed else "no_change"
+        sentence = say(key, c=change, ends=change.interval, since=since or say("the_last"))
+        kind = "kept" if change.improved else "not kept" if change.changed else "none"
+        return Verdict(kind, sentence, change.attribute)
+    lines = [gap_sentence(gaps[name], name, audit) for name in names[1:]]
+    return Verdict(
+        "none",
+        gap_sentence(gaps[names[0]], names[0], audit),
+        names[0],
+        (*_unlimited(report), *lines),
+    )
+
+
+def _unlimited(report: Report) -> Iterator[str]:
+    """Yield why no limit is judged."""
+    tradeoff = report.tradeoff
+    shares = [] if tradeoff is None else [share for share in tradeoff.shares if share is not None]
+    if shares:
+        yield say("share_not_applied", asked=listed([*dict.fromkeys(map(percent, shares))]))
+        return
+    if tradeoff is not None and tradeoff.limited:
+        yield say("least_gap")
+        for change in tradeoff.changes:
+            what = gap_phrase(MEASURES[tradeoff.aim], change.attribute)
+            what = capitalized(what + among_phrase(tradeoff, report.audit))
+            yield f"{what} {reduced_phrase(change.before, change.after, change.reduction)}."
+        return
+    yield say("no_limit")
+
+
+def gap_sentence(gap: Number, s: str, audit: Audit) -> str:
+    """Return how large a gap is, and whether it is significant."""
+    assert gap.interval is not None
+    key = "gap_seen" if is_significant(gap, audit.subject) else "gap_not_seen"
+    if key == "gap_seen" and (gap.adjusted or 0.0) > audit.subject.level:
+        key = "gap_alone"
+    return say(key, s=s, size=ranged(gap.value, *gap.interval), count=len(audit.attributes))
+
+
+def limit_sentence(check: LimitCheck, audit: Audit) -> str:
+    """Return whether a limit is kept, by how much, and how certain that is."""
+    among = {
+        "all": "",
+        "favourable": say("among_favoured", outcome=outcome_phrase(audit.subject)),
+        "positive": say("among_favoured", outcome=outcome_phrase(audit.subject)),
+        "both": say("among_both"),
+    }[check.among]
+    what = f"{among}{gap_phrase(check.key, check.attribute)}"
+    kind = verdict_phrase(check)
+    if check.base == "gap":
+        key = "missed" if kind == "not kept" else "share"
+        return say(key, what=what, reduced=asked_reduction(check))
+    least = check.key in RATIOS
+    ends = check.interval
+    bound = {
+        "kept": f"at least {figure(ends.low)}" if least else f"at most {figure(ends.high)}",
+        "not kept": f"at most {figure(ends.high)}" if least else f"at least {figure(ends.low)}",
+    }.get(kind, f"between {figure(ends.low)} and {figure(ends.high)}")
+    limit = stated(check.limit)
+    if check.share is not None:
+        limit = say("limit_as_share", check=check)
+    passed = say("under" if least else "over")
+    return say(kind, limit=limit, what=what, value=check.value, bound=bound, passed=passed)
+
+
+def meaning(report: Report, s: str) -> str:
+    """Return what the gap along an attribute is, in points of 100 where scores are chances, at
+    which resolution it holds, and which scores count as a prediction.
+    """
+    audit = report.audit
+    gap = audit[s].all_rows.get("gdp")
+    if gap is None:
+        return ""
+    points = say("points", points=100 * gap.value) if audit.subject.chances else ""
+    text = say("what_gap", people=people_of(audit), s=s, points=points)
+    subject = audit.subject
+    if any(one.key == "true_positive_rate" for one in audit.quality):
+        key = "threshold" if subject.threshold_stated else "usual_threshold"
+        read = say(key, threshold=subject.threshold, outcome=outcome_phrase(subject))
+        return text + resolution_sentence(gap, s) + read
+    return text + resolution_sentence(gap, s)
+
+
+def surety(report: Report) -> str:
+    """Return how sure the verdict is, and on how many people it rests."""
+    audit = report.audit
+    key = "sure" if report.tradeoff is None else "sure_held_out"
+    noun = audit.context.people or "rows"
+    text = say(key, confidence=audit.subject.confidence, rows=audit.rows.used, people=noun)
+    names = [a.name for a in audit.attributes] + [g.name for g in audit.groups]
+    only = say("only" if len(names) == 1 else "only_several", names=listed(names))
+    return f"{text}. {only}"
+
+
+def unanswered(report: Report) -> list[str]:
+    """Return what these data cannot answer."""
+    lines = []
+    for one in report.audit.quality:  # better than a constant by two standard errors
+        sign = {"auc": 1, "squared_error": -1}.get(one.key, 0)
+        if sign and sign * (one.value - one.constant) <= 2 * (one.standard_error or 0.0):
+            lines.append(say("poor"))
+    names = " or ".join(attribute.name for attribute in report.audit.attributes)
+    return [*lines, say("no_cause", names=names)]
+
+
+# What it costs
+
+
+def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
+    """Return what the limit costs, or another that is named; of an audit, how good the score is, or
+    how that has changed.
+    """
+    audit = report.audit
+    known: dict[str, tuple[Number, Change | None]] = {}
+    if stop is None and report.tradeoff is not None:
+        stop = next((one for one in report.tradeoff.stops if one.point.chosen), None)
+    if stop is not None:
+        for one in stop.costs:
+            number = Number(one.key, one.after, 0)
+            known[one.key] = number, None if stop.limit == "none" else one
+    else:
+        earlier = {} if report.earlier is None else _measures(report.earlier.quality)
+        for key, number in _measures(audit.quality).items():
+            old = earlier.get(key)
+            change = None if old is None else _since(old, number, audit.subject.level)
+            known[key] = number, change
+    shown = [key for key in COSTS if key in known][:MOST_COSTS]
+    told = [one.key for one in audit.drift]
+    return [_cost(*known[key], audit) for key in shown if key not in told]
+
+
+def _measures(quality: Sequence[Quality]) -> dict[str, Number]:
+    """Return measures of performance as a page shows them: of a squared error its root, and the
+    share of the variance that is explained.
+    """
+    numbers = {one.key: one.number for one in quality}
+    for one in quality:
+        if one.key == "squared_error" and one.value > 0 < one.constant:
+            root = one.value**0.5
+            error = (one.standard_error or 0.0) / (2 * root)
+            numbers["root_squared_error"] = Number(
+                "root_squared_error", root, 0, standard_error=error
+            )
+            numbers["explained"] = Number("explained", 1 - one.value / one.constant, 0)
+    return numbers
+
+
+def _since(old: Number, new: Number, level: float) -> Change:
+    """Return the change of a measure of performance, with an interval where one is known."""
+    if new.standard_error is None:
+        return Change(new.key, "", old.value, new.value, None, 1.0, level)
+    return difference(new.key, "", old, new, level)
+
+
+def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
+    """Return a measure with its own interval, or with its change and the interval of that."""
+    key, form, was, text = number.key, _form(number.key), "", ""
+    if change is not None:
+        was = form(change.before)
+        if change.interval is not None:
+            sizes = change.after - change.before, *change.interval
+            size, low, high = (_signed(x, shares=key in SHARES) for x in sizes)
+            points = say("point_unit") if key in SHARES else ""
+            doubt = "" if change.significant else say("may_be_chance")
+            text = f"{size}{points} ({low} to {high}){doubt}"
+    elif number.standard_error:
+        reach = -float(ndtri(audit.subject.level / 2)) * number.standard_error
+        text = f"{form(number.value - reach)} to {form(number.value + reach)}"
+    values = {
+        "people": people_of(audit),
+        "outcome": outcome_phrase(audit.subject),
+        "threshold": audit.subject.threshold,
+    }
+    name, meaning = (fill(COSTS[key][part], **values) for part in ("name", "meaning"))
+    return Cost(name, meaning, was, form(number.value), text)
+
+
+def _form(key: str) -> Callable[[float], str]:
+    if key in SHARES:
+        return lambda share: f"{100 * share:.1f} %"
+    if key == "calibration_error":  # an estimate of 0 is not perfect
+        return lambda error: f"{error:.3f}"
+    return figure
+
+
+def _signed(value: float, *, shares: bool) -> str:
+    text = f"{100 * value:+.1f}" if shares else f"{float(f'{value:.2g}'):+,}"
+    return text.replace("-", "−")
+
+
+# The picture, and who is affected
+
+
+def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool = False) -> str:
+    """Return the mean score along an attribute as SVG: before in grey, now with its band, the
+    outcome, the people, and the group with the largest gap. Each stop has a layer of its own; a
+    small picture shows one.
+    """
+    audit = report.audit
+    attribute = audit[s]
+    curve = attribute.all_rows.curves.get("gdp")
+    if curve is None:
+        return ""
+    earlier = earlier_of(report, s)
+    before = earlier.curves.get("gdp") if earlier else None
+    layers = {"after": curve}
+    if small:
+        layers = {"after": stops[0].curves[s]}
+    elif stops:
+        layers = {f"after stop stop-{i}": stop.curves[s] for i, stop in enumerate(stops)}
+    domain, cut = _domain(attribute, curve)
+    every = [*layers.values(), *([before] if before else [])]
+    actual = [(g, a) for g, a in zip(curve.grid, _actual(attribute)) if a is not None]
+    lines = [_line("before", before, domain, banded=False)] if before else []
+    lines += [_line(kind, one, domain) for kind, one in layers.items()]
+    marks = []
+    for kind, one in layers.items():
+        i = worst_group(one)
+        x = min(max(one.grid[i], domain[0]), domain[1])
+        marks.append((kind, x, one.mean[i], group_phrase(one, i, s)))
+    frame = Frame(
+        domain,
+        _extent(every, [a for _, a in actual], domain),
+        (s + cut, say("mean_of", score=audit.subject.score_name or "score"), say("drawn", s=s)),
+        300 if small else 720,
+        200 if small else 470,
+        small,
+    )
+    edges = attribute.histogram.edges
+    return frame.svg(
+        lines,
+        bars=zip(edges[:-1], edges[1:], attribute.histogram.counts),
+        dots=actual,
+        level=(curve.overall, say("average", mean=curve.overall)),
+        marks=marks,
+        tips=() if small else _tips(curve, s),
+    )
+
+
+def along_picture(curve: Curve, name: str, s: str) -> str:
+    """Return a curve along an attribute as SVG."""
+    domain = curve.start[0], curve.end[-1]
+    return curve_svg(_line("after", curve, domain), curve.overall, (s, name))
+
+
+def frontier_picture(tradeoff: TradeOff) -> str:
+    """Return performance against the gap as SVG: the trade-offs of the fit, and as points the rows
+    of the report without the limit and with it.
+    """
+    i = tradeoff.worst
+    every = [*tradeoff.points, tradeoff.before, tradeoff.after]
+    pairs = [(point.gaps[i].value, point.performance) for point in every]
+    (chosen,) = [pair for pair, point in zip(pairs, tradeoff.points) if point.chosen]
+    gap = f"{WORDS['gaps'][tradeoff.aim]} along {tradeoff.attributes[i]}"
+    names = gap, WORDS["measures"][tradeoff.measure]
+    return tradeoff_svg(pairs[:-2], names, dots=pairs[-2:], chosen=chosen)
+
+
+def earlier_of(report: Report, s: str) -> Population | None:
+    """Return the measures along an attribute without the limit, or of the earlier audit."""
+    earlier = report.before or report.earlier
+    for attribute in () if earlier is None else earlier.attributes:
+        if attribute.name == s:
+            return attribute.all_rows
+    return None
+
+
+def _line(kind: str, curve: Curve, domain: tuple[float, float], *, banded: bool = True) -> Line:
+    """Return a curve that goes on to the ends of its outer groups, as far as they are drawn."""
+    inside = [i for i, x in enumerate(curve.grid) if domain[0] <= x <= domain[1]]
+    places = [inside[0], *inside, inside[-1]]
+    x = [curve.grid[i] for i in places]
+    x[0] = max(curve.start[places[0]], domain[0])
+    x[-1] = min(curve.end[places[-1]], domain[1])
+    parts = (curve.mean, curve.low, curve.high) if banded else (curve.mean,)
+    return Line(kind, x, *([part[i] for i in places] for part in parts))
+
+
+def _domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, float], str]:
+    """Return the range of the attribute without the outer 1 % of people at an end where they take a
+    third of it, or 5 % that then take half; and a note on that.
+    """
+    law = attribute.law
+
+    def at(share: float) -> float:
+        return next(v for v, below in zip(law.values, law.shares) if below >= share - 1e-12)
+
+    low, high = curve.start[0], curve.end[-1]
+    cut = 0
+    for tail, most in ((0.01, 1 / 3), (0.05, 1 / 2)):
+        width = most * (high - low)
+        left = at(tail) if at(tail) - low > width else low
+        right = at(1 - tail) if high - at(1 - tail) > width else high
+        if (left, right) != (low, high):
+            cut = round(100 * tail)
+        low, high = left, right
+    return (low, high), say("not_drawn", cut=cut) if cut else ""
+
+
+def _extent(
+    curves: Sequence[Curve], others: Sequence[float], domain: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the range of means of trusted groups, and of bands where nine of ten people are."""
+    values = [*others]
+    for curve in curves:
+        values += [curve.overall, *(curve.mean[i] for i in curve.trusted)]
+        reached = 0.0
+        for i, rows in enumerate(curve.rows):
+            middle = (reached + rows / 2) / max(sum(curve.rows), 1e-300)
+            reached += rows
+            if 0.05 <= middle <= 0.95 and domain[0] <= curve.grid[i] <= domain[1]:
+                values += [curve.low[i], curve.high[i]]
+    return padded(min(values), max(values))
+
+
+def _actual(attribute: AttributeAudit) -> list[float | None]:
+    """Return the mean outcome of each group; None without a target and where rows are few."""
+    curve, rest = (attribute.all_rows.curves.get(key) for key in ("gdp", "calibration_gdp"))
+    if curve is None or rest is None:
+        return [None] * len(curve.grid if curve else ())
+    pairs = zip(curve.mean, rest.mean, curve.sparse)
+    return [None if sparse else round(mean + more, 12) for mean, more, sparse in pairs]
+
+
+def _judged(attribute: AttributeAudit, i: int) -> str:
+    """Return whether people are scored too low or too high: where the band of target less score
+    lies on one side of 0.
+    """
+    rest = attribute.all_rows.curves.get("calibration_gdp")
+    if rest is None:
+        return ""
+    if rest.low[i] > 0:
+        return say("too_low")
+    return say("too_high") if rest.high[i] < 0 else say("as_scored")
+
+
+def _tips(curve: Curve, s: str) -> Iterator[tuple[float, float, str]]:
+    for i, rows in enumerate(curve.rows):
+        size = ranged(curve.mean[i], curve.low[i], curve.high[i])
+        text = say("tip", where=group_phrase(curve, i, s), size=size, rows=rows)
+        yield curve.start[i], curve.end[i], text
+
+
+def affected(report: Report, s: str) -> list[Group]:
+    """Return the groups with the largest gaps, the largest first."""
+    attribute = report.audit[s]
+    curve = attribute.all_rows.curves["gdp"]
+    earlier = earlier_of(report, s) if report.before else None
+    before = earlier.curves.get("gdp") if earlier else None
+    actual = _actual(attribute)
+    order = sorted(curve.trusted, key=lambda i: -abs(curve.mean[i] - curve.overall))
+    groups = []
+    for i in order[:MOST_GROUPS]:
+        was = before.mean[i] if before and before.grid == curve.grid else None
+        where = group_phrase(curve, i, s)
+        judged = _judged(attribute, i)
+        groups.append(Group(where, curve.rows[i], was, curve.mean[i], actual[i], judged))
+    return groups
+
+
+def worst_sentence(report: Report, s: str) -> str:
+    """Return who has the largest gap, whether that is more than chance, and whether they are scored
+    too high or too low.
+    """
+    audit = report.audit
+    attribute = audit[s]
+    curve = attribute.all_rows.curves["gdp"]
+    i = worst_group(curve)
+    chance = "" if i in beyond_chance(attribute, curve, audit) else say("may_be_chance")
+    group = affected(report, s)[0]
+    text = say(
+        "worst",
+        group=group,
+        side="above" if curve.mean[i] > curve.overall else "below",
+        size=abs(curve.mean[i] - curve.overall),
+        overall=curve.overall,
+        chance=chance,
+        people=people_of(audit),
+    )
+    if group.actual is None:
+        return text
+    key = "actually" if _is_counted(audit) else "actual_mean"
+    share = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
+    return f"{text} {share}: {group.judged}."
+
+
+def beyond_chance(attribute: AttributeAudit, curve: Curve, audit: Audit) -> list[int]:
     """Return the groups whose mean chance does not explain: none unless the test of the whole gap
     is significant.
 
@@ -104,66 +568,56 @@ def _beyond_chance(attribute: AttributeAudit, curve: Curve, audit: Audit) -> lis
     return [i for i in curve.trusted if not curve.low[i] <= curve.overall <= curve.high[i]]
 
 
-def _checks(report: Report) -> tuple[LimitCheck, ...]:
-    """Return the limits of the audit or, if there is none, those of the fit on the rows of the
-    report.
+def _is_counted(audit: Audit) -> bool:
+    """Whether scores are chances, or decisions, of an outcome that people have or have not."""
+    return audit.subject.chances and all(one.key != "squared_error" for one in audit.quality)
 
-    A number is compared with the gap. A share is one of the gap of the same rows without a limit.
+
+# Other limits
+
+
+def stop_name(report: Report, stop: Stop) -> str:
+    """Return the limit that leads to a trade-off."""
+    assert report.tradeoff is not None
+    if stop.point.chosen:
+        asked = listed([*dict.fromkeys(report.tradeoff.asked)])
+        return say("this_model", limit=asked.replace("%", " %"))
+    if stop.limit in ("none", "0"):
+        return say("stop_none" if stop.limit == "none" else "stop_least")
+    return say("stop_share", share=stop.limit.replace("%", " %"))
+
+
+def stop_costs(stop: Stop) -> list[tuple[str, str]]:
+    """Return the names and values of the costs that stand beside a limit."""
+    return [
+        (COSTS[change.key]["name"], _form(change.key)(change.after))
+        for change in stop.costs
+        if change.key in STOP_COSTS
+    ]
+
+
+def shortfalls(report: Report) -> list[str]:
+    """Return a sentence for each limit of the fit that the rows of the report miss: a number that
+    the estimate exceeds, and an aim that is missed for certain.
     """
-    tradeoff, confidence = report.tradeoff, report.audit.subject.confidence
-    if report.audit.limits or tradeoff is None:
-        return report.audit.limits
-    key, among = AIMS[tradeoff.aim], tradeoff.condition or "all"
-    rows = report.audit.rows.used
-    checks = []
-    for i, name in enumerate(tradeoff.attributes):
-        gap, share, limit = tradeoff.after.gaps[i], tradeoff.shares[i], tradeoff.limits[i]
-        interval = Interval(gap.low, gap.high, confidence, "")
-        if limit:
-            bound = float(f"{limit:.3g}")
-            checks.append(LimitCheck(name, key, among, bound, gap.value, interval, rows=rows))
-        if share is not None and tradeoff.changes:
-            change = tradeoff.changes[i]
-            old = Number(key, change.before, rows)
-            check = LimitCheck(name, key, among, share * old.value, gap.value, interval, rows=rows)
-            checks.append(
-                replace(check, share=share, base="gap", reference=old, reduction=change.reduction)
-            )
-    return tuple(checks)
+    bad = ("not kept", "probably not kept")
+    return [
+        limit_sentence(check, report.audit)
+        for check in checks(report)
+        if verdict_phrase(check) in (bad[:1] if check.base == "gap" else bad)
+    ]
 
 
-def _limits(report: Report) -> list[Question]:
-    audit, questions = report.audit, list[Question]()
-    explained = set[str]()
-    for check in _checks(report):
-        lines, s = [_kept(check, audit)], check.attribute
-        if check.key == "gdp" and s not in explained:
-            lines.append(say("what_gap", people=people_of(audit), s=s))
-            explained.add(s)
-        questions.append(Question("Is the limit kept?", tuple(lines), check.verdict))
-    if questions:
-        return questions
-    return [Question("Is the limit kept?", tuple(_unjudged(report)))]
-
-
-def _unjudged(report: Report) -> Iterator[str]:
-    """Yield what is known of the gaps where there is no limit to judge."""
-    audit, tradeoff = report.audit, report.tradeoff
-    shares = [] if tradeoff is None else [share for share in tradeoff.shares if share is not None]
-    if shares:
-        yield say("share_not_applied", asked=" and ".join(dict.fromkeys(map(percent, shares))))
-    else:
-        yield say("least_gap" if tradeoff is not None and tradeoff.limited else "no_limit")
-    for attribute in audit.attributes:
-        gap, s = attribute.all_rows.get("gdp"), attribute.name
-        if gap is not None and gap.interval is not None:
-            yield say("average_gap", s=s, gap=gap, confident=say("confident", ends=gap.interval))
-            yield say("what_gap", people=people_of(audit), s=s)
-    if tradeoff is None:
-        return
-    for change in tradeoff.changes:
-        what = capitalized(along_phrase(AIMS[tradeoff.aim], change.attribute))
-        yield f"{what} {reduced_phrase(change.before, change.after, change.reduction)}."
+def alarms(audit: Audit) -> list[str]:
+    """Return a line for each limit that is not shown to be kept and each change that is not an
+    improvement.
+    """
+    limits = [check for check in audit.limits if check.verdict != "kept"]
+    changes = [change for change in audit.drift if change.changed and not change.improved]
+    return [
+        *(limit_sentence(check, audit) for check in limits),
+        *map(drift_line, changes),
+    ]
 
 
 def needed_lines(report: Report) -> list[str]:
@@ -180,12 +634,8 @@ def needed_lines(report: Report) -> list[str]:
             chance = "" if beyond else ", which is not significant"
             sizes.append(f"{ranged(gap.value, gap.low, gap.high)}{chance}")
             seen.append(beyond)
-        gap, what = (
-            tradeoff.points[0].gaps[i],
-            along_phrase(AIMS[tradeoff.aim], name) + among_phrase(tradeoff, audit),
-        )
-        fit = ranged(gap.value, gap.low, gap.high)
-        lines.append(say("without_limit", what=what, size=sizes[0], fit=fit))
+        what = gap_phrase(MEASURES[tradeoff.aim], name) + among_phrase(tradeoff, audit)
+        lines.append(say("without_limit", what=what, size=sizes[0]))
         others = [*zip(tradeoff.others, sizes[1:], seen[1:])]
         lines += [
             say("with_columns", columns=columns_phrase(one), size=size) for one, size, _ in others
@@ -205,293 +655,49 @@ def needed_lines(report: Report) -> list[str]:
     return lines
 
 
-def limit_lines(report: Report) -> list[str]:
-    """Return what the rows of the report say of each limit: whether they keep a number, and by how
-    much the gap was reduced where a share was asked.
-    """
-    return [
-        f"{_reduced(check, report.audit)}." if check.base == "gap" else _kept(check, report.audit)
-        for check in _checks(report)
+# As text
+
+
+def closing_lines(report: Report) -> dict[str, str]:
+    """Return what a terminal shows at the end: verdict, gap, cost and rows, by name."""
+    head = verdict(report)
+    lines = {"verdict": head.sentence}
+    gap = report.audit[head.attribute].all_rows.get("gdp")
+    if gap is not None and gap.interval is not None:
+        size = ranged(gap.value, *gap.interval)
+        earlier = earlier_of(report, head.attribute)
+        before = earlier.get("gdp") if earlier else None
+        if before is not None:
+            size = f"{figure(before.value)} → {size}"
+        share = gap.settings.get("resolution", 0.0)
+        over = say("over_nearest", share=share) if share else ""
+        lines["gap"] = f"{head.attribute}: {size}{over}"
+    shown = [
+        f"{cost.name} {cost.was} → {cost.now}" if cost.was else f"{cost.name} {cost.now}"
+        for cost in costs(report)[:3]
     ]
+    lines["cost" if report.before else "score"] = ", ".join(shown) or say("no_outcome")
+    return lines | {"rows": surety(report)}
 
 
-def _limited(check: LimitCheck, audit: Audit) -> str:
-    """Return the number that a limit is about, at the start of a sentence."""
-    among = {
-        "all": "",
-        "favourable": f"Among those with {favoured_phrase(audit.subject)} alone: ",
-        "positive": f"Among those with {outcome_phrase(audit.subject)} alone: ",
-        "both": "Among people with the same outcome: ",
-    }[check.among]
-    return capitalized(f"{among}{along_phrase(check.key, check.attribute)}")
+def text(report: Report | Audit) -> str:
+    """Return a report or an audit as plain text: verdict, gap, cost and rows, then the findings on
+    each attribute, limits and changes.
 
-
-def _reduced(check: LimitCheck, audit: Audit) -> str:
-    return f"{_limited(check, audit)} {asked_reduction(check)}"
-
-
-def _kept(check: LimitCheck, audit: Audit) -> str:
-    people, outcome = people_of(audit), outcome_phrase(audit.subject)
-    what = _limited(check, audit)
-    verdict = verdict_phrase(check)
-    if check.base == "gap":
-        return say(f"share {verdict}", reduced=_reduced(check, audit))
-    limit = f"the limit of {stated(check.limit)}"
-    if check.share is not None and check.reference is not None:
-        whole = f"the share of {people} with {outcome}"
-        if audit.subject.target is None:
-            whole = "the mean score"
-        limit = say("limit_as_share", check=check, whole=whole, r=check.reference)
-    measured = say(
-        "measured", what=what, check=check, confident=say("confident", ends=check.interval)
-    )
-    within, outside = ("at or above", "below") if check.key in RATIOS else ("within", "above")
-    text = say(
-        verdict,
-        measured=measured,
-        within=within,
-        outside=outside,
-        limit=limit,
-        settled=settled_phrase(check),
-    )
-    if audit.subject.chances and check.key in ("gdp", "decision_gdp"):
-        gap, high, most = (
-            1000 * value for value in (check.value, check.interval.high, check.limit)
-        )
-        text += say("on_1000", people=people, gap=gap, high=high, limit=most)
-    return text
-
-
-def _drift(audit: Audit) -> Iterator[str]:
-    for change in audit.drift:
-        if change.significant:
-            yield say(
-                "changed" if change.changed else "perhaps_changed",
-                what=drift_phrase(change),
-                change=change,
-                reach=reach_phrase(change),
-                count=len(audit.drift),
-            )
-    same = []
-    for change in audit.drift:
-        if not change.significant:
-            numbers = say("both_gaps", change=change, reach=reach_phrase(change))
-            same.append(drift_phrase(change) + (numbers if change.key == "gdp" else ""))
-    if same:
-        yield say("unchanged", what="; ".join(same))
-
-
-def _worst(audit: Audit) -> Iterator[str]:
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frhsic import audit
+    >>> age = np.repeat(np.arange(20.0, 60.0), 10)
+    >>> print(text(audit(age / 100, age)).splitlines()[0])
+    The mean score moves with s: the gap is 0.0995 (0.0937 to 0.105).
+    """
+    report = Report(report) if isinstance(report, Audit) else report
+    audit = report.audit
+    head = verdict(report)
+    lines = [head.sentence, *head.lines]
+    lines += [f"{name}: {shown}" for name, shown in closing_lines(report).items()][1:]
     for attribute in audit.attributes:
-        curve, s = attribute.all_rows.curves.get("gdp"), attribute.name
-        if curve is None:
-            yield say("no_score", s=s)
-            continue
-        i, sure = worst_group(curve), _beyond_chance(attribute, curve, audit)
-        ends = {"low": _side_of(curve, curve.low[i]), "high": _side_of(curve, curve.high[i])}
-        at_once = say("at_once", confidence=curve.confidence, s=s)
-        band = say("not_chance" if i in sure else "may_be_chance", sure=at_once, **ends)
-        yield capitalized(f"{_group(curve, i, s)} {band}")
-        actual = _actual(attribute, i)
-        if actual is not None and not _is_counted(audit):
-            yield say("actual_mean", outcome=outcome_phrase(audit.subject), **actual)
-        if i not in sure and sure:
-            yield say("largest_sure", group=_group(curve, worst_group(curve, sure), s))
-        elif not sure:
-            yield say("none_sure", s=s)
-        limited = {(check.attribute, check.key, check.among) for check in audit.limits}
-        gap = None if attribute.positives is None else attribute.positives.get("gdp")
-        if gap is not None and gap.interval is not None and (s, "gdp", "favourable") not in limited:
-            favoured, confident = (
-                favoured_phrase(audit.subject),
-                say("confident", ends=gap.interval),
-            )
-            yield say("among_favoured", favoured=favoured, s=s, gap=gap, confident=confident)
-
-
-def _group(curve: Curve, i: int, s: str) -> str:
-    side, where = _side_of(curve, curve.mean[i]), group_phrase(curve, i, s)
-    return say(
-        "group",
-        where=where,
-        rows=curve.rows[i],
-        mean=curve.mean[i],
-        side=side,
-        overall=curve.overall,
-    )
-
-
-def _side_of(curve: Curve, value: float) -> str:
-    """Return how far a value lies above or below the overall mean, in percent of it where that has
-    a meaning.
-    """
-    mean = curve.overall
-    relative = mean > 0 and min(curve.mean) >= 0
-    size = percent(abs(value - mean) / mean) if relative else figure(abs(value - mean))
-    return f"{size} {'above' if value >= mean else 'below'}"
-
-
-def _is_counted(audit: Audit) -> bool:
-    """Whether scores are chances, or decisions, of an outcome that people have or have not."""
-    return audit.subject.chances and all(one.key != "squared_error" for one in audit.quality)
-
-
-def _actual(attribute: AttributeAudit, i: int) -> dict[str, Any] | None:
-    """Return the mean outcome of a group, and whether its people are scored too low or too high,
-    where the band of target less score lies on one side of 0; None without a target.
-    """
-    curve, rest = (attribute.all_rows.curves.get(key) for key in ("gdp", "calibration_gdp"))
-    if curve is None or rest is None:
-        return None
-    judged = "as_scored"
-    if rest.low[i] > 0:
-        judged = "too_low"
-    elif rest.high[i] < 0:
-        judged = "too_high"
-    return {"actual": curve.mean[i] + rest.mean[i], "judged": say(judged)}
-
-
-def _is_decision(subject: Subject) -> bool:
-    return subject.law is not None and set(subject.law.values) <= {0.0, 1.0}
-
-
-def _thousand(audit: Audit) -> Iterator[str]:
-    subject, told = audit.subject, False
-    for attribute in audit.attributes:
-        curve, decisions = (attribute.all_rows.curves.get(key) for key in ("gdp", "decision_gdp"))
-        if curve is None:
-            continue
-        i = worst_group(curve)
-        words = {
-            "people": people_of(audit),
-            "where": group_phrase(curve, i, attribute.name),
-            "outcome": outcome_phrase(subject),
-        }
-        if decisions is not None and subject.threshold_stated:
-            told, shares = True, {"own": decisions.mean[i], "overall": decisions.overall}
-            yield say("decided", threshold=subject.threshold, **words, **shares)
-            yield ratio_sentence(attribute)
-        if not _is_counted(audit):
-            continue
-        told, shares = True, {"own": curve.mean[i], "overall": curve.overall}
-        more = round(1000 * curve.mean[i]) - round(1000 * curve.overall)
-        chance = "" if i in _beyond_chance(attribute, curve, audit) else ", which may be chance"
-        key = "predicted" if _is_decision(subject) else "expected"
-        yield say(key, than=_more(more), chance=chance, **words, **shares)
-        actual = _actual(attribute, i)
-        if actual is not None and subject.base_rate is not None:
-            yield say("happened", rate=subject.base_rate.value, **words, **actual)
-    if not told:
-        yield say("not_counted")
-
-
-def _more(difference: int) -> str:
-    """Return a difference of whole numbers, such as “12 fewer”."""
-    return (
-        "as many"
-        if not difference
-        else f"{abs(difference):,} {'more' if difference > 0 else 'fewer'}"
-    )
-
-
-def ratio_sentence(attribute: AttributeAudit) -> str:
-    """Return the lowest share of decisions along an attribute as a share of the highest."""
-    ratio = attribute.all_rows.get("decision_ratio")
-    return say("no_decision" if ratio is None else "ratio", s=attribute.name, ratio=ratio)
-
-
-def quality_rows(report: Report) -> Iterator[tuple[str, str, str, str]]:
-    """Yield how well the score predicts: key, without the limit if that is known, this model, a
-    constant.
-    """
-    before = {} if report.before is None else {one.key: one for one in report.before.quality}
-    rate = report.audit.subject.base_rate
-    shines = rate is not None and not BALANCED[0] <= rate.value <= BALANCED[1]
-    for one in report.audit.quality:
-        if one.key in QUALITY and not (one.key == "accuracy" and shines):
-            shown = FORMS["thousand" if one.key in COUNTED else "figure"]
-            old = shown(before[one.key].value) if one.key in before else "–"
-            yield one.key, old, shown(one.value), shown(one.constant)
-
-
-def _cost(report: Report) -> Iterator[str]:
-    """Yield what the table of the performance compares, and what follows from it."""
-    quality = {one.key: one for one in report.audit.quality}
-    if not quality:
-        yield say("no_quality")
-        return
-    if report.before is not None:
-        yield from _lost(report.before, report)
-        yield from _moved(report)
-    yield say(
-        "compared",
-        other="the same model without the limit, and with " if report.before is not None else "",
-    )
-    for key, sign in (
-        ("auc", 1),
-        ("squared_error", -1),
-    ):  # better than a constant by two standard errors
-        one = quality.get(key)
-        if one is not None and sign * (one.value - one.constant) <= 2 * (one.standard_error or 0.0):
-            yield say(f"poor_{key}")
-
-
-def _lost(before: Audit, report: Report) -> Iterator[str]:
-    """Yield how many more or fewer predictions and pairs are right with the limit, as in the
-    table.
-    """
-    was, now = (
-        {one.key: round(1000 * one.value) for one in audit.quality}
-        for audit in (before, report.audit)
-    )
-    shown = {key for key, *_ in quality_rows(report)}
-    parts = []
-    for one in report.changes:
-        if one.key in shown:
-            more = now[one.key] - was[one.key]
-            parts.append(f"{_more(more)} of 1,000 {RIGHT[one.key]}{_doubt(one) if more else ''}")
-    if parts:
-        yield f"With the limit {'; '.join(parts)}."
-
-
-def _doubt(change: Change) -> str:
-    """Return that a change on the same rows may be chance, where its interval holds 0."""
-    return "" if change.significant else ", which may be chance"
-
-
-def _moved(report: Report) -> Iterator[str]:
-    """Yield whose scores the limit moved, and along which attributes the gap of wrong decisions
-    grew.
-    """
-    for name, curve in report.shifts.items():
-        text = shift_sentence(name, curve)
-        errors = report.change("error_gdp", name)
-        if errors is not None and errors.after > errors.before:
-            what = along_phrase("error_gdp", name)
-            text += say("errors_grew", what=what, c=errors, doubt=_doubt(errors))
-        yield text
-
-
-def _trust(report: Report) -> Iterator[str]:
-    audit, tradeoff = report.audit, report.tradeoff
-    yield say("any_rows" if tradeoff is None else "held_out", rows=audit.rows.used)
-    if tradeoff is not None and report.before is None:
-        limits = [stated(float(f"{limit:.3g}")) for limit in tradeoff.limits if limit is not None]
-        names = " and ".join(attribute.name for attribute in audit.attributes)
-        if limits:
-            yield say("idle_limit", limits=" and ".join(limits))
-        elif not tradeoff.limited:
-            yield say("unlimited", names=names)
-    for attribute in audit.attributes:
-        s, gap = attribute.name, attribute.all_rows.get("gdp")
-        if gap is not None:
-            key = "is_gap" if is_significant(gap, audit.subject) else "no_gap"
-            if key == "is_gap" and (gap.adjusted or 0.0) > audit.subject.level:
-                key = "alone_gap"
-            yield say(key, s=s, count=len(audit.attributes))
-            share = gap.settings.get("resolution", 0.0)
-            if share:
-                yield say("averaged_over", s=s, share=share)
-    count = len(warnings(audit))
-    if count:
-        yield say("remarks", count=count)
+        lines += dependence_lines(attribute, audit.subject)
+    lines += [levels_sentence(group) for group in audit.groups]
+    return "\n".join(dict.fromkeys([*lines, *warnings(audit)]))

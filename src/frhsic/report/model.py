@@ -5,8 +5,9 @@ the limit.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,13 +46,17 @@ from frhsic.parity.limits import LimitLike, measure_name, parse_limits
 from frhsic.splits import rows_of, scores_of, subsample
 from frhsic.tables.columns import feature
 
-FORMAT = 9  # version of the JSON form of a :class:`Report`
+FORMAT = 10  # version of the JSON form of a :class:`Report`
 # Share of the variance of an attribute's ranks that a column explains alone if it is left out as
 # its proxy.
 PROXY = 0.1
 MOST_ROWS = 2000
 MOST_COLUMNS = 40
 SHUFFLES = 3
+# Limits beside the chosen one that a report shows, and how many trade-offs lie between two of them
+# at least.
+OTHER_LIMITS = (None, "50%", "25%", 0)
+APART = 0.3
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,19 @@ class TradeOffPoint:
 
 
 @dataclass(frozen=True)
+class Stop:
+    """One trade-off on the rows of the report: the limit that leads there (empty: that of the
+    model), performance and gaps, what it costs against no limit, and the mean score along each
+    attribute.
+    """
+
+    limit: str
+    point: TradeOffPoint
+    costs: tuple[Change, ...]
+    curves: dict[str, Curve]
+
+
+@dataclass(frozen=True)
 class TradeOff:
     """The trade-offs of one fit and the one that its limit chose.
 
@@ -119,20 +137,19 @@ class TradeOff:
     asked, limits, shares, met
         For each attribute the limit as it was given, the largest gap that it allows as a number, or
         as a share of the gap without a limit (None: any), and whether the fit keeps them.
-    rows_needed
-        Where only the estimates of the fit keep them: about how many rows would settle it.
     points
         From no limit to almost no gap, measured on training rows that neither fitted nor chose the
         point.
-    before, after, constant
-        Without the limit and with it, on the rows of the report, and the performance of a constant
-        there.
+    before, after
+        Without the limit and with it, on the rows of the report.
     changes
         For each attribute the change of the gap by the limit, on the rows of the report: both
         predictors are measured on the same rows. Empty if the limit changes nothing.
     others
         Models without a limit on other columns, on the rows of the report: with the attributes as
         columns, without them, and without the columns that tell most of them.
+    stops
+        The chosen trade-off and what other limits would do, from no limit to the least gap.
     """
 
     aim: str
@@ -146,10 +163,9 @@ class TradeOff:
     points: tuple[TradeOffPoint, ...]
     before: TradeOffPoint
     after: TradeOffPoint
-    constant: float
     changes: tuple[Change, ...] = ()
     others: tuple[TradeOffPoint, ...] = ()
-    rows_needed: int | None = None
+    stops: tuple[Stop, ...] = ()
 
     @property
     def worst(self) -> int:
@@ -167,16 +183,16 @@ class Report(Document):
     """Content of one page. `before` is the audit without the limit, to compare with `audit` number
     by number.
 
-    `drivers` says which columns carry an attribute into the score, `shifts` how the limit changed
-    the mean score along each attribute, and `changes` how it changed accuracy, AUC and gaps: both
-    models are measured on the same rows.
+    `earlier` is the audit of other rows with which `audit.drift` compares. `drivers` says which
+    columns carry an attribute into the score, and `changes` how the limit changed performance and
+    gaps: both models are measured on the same rows.
     """
 
     audit: Audit
     before: Audit | None = None
+    earlier: Audit | None = None
     tradeoff: TradeOff | None = None
     drivers: tuple[Drivers, ...] = ()
-    shifts: dict[str, Curve] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
     format: int = FORMAT
 
@@ -293,26 +309,25 @@ def trained_report(
     stated_limits = parse_limits(limit, LIMITABLE)
     before = None
     paired: tuple[Change, ...] = ()
-    moved_scores: dict[str, Curve] = {}
     if moved:
         before = audited(was, "without the limit")
         favoured = outcome(target, positive, favourable)[1]
         paired = tuple(rows.changes(was, now, before, after, favoured, settings))
-        names = [attribute.name for attribute in after.attributes]
-        moved_scores = shifts(now - was, rows.s, names, settings.confidence)
         before = replace(before, limits=checked(before, stated_limits, before))
     after = replace(after, limits=checked(after, stated_limits, before or after, paired))
     others: list[TradeOffPoint] = []
-    if fitted_on is not None:
+    if fitted_on is not None and not settings.fast:
         settings.tell("models of other columns")
         others = [
             rows.measured(f, settings).point(*columns)
             for *columns, f in _of_other_columns(rows, *fitted_on)
         ]
-    settings.tell("what drives the score")
-    carried = drivers(
-        lambda part, at: rows.outputs(free, part, rows.s[at]), X, rows.s, rows.names, settings
-    )
+    carried: tuple[Drivers, ...] = ()
+    if not settings.fast:
+        settings.tell("what drives the score")
+        carried = drivers(
+            lambda part, at: rows.outputs(free, part, rows.s[at]), X, rows.s, rows.names, settings
+        )
     old = rows.measured(was, settings)
     new = rows.measured(now, settings)
     return Report(
@@ -322,12 +337,11 @@ def trained_report(
             rows,
             before=old.point(),
             after=new.point(),
-            constant=rows.performance(now)[1],
             changes=tuple(rows.gap_changes(old, new, after.subject.level)) if moved else (),
             others=tuple(others),
+            stops=tuple(rows.stops(was, settings, after)),
         ),
         drivers=tuple(replace(one, unlimited=moved) for one in carried),
-        shifts=moved_scores,
         changes=paired,
     )
 
@@ -435,12 +449,45 @@ class _HeldOut:
             terms = np.zeros(len(f))
             terms[kept] = gap_terms(f[kept], s, groups, ranks=self.model.aim == "rank")
             gaps.setdefault(block.attribute, []).append((gap_number(key, gap), terms))
-        return _Measured(self.performance(f)[0], [_largest(each) for each in gaps.values()])
+        return _Measured(self.performance(f), [_largest(each) for each in gaps.values()])
 
     def gap_changes(self, old: _Measured, new: _Measured, level: float) -> Iterator[Change]:
         """Yield how the limit changed the gap along each attribute."""
         for name, (was, a), (now, b) in zip(self.names, old.gaps, new.gaps):
             yield difference(now.key, name, was, now, level, covariance(a, b, self.codes))
+
+    def stops(self, free: np.ndarray, settings: Settings, after: Audit) -> Iterator[Stop]:
+        """Yield the chosen trade-off and others at some distance from it and from each other, which
+        limit the attribute with the largest gap; `free` has the outputs without a limit.
+        """
+        model, level = self.model, after.subject.level
+        threshold = 0.5 if after.subject.threshold is None else after.subject.threshold
+        gaps = model.frontier_.gaps
+        widest = max(gaps, key=lambda name: gaps[name][0].value)
+        models = {"": model}
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            for limit in OTHER_LIMITS:
+                other = model.at(None if limit is None else {widest: limit})
+                place = other.choice_.position
+                if all(abs(place - one.choice_.position) >= APART for one in models.values()):
+                    models[str(limit)] = other
+        for limit, one in sorted(models.items(), key=lambda item: item[1].choice_.position):
+            f = self.outputs(one)
+            point = self.measured(f, settings).point()
+            curves = {
+                name: shown_curve(
+                    gdp_curve(f, s, groups=self.groups, confidence=settings.confidence),
+                    f.min(),
+                    f.max(),
+                )
+                for name, s in zip(self.names, self.s.T)
+            }
+            yield Stop(
+                limit if one.choice_.position else "none",
+                replace(point, chosen=one is model),
+                tuple(changes(free, f, self.y, threshold, level, self.codes)),
+                curves,
+            )
 
     def changes(
         self,
@@ -451,11 +498,10 @@ class _HeldOut:
         favoured: np.ndarray | None,
         settings: Settings,
     ) -> Iterator[Change]:
-        """Yield how the limit changed accuracy and AUC, and every gap of the audits."""
+        """Yield how the limit changed the performance, and every gap of the audits."""
         level, threshold = after.subject.level, after.subject.threshold
-        if self.labels is not None:
-            decided = 0.5 if threshold is None else threshold
-            yield from changes(was, now, self.y, decided, level, self.codes)
+        decided = 0.5 if threshold is None else threshold
+        yield from changes(was, now, self.y, decided, level, self.codes)
         everyone = np.arange(len(self.y))
         for i, name in enumerate(attribute.name for attribute in after.attributes):
             parts = [("all", everyone, before[name].all_rows, after[name].all_rows)]
@@ -485,18 +531,16 @@ class _HeldOut:
                     key = measure_name(number.key, among)
                     yield difference(key, name, known, number, level, covariance(a, b, groups))
 
-    def performance(self, f: np.ndarray) -> tuple[float, float]:
-        """Return the performance of outputs, and that of a constant."""
+    def performance(self, f: np.ndarray) -> float:
+        """Return the performance of outputs."""
         if self.measure == "squared_error":
-            return float(np.mean((f - self.y) ** 2)), float(self.y.var())
-        quality = {one.key: one for one in qualities(f, self.y, 0.5)}
+            return float(np.mean((f - self.y) ** 2))
+        quality = {one.key: one.value for one in qualities(f, self.y, 0.5)}
         if self.measure in quality:
-            return quality[self.measure].value, quality[self.measure].constant
+            return quality[self.measure]
         if "true_positive_rate" not in quality:  # rows of one outcome
-            return 0.5, 0.5
-        return (
-            1 + quality["true_positive_rate"].value - quality["false_positive_rate"].value
-        ) / 2, 0.5
+            return 0.5
+        return (1 + quality["true_positive_rate"] - quality["false_positive_rate"]) / 2
 
 
 def _largest(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
@@ -617,7 +661,6 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         limits=tuple(limits),
         shares=tuple(shares),
         met=choice.met,
-        rows_needed=choice.rows_needed,
         points=tuple(points),
         **measured,
     )
@@ -686,15 +729,3 @@ def _driver(column: str, carried: np.ndarray, gap: np.ndarray) -> Driver:
     error = float(beyond.std(ddof=1) / root)
     z = float(beyond.mean()) / error if error > 0 else 0.0
     return Driver(column, float(carried.mean()), float(carried.std(ddof=1) / root), z)
-
-
-def shifts(
-    change: np.ndarray, s: np.ndarray, names: Sequence[str], confidence: float
-) -> dict[str, Curve]:
-    """Return for each attribute the mean change of scores in groups along it, with a band for all
-    groups at once.
-    """
-    curves = (gdp_curve(change, column, confidence=confidence) for column in s.T)
-    return {
-        name: shown_curve(curve, change.min(), change.max()) for name, curve in zip(names, curves)
-    }

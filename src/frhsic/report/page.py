@@ -17,14 +17,13 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from frhsic import formatting
 from frhsic._files import require_writable, write_whole
 from frhsic.auditing import Audit, Context
-from frhsic.report import words
-from frhsic.report.first_page import QUALITY, people_of, questions, ratio_sentence
-from frhsic.report.model import Report, TradeOff
+from frhsic.formatting import capitalized
+from frhsic.report import first_page, words
+from frhsic.report.model import Report
 
-SCRIPTS = ("chart.js", "figures.js", "tables.js", "page.js")
+SCRIPTS = ("tables.js", "page.js")
 # Programs that can print a page, by the order in which they are looked for.
 BROWSERS = (
     "chromium",
@@ -61,22 +60,24 @@ def render(report: Report | Audit) -> str:
         finalize=unbroken,
     )
     environment.filters |= words.FORMS
+    audit = report.audit
+    tradeoff = report.tradeoff
     page = environment.from_string(_asset("report.html.j2")).render(
         report=report,
-        audit=report.audit,
-        origin=Context().stamped().origin | report.audit.context.origin,
+        audit=audit,
+        verdict=first_page.verdict(report),
+        measure=tradeoff and capitalized(words.MEASURES[tradeoff.measure]),
+        names=words.listed([attribute.name for attribute in audit.attributes]),
+        origin=Context().stamped().origin | audit.context.origin,
         style=style,
         script=script,
         policy=_policy(style, script),
         data=_embeddable(report),
-        questions=questions(report),
-        quality=QUALITY,
-        people=people_of(report.audit),
-        ratio_sentence=ratio_sentence,
-        summary=words.summary(report),
-        axes=report.tradeoff and _axes(report.tradeoff),
+        first=first_page,
         words=words,
+        forms=words.FORMS,
         zip=zip,
+        **{name: words.WORDS[name] for name in ("page", "curves", "notes", "glossary")},
     )
     return page.lstrip().encode(errors="replace").decode()  # a file name need not be UTF-8
 
@@ -140,20 +141,13 @@ def _printed(report: Report | Audit) -> bytes:
 
 
 def unbroken(value: Any) -> Any:
-    """Return a text in which no line breaks between a number and its unit or power of ten."""
-    return (
-        re.sub(r"(?<=\d) (?=%)|(?<=\d) (?=× 10)|(?<=×) (?=10)", "\u00a0", value)
-        if type(value) is str
-        else value
-    )
-
-
-def _axes(tradeoff: TradeOff) -> tuple[str, str, bool, int]:
-    """Return the names of the gap and the measure, whether less of it is better, and which
-    attribute is drawn.
+    """Return a text in which no line breaks between a number and its unit or power of ten, or
+    within a short range in brackets.
     """
-    gap, measure = words.GAPS[tradeoff.aim].capitalize(), words.MEASURES[tradeoff.measure]
-    return gap, formatting.capitalized(measure), tradeoff.measure in words.LOSSES, tradeoff.worst
+    if type(value) is not str:
+        return value
+    text = re.sub(r"(?<=\d) (?=%)|(?<=\d) (?=× 10)|(?<=×) (?=10)", "\u00a0", value)
+    return re.sub(r"\(\S{1,8} to \S{1,8}\)", lambda range_: range_[0].replace(" ", "\u00a0"), text)
 
 
 def _embeddable(report: Report) -> Markup:

@@ -26,10 +26,9 @@ from frhsic.auditing.results import (
     Number,
     Subject,
 )
-from frhsic.formatting import capitalized, percent, plain, ranged, settled_by
+from frhsic.formatting import capitalized, percent, plain
 from frhsic.intervals import Interval
-from frhsic.parity.limits import measure_name
-from frhsic.report.model import Drivers, Report, TradeOff, TradeOffPoint
+from frhsic.report.model import Drivers, TradeOff, TradeOffPoint
 
 WORDS = tomllib.loads(
     resources.files("frhsic.report").joinpath("assets", "words.toml").read_text(encoding="utf-8")
@@ -38,18 +37,6 @@ LABELS: dict[str, str] = WORDS["labels"]
 SENTENCES: dict[str, str] = WORDS["sentences"]
 MEASURES: dict[str, str] = WORDS["measures"]
 GAPS: dict[str, str] = WORDS["gaps"]
-LOSSES = frozenset({"log_loss", "squared_error"})
-# Numbers that a reader sees first, in a report and on a terminal.
-HEADLINES = ("gdp", "rank_gap", "hsic_effect", "probe_linear", "probe_trees")
-# Numbers from 0 (nothing) to 1 (everything), which can be drawn beside each other.
-UNIT_SCALE = (
-    "rank_gap",
-    "correlation_ratio",
-    "hsic_effect",
-    "squared_distance_correlation",
-    "probe_linear",
-    "probe_trees",
-)
 FORMS: dict[str, Callable[[Any], str]] = {
     **{
         name: getattr(formatting, name)
@@ -58,7 +45,6 @@ FORMS: dict[str, Callable[[Any], str]] = {
     "capital": capitalized,
     "count": lambda n: f"{n:,.0f}",
     "rows": lambda n: formatting.counted(n, "row"),
-    "thousand": lambda share: f"{1000 * share:,.0f}",
     "whole": lambda share: f"{100 * share:,.0f}".replace("-", "−"),
 }
 
@@ -124,11 +110,17 @@ def along_phrase(key: str, s: str) -> str:
     return f"the {name[0].lower() if name[1].islower() else name[0]}{name[1:]} along {s}"
 
 
+def gap_phrase(key: str, s: str) -> str:
+    """Return what is limited as the subject of a sentence; of the score, “the gap along age”."""
+    return f"the gap along {s}" if key == "gdp" else along_phrase(key, s)
+
+
 def group_phrase(curve: Curve, i: int, name: str) -> str:
-    """Return where a group of a curve lies, such as “at age from 58 to 63”."""
+    """Return where a group of a curve lies, such as “ages 58 to 63”."""
     if curve.start[i] == curve.end[i]:
-        return f"at {name} {plain(curve.grid[i])}"
-    return f"at {name} from {plain(curve.start[i])} to {plain(curve.end[i])}"
+        return f"{name} {plain(curve.grid[i])}"
+    several = f"{name}s" if name.lower() == "age" else name
+    return f"{several} {plain(curve.start[i])} to {plain(curve.end[i])}"
 
 
 def is_significant(number: Number | None, subject: Subject) -> bool:
@@ -199,42 +191,20 @@ def contrast_sentence(contrast: Number, curve: Curve, subject: Subject, s: str) 
     return text if contrast.interval else text + say("few_near")
 
 
-def findings(audit: Audit, attribute: AttributeAudit) -> list[str]:
-    """Return the finding about an attribute in one sentence, and the sentences that it rests on."""
-    subject, numbers = audit.subject, attribute.all_rows
-    s, z, f = attribute.name, subject_phrase(subject), score_phrase(subject)
-    gap = numbers.get("gdp")
+def dependence_lines(attribute: AttributeAudit, subject: Subject) -> list[str]:
+    """Return what the test of dependence and the probes say of an attribute."""
+    numbers, s, z = attribute.all_rows, attribute.name, subject_phrase(subject)
+    lines = []
     test = numbers.get("hsic")
-    lines: list[str] = []
-    if gap is not None:
-        moves = "moves" if is_significant(gap, subject) else "stays"
-        lines.append(say(moves, f=f, s=s, gap=gap, overall=numbers.curves["gdp"].overall))
-        if gap.interval is not None:
-            text = say("gap_interval", s=s, gap=gap, adjusted=adjusted_phrase(gap))
-            lines.append(text + resolution_sentence(gap, s))
     if test is not None:
-        lines.append(
-            say(
-                "dependent" if is_significant(test, subject) else "not_dependent",
-                z=z,
-                s=s,
-                test=test,
-                adjusted=adjusted_phrase(test),
-            )
-        )
+        key = "dependent" if is_significant(test, subject) else "not_dependent"
+        lines.append(say(key, z=z, s=s, test=test, adjusted=adjusted_phrase(test)))
     probes = [number for number in numbers.numbers if number.key.startswith("probe_")]
     if probes:
         best = max(probes, key=lambda number: number.value)
         model = "a linear model" if best.key == "probe_linear" else "boosted trees"
-        lines.append(
-            say(
-                "not_recovered" if best.value < 0.01 else "recovered",
-                z=z,
-                s=s,
-                model=model,
-                best=best,
-            )
-        )
+        key = "not_recovered" if best.value < 0.01 else "recovered"
+        lines.append(say(key, z=z, s=s, model=model, best=best))
     return lines
 
 
@@ -257,42 +227,12 @@ def moves_sentence(number: Number, subject: Subject, s: str) -> str:
     return say("within", moves=moves, s=s, number=number, adjusted=adjusted_phrase(number))
 
 
-def text(report: Report | Audit) -> str:
-    """Return a report or an audit as plain text: what a limit changed, findings on each attribute,
-    limits and changes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from frhsic import audit
-    >>> age = np.repeat(np.arange(20.0, 60.0), 10)
-    >>> print(text(audit(age / 100, age)).splitlines()[0])
-    The score moves with s: the mean score at a person's s differs from the overall mean of 0.395 by
-    0.0995 on average.
-    """
-    report = Report(report) if isinstance(report, Audit) else report
-    audit, lines = report.audit, [summary(report)] if report.tradeoff else []
-    lines += [line for attribute in audit.attributes for line in findings(audit, attribute)]
-    lines += [levels_sentence(group) for group in audit.groups]
-    lines += [limit_line(check) for check in audit.limits] + [
-        drift_line(change) for change in audit.drift
-    ]
-    return "\n".join([*lines, *warnings(audit)])
-
-
 def verdict_phrase(check: LimitCheck) -> str:
     """Return the verdict on a limit, and what is more probable where it is not certain."""
     if check.verdict != "unclear" or (check.base == "gap" and check.reduction is None):
         return check.verdict
     keeps = check.value >= check.limit if check.key in RATIOS else check.value <= check.limit
     return "probably kept" if keeps else "probably not kept"
-
-
-def settled_phrase(check: LimitCheck) -> str:
-    """Return how many rows would settle a limit that is probably kept, or that more would help."""
-    if check.rows_needed is None:
-        return say("more_rows")
-    return settled_by(check.rows_needed)
 
 
 def reduced_phrase(was: float, now: float, reduction: Interval | None) -> str:
@@ -312,61 +252,36 @@ def asked_reduction(check: LimitCheck) -> str:
     return phrase + say("asked_share", asked=1 - check.share)
 
 
-def limit_line(check: LimitCheck) -> str:
-    """Return whether a limit is kept, in one line."""
-    verdict = verdict_phrase(check)
-    if verdict.startswith("probably"):
-        verdict += ", not certain"
-        if check.rows_needed is not None:
-            verdict += f"; {settled_phrase(check)}"
-    elif verdict == "unclear":
-        verdict = "not certain"
-    name = measure_name(check.key, check.among)
-    if check.base == "gap":
-        reduced = asked_reduction(check)
-        return say("reduced_line", verdict=verdict, name=name, check=check, reduced=reduced)
-    value = ranged(check.value, check.interval.low, check.interval.high)
-    share = "" if check.share is None else say("limit_share", check=check)
-    return say("limit_line", verdict=verdict, name=name, check=check, value=value, share=share)
+def drift_verdict(change: Change) -> str:
+    """Return whether a number has changed: among all comparisons, by itself, or not as far as is
+    seen.
+    """
+    if change.changed:
+        return say("changed")
+    return say("perhaps_changed" if change.significant else "no_change_seen")
 
 
-def drift_phrase(change: Change) -> str:
-    """Return what a change is of; of one that is not seen, without how it is measured."""
-    phrase: str = WORDS["changes"][change.key].format(s=change.attribute)
-    return phrase if change.significant else phrase.partition(", by")[0]
+def drift_name(change: Change) -> str:
+    """Return what a change is of."""
+    text: str = WORDS["changes"][change.key].format(s=change.attribute)
+    return text
 
 
-def reach_phrase(change: Change) -> str:
-    """Return the interval of a change, to follow on its numbers."""
-    return "" if change.interval is None else say("drift_reach", ends=change.interval)
+def drift_cells(change: Change) -> tuple[str, str, str, str]:
+    """Return what a change is of, the numbers before and after, the interval of the difference or
+    else a p-value, and whether that is a change.
+    """
+    reach = say("drift_p", p=change.pvalue)
+    if change.interval is not None:
+        reach = say("drift_reach", ends=change.interval)
+    moved = say("moved", change=change)
+    return drift_name(change), moved, reach, drift_verdict(change)
 
 
 def drift_line(change: Change) -> str:
-    """Return what has changed, and by how much, in one line."""
-    start = "no change seen"
-    if change.changed:
-        start = "changed"
-    elif change.significant:
-        start = "perhaps changed"
-    adjusted = "" if change.adjusted is None else say("drift_adjusted", p=change.adjusted)
-    return say(
-        "drift_line",
-        start=start,
-        what=drift_phrase(change),
-        change=change,
-        reach=reach_phrase(change),
-        adjusted=adjusted,
-    )
-
-
-def alarms(audit: Audit) -> list[str]:
-    """Return a line for each limit that is not shown to be kept and each change that is not an
-    improvement.
-    """
-    return [
-        *(limit_line(check) for check in audit.limits if check.verdict != "kept"),
-        *(drift_line(change) for change in audit.drift if change.changed and not change.improved),
-    ]
+    """Return the same in one line."""
+    name, moved, reach, verdict = drift_cells(change)
+    return f"{capitalized(name)}: {moved} ({reach}); {verdict}."
 
 
 def warnings(audit: Audit) -> list[str]:
@@ -423,86 +338,10 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def gap_name(tradeoff: TradeOff, attribute: str, audit: Audit) -> str:
-    """Return the name of the gap that a model limits, such as “gap of mean scores along age”."""
-    return f"{GAPS[tradeoff.aim]} along {attribute}{among_phrase(tradeoff, audit)}"
-
-
 def among_phrase(tradeoff: TradeOff, audit: Audit) -> str:
     """Return the rows that a conditional gap is about; nothing for all."""
     words: str = WORDS["among"].get(tradeoff.condition, "")
     return words.format(outcome=outcome_phrase(audit.subject))
-
-
-def summary(report: Report) -> str:
-    """Return what a limit changed on rows that had no part in the fit, and what it costs; empty
-    without trade-offs.
-    """
-    audit, tradeoff = report.audit, report.tradeoff
-    if tradeoff is None:
-        return ""
-    gaps = []
-    if tradeoff.changes:
-        for change in tradeoff.changes:
-            gaps.append(_changed_gap(change, gap_name(tradeoff, change.attribute, audit)))
-    else:
-        for name, now in zip(tradeoff.attributes, tradeoff.after.gaps):
-            size = ranged(now.value, now.low, now.high)
-            gaps.append(say("model_gap", gap=gap_name(tradeoff, name, audit), size=size))
-    text = say(
-        "model_summary" if report.before is None else "limit_summary",
-        rows=audit.rows.used,
-        gaps=" and ".join(gaps),
-        measure=MEASURES[tradeoff.measure],
-        old=tradeoff.before.performance,
-        new=tradeoff.after.performance,
-        constant=tradeoff.constant,
-    )
-    return text if report.before is None else text + _foreseen(report.before, audit)
-
-
-def _changed_gap(change: Change, gap: str) -> str:
-    """Return what a limit did to a gap: both are measured on the same rows."""
-    if not change.significant or change.interval is None:
-        return say("unmoved", gap=gap, c=change)
-    ends = change.interval
-    if change.after > change.before:
-        size = ranged(change.after - change.before, ends.low, ends.high)
-        return say("raised", gap=gap, c=change, ends=size)
-    size = ranged(change.before - change.after, -ends.high, -ends.low)
-    return say("lowered", gap=gap, c=change, ends=size)
-
-
-def _foreseen(before: Audit, after: Audit) -> str:
-    """Return how many of 1,000 are foreseen, and how many false alarms that takes; nothing if
-    neither changes.
-    """
-    rates = ("true_positive_rate", "false_positive_rate")
-    old, new = (
-        [round(1000 * one.value) for one in audit.quality if one.key in rates]
-        for audit in (before, after)
-    )
-    if old == new:
-        return ""
-    people = after.context.people or "cases"
-    return say("foreseen", people=people, outcome=outcome_phrase(after.subject), old=old, new=new)
-
-
-def tradeoff_sentence(tradeoff: TradeOff, audit: Audit) -> str:
-    """Return where on the trade-offs the model is."""
-    chosen, worst = next(point for point in tradeoff.points if point.chosen), tradeoff.worst
-    gap, asked = chosen.gaps[worst], f"The limit is {' and '.join(dict.fromkeys(tradeoff.asked))}."
-    text = say(
-        "chosen",
-        asked=asked if tradeoff.limited else "No limit was stated.",
-        gap=gap_name(tradeoff, tradeoff.attributes[worst], audit),
-        size=ranged(gap.value, gap.low, gap.high),
-        measure=MEASURES[tradeoff.measure],
-        performance=chosen.performance,
-    )
-    if tradeoff.rows_needed is not None:
-        return text + say("probably_met", settled=settled_by(tradeoff.rows_needed))
-    return text if tradeoff.met else text + say("not_met")
 
 
 def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
@@ -549,25 +388,3 @@ def driver_sentence(drivers: Drivers, level: float = 0.05) -> str:
         share = min(first.carried / drivers.gap, 1)
         text = say("main_driver" if main else "largest_driver", d=drivers, first=first, share=share)
     return f"Without the limit, {text}" if drivers.unlimited else capitalized(text)
-
-
-def shift_sentence(attribute: str, curve: Curve) -> str:
-    """Return whose scores the limit raised and lowered most, where the band of all groups is on one
-    side of 0.
-    """
-    parts = []
-    for verb, sign, band in (("raised", 1, curve.low), ("lowered", -1, curve.high)):
-        sure = [i for i, sparse in enumerate(curve.sparse) if not sparse and sign * band[i] > 0]
-        if sure:
-            i = max(sure, key=lambda i: sign * curve.mean[i])
-            parts.append(
-                say(
-                    "shift",
-                    verb=verb,
-                    where=group_phrase(curve, i, attribute),
-                    size=abs(curve.mean[i]),
-                )
-            )
-    return (
-        f"The limit {', and '.join(parts) or 'is not seen to change the mean score of any group'}."
-    )

@@ -1,0 +1,253 @@
+"""Pictures as SVG text that needs no script: lines with bands over bars of people.
+
+Colours are attributes, for a notebook; the style sheet of a report replaces them by class.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from frhsic.formatting import plain
+
+COLOURS = {"before": "#8f8877", "after": "#0d5c68"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line through points, by default with the band of its `low` and `high` ends."""
+
+    kind: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A picture to be: its ranges, the names of its axes, and its size.
+
+    Attributes
+    ----------
+    x, y
+        Ranges.
+    names
+        Names of the two axes, and what a screen reader says of the picture.
+    width, height, small
+        Size in units of the picture; a small one has fewer numbers and no names.
+    """
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    names: tuple[str, str, str]
+    width: int = 720
+    height: int = 420
+    small: bool = False
+
+    def svg(
+        self,
+        lines: Iterable[Line],
+        *,
+        bars: Iterable[tuple[float, float, float]] = (),
+        dots: Iterable[tuple[float, float]] = (),
+        level: tuple[float, str] | None = None,
+        marks: Iterable[tuple[str, float, float, str]] = (),
+        tips: Iterable[tuple[float, float, str]] = (),
+    ) -> str:
+        """Return the picture.
+
+        Parameters
+        ----------
+        lines
+            From back to front.
+        bars
+            Left and right end of each bar, and its height.
+        dots
+            Points without a line.
+        level
+            A horizontal line with its name.
+        marks
+            Points that are ringed and named, each with the kind of its line.
+        tips
+            Left and right end of a part of the x-axis, and what is shown where a pointer rests
+            there.
+        """
+        top, left, right = (6, 30, 4) if self.small else (28, 62, 12)
+        floor = self.height - (18 if self.small else 44)
+        bars = list(bars)
+        strip = 0.16 * floor if bars else 0.0
+        base = floor - strip - (6 if bars else 0)
+        x = _scale(self.x, (left, self.width - right))
+        y = _scale(self.y, (base, top))
+        parts = [*self._axes(x, y, left, right, floor)]
+        tallest = max((bar[2] for bar in bars), default=1.0) or 1.0
+        for start, end, size in bars:
+            a, b = (x(min(max(value, self.x[0]), self.x[1])) for value in (start, end))
+            tall = strip * size / tallest
+            if b > a and tall > 0:
+                parts.append(
+                    f'<rect class="bars" fill="#d8d2c5" x="{a:.1f}" y="{floor - tall:.1f}"'
+                    f' width="{max(b - a - 1, 0.5):.1f}" height="{tall:.1f}"/>'
+                )
+        if level is not None and self.y[0] <= level[0] <= self.y[1]:
+            at = y(level[0])
+            parts.append(
+                f'<path class="level" stroke="currentColor" stroke-dasharray="3 3" opacity=".6"'
+                f' d="M{left} {at:.1f}H{self.width - right}"/>'
+            )
+            if not self.small:
+                parts.append(_text(self.width - right, at - 5, level[1], "halo", "end"))
+        parts += [_line(line, x, y) for line in lines]
+        for a, b in dots:
+            if self.x[0] <= a <= self.x[1] and self.y[0] <= b <= self.y[1]:
+                parts.append(
+                    f'<circle class="actual" fill="none" stroke="#8a3b7c" stroke-width="1.6"'
+                    f' cx="{x(a):.1f}" cy="{y(b):.1f}" r="{1.6 if self.small else 4}"/>'
+                )
+        for kind, a, b, text in () if self.small else marks:
+            low = level is not None and b < level[0]
+            parts.append(f'<g class="{kind}">{self._mark(x(a), y(b), text, low)}</g>')
+        for start, end, text in tips:
+            a, b = (x(min(max(value, self.x[0]), self.x[1])) for value in (start, end))
+            parts.append(
+                f'<rect class="tip" fill="none" pointer-events="all" x="{a:.1f}" y="{top}"'
+                f' width="{max(b - a, 1):.1f}" height="{floor - top:.1f}">'
+                f"<title>{escape(text)}</title></rect>"
+            )
+        box = f"0 0 {self.width} {self.height}"
+        return (
+            f'<svg viewBox="{box}" role="img" aria-label="{escape(self.names[2])}"'
+            f' font-family="sans-serif" font-size="13" fill="currentColor">{"".join(parts)}</svg>'
+        )
+
+    def _axes(
+        self,
+        x: Callable[[float], float],
+        y: Callable[[float], float],
+        left: int,
+        right: int,
+        floor: float,
+    ) -> Iterable[str]:
+        for tick in ticks(*self.y, 2 if self.small else 5):
+            yield (
+                f'<path class="grid" stroke="#e3dfd6" d="M{left} {y(tick):.1f}'
+                f'H{self.width - right}"/>'
+            )
+            yield _text(left - 6, y(tick) + 4, plain(tick), "", "end")
+        yield f'<path class="axis" stroke="#c9c3b6" d="M{left} {floor:.1f}H{self.width - right}"/>'
+        for tick in ticks(*self.x, 3 if self.small else 6):
+            yield _text(x(tick), floor + (14 if self.small else 18), plain(tick), "", "middle")
+        if not self.small:
+            yield _text(0, 14, self.names[1], "name", "start")
+            yield _text(self.width - right, floor + 39, self.names[0], "name", "end")
+
+    def _mark(self, a: float, b: float, text: str, low: bool) -> str:
+        side = "end" if a > self.width / 2 else "start"
+        return (
+            f'<circle class="mark" fill="none" stroke="#93390b" stroke-width="2.5" cx="{a:.1f}"'
+            f' cy="{b:.1f}" r="9"/>{_text(a, b + (29 if low else -17), text, "halo marked", side)}'
+        )
+
+
+def _line(line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> str:
+    def path(values: Iterable[float], places: Iterable[float]) -> str:
+        return "L".join(f"{x(a):.1f} {y(b):.1f}" for a, b in zip(places, values))
+
+    colour = COLOURS.get(line.kind, COLOURS["after"])
+    text = f'<g class="{line.kind}">'
+    if len(line.low):
+        back = path([*line.low][::-1], [*line.x][::-1])
+        text += f'<path class="band" fill="{colour}" opacity=".15" d="M{path(line.high, line.x)}'
+        text += f'L{back}Z"/>'
+    dashed = ' stroke-dasharray="6 4"' if line.kind == "before" else ""
+    return (
+        f'{text}<path class="line" fill="none" stroke="{colour}" stroke-width="2.4"{dashed}'
+        f' d="M{path(line.y, line.x)}"/></g>'
+    )
+
+
+def _text(a: float, b: float, text: str, kind: str, anchor: str) -> str:
+    return (
+        f'<text class="{kind}" x="{a:.1f}" y="{b:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    )
+
+
+def _scale(values: tuple[float, float], pixels: tuple[float, float]) -> Callable[[float], float]:
+    slope = (pixels[1] - pixels[0]) / ((values[1] - values[0]) or 1.0)
+    return lambda value: pixels[0] + (value - values[0]) * slope
+
+
+def ticks(low: float, high: float, count: int) -> list[float]:
+    """Return round numbers from low to high, about as many as asked for.
+
+    Examples
+    --------
+    >>> ticks(0.02, 0.5, 5), ticks(18, 82, 6)
+    ([0.1, 0.2, 0.3, 0.4, 0.5], [20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0])
+    """
+    if not high > low:
+        return [low]
+    raw = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = power * next(size for size in (1, 2, 5, 10) if raw <= 1.5 * size * power)
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [float(f"{i * step:.12g}") for i in range(first, last + 1)]
+
+
+def padded(low: float, high: float, share: float = 0.06) -> tuple[float, float]:
+    """Return a range that is wider at both ends."""
+    pad = share * (high - low or abs(high) or 1.0)
+    return low - pad, high + pad
+
+
+def tradeoff_svg(
+    points: Sequence[tuple[float, float]],
+    names: tuple[str, str],
+    *,
+    dots: Sequence[tuple[float, float]] = (),
+    chosen: tuple[float, float] | None = None,
+) -> str:
+    """Return performance against a gap as SVG: trade-offs on a line, the chosen one, other dots.
+
+    Examples
+    --------
+    >>> tradeoff_svg([(0.1, 0.5), (0.0, 0.6)], ("gap", "log loss")).count('<path class="line"')
+    1
+    """
+    gaps, values = zip(*points, *dots)
+    frame = Frame(
+        padded(min(gaps), max(gaps)),
+        padded(min(values), max(values)),
+        (*names, f"{names[1]}, {names[0]}"),
+        height=300,
+    )
+    line = Line("after", *zip(*points))
+    marks = [] if chosen is None else [("after", *chosen, "chosen")]
+    return frame.svg([line], dots=[*points, *dots], marks=marks)
+
+
+def curve_svg(
+    line: Line, overall: float, names: tuple[str, str], *, width: int = 720, height: int = 260
+) -> str:
+    """Return a line with its band, and the overall mean, as SVG."""
+    every = [*line.y, *line.low, *line.high, overall]
+    box = (line.x[0], line.x[-1]), padded(min(every), max(every))
+    frame = Frame(*box, (*names, f"{names[1]}, {names[0]}"), width, height)
+    return frame.svg([line], level=(overall, ""))
+
+
+def card(lines: Iterable[str], svg: str = "") -> str:
+    """Return sentences over a picture, for a notebook; the first stands out.
+
+    Examples
+    --------
+    >>> card(["a < b", "c"])
+    '<div style="max-width: 44em"><b>a &lt; b</b><br>c</div>'
+    """
+    first, *others = map(escape, lines)
+    text = "<br>".join([f"<b>{first}</b>", *others])
+    return f'<div style="max-width: 44em">{text}{svg}</div>'
