@@ -33,13 +33,11 @@ def few_epochs() -> Iterator[None]:
     """Three epochs in models that are trained at their defaults, for tests that do not look at what
     is learned.
     """
-    from frhsic.estimators.network import (
-        NetworkEstimator,
-    )  # slow to import, and not needed to hand tests out
+    from frhsic.estimators import network  # slow to import, and not needed to hand tests out
     from frhsic.training import Training
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NetworkEstimator, "_default_training", Training(epochs=3))
+        patch.setattr(network, "Training", lambda: Training(epochs=3))
         yield
 
 
