@@ -80,8 +80,6 @@ BAD = [
     (["train", *TRAIN, "--delimiter", ";;"], "one character"),
     (["train", *TRAIN, "--decimal", ","], "cannot separate its fields"),
     (["train", "few.csv", *TRAIN], "60 rows with a target"),
-    (["train", *TRAIN, "--test-share", "1.5"], "between 0 and 1"),
-    (["train", *TRAIN, "--aim", "scores"], "'aim'"),
     (["train", *TRAIN, "--limit", "half"], "limit is 'half'; pass a number"),
     (["train", *TRAIN, "--limit", "150%"], "limit is 150% of the gap"),
     (["train", *TRAIN, "--limit", "agee=0.1"], "Did you mean 'age'?"),
@@ -117,6 +115,15 @@ def test_bad_input_is_one_line_and_2_before_anything_is_trained_or_written(
     read = [] if command == "demo" or rest[0].endswith(".csv") else ["people.csv"]
     assert message in one_line_and_2([command, *read, *rest])
     assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(("option", "value"), [("--test-share", "1.5"), ("--aim", "scores")])
+def test_a_value_that_an_option_does_not_take_is_a_usage_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, option: str, value: str
+):
+    monkeypatch.chdir(folder)
+    result = done(["train", "people.csv", *TRAIN, option, value], 2)
+    assert f"Invalid value for '{option}'" in result.stderr
 
 
 @pytest.mark.parametrize(

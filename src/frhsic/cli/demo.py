@@ -4,9 +4,11 @@ minute.
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
 from typer import Option
 
 from frhsic._files import require_writable
@@ -67,7 +69,8 @@ def demo(
             "Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,
             _terminal.Stated(people=people, period=period),
         )
-        training.finish(model, report, {"report": out}, as_json=as_json)
+        with contextlib.suppress(typer.Exit):  # it shows a page, whether the aim is reached or not
+            training.finish(model, report, {"report": out}, as_json=as_json)
 
 
 def _data(rows: int, seed: int) -> TrainingTable:
