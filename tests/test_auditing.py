@@ -31,7 +31,7 @@ from frhsic.auditing.measures import (
     mean_and_error,
     qualities,
 )
-from frhsic.auditing.results import LIMITABLE, Law, LimitCheck, Number, checked, difference
+from frhsic.auditing.results import Law, LimitCheck, Number, checked, difference, limits_of_audit
 from frhsic.auditing.running import Inputs, outcome
 from frhsic.cli import app
 from frhsic.dependence import distance_correlation, hsic, hsic_unbiased
@@ -40,7 +40,6 @@ from frhsic.intervals import Interval
 from frhsic.kernels import HalfDistance, gaussian_at_median
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardized_gdp
 from frhsic.parity.curve import local_mean
-from frhsic.parity.limits import parse_limits
 from frhsic.probes import cross_fitted_scores
 from frhsic.report import render, words
 from frhsic.splits import subsample
@@ -857,7 +856,7 @@ def test_limits_that_cannot_be_read_or_checked_or_limit_nothing_are_refused(
     may: Audit, text: str, message: str
 ):
     with pytest.raises(ValueError, match=message):
-        checked(may, parse_limits(text, LIMITABLE))
+        checked(may, limits_of_audit(text))
 
 
 @pytest.mark.parametrize(
