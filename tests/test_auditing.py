@@ -403,11 +403,11 @@ def test_standard_errors_are_those_of_repeated_samples():
     """AUC with ties and weights, a mean of groups that are alike, and changes between scores of the
     same groups.
 
-    The oracle is the spread over 400 samples.
+    The oracle is the spread over 200 samples.
     """
     random = np.random.default_rng(0)
     errors, values = [], []
-    for _ in range(400):
+    for _ in range(200):
         y = (random.random(200) < 0.3).astype(float)
         scores = np.round(0.8 * y + random.standard_normal(200), 1)
         auc = next(one for one in qualities(scores, y, None, weights=1 + y) if one.key == "auc")
