@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from functools import partial
 from importlib.util import find_spec
 
 import pytest
@@ -33,11 +34,10 @@ def few_epochs() -> Iterator[None]:
     """Three epochs in models that are trained at their defaults, for tests that do not look at what
     is learned.
     """
-    from frhsic.estimators import network  # slow to import, and not needed to hand tests out
-    from frhsic.training import Training
+    from frhsic.training import Training  # slow to import, and not needed to hand tests out
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(network, "Training", lambda: Training(epochs=3))
+        patch.setattr("frhsic.estimators.network.Training", partial(Training, epochs=3))
         yield
 
 

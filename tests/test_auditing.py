@@ -32,7 +32,7 @@ from frhsic.auditing.measures import (
     mean_and_error,
     qualities,
 )
-from frhsic.auditing.results import LIMITABLE, Law, LimitCheck, Number, checked, difference
+from frhsic.auditing.results import Law, LimitCheck, Number, checked, difference, limits_of_audit
 from frhsic.auditing.running import Inputs, outcome
 from frhsic.cli import app
 from frhsic.dependence import distance_correlation, hsic, hsic_unbiased
@@ -41,7 +41,6 @@ from frhsic.intervals import Interval
 from frhsic.kernels import HalfDistance, gaussian_at_median
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardized_gdp
 from frhsic.parity.curve import local_mean
-from frhsic.parity.limits import parse_limits
 from frhsic.probes import cross_fitted_scores
 from frhsic.report import Report, render, words
 from frhsic.report.first_page import gap_sentence, meaning
@@ -407,11 +406,11 @@ def test_standard_errors_are_those_of_repeated_samples():
     """AUC with ties and weights, a mean of groups that are alike, and changes between scores of the
     same groups.
 
-    The oracle is the spread over 400 samples.
+    The oracle is the spread over 200 samples.
     """
     random = np.random.default_rng(0)
     errors, values = [], []
-    for _ in range(400):
+    for _ in range(200):
         y = (random.random(200) < 0.3).astype(float)
         scores = np.round(0.8 * y + random.standard_normal(200), 1)
         auc = next(one for one in qualities(scores, y, None, weights=1 + y) if one.key == "auc")
@@ -887,7 +886,7 @@ def test_limits_that_cannot_be_read_or_checked_or_limit_nothing_are_refused(
     may: Audit, text: str, message: str
 ):
     with pytest.raises(ValueError, match=message):
-        checked(may, parse_limits(text, LIMITABLE))
+        checked(may, limits_of_audit(text))
 
 
 @pytest.mark.parametrize(

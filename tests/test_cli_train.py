@@ -215,13 +215,13 @@ def test_a_column_explains_the_share_of_ranks_that_lies_between_its_levels():
     assert abs(np.mean(shares)) < 4 * np.std(shares) / np.sqrt(40)
 
 
-TRAIN, TEST = slice(None, 1000), slice(1000, None)
+TRAIN, TEST = slice(None, 600), slice(600, None)
 
 
 @pytest.fixture(scope="module")
 def by_age():
     """Rows whose outcome follows age; tenure tells of it."""
-    random, n = np.random.default_rng(0), 1500
+    random, n = np.random.default_rng(0), 900
     age, skill = random.uniform(20, 70, n), random.normal(size=n)
     X = pd.DataFrame(
         {"skill": skill, "noise": random.normal(size=n), "tenure": age * random.uniform(0.6, 1, n)}

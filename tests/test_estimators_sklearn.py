@@ -25,9 +25,9 @@ SMALL = {
 }
 NETWORKS = [FRHSICClassifier(**SMALL), FRHSICRegressor(**SMALL)]
 OTHERS = [
-    ParityClassifier(n_jobs=1),
-    ParityRegressor(n_jobs=1),
-    ParityEncoder(n_jobs=1),
+    ParityClassifier(cv=2, n_jobs=1),
+    ParityRegressor(cv=2, n_jobs=1),
+    ParityEncoder(cv=2, n_jobs=1, prototypes=4),
     ParityCoupling(),
 ]
 

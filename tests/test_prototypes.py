@@ -315,9 +315,8 @@ def test_moves_lower_the_objective_until_none_does(tolerance, seed):
     if tolerance == 0:
         before = dependence_by_definition(start, count, rows)
         assert dependence_by_definition(choice, count, rows) <= before + 1e-12
-    same = (rows.means[:, None] == rows.means).all(axis=2)
-    for row, place in product(range(60), range(count)):
-        other = np.where(same[row], place, choice)
+    for means, place in product(np.unique(rows.means, axis=0), range(count)):
+        other = np.where((rows.means == means).all(axis=1), place, choice)
         assert objective_of(other, solution, rows) >= reached - 1e-7
 
 

@@ -189,7 +189,7 @@ def test_a_date_format_of_train_is_that_of_predict_and_audit(tmp_path):
         result = run(app, [*train, *stated])
         assert result.exit_code in (0, 1), result.output
         scores[form] = predicted(model, table)
-        assert run(app, audit).exit_code == 0
+    assert run(app, audit).exit_code == 0
     assert scores["%d/%m/%Y"] == scores["%Y-%m-%d"]
     frame.assign(when=frame["when"].dt.strftime("%b %d, %Y")).to_csv(table, index=False)
     for command in (["predict", str(model), str(table), "-o", str(tmp_path / "s.csv")], audit):
@@ -403,7 +403,7 @@ def test_a_model_with_categories_of_numbers_is_served_from_text(tmp_path):
 
 
 def test_masked_values_are_missing_and_a_lazy_frame_is_a_table():
-    rng, n = np.random.default_rng(0), 200
+    rng, n = np.random.default_rng(0), 100
     X, s = rng.normal(size=(n, 2)), rng.uniform(size=n)
     y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
     hidden = rng.random((n, 2)) < 0.3
@@ -422,7 +422,7 @@ def test_masked_values_are_missing_and_a_lazy_frame_is_a_table():
 
 @pytest.mark.parametrize("aim", ["score", "rank", "decision"])
 def test_in_python_too_a_score_does_not_depend_on_the_other_rows(aim):
-    rng, n = np.random.default_rng(0), 400
+    rng, n = np.random.default_rng(0), 200
     s, b = rng.normal(size=(2, n))
     X = pd.DataFrame({"a": s + rng.normal(size=n), "b": b, "c": rng.choice(list("xyz"), n)})
     model = ParityClassifier(limit="75%", aim=aim, cv=2, n_jobs=1, random_state=0)

@@ -51,11 +51,10 @@ class Probe:
 
 def linear_head(binary: bool) -> Any:
     """Return an unfitted linear model on standardized columns: logistic regression, or ridge
-    regression.
+    regression with a ridge for each target.
     """
-    return make_pipeline(
-        StandardScaler(), LogisticRegression(max_iter=1000) if binary else RidgeCV(alphas=RIDGES)
-    )
+    ridge = RidgeCV(alphas=RIDGES, alpha_per_target=True)
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000) if binary else ridge)
 
 
 def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Probe:
@@ -95,7 +94,11 @@ def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Pr
     split = KFold(folds, shuffle=True, random_state=seed)
     value, rank = ((t - t.mean()) / t.std() for t in (s, rankdata(s)))
     targets = value, rank, np.random.default_rng(seed).permutation(rank)
-    fits = [cross_val_predict(_model(kind, seed), z, t, cv=split) for t in targets]
+    model = _model(kind, seed)
+    if kind == "linear":
+        fits = cross_val_predict(model, z, np.column_stack(targets), cv=split).T
+    else:
+        fits = [cross_val_predict(model, z, t, cv=split) for t in targets]
     r2 = [float(1 - np.mean((t - fit) ** 2)) for t, fit in zip(targets, fits)]
     return Probe(max(r2[:2]), r2[2], len(s), folds)
 

@@ -690,6 +690,19 @@ def largest_value(key: str, subject: Subject) -> float:
     return 0.5 if key in (*GAPS, "rank_gap") else 1.0
 
 
+def limits_of_audit(limit: LimitLike) -> tuple[Limit, ...]:
+    """Return the limits of an audit that has no earlier one to compare with; raise for an aim."""
+    limits = parse_limits(limit, LIMITABLE)
+    for one in limits:
+        if one.is_aim:
+            raise ValueError(
+                f"the limit {one} is an aim for a fit. An audit needs an earlier one to compare"
+                " with (--against; since in Python), a number such as 0.05, or 'gdp <= 10% of base"
+                " rate'."
+            )
+    return limits
+
+
 def checked(
     audit: Audit,
     limits: Sequence[Limit],
@@ -720,11 +733,6 @@ def _checked(
 ) -> LimitCheck:
     base = "gap" if limit.is_aim else limit.base
     number = _limited_number(audit, limit, attribute)
-    if base == "gap" and earlier is None:
-        raise ValueError(
-            f"the limit {limit} is an aim for a fit. An audit needs an earlier one to compare with"
-            " (--against; since in Python), a number such as 0.05, or 'gdp <= 10% of base rate'."
-        )
     if number is None or number.interval is None:
         raise ValueError(
             f"the limit of {limit.name} cannot be checked for {attribute}: it was not computed, or"
@@ -742,7 +750,8 @@ def _checked(
     reduction = None
     if base == "base rate":
         reference = (earlier or audit).subject.base_rate
-    elif base == "gap" and earlier is not None:
+    elif base == "gap":
+        assert earlier is not None
         reference = _limited_number(earlier, limit, attribute)
         if reference is None:
             raise ValueError(

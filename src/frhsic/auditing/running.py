@@ -26,7 +26,6 @@ from frhsic.auditing.measures import (
     qualities,
 )
 from frhsic.auditing.results import (
-    LIMITABLE,
     AttributeAudit,
     Audit,
     Context,
@@ -39,9 +38,10 @@ from frhsic.auditing.results import (
     Target,
     checked,
     holm,
+    limits_of_audit,
 )
 from frhsic.formatting import plain
-from frhsic.parity.limits import Limit, LimitLike, parse_limits
+from frhsic.parity.limits import Limit, LimitLike
 from frhsic.probes import cross_fitted_scores
 from frhsic.tables.columns import (
     attribute,
@@ -148,7 +148,7 @@ def audit(
     True
     """
     settings = settings or Settings()
-    limits = parse_limits(limit, LIMITABLE)
+    limits = limits_of_audit(limit)
     if y is None and any(one.among == "favourable" for one in limits):
         raise ValueError(
             "a limit of eo is about the rows with the favourable outcome; pass the target as well"

@@ -241,10 +241,14 @@ def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
     """Raise if options do not go together or a file cannot be written; return the earlier audit, if
     there is one.
     """
-    from frhsic.auditing.results import LIMITABLE
+    from frhsic.auditing.results import LIMITABLE, limits_of_audit
     from frhsic.parity.limits import parse_limits
 
-    parse_limits(options.limits, LIMITABLE)  # raises before anything is read
+    # raise before anything is read
+    if options.against is None:
+        limits_of_audit(options.limits)
+    else:
+        parse_limits(options.limits, LIMITABLE)
     if options.score is None and not options.embedding and options.model is None:
         raise ValueError("say what to audit: --score COLUMN, --embedding PATTERN or --model FILE.")
     if options.model is not None and (options.score is not None or options.embedding):

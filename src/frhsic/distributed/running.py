@@ -28,7 +28,6 @@ from frhsic.auditing.measures import (
     unit_columns,
 )
 from frhsic.auditing.results import (
-    LIMITABLE,
     AttributeAudit,
     Audit,
     Context,
@@ -37,6 +36,7 @@ from frhsic.auditing.results import (
     Number,
     Population,
     Subject,
+    limits_of_audit,
 )
 from frhsic.auditing.running import (
     Inputs,
@@ -61,7 +61,7 @@ from frhsic.distributed.frames import (
 from frhsic.independence.gamma import FeatureMoments, feature_moments, feature_test
 from frhsic.intervals import Interval
 from frhsic.kernels import Kernel
-from frhsic.parity.limits import LimitLike, parse_limits
+from frhsic.parity.limits import LimitLike
 from frhsic.parity.sums import Cells, ScoreSums
 from frhsic.probes import linear_probe_of_sums, probe_sums
 from frhsic.splits import subsample
@@ -139,7 +139,7 @@ def audit(
     the ratio of the numbers of rows.
     """
     settings = settings or Settings()
-    limits = parse_limits(limit, LIMITABLE)
+    limits = limits_of_audit(limit)
     attributes = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
     if score is None and not embedding:
         raise ValueError("say what to audit: score=COLUMN or embedding=[COLUMN, ...].")

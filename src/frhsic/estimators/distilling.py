@@ -87,15 +87,17 @@ def distill(
     Examples
     --------
     >>> from lightgbm import LGBMRegressor
+    >>> from sklearn.linear_model import LinearRegression
     >>> from frhsic.estimators import ParityRegressor
     >>> rng = np.random.default_rng(0)
-    >>> s = rng.uniform(size=500)
-    >>> X = np.column_stack([s, rng.normal(size=500)])
+    >>> s = rng.uniform(size=300)
+    >>> X = np.column_stack([s, rng.normal(size=300)])
+    >>> linear = LinearRegression()
+    >>> predictor = ParityRegressor(linear, attribute_estimator=linear, limit="80%")
     >>> student = LGBMRegressor(n_estimators=20, verbose=-1)
-    >>> predictor = ParityRegressor(limit="80%", random_state=0)
     >>> model = distill(predictor, student, X, X.sum(axis=1), sensitive_features=s)
     >>> model.model.predict(X).shape
-    (500,)
+    (300,)
     """
     y = np.asarray(y)
     if predictor.uses_sensitive or (is_classifier(predictor) and len(np.unique(y)) > 2):
