@@ -342,7 +342,7 @@ def test_a_limit_that_the_fit_does_not_meet_exits_with_1(outcome, capsys):
             model, replace(report, tradeoff=replace(report.tradeoff, met=False)), {}, as_json=True
         )
     assert ended.value.exit_code == 1
-    assert capsys.readouterr().err.startswith("The gap along [red]age goes from")
+    assert capsys.readouterr().err.startswith("Not settled: the gap along [red]age goes from")
 
 
 def test_the_verdict_says_what_was_asked_and_by_how_much_the_gap_was_reduced(outcome):

@@ -104,6 +104,11 @@ def people_of(audit: Audit) -> str:
     return audit.context.people or "people"
 
 
+def noun_of(audit: Audit) -> str:
+    """Return what the numbers are called that are audited: predictions of a number, or scores."""
+    return "prediction" if any(one.key == "squared_error" for one in audit.quality) else "score"
+
+
 def worst_group(curve: Curve, groups: Sequence[int] = ()) -> int:
     """Return the group whose mean is farthest from the overall mean, by default among those with
     enough rows.
@@ -158,7 +163,8 @@ def verdict(report: Report) -> Verdict:
         kind = verdict_phrase(first)
         if first.base == "gap" and first.verdict == "unclear":
             kind = "unclear"
-            lines.insert(0, say("unsettled"))
+        if first.key not in RATIOS:
+            lines.append(say("on_average", s=first.attribute))
         return Verdict(kind, limit_sentence(first, audit), first.attribute, tuple(lines))
     gaps = {a.name: a.all_rows["gdp"] for a in audit.attributes if a.all_rows.get("gdp")}
     if not gaps:
@@ -221,7 +227,7 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     what = f"{among}{gap_phrase(check.key, check.attribute)}"
     kind = verdict_phrase(check)
     if check.base == "gap":
-        key = "missed" if kind == "not kept" else "share"
+        key = {"kept": "reached", "not kept": "missed"}.get(check.verdict, "unsettled")
         return say(key, what=what, reduced=asked_reduction(check))
     least = check.key in RATIOS
     ends = check.interval
@@ -366,7 +372,7 @@ def _signed(value: float, *, shares: bool) -> str:
 
 def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool = False) -> str:
     """Return the mean score along an attribute as SVG: before in grey, now with its band, the
-    outcome, the people, and the group with the largest gap. Each stop has a layer of its own; a
+    outcome, the people, and the group furthest from the average. Each stop has a layer of its own; a
     small picture shows one.
     """
     audit = report.audit
@@ -495,16 +501,15 @@ def _actual(attribute: AttributeAudit) -> list[float | None]:
     return [None if sparse else round(mean + more, 12) for mean, more, sparse in pairs]
 
 
-def _judged(attribute: AttributeAudit, i: int) -> str:
+def _judged(attribute: AttributeAudit, i: int, noun: str) -> str:
     """Return whether people are scored too low or too high: where the band of target less score
     lies on one side of 0.
     """
     rest = attribute.all_rows.curves.get("calibration_gdp")
     if rest is None:
         return ""
-    if rest.low[i] > 0:
-        return say("too_low")
-    return say("too_high") if rest.high[i] < 0 else say("as_scored")
+    key = "too_low" if rest.low[i] > 0 else "too_high" if rest.high[i] < 0 else "as_scored"
+    return say(key, noun=noun)
 
 
 def _tips(curve: Curve, s: str) -> Iterator[tuple[float, float, str]]:
@@ -526,14 +531,14 @@ def affected(report: Report, s: str) -> list[Group]:
     for i in order[:MOST_GROUPS]:
         was = before.mean[i] if before and before.grid == curve.grid else None
         where = group_phrase(curve, i, s)
-        judged = _judged(attribute, i)
+        judged = _judged(attribute, i, noun_of(report.audit))
         groups.append(Group(where, curve.rows[i], was, curve.mean[i], actual[i], judged))
     return groups
 
 
 def worst_sentence(report: Report, s: str) -> str:
-    """Return who has the largest gap, whether that is more than chance, and whether they are scored
-    too high or too low.
+    """Return who is furthest from the average, whether that is more than chance, and whether they
+    are scored too high or too low.
     """
     audit = report.audit
     attribute = audit[s]
@@ -544,8 +549,7 @@ def worst_sentence(report: Report, s: str) -> str:
     text = say(
         "worst",
         group=group,
-        side="above" if curve.mean[i] > curve.overall else "below",
-        size=abs(curve.mean[i] - curve.overall),
+        noun=noun_of(audit),
         overall=curve.overall,
         chance=chance,
         people=people_of(audit),
