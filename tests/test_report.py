@@ -37,6 +37,8 @@ from frhsic.report.first_page import (
     needed_lines,
     picture,
     shortfalls,
+    stop_name,
+    stop_side,
     unanswered,
     verdict,
     worst_group,
@@ -295,8 +297,10 @@ def test_drift_is_the_verdict_where_there_is_no_limit():
     result = replace(samples.audit(), drift=(change,))
     shown = verdict(Report(result, earlier=samples.audit()))
     assert shown.sentence == (
-        "The gap along age has grown since adult.csv: 0.0200 → 0.0900, by 0.0500 to 0.0900."
+        "The gap along age has grown from 0.0200 to 0.0900 since adult.csv"
+        " (growth between 0.0500 and 0.0900)."
     )
+    assert shown.lines == ("No limit was stated.",)
     assert shown.kind == "not kept"
     less = replace(change, before=0.09, after=0.02, interval=Interval(-0.09, -0.05, 0.95, ""))
     assert verdict(Report(replace(result, drift=(less,)))).kind == "kept"
@@ -358,7 +362,15 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     weak = replace(report.tradeoff.stops[2].costs[1], pvalue=0.3)
     stop = replace(report.tradeoff.stops[2], costs=(weak,))
     assert costs(report, stop)[0].change.endswith(", may be chance")
-    free = costs(report, report.tradeoff.stops[0])
+    stops = report.tradeoff.stops
+    named = [(stop_name(report, one), stop_side(report, one)) for one in stops]
+    own = named.index(("this model", ""))
+    assert named[0] == ("no limit", "looser")
+    assert {side for _, side in named[:own]} <= {"looser"}
+    assert {side for _, side in named[own + 1 :]} <= {"stricter"}
+    half = replace(stops[0], limit="40%")
+    assert stop_name(report, half) == "reduced by 60 %"
+    free = costs(report, stops[0])
     assert [cost.was for cost in free] == ["", ""]
     quality = (Quality("auc", 0.51, 0.5, 0.01), Quality("calibration_error", 0.0, 0.0))
     poor = Report(replace(samples.audit(), quality=quality))
@@ -499,7 +511,7 @@ def test_an_improvement_is_no_alarm():
     assert alarms(perhaps) == []
     assert words.drift_verdict(perhaps.drift[0]).startswith("perhaps changed")
     line = words.drift_line(worse[2])
-    assert line == "Distribution of age (mean): 45.0 → 58.0 (p = 0.001); changed."
+    assert line == "Distribution of age (mean): 45.0 → 58.0, p = 0.001; changed."
 
 
 # what drives the score

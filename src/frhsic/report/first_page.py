@@ -23,7 +23,16 @@ from frhsic.auditing.results import (
     difference,
 )
 from frhsic.estimators.frontier import MEASURES
-from frhsic.formatting import capitalized, figure, percent, ranged, settled_by, stated
+from frhsic.formatting import (
+    capitalized,
+    figure,
+    percent,
+    points,
+    ranged,
+    settled_by,
+    signed,
+    stated,
+)
 from frhsic.intervals import Interval
 from frhsic.report.model import Report, Stop, TradeOff
 from frhsic.report.words import (
@@ -180,13 +189,13 @@ def verdict(report: Report) -> Verdict:
         key = key if change.changed else "no_change"
         sentence = say(key, c=change, ends=change.interval, since=since or say("the_last"))
         kind = "kept" if change.improved else "not kept" if change.changed else "none"
-        return Verdict(kind, sentence, change.attribute)
+        return Verdict(kind, sentence, change.attribute, (*_unlimited(report),))
     lines = [gap_sentence(gaps[name], name, audit) for name in names[1:]]
     return Verdict(
         "none",
         gap_sentence(gaps[names[0]], names[0], audit),
         names[0],
-        (*_unlimited(report), *lines),
+        (*lines, *_unlimited(report)),
     )
 
 
@@ -250,8 +259,8 @@ def meaning(report: Report, s: str) -> str:
     gap = audit[s].all_rows.get("gdp")
     if gap is None:
         return ""
-    points = say("points", points=100 * gap.value) if audit.subject.chances else ""
-    text = say("what_gap", people=people_of(audit), s=s, points=points)
+    here = say("points", points=100 * gap.value) if audit.subject.chances else ""
+    text = say("what_gap", people=people_of(audit), s=s, points=here)
     subject = audit.subject
     if any(one.key == "true_positive_rate" for one in audit.quality):
         key = "threshold" if subject.threshold_stated else "usual_threshold"
@@ -338,10 +347,10 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
         was = form(change.before)
         if change.interval is not None:
             sizes = change.after - change.before, *change.interval
-            size, low, high = (_signed(x, shares=key in SHARES) for x in sizes)
-            points = say("point_unit") if key in SHARES else ""
+            size, low, high = (points(x) if key in SHARES else signed(x) for x in sizes)
+            unit = say("point_unit") if key in SHARES else ""
             doubt = "" if change.significant else say("may_be_chance")
-            text = f"{size}{points} ({low} to {high}){doubt}"
+            text = f"{size}{unit} ({low} to {high}){doubt}"
     elif number.standard_error:
         reach = -float(ndtri(audit.subject.level / 2)) * number.standard_error
         text = f"{form(number.value - reach)} to {form(number.value + reach)}"
@@ -362,18 +371,13 @@ def _form(key: str) -> Callable[[float], str]:
     return figure
 
 
-def _signed(value: float, *, shares: bool) -> str:
-    text = f"{100 * value:+.1f}" if shares else f"{float(f'{value:.2g}'):+,}"
-    return text.replace("-", "−")
-
-
 # The picture, and who is affected
 
 
 def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool = False) -> str:
     """Return the mean score along an attribute as SVG: before in grey, now with its band, the
-    outcome, the people, and the group furthest from the average. Each stop has a layer of its own; a
-    small picture shows one.
+    outcome, the people, and the group furthest from the average. Each stop has a layer of its
+    own; a small picture shows one.
     """
     audit = report.audit
     attribute = audit[s]
@@ -582,13 +586,21 @@ def _is_counted(audit: Audit) -> bool:
 
 def stop_name(report: Report, stop: Stop) -> str:
     """Return the limit that leads to a trade-off."""
-    assert report.tradeoff is not None
     if stop.point.chosen:
-        asked = listed([*dict.fromkeys(report.tradeoff.asked)])
-        return say("this_model", limit=asked.replace("%", " %"))
+        return say("this_model")
     if stop.limit in ("none", "0"):
         return say("stop_none" if stop.limit == "none" else "stop_least")
-    return say("stop_share", share=stop.limit.replace("%", " %"))
+    return say("stop_share", percent=100 - float(stop.limit.rstrip("%")))
+
+
+def stop_side(report: Report, stop: Stop) -> str:
+    """Return whether a limit is looser or stricter than that of the model; nothing for its own."""
+    assert report.tradeoff is not None
+    stops = report.tradeoff.stops
+    own = next((i for i, one in enumerate(stops) if one.point.chosen), None)
+    if own is None or stop.point.chosen:
+        return ""
+    return say("looser" if stops.index(stop) < own else "stricter")
 
 
 def stop_costs(stop: Stop) -> list[tuple[str, str]]:
