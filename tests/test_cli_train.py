@@ -20,7 +20,7 @@ from sklearn.model_selection import StratifiedKFold
 from typer.main import get_command
 
 import frhsic
-from cli_samples import FEATURES, done, people
+from cli_samples import FEATURES, done, people, run
 from frhsic.auditing import Settings
 from frhsic.cli import _terminal, app
 from frhsic.cli import demo as demo_module
@@ -380,7 +380,7 @@ def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error
     notes = [
         line.removeprefix("note: ") for line in stderr.splitlines() if line.startswith("note: ")
     ]
-    assert "not used in the fit" in stderr
+    assert "not used to build the model" in stderr
     page = (tmp_path / "frhsic-report.html").read_text(encoding="utf-8")
     assert "--positive was not given: 'yes' counts as 1 in 'approved'." in notes
     assert all(
@@ -407,9 +407,10 @@ def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(
 ):
     monkeypatch.setattr("frhsic.datasets.load_dataset", unavailable)
     out = tmp_path / "report.html"
-    result = done(["demo", "--rows", "1000", "--out", str(out)])
+    result = run(["demo", "--rows", "1000", "--out", str(out)])
     assert result.stdout == f"{out}\n"
     lines = result.stderr.splitlines()
+    assert result.exit_code == (1 if "Missed: " in lines[-4] else 0)
     assert [line.split(":")[0] for line in lines[-4:]] == ["verdict", "gap", "cost", "rows"]
     assert "300 made-up cases" in lines[-1]
     notes = [line for line in lines if line.startswith("note: ")]

@@ -30,6 +30,7 @@ from frhsic.report import Report, page, render, text, words, write
 from frhsic.report.first_page import (
     affected,
     alarms,
+    axis_name,
     checks,
     closing_lines,
     costs,
@@ -46,7 +47,7 @@ from frhsic.report.first_page import (
 )
 from frhsic.report.model import Driver, Drivers, drivers
 from frhsic.report.page import unbroken
-from frhsic.report.words import driver_sentence, group_phrase, tradeoff_rows
+from frhsic.report.words import driver_sentence, group_phrase, outcome_phrase, tradeoff_rows
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -298,7 +299,7 @@ def test_drift_is_the_verdict_where_there_is_no_limit():
     shown = verdict(Report(result, earlier=samples.audit()))
     assert shown.sentence == (
         "The gap along age has grown from 0.0200 to 0.0900 since adult.csv"
-        " (growth between 0.0500 and 0.0900)."
+        " (growth between +0.05 and +0.09)."
     )
     assert shown.lines == ("No limit was stated.",)
     assert shown.kind == "not kept"
@@ -343,6 +344,19 @@ def test_the_worst_group_stands_beside_its_own_outcome():
     assert "actual" not in worst_sentence(Report(alone), "s")
 
 
+def test_the_axis_says_what_a_high_score_means():
+    result = samples.audit()
+    named = replace(result, subject=replace(result.subject, score_name="p"))
+    target = outcome_phrase(result.subject)
+    assert axis_name(named) == f"mean score (p); higher: more likely {target}"
+    unknown = replace(named, subject=replace(named.subject, target=None))
+    assert axis_name(unknown) == "mean score (p)"
+    number = replace(named, quality=(Quality("squared_error", 4.0, 16.0, 0.4),))
+    assert axis_name(number) == "mean prediction (p)"
+    own = replace(named, subject=replace(named.subject, score_name="probability of default"))
+    assert axis_name(own) == "mean probability of default"
+
+
 def test_the_groups_with_the_largest_gaps_come_first():
     curve = samples.curve()
     groups = affected(Report(samples.audit()), "age")
@@ -356,9 +370,15 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     report = samples.full()
     found, ranked = costs(report)
     assert (found.name, found.was, found.now) == ("Found (recall)", "70.0 %", "65.5 %")
-    assert found.change == "−4.5 points (−6.5 to −2.5)"
+    assert found.change == "−4.5 points (−6.5 to −2.5), worse"
     assert (ranked.was, ranked.now) == ("0.800", "0.782")
-    assert ranked.change == "−0.018 (−0.028 to −0.008)"
+    assert ranked.change == "−0.018 (−0.028 to −0.008), worse"
+    gain = replace(report.tradeoff.stops[2].costs[1], before=0.7, after=0.8)
+    gained = costs(report, replace(report.tradeoff.stops[2], costs=(gain,)))
+    assert gained[0].change.endswith(", better")
+    fewer = replace(gain, key="false_positive_rate", before=0.3, after=0.2)
+    gained = costs(report, replace(report.tradeoff.stops[2], costs=(fewer,)))
+    assert gained[0].change.endswith(", better")
     weak = replace(report.tradeoff.stops[2].costs[1], pvalue=0.3)
     stop = replace(report.tradeoff.stops[2], costs=(weak,))
     assert costs(report, stop)[0].change.endswith(", may be chance")
@@ -374,7 +394,7 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     assert [cost.was for cost in free] == ["", ""]
     quality = (Quality("auc", 0.51, 0.5, 0.01), Quality("calibration_error", 0.0, 0.0))
     poor = Report(replace(samples.audit(), quality=quality))
-    assert [cost.now for cost in costs(poor)] == ["0.510", "0.000"]
+    assert [cost.now for cost in costs(poor)] == ["0.510", "none found"]
     assert costs(poor)[0].change == "0.490 to 0.530"
     assert any("better than a constant" in line for line in unanswered(poor))
     good = Report(replace(samples.audit(), quality=(Quality("auc", 0.6, 0.5, 0.01),)))

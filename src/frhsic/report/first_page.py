@@ -52,6 +52,7 @@ from frhsic.report.words import (
     reduced_phrase,
     resolution_sentence,
     say,
+    score_phrase,
     verdict_phrase,
     warnings,
 )
@@ -61,6 +62,8 @@ SEVERITY = ("not kept", "probably not kept", "unclear", "probably kept", "kept")
 # What a limit costs, in the order of the page, and which of it are shares.
 COSTS: dict[str, dict[str, str]] = WORDS["costs"]
 SHARES = ("accuracy", "true_positive_rate", "false_positive_rate", "explained")
+# Measures of which more is better; of a mean error, neither is.
+GAINS = ("accuracy", "true_positive_rate", "auc", "explained")
 MOST_COSTS = 5
 # Two of these stand beside each of the other limits.
 STOP_COSTS = ("true_positive_rate", "auc", "root_squared_error", "explained")
@@ -222,7 +225,8 @@ def gap_sentence(gap: Number, s: str, audit: Audit) -> str:
     key = "gap_seen" if is_significant(gap, audit.subject) else "gap_not_seen"
     if key == "gap_seen" and (gap.adjusted or 0.0) > audit.subject.level:
         key = "gap_alone"
-    return say(key, s=s, size=ranged(gap.value, *gap.interval), count=len(audit.attributes))
+    size = ranged(gap.value, *gap.interval)
+    return say(key, noun=noun_of(audit), s=s, size=size, count=len(audit.attributes))
 
 
 def limit_sentence(check: LimitCheck, audit: Audit) -> str:
@@ -260,7 +264,7 @@ def meaning(report: Report, s: str) -> str:
     if gap is None:
         return ""
     here = say("points", points=100 * gap.value) if audit.subject.chances else ""
-    text = say("what_gap", people=people_of(audit), s=s, points=here)
+    text = say("what_gap", noun=noun_of(audit), people=people_of(audit), s=s, points=here)
     subject = audit.subject
     if any(one.key == "true_positive_rate" for one in audit.quality):
         key = "threshold" if subject.threshold_stated else "usual_threshold"
@@ -288,7 +292,7 @@ def unanswered(report: Report) -> list[str]:
         if sign and sign * (one.value - one.constant) <= 2 * (one.standard_error or 0.0):
             lines.append(say("poor"))
     names = " or ".join(attribute.name for attribute in report.audit.attributes)
-    return [*lines, say("no_cause", names=names)]
+    return [*lines, say("no_cause", noun=noun_of(report.audit), names=names)]
 
 
 # What it costs
@@ -349,13 +353,13 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
             sizes = change.after - change.before, *change.interval
             size, low, high = (points(x) if key in SHARES else signed(x) for x in sizes)
             unit = say("point_unit") if key in SHARES else ""
-            doubt = "" if change.significant else say("may_be_chance")
-            text = f"{size}{unit} ({low} to {high}){doubt}"
+            text = f"{size}{unit} ({low} to {high}){_judgement(change)}"
     elif number.standard_error:
         reach = -float(ndtri(audit.subject.level / 2)) * number.standard_error
         text = f"{form(number.value - reach)} to {form(number.value + reach)}"
     values = {
         "people": people_of(audit),
+        "noun": noun_of(audit),
         "outcome": outcome_phrase(audit.subject),
         "threshold": audit.subject.threshold,
     }
@@ -363,11 +367,21 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
     return Cost(name, meaning, was, form(number.value), text)
 
 
+def _judgement(change: Change) -> str:
+    """Return whether a change is for the better, as far as chance does not explain it."""
+    if not change.significant:
+        return say("may_be_chance")
+    if change.key == "mean_error":
+        return ""
+    gained = (change.after > change.before) == (change.key in GAINS)
+    return say("better" if gained else "worse")
+
+
 def _form(key: str) -> Callable[[float], str]:
     if key in SHARES:
         return lambda share: f"{100 * share:.1f} %"
     if key == "calibration_error":  # an estimate of 0 is not perfect
-        return lambda error: f"{error:.3f}"
+        return lambda error: say("no_error") if error < 0.0005 else f"{error:.3f}"
     return figure
 
 
@@ -404,7 +418,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
     frame = Frame(
         domain,
         _extent(every, [a for _, a in actual], domain),
-        (s + cut, say("mean_of", score=audit.subject.score_name or "score"), say("drawn", s=s)),
+        (s + cut, axis_name(audit), say("drawn", s=s)),
         300 if small else 720,
         200 if small else 470,
         small,
@@ -417,6 +431,20 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
         level=(curve.overall, say("average", mean=curve.overall)),
         marks=marks,
         tips=() if small else _tips(curve, s),
+    )
+
+
+def axis_name(audit: Audit) -> str:
+    """Return what the picture shows upwards, and what a high score means where that is known."""
+    subject, noun = audit.subject, noun_of(audit)
+    own = score_phrase(subject).removeprefix("the ")
+    if "“" not in own and own != "score":
+        return say("mean_of", noun=own)
+    if own != "score":
+        noun = say("named", noun=noun, name=subject.score_name)
+    likely = subject.target is not None and noun_of(audit) == "score"
+    return say("mean_of", noun=noun) + (
+        say("higher", outcome=outcome_phrase(subject)) if likely else ""
     )
 
 
