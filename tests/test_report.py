@@ -20,6 +20,7 @@ import pytest
 from markupsafe import escape
 
 import report_samples as samples
+from frhsic._pictures import Frame
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.measures import decision_ratio
 from frhsic.auditing.results import Change, Curve, LimitCheck, Quality, Subject
@@ -355,6 +356,17 @@ def test_the_axis_says_what_a_high_score_means():
     assert axis_name(number) == "mean prediction (p)"
     own = replace(named, subject=replace(named.subject, score_name="probability of default"))
     assert axis_name(own) == "mean probability of default"
+
+
+def test_the_name_of_a_mark_covers_no_other_point():
+    """Around the mark there is room on one side only, and there its name stands."""
+    frame = Frame((0.0, 1.0), (0.0, 1.0), ("x", "y", "x, y"))
+    for free in (-1, 1):
+        dots = [(0.3 + 0.01 * i, 0.5 - free * 0.02 * j) for i in range(-25, 50) for j in range(20)]
+        text = frame.svg([], dots=dots, marks=[("after", 0.3, 0.5, "ages 20 to 24")])
+        ring = float(re.search(r'class="mark".*? cy="([\d.]+)"', text).group(1))
+        name = float(re.search(r'class="halo marked" x="[\d.]+" y="([\d.]+)"', text).group(1))
+        assert (name < ring) == (free == 1)
 
 
 def test_the_groups_with_the_largest_gaps_come_first():
