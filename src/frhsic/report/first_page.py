@@ -176,7 +176,7 @@ def verdict(report: Report) -> Verdict:
         if first.base == "gap" and first.verdict == "unclear":
             kind = "unclear"
         if first.key not in RATIOS:
-            lines.append(say("on_average", s=first.attribute))
+            lines.append(say("on_average"))
         return Verdict(kind, limit_sentence(first, audit), first.attribute, tuple(lines))
     gaps = {a.name: a.all_rows["gdp"] for a in audit.attributes if a.all_rows.get("gdp")}
     if not gaps:
