@@ -20,6 +20,7 @@ import pytest
 from markupsafe import escape
 
 import report_samples as samples
+from frhsic._pictures import Frame
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.measures import decision_ratio
 from frhsic.auditing.results import Change, Curve, LimitCheck, Quality, Subject
@@ -30,6 +31,7 @@ from frhsic.report import Report, page, render, text, words, write
 from frhsic.report.first_page import (
     affected,
     alarms,
+    axis_name,
     checks,
     closing_lines,
     costs,
@@ -37,6 +39,8 @@ from frhsic.report.first_page import (
     needed_lines,
     picture,
     shortfalls,
+    stop_name,
+    stop_side,
     unanswered,
     verdict,
     worst_group,
@@ -44,7 +48,7 @@ from frhsic.report.first_page import (
 )
 from frhsic.report.model import Driver, Drivers, drivers
 from frhsic.report.page import unbroken
-from frhsic.report.words import driver_sentence, group_phrase, tradeoff_rows
+from frhsic.report.words import driver_sentence, group_phrase, outcome_phrase, tradeoff_rows
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -233,6 +237,7 @@ def test_the_verdict_goes_by_the_interval(low, high, start, kind, bound):
         f"The limit of 0.05 {start}: the gap along age is {gap}, {bound}"
     )
     assert (shown.kind, shown.attribute) == (kind, "age")
+    assert shown.lines[-1] == "The limit is for the average, not for each group."
     assert alarms(result) == ([] if kind == "kept" else [shown.sentence])
     ratio = limit_sentence(replace(check, key="decision_ratio", limit=0.5), result)
     assert ratio.startswith("The limit of 0.5 is missed: the lowest share of decisions over")
@@ -279,11 +284,12 @@ def test_a_share_is_judged_by_the_paired_reduction(low, high, kind):
     tradeoff = replace(samples.tradeoff(), shares=(0.5,), changes=(change,), after=gap)
     report = Report(samples.audit("age"), tradeoff=tradeoff)
     line = verdict(report).sentence
-    assert line.startswith("Missed: the gap along" if kind == "not kept" else "The gap along age ")
+    start = {"kept": "Reached", "unclear": "Not settled", "not kept": "Missed"}[kind]
+    assert line.startswith(f"{start}: the gap along age ")
     assert verdict(report).kind == kind
-    assert ("These data do not settle" in " ".join(verdict(report).lines)) == (kind == "unclear")
     if low is not None:
-        assert f"is reduced by 51 % ({100 * low:.0f} to {100 * high:.0f}); asked: 50 %." in line
+        ends = f"between {100 * low:.0f} and {100 * high:.0f}"
+        assert f"is reduced by 51 % ({ends}); asked: 50 %." in line
     assert bool(shortfalls(report)) == (kind == "not kept")  # an aim is missed only for certain
 
 
@@ -293,8 +299,10 @@ def test_drift_is_the_verdict_where_there_is_no_limit():
     result = replace(samples.audit(), drift=(change,))
     shown = verdict(Report(result, earlier=samples.audit()))
     assert shown.sentence == (
-        "The gap along age has grown since adult.csv: 0.0200 → 0.0900, by 0.0500 to 0.0900."
+        "The gap along age has grown from 0.0200 to 0.0900 since adult.csv"
+        " (growth between +0.05 and +0.09)."
     )
+    assert shown.lines == ("No limit was stated.",)
     assert shown.kind == "not kept"
     less = replace(change, before=0.09, after=0.02, interval=Interval(-0.09, -0.05, 0.95, ""))
     assert verdict(Report(replace(result, drift=(less,)))).kind == "kept"
@@ -311,8 +319,8 @@ def test_the_worst_group_stands_beside_its_own_outcome():
     chance = 0.2 + 0.004 * (age - 50) + 0.05 * random.random(4000)
     for scale, judged in (
         (1.0, "may be chance"),
-        (2.5, "scored too low"),
-        (0.3, "scored too high"),
+        (2.5, "the score is too low for them"),
+        (0.3, "the score is too high for them"),
     ):
         y = (random.random(4000) < scale * chance).astype(int)
         named = pd.Series(age, name="age"), pd.Series(y, name="default")
@@ -321,7 +329,9 @@ def test_the_worst_group_stands_beside_its_own_outcome():
         i = worst_group(curve)
         group = (age >= curve.start[i]) & (age <= curve.end[i])
         line = worst_sentence(Report(result), "age")
-        assert f"actual share of “default” is {figure(y[group].mean())}: " in line
+        mean = f"mean score {figure(chance[group].mean())} against {figure(chance.mean())} overall"
+        assert mean in line
+        assert f"Of them, {figure(y[group].mean())} actually had “default”: " in line
         assert judged in line
         first = affected(Report(result), "age")[0]
         assert (first.where, first.rows) == (group_phrase(curve, i, "age"), group.sum())
@@ -330,8 +340,33 @@ def test_the_worst_group_stands_beside_its_own_outcome():
         number = audit(chance - 3, named[0], pd.Series(y - 3.5, name="cost"), settings=QUICK)
         line = worst_sentence(Report(number), "age")
         assert f"actual mean of “cost” is {figure((y - 3.5)[group].mean())}" in line
+        assert ": the prediction is too " in line or "from their prediction may be" in line
     alone = audit(chance, age, settings=QUICK)
     assert "actual" not in worst_sentence(Report(alone), "s")
+
+
+def test_the_axis_says_what_a_high_score_means():
+    result = samples.audit()
+    named = replace(result, subject=replace(result.subject, score_name="p"))
+    target = outcome_phrase(result.subject)
+    assert axis_name(named) == f"mean score (p); higher: more likely {target}"
+    unknown = replace(named, subject=replace(named.subject, target=None))
+    assert axis_name(unknown) == "mean score (p)"
+    number = replace(named, quality=(Quality("squared_error", 4.0, 16.0, 0.4),))
+    assert axis_name(number) == "mean prediction (p)"
+    own = replace(named, subject=replace(named.subject, score_name="probability of default"))
+    assert axis_name(own) == "mean probability of default"
+
+
+def test_the_name_of_a_mark_covers_no_other_point():
+    """Around the mark there is room on one side only, and there its name stands."""
+    frame = Frame((0.0, 1.0), (0.0, 1.0), ("x", "y", "x, y"))
+    for free in (-1, 1):
+        dots = [(0.3 + 0.01 * i, 0.5 - free * 0.02 * j) for i in range(-25, 50) for j in range(20)]
+        text = frame.svg([], dots=dots, marks=[("after", 0.3, 0.5, "ages 20 to 24")])
+        ring = float(re.search(r'class="mark".*? cy="([\d.]+)"', text).group(1))
+        name = float(re.search(r'class="halo marked" x="[\d.]+" y="([\d.]+)"', text).group(1))
+        assert (name < ring) == (free == 1)
 
 
 def test_the_groups_with_the_largest_gaps_come_first():
@@ -347,17 +382,31 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     report = samples.full()
     found, ranked = costs(report)
     assert (found.name, found.was, found.now) == ("Found (recall)", "70.0 %", "65.5 %")
-    assert found.change == "−4.5 points (−6.5 to −2.5)"
+    assert found.change == "−4.5 points (−6.5 to −2.5), worse"
     assert (ranked.was, ranked.now) == ("0.800", "0.782")
-    assert ranked.change == "−0.018 (−0.028 to −0.008)"
+    assert ranked.change == "−0.018 (−0.028 to −0.008), worse"
+    gain = replace(report.tradeoff.stops[2].costs[1], before=0.7, after=0.8)
+    gained = costs(report, replace(report.tradeoff.stops[2], costs=(gain,)))
+    assert gained[0].change.endswith(", better")
+    fewer = replace(gain, key="false_positive_rate", before=0.3, after=0.2)
+    gained = costs(report, replace(report.tradeoff.stops[2], costs=(fewer,)))
+    assert gained[0].change.endswith(", better")
     weak = replace(report.tradeoff.stops[2].costs[1], pvalue=0.3)
     stop = replace(report.tradeoff.stops[2], costs=(weak,))
     assert costs(report, stop)[0].change.endswith(", may be chance")
-    free = costs(report, report.tradeoff.stops[0])
+    stops = report.tradeoff.stops
+    named = [(stop_name(report, one), stop_side(report, one)) for one in stops]
+    own = named.index(("this model", ""))
+    assert named[0] == ("no limit", "looser")
+    assert {side for _, side in named[:own]} <= {"looser"}
+    assert {side for _, side in named[own + 1 :]} <= {"stricter"}
+    half = replace(stops[0], limit="40%")
+    assert stop_name(report, half) == "reduced by 60 %"
+    free = costs(report, stops[0])
     assert [cost.was for cost in free] == ["", ""]
     quality = (Quality("auc", 0.51, 0.5, 0.01), Quality("calibration_error", 0.0, 0.0))
     poor = Report(replace(samples.audit(), quality=quality))
-    assert [cost.now for cost in costs(poor)] == ["0.510", "0.000"]
+    assert [cost.now for cost in costs(poor)] == ["0.510", "none found"]
     assert costs(poor)[0].change == "0.490 to 0.530"
     assert any("better than a constant" in line for line in unanswered(poor))
     good = Report(replace(samples.audit(), quality=(Quality("auc", 0.6, 0.5, 0.01),)))
@@ -494,7 +543,7 @@ def test_an_improvement_is_no_alarm():
     assert alarms(perhaps) == []
     assert words.drift_verdict(perhaps.drift[0]).startswith("perhaps changed")
     line = words.drift_line(worse[2])
-    assert line == "Distribution of age (mean): 45.0 → 58.0 (p = 0.001); changed."
+    assert line == "Distribution of age (mean): 45.0 → 58.0, p = 0.001; changed."
 
 
 # what drives the score

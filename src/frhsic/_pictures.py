@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 from frhsic.formatting import plain
 
@@ -100,6 +101,8 @@ class Frame:
             )
             if not self.small:
                 parts.append(_text(self.width - right, at - 5, level[1], "halo", "end"))
+        lines = list(lines)
+        dots = list(dots)
         parts += [_line(line, x, y) for line in lines]
         for a, b in dots:
             if self.x[0] <= a <= self.x[1] and self.y[0] <= b <= self.y[1]:
@@ -108,8 +111,16 @@ class Frame:
                     f' cx="{x(a):.1f}" cy="{y(b):.1f}" r="{1.6 if self.small else 4}"/>'
                 )
         for kind, a, b, text in () if self.small else marks:
-            low = level is not None and b < level[0]
-            parts.append(f'<g class="{kind}">{self._mark(x(a), y(b), text, low)}</g>')
+            near = [(x(c), y(d)) for c, d in dots]
+            if level is not None:
+                end = self.width - right
+                near += _along([(end - 7.5 * len(level[1]), y(level[0]) - 8), (end, y(level[0]))])
+            for line in lines:
+                if line.kind in ("before", kind):
+                    near += _along([(x(c), y(d)) for c, d in zip(line.x, line.y)])
+            parts.append(
+                f'<g class="{kind}">{_mark(x(a), y(b), text, near, (left, self.width, base))}</g>'
+            )
         for start, end, text in tips:
             a, b = (x(min(max(value, self.x[0]), self.x[1])) for value in (start, end))
             parts.append(
@@ -144,12 +155,44 @@ class Frame:
             yield _text(0, 14, self.names[1], "name", "start")
             yield _text(self.width - right, floor + 39, self.names[0], "name", "end")
 
-    def _mark(self, a: float, b: float, text: str, low: bool) -> str:
-        side = "end" if a > self.width / 2 else "start"
-        return (
-            f'<circle class="mark" fill="none" stroke="#93390b" stroke-width="2.5" cx="{a:.1f}"'
-            f' cy="{b:.1f}" r="9"/>{_text(a, b + (29 if low else -17), text, "halo marked", side)}'
+
+def _mark(
+    a: float,
+    b: float,
+    text: str,
+    near: Sequence[tuple[float, float]],
+    box: tuple[float, float, float],
+) -> str:
+    """Return a ring at a point, and its name where that covers the fewest of the points near it;
+    `box` has the left, right and lower end of the picture.
+    """
+    wide = 7.5 * len(text)
+
+    def covered(place: tuple[float, str]) -> int:
+        down, side = place
+        left = a - wide if side == "end" else a
+        if left < box[0] or left + wide > box[1] or not 28 < b + down < box[2]:
+            return len(near) + 1
+        return sum(
+            left - 6 <= c <= left + wide + 6 and b + down - 16 <= d <= b + down + 8 for c, d in near
         )
+
+    sides = ("end", "start") if 2 * a > box[1] else ("start", "end")
+    places = [(down, side) for down in (29, -17, 46, -34, 63, -51) for side in sides]
+    down, side = min(places, key=covered)
+    return (
+        f'<circle class="mark" fill="none" stroke="#93390b" stroke-width="2.5" cx="{a:.1f}"'
+        f' cy="{b:.1f}" r="9"/>{_text(a, b + down, text, "halo marked", side)}'
+    )
+
+
+def _along(corners: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return points on a line through corners, each a twentieth of a part from the next."""
+    return [
+        (a + i / 20 * (c - a), b + i / 20 * (d - b))
+        for (a, b), (c, d) in pairwise(corners)
+        for i in range(21)
+    ]
 
 
 def _line(line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> str:

@@ -69,6 +69,28 @@ def stated(value: float) -> str:
     return plain(value) if float(f"{value:.3g}") == value else f"{value:,.10g}"
 
 
+def signed(value: float) -> str:
+    """Format a difference: two significant digits with their sign.
+
+    Examples
+    --------
+    >>> signed(0.0634), signed(-0.5), signed(1234.0)
+    ('+0.063', '−0.5', '+1,200')
+    """
+    return f"{float(f'{value:.2g}'):+,.10g}".replace("-", "−")
+
+
+def points(share: float) -> str:
+    """Format a difference of shares in points of 100, with its sign.
+
+    Examples
+    --------
+    >>> points(-0.0243)
+    '−2.4'
+    """
+    return f"{100 * share:+.1f}".replace("-", "−")
+
+
 def ranged(value: float, low: float, high: float) -> str:
     """Format an estimate with the ends of its interval.
 

@@ -23,7 +23,16 @@ from frhsic.auditing.results import (
     difference,
 )
 from frhsic.estimators.frontier import MEASURES
-from frhsic.formatting import capitalized, figure, percent, ranged, settled_by, stated
+from frhsic.formatting import (
+    capitalized,
+    figure,
+    percent,
+    points,
+    ranged,
+    settled_by,
+    signed,
+    stated,
+)
 from frhsic.intervals import Interval
 from frhsic.report.model import Report, Stop, TradeOff
 from frhsic.report.words import (
@@ -43,6 +52,7 @@ from frhsic.report.words import (
     reduced_phrase,
     resolution_sentence,
     say,
+    score_phrase,
     verdict_phrase,
     warnings,
 )
@@ -52,6 +62,8 @@ SEVERITY = ("not kept", "probably not kept", "unclear", "probably kept", "kept")
 # What a limit costs, in the order of the page, and which of it are shares.
 COSTS: dict[str, dict[str, str]] = WORDS["costs"]
 SHARES = ("accuracy", "true_positive_rate", "false_positive_rate", "explained")
+# Measures of which more is better; of a mean error, neither is.
+GAINS = ("accuracy", "true_positive_rate", "auc", "explained")
 MOST_COSTS = 5
 # Two of these stand beside each of the other limits.
 STOP_COSTS = ("true_positive_rate", "auc", "root_squared_error", "explained")
@@ -102,6 +114,11 @@ class Group:
 def people_of(audit: Audit) -> str:
     """Return who is decided about: as stated, or “people”."""
     return audit.context.people or "people"
+
+
+def noun_of(audit: Audit) -> str:
+    """Return what the numbers are called that are audited: predictions of a number, or scores."""
+    return "prediction" if any(one.key == "squared_error" for one in audit.quality) else "score"
 
 
 def worst_group(curve: Curve, groups: Sequence[int] = ()) -> int:
@@ -158,7 +175,8 @@ def verdict(report: Report) -> Verdict:
         kind = verdict_phrase(first)
         if first.base == "gap" and first.verdict == "unclear":
             kind = "unclear"
-            lines.insert(0, say("unsettled"))
+        if first.key not in RATIOS:
+            lines.append(say("on_average"))
         return Verdict(kind, limit_sentence(first, audit), first.attribute, tuple(lines))
     gaps = {a.name: a.all_rows["gdp"] for a in audit.attributes if a.all_rows.get("gdp")}
     if not gaps:
@@ -174,13 +192,13 @@ def verdict(report: Report) -> Verdict:
         key = key if change.changed else "no_change"
         sentence = say(key, c=change, ends=change.interval, since=since or say("the_last"))
         kind = "kept" if change.improved else "not kept" if change.changed else "none"
-        return Verdict(kind, sentence, change.attribute)
+        return Verdict(kind, sentence, change.attribute, (*_unlimited(report),))
     lines = [gap_sentence(gaps[name], name, audit) for name in names[1:]]
     return Verdict(
         "none",
         gap_sentence(gaps[names[0]], names[0], audit),
         names[0],
-        (*_unlimited(report), *lines),
+        (*lines, *_unlimited(report)),
     )
 
 
@@ -207,7 +225,8 @@ def gap_sentence(gap: Number, s: str, audit: Audit) -> str:
     key = "gap_seen" if is_significant(gap, audit.subject) else "gap_not_seen"
     if key == "gap_seen" and (gap.adjusted or 0.0) > audit.subject.level:
         key = "gap_alone"
-    return say(key, s=s, size=ranged(gap.value, *gap.interval), count=len(audit.attributes))
+    size = ranged(gap.value, *gap.interval)
+    return say(key, noun=noun_of(audit), s=s, size=size, count=len(audit.attributes))
 
 
 def limit_sentence(check: LimitCheck, audit: Audit) -> str:
@@ -221,7 +240,7 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     what = f"{among}{gap_phrase(check.key, check.attribute)}"
     kind = verdict_phrase(check)
     if check.base == "gap":
-        key = "missed" if kind == "not kept" else "share"
+        key = {"kept": "reached", "not kept": "missed"}.get(check.verdict, "unsettled")
         return say(key, what=what, reduced=asked_reduction(check))
     least = check.key in RATIOS
     ends = check.interval
@@ -244,8 +263,8 @@ def meaning(report: Report, s: str) -> str:
     gap = audit[s].all_rows.get("gdp")
     if gap is None:
         return ""
-    points = say("points", points=100 * gap.value) if audit.subject.chances else ""
-    text = say("what_gap", people=people_of(audit), s=s, points=points)
+    here = say("points", points=100 * gap.value) if audit.subject.chances else ""
+    text = say("what_gap", noun=noun_of(audit), people=people_of(audit), s=s, points=here)
     subject = audit.subject
     if any(one.key == "true_positive_rate" for one in audit.quality):
         key = "threshold" if subject.threshold_stated else "usual_threshold"
@@ -273,7 +292,7 @@ def unanswered(report: Report) -> list[str]:
         if sign and sign * (one.value - one.constant) <= 2 * (one.standard_error or 0.0):
             lines.append(say("poor"))
     names = " or ".join(attribute.name for attribute in report.audit.attributes)
-    return [*lines, say("no_cause", names=names)]
+    return [*lines, say("no_cause", noun=noun_of(report.audit), names=names)]
 
 
 # What it costs
@@ -332,15 +351,15 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
         was = form(change.before)
         if change.interval is not None:
             sizes = change.after - change.before, *change.interval
-            size, low, high = (_signed(x, shares=key in SHARES) for x in sizes)
-            points = say("point_unit") if key in SHARES else ""
-            doubt = "" if change.significant else say("may_be_chance")
-            text = f"{size}{points} ({low} to {high}){doubt}"
+            size, low, high = (points(x) if key in SHARES else signed(x) for x in sizes)
+            unit = say("point_unit") if key in SHARES else ""
+            text = f"{size}{unit} ({low} to {high}){_judgement(change)}"
     elif number.standard_error:
         reach = -float(ndtri(audit.subject.level / 2)) * number.standard_error
         text = f"{form(number.value - reach)} to {form(number.value + reach)}"
     values = {
         "people": people_of(audit),
+        "noun": noun_of(audit),
         "outcome": outcome_phrase(audit.subject),
         "threshold": audit.subject.threshold,
     }
@@ -348,17 +367,22 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
     return Cost(name, meaning, was, form(number.value), text)
 
 
+def _judgement(change: Change) -> str:
+    """Return whether a change is for the better, as far as chance does not explain it."""
+    if not change.significant:
+        return say("may_be_chance")
+    if change.key == "mean_error":
+        return ""
+    gained = (change.after > change.before) == (change.key in GAINS)
+    return say("better" if gained else "worse")
+
+
 def _form(key: str) -> Callable[[float], str]:
     if key in SHARES:
         return lambda share: f"{100 * share:.1f} %"
     if key == "calibration_error":  # an estimate of 0 is not perfect
-        return lambda error: f"{error:.3f}"
+        return lambda error: say("no_error") if error < 0.0005 else f"{error:.3f}"
     return figure
-
-
-def _signed(value: float, *, shares: bool) -> str:
-    text = f"{100 * value:+.1f}" if shares else f"{float(f'{value:.2g}'):+,}"
-    return text.replace("-", "−")
 
 
 # The picture, and who is affected
@@ -366,8 +390,8 @@ def _signed(value: float, *, shares: bool) -> str:
 
 def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool = False) -> str:
     """Return the mean score along an attribute as SVG: before in grey, now with its band, the
-    outcome, the people, and the group with the largest gap. Each stop has a layer of its own; a
-    small picture shows one.
+    outcome, the people, and the group furthest from the average. Each stop has a layer of its
+    own; a small picture shows one.
     """
     audit = report.audit
     attribute = audit[s]
@@ -394,7 +418,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
     frame = Frame(
         domain,
         _extent(every, [a for _, a in actual], domain),
-        (s + cut, say("mean_of", score=audit.subject.score_name or "score"), say("drawn", s=s)),
+        (s + cut, axis_name(audit), say("drawn", s=s)),
         300 if small else 720,
         200 if small else 470,
         small,
@@ -407,6 +431,20 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
         level=(curve.overall, say("average", mean=curve.overall)),
         marks=marks,
         tips=() if small else _tips(curve, s),
+    )
+
+
+def axis_name(audit: Audit) -> str:
+    """Return what the picture shows upwards, and what a high score means where that is known."""
+    subject, noun = audit.subject, noun_of(audit)
+    own = score_phrase(subject).removeprefix("the ")
+    if "“" not in own and own != "score":
+        return say("mean_of", noun=own)
+    if own != "score":
+        noun = say("named", noun=noun, name=subject.score_name)
+    likely = subject.target is not None and noun_of(audit) == "score"
+    return say("mean_of", noun=noun) + (
+        say("higher", outcome=outcome_phrase(subject)) if likely else ""
     )
 
 
@@ -495,16 +533,15 @@ def _actual(attribute: AttributeAudit) -> list[float | None]:
     return [None if sparse else round(mean + more, 12) for mean, more, sparse in pairs]
 
 
-def _judged(attribute: AttributeAudit, i: int) -> str:
+def _judged(attribute: AttributeAudit, i: int, noun: str) -> str:
     """Return whether people are scored too low or too high: where the band of target less score
     lies on one side of 0.
     """
     rest = attribute.all_rows.curves.get("calibration_gdp")
     if rest is None:
         return ""
-    if rest.low[i] > 0:
-        return say("too_low")
-    return say("too_high") if rest.high[i] < 0 else say("as_scored")
+    key = "too_low" if rest.low[i] > 0 else "too_high" if rest.high[i] < 0 else "as_scored"
+    return say(key, noun=noun)
 
 
 def _tips(curve: Curve, s: str) -> Iterator[tuple[float, float, str]]:
@@ -526,14 +563,14 @@ def affected(report: Report, s: str) -> list[Group]:
     for i in order[:MOST_GROUPS]:
         was = before.mean[i] if before and before.grid == curve.grid else None
         where = group_phrase(curve, i, s)
-        judged = _judged(attribute, i)
+        judged = _judged(attribute, i, noun_of(report.audit))
         groups.append(Group(where, curve.rows[i], was, curve.mean[i], actual[i], judged))
     return groups
 
 
 def worst_sentence(report: Report, s: str) -> str:
-    """Return who has the largest gap, whether that is more than chance, and whether they are scored
-    too high or too low.
+    """Return who is furthest from the average, whether that is more than chance, and whether they
+    are scored too high or too low.
     """
     audit = report.audit
     attribute = audit[s]
@@ -544,8 +581,7 @@ def worst_sentence(report: Report, s: str) -> str:
     text = say(
         "worst",
         group=group,
-        side="above" if curve.mean[i] > curve.overall else "below",
-        size=abs(curve.mean[i] - curve.overall),
+        noun=noun_of(audit),
         overall=curve.overall,
         chance=chance,
         people=people_of(audit),
@@ -578,13 +614,21 @@ def _is_counted(audit: Audit) -> bool:
 
 def stop_name(report: Report, stop: Stop) -> str:
     """Return the limit that leads to a trade-off."""
-    assert report.tradeoff is not None
     if stop.point.chosen:
-        asked = listed([*dict.fromkeys(report.tradeoff.asked)])
-        return say("this_model", limit=asked.replace("%", " %"))
+        return say("this_model")
     if stop.limit in ("none", "0"):
         return say("stop_none" if stop.limit == "none" else "stop_least")
-    return say("stop_share", share=stop.limit.replace("%", " %"))
+    return say("stop_share", percent=100 - float(stop.limit.rstrip("%")))
+
+
+def stop_side(report: Report, stop: Stop) -> str:
+    """Return whether a limit is looser or stricter than that of the model; nothing for its own."""
+    assert report.tradeoff is not None
+    stops = report.tradeoff.stops
+    own = next((i for i, one in enumerate(stops) if one.point.chosen), None)
+    if own is None or stop.point.chosen:
+        return ""
+    return say("looser" if stops.index(stop) < own else "stricter")
 
 
 def stop_costs(stop: Stop) -> list[tuple[str, str]]:

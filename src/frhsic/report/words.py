@@ -40,7 +40,7 @@ GAPS: dict[str, str] = WORDS["gaps"]
 FORMS: dict[str, Callable[[Any], str]] = {
     **{
         name: getattr(formatting, name)
-        for name in ("chance", "figure", "percent", "plain", "stated")
+        for name in ("chance", "figure", "percent", "plain", "signed", "stated")
     },
     "capital": capitalized,
     "count": lambda n: f"{n:,.0f}",
@@ -273,7 +273,8 @@ def drift_cells(change: Change) -> tuple[str, str, str, str]:
     """
     reach = say("drift_p", p=change.pvalue)
     if change.interval is not None:
-        reach = say("drift_reach", ends=change.interval)
+        size = change.after - change.before
+        reach = say("drift_reach", size=size, ends=change.interval)
     moved = say("moved", change=change)
     return drift_name(change), moved, reach, drift_verdict(change)
 
@@ -281,7 +282,7 @@ def drift_cells(change: Change) -> tuple[str, str, str, str]:
 def drift_line(change: Change) -> str:
     """Return the same in one line."""
     name, moved, reach, verdict = drift_cells(change)
-    return f"{capitalized(name)}: {moved} ({reach}); {verdict}."
+    return f"{capitalized(name)}: {moved}, {reach}; {verdict}."
 
 
 def warnings(audit: Audit) -> list[str]:
