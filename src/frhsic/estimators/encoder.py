@@ -89,7 +89,7 @@ COUNT_ROWS = 1_000
 SOLVED_ROWS = 10_000
 
 # Scaled gradient at which the multipliers are solved for; rows leave more dependence than that.
-PRECISION = 1e-4
+PRECISION = 1e-3
 
 # Most prototypes by default, and Σ R²(φ(S) | Z) that solving on few rows may leave.
 MOST_PROTOTYPES = 64
@@ -99,7 +99,7 @@ LEAK = 0.005
 MOST_CLASSES = 20
 
 # Rows that describe a typical row of each prototype, at most.
-TYPICAL_ROWS = 5_000
+TYPICAL_ROWS = 2_000
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,7 +55,7 @@ ITERATIONS = 200
 # nearly vanishes, and the first step would be far too long.
 CAUTION = 0.1
 # A row of which one prototype has all but so much adds nothing to the Hessian.
-NEARLY = 1e-4
+NEARLY = 1e-3
 
 # Smallest probability of a class in a center.
 FLOOR = 1e-12
