@@ -16,6 +16,7 @@ from sklearn.preprocessing import SplineTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 import frhsic
+from cli_samples import done
 from frhsic import ParityEncoder
 from frhsic.estimators import UnmetLimitWarning
 from frhsic.estimators.conditional import SensitiveBasis
@@ -349,3 +350,20 @@ def test_a_saved_encoder_of_columns_gives_the_same_z(tmp_path):
     frhsic.save(encoder, tmp_path / "encoder.frhsic")
     again = frhsic.load(tmp_path / "encoder.frhsic")
     assert (again.transform(X) == encoder.transform(X)).all()
+
+
+@pytest.mark.parametrize("uses_sensitive", [False, True])
+def test_a_saved_encoder_transforms_on_the_command_line(tmp_path, monkeypatch, uses_sensitive):
+    monkeypatch.chdir(tmp_path)
+    X, y, age = people(300)
+    attributes = pd.DataFrame({"age": age})
+    encoder = ParityEncoder(
+        **LINEAR, prototypes=4, cv=2, uses_sensitive=uses_sensitive, random_state=0
+    ).fit(X, y, sensitive_features=attributes)
+    frhsic.save(encoder, "encoder.frhsic")
+    X.assign(age=age).to_csv("people.csv", index=False)
+    done(["predict", "encoder.frhsic", "people.csv", "--out", "z.csv"])
+    known = {"sensitive_features": attributes} if uses_sensitive else {}
+    written = pd.read_csv("z.csv")
+    assert list(written) == ["hired=True"]
+    assert written.to_numpy() == approx(encoder.transform(X, **known))

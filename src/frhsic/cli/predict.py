@@ -77,7 +77,7 @@ def predict(
     Two classes: score, the probability of --positive or of the second class, and predicted, the
     label of the training table by the threshold of the model: one half, or the --threshold of its
     training. More classes: predicted and one score_CLASS for each. Numbers: predicted. A model
-    without a target: its representation, z_0, z_1, ...
+    without a target: its representation, by the names of its columns.
 
     [bold]Exit codes[/bold]
 
@@ -254,8 +254,9 @@ class Served:
 
         model = self.model
         if not hasattr(model, "predict"):
-            z = model.transform(X)
-            return pd.DataFrame(z, X.index, [f"z_{i}" for i in range(z.shape[1])])
+            known = {"sensitive_features": s} if getattr(model, "uses_sensitive", False) else {}
+            z = model.transform(X, **known)
+            return pd.DataFrame(np.asarray(z), X.index, model.get_feature_names_out())
         scores = scores_of(model, X, s)
         if not hasattr(model, "predict_proba"):
             return pd.DataFrame({"predicted": scores.astype(np.float64)}, X.index)
