@@ -169,6 +169,7 @@ def _hsic(
     _arrays.require_varying(s, "s")
     kernels = kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
     w = w.to(z.device)
+    # torch gives `apply` of its autograd functions no types
     value: Tensor = _TiledHSIC.apply(z, s, kernels, w, unbiased)  # type: ignore[no-untyped-call]
     return value
 

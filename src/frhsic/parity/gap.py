@@ -595,6 +595,7 @@ class ColumnGap:
         # the mean over everybody is the overall mean: only rounding is left, which has no sign
         empty = (square <= NOTHING * variance) & (variance > 0)
         parts = signed, np.sqrt(np.maximum(square, 0)), covariance
+        # as many parts as came in, which a tuple of a generator does not tell
         return tuple(np.where(empty, 0.0, part) for part in parts)  # type: ignore[return-value]
 
     def statistic(self, mean: Array, wide: Array, kept: Array | float) -> Array:
