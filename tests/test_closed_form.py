@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
 from frhsic import ParityClassifier, ParityRegressor
-from frhsic.estimators import conditional, solving
+from frhsic.estimators import conditional, families
 from frhsic.estimators.conditional import (
     MOST_LEVELS,
     ConditionalLaw,
@@ -29,20 +29,18 @@ from frhsic.estimators.conditional import (
     TreeTable,
     told_directions,
 )
-from frhsic.estimators.parity import weighted_auc
-from frhsic.estimators.solving import (
-    SMOOTHNESS,
-    Curve,
-    Rows,
+from frhsic.estimators.constraints import GapCurve
+from frhsic.estimators.families import (
+    FAMILIES,
     SoftRanks,
-    Solution,
-    _root,
-    descend,
+    Task,
+    Units,
     expanded,
-    link,
-    outputs,
-    solve,
+    least_root,
 )
+from frhsic.estimators.parity import weighted_auc
+from frhsic.estimators.solution import Solution
+from frhsic.estimators.solving import SMOOTHNESS, descend, solve
 
 
 @dataclass(frozen=True)
@@ -86,16 +84,18 @@ class Law:
     def gap(self, f: np.ndarray) -> float:
         return float(self.joint.sum(axis=0) @ np.abs(self.curve(f)))
 
-    def rows(self, family: str) -> Rows:
+    def base(self, family: str) -> np.ndarray:
+        units = Units(center=0.0, scale=1.0, threshold=0.5, ranks=np.linspace(0, 1, 2))
+        return FAMILIES[family].inputs(self.eta, self.means, units)[0]
+
+    def rows(self, family: str) -> Task:
         """One row for each x, s and y, with its probability as weight."""
         x, s, y = (index.ravel() for index in np.indices(self.table.shape))
         weights = self.table.ravel()
         counted = weights * y if self.positive else weights
-        curve = Curve.of(self.basis, self.basis(s * 1.0), counted)
+        curve = GapCurve.of(self.basis, self.basis(s * 1.0), counted)
         width = np.full(len(x), 0.1 * self.eta[x].std())
-        return Rows(
-            family, link(family, self.eta)[x], self.means[x], y * 1.0, weights, [curve], width
-        )
+        return Task(self.base(family)[x], self.means[x], y * 1.0, weights, [curve], width)
 
 
 def laws() -> dict[str, Law]:
@@ -202,7 +202,7 @@ def test_the_convex_optimum_over_all_functions_has_the_closed_form(name, loss):
     c, violation = multiplier(law, -slope(loss, law, f), mu, law.curve(f))
     assert violation < 1e-4
     moved = law.means @ c
-    assert (law.eta - moved if loss == "squared" else _root(law.eta, moved)[0]) == approx(
+    assert (law.eta - moved if loss == "squared" else least_root(law.eta, moved)[0]) == approx(
         f, abs=2e-5
     )
 
@@ -214,7 +214,7 @@ def test_a_large_multiplier_closes_the_gap_and_the_closed_form_still_holds(name)
     f = brute_force("log", law, mu)
     assert law.gap(f) == approx(0, abs=1e-6)
     c, *_ = np.linalg.lstsq(law.means, -slope("log", law, f), rcond=None)
-    assert _root(law.eta, law.means @ c)[0] == approx(f, abs=1e-4)
+    assert least_root(law.eta, law.means @ c)[0] == approx(f, abs=1e-4)
     assert np.ptp(law.basis.values @ c) <= 2 * mu
 
 
@@ -333,16 +333,20 @@ def test_a_well_specified_model_comes_close_to_the_optimum_of_a_gaussian_law():
 def test_no_trade_off_loses_to_a_constant_at_the_same_gap(family):
     """A mixture of the first trade-off with a constant replaces the second, whose sign is wrong."""
     rows = LAWS["all rows"].rows(family)
-    start = rows.parameters()[0]
-    wrong = -rows.constant() if family == "decision" else start * 0.5 - rows.constant()
+    form = FAMILIES[family]
+    start = form.first(rows).parameters
+    best = form.constant(rows)
+    wrong = -best if family == "decision" else start * 0.5 - best
     if family != "decision":
         wrong[1] = -0.5
     fold = np.arange(len(rows.y)) % 2
     path = np.repeat(np.stack([start, wrong])[:, None], 2, axis=1)
-    solution = Solution(family, (), path, np.zeros(0), 0.5).above_constant(rows, fold)
+    solution = Solution(family, (), path, Units(0.0, 1.0, 0.5, np.zeros(0)))
+    solution = solution.above_constant(form, rows, fold)
     curve = rows.curves[0]
-    old, new = (rows.evaluate(each[1, 0], curve.functions) for each in (path, solution.parameters))
-    constant = rows.loss(rows.constant())
+    old = form.evaluate(rows, path[1, 0], curve.functions)
+    new = form.evaluate(rows, solution.parameters[1, 0], curve.functions)
+    constant = form.loss(rows, best)
     assert (solution.parameters[0] == path[0]).all()
     assert old.loss > constant
     if family == "decision":
@@ -363,8 +367,9 @@ def test_every_solved_trade_off_is_the_optimum_at_its_gap(name, family, loss):
     L-BFGS-B stops at about 1e-8 of the objective, so that the risk is exact to a few 1e-5.
     """
     law, rows = LAWS[name], LAWS[name].rows(family)
-    eta = link(family, law.eta)
-    path = [outputs(family, parameters, eta, law.means) for parameters in solve(rows, 400)]
+    form = FAMILIES[family]
+    base = law.base(family)
+    path = [form.outputs(parameters, base, law.means) for parameters in solve(form, rows, 400)]
     ends = []
     for f in path[:-2:3]:  # towards the end the optimum is flat and SLSQP has no interior
         width = SMOOTHNESS * law.gap(law.eta)
@@ -387,7 +392,7 @@ def test_without_constraint_a_wrong_model_is_recalibrated_and_not_moved(family):
     rows = replace(
         law.rows(family), base=np.sin(np.arange(law.table.size))
     )  # it knows nothing of y
-    moved = solve(rows)[:, -law.means.shape[1] :]
+    moved = solve(FAMILIES[family], rows)[:, -law.means.shape[1] :]
     assert moved[0] == approx(0, abs=1e-12)
     assert np.abs(moved[1:]).max() > 0
 
@@ -402,11 +407,12 @@ def test_decisions_of_the_path_cost_less_than_drawing_lots():
     p /= p.sum()
     chance = np.repeat(expit(2 * x + rng.normal(size=200))[:, None], 4, axis=1)
     law = Law(np.stack([p * (1 - chance), p * chance], axis=2))
-    base = link("decision", law.eta)
+    base = law.base("decision")
+    form = FAMILIES["decision"]
     free = (law.eta > 0.5) * 1.0
     constant = min(law.mass @ law.eta, 1 - law.mass @ law.eta)
-    for parameters in solve(law.rows("decision"))[6:13:3]:
-        d = (outputs("decision", parameters, base, law.means) > 0) * 1.0
+    for parameters in solve(form, law.rows("decision"))[6:13:3]:
+        d = (form.outputs(parameters, base, law.means) > 0) * 1.0
         share = law.gap(d) / law.gap(free)
         assert share < 0.8
         assert (
@@ -418,7 +424,7 @@ def test_decisions_of_the_path_cost_less_than_drawing_lots():
 def test_the_root_minimises_loss_plus_moved_score(moved):
     """f = η - m f (1 - f) is where the convex function ℓ(f, η) + m f has its least value."""
     eta = np.linspace(0.02, 0.98, 9)
-    f = _root(eta, np.full(9, moved))[0]
+    f = least_root(eta, np.full(9, moved))[0]
     grid = expit(np.linspace(-12, 12, 20_001))
     for one, value in zip(eta, f):
         least = (-one * np.log(grid) - (1 - one) * np.log1p(-grid) + moved * grid).min()
@@ -433,14 +439,16 @@ def test_the_root_is_right_where_nothing_is_positive():
     moved = np.array([-20.0, -2.0, -1.0, -0.5, 3.0])
     for eta in (0.0, 1e-300, 1e-17):
         expected = [0.95, 0.5, 0, 0, 0]
-        assert _root(np.full(5, eta), moved)[0] == approx(expected, abs=1e-6)
-        assert _root(np.full(5, 1 - eta), -moved)[0] == approx(1 - np.array(expected), abs=1e-6)
+        assert least_root(np.full(5, eta), moved)[0] == approx(expected, abs=1e-6)
+        assert least_root(np.full(5, 1 - eta), -moved)[0] == approx(
+            1 - np.array(expected), abs=1e-6
+        )
 
 
 def test_for_small_coefficients_the_log_odds_move_by_m():
     eta = np.linspace(0.1, 0.9, 9)
-    first = expit(link("binary", eta) - 1e-3)
-    assert _root(eta, np.full(9, 1e-3))[0] == approx(
+    first = expit(FAMILIES["binary"].link(eta) - 1e-3)
+    assert least_root(eta, np.full(9, 1e-3))[0] == approx(
         first, abs=1e-6
     )  # up to the square of the coefficient
 
@@ -456,7 +464,7 @@ def test_the_dual_bounds_every_predictor_from_below():
     for _ in range(200):
         nu = rng.uniform(-mu, mu, size=4)
         moved = law.means @ (law.basis.values.T @ (law.joint.sum(axis=0) * nu))
-        f = _root(law.eta, moved)[0]
+        f = least_root(law.eta, moved)[0]
         bounds.append(risk("log", law, f) + law.mass @ (moved * f))
     assert max(bounds) <= optimum + 1e-9
     assert max(bounds) == approx(optimum, abs=0.01)  # 200 draws from four dimensions come near
@@ -465,7 +473,7 @@ def test_the_dual_bounds_every_predictor_from_below():
 # Gradients
 
 
-def sample_rows(family: str) -> tuple[Rows, np.ndarray]:
+def sample_rows(family: str) -> tuple[Task, np.ndarray]:
     rng = np.random.default_rng(0)
     n, k = 40, 3
     weights = rng.uniform(0.5, 1.5, size=n)
@@ -481,8 +489,8 @@ def sample_rows(family: str) -> tuple[Rows, np.ndarray]:
         y = rng.normal(size=n)
     if family.startswith("rank"):
         means = expanded(means, rng.uniform(size=n))
-    rows = Rows(family, base, means, y, weights, width=np.array(0.3))
-    start = rows.parameters()[0]
+    rows = Task(base, means, y, weights, width=0.3)
+    start = FAMILIES[family].first(rows).parameters
     return rows, start + 0.2 * rng.normal(size=len(start))
 
 
@@ -497,11 +505,11 @@ FUNCTIONS_OF_ROWS = np.random.default_rng(2).normal(size=(40, 2))
 @pytest.mark.parametrize("family", ["binary", "classes", "numbers", "decision"])
 def test_gradients_are_those_of_loss_and_outputs(family):
     rows, at = sample_rows(family)
-    evaluation = rows.evaluate(at, FUNCTIONS_OF_ROWS)
+    evaluation = FAMILIES[family].evaluate(rows, at, FUNCTIONS_OF_ROWS)
     pull = np.random.default_rng(1).normal(size=evaluation.sums.shape)
 
     def value(parameters: np.ndarray) -> float:
-        there = rows.evaluate(parameters, FUNCTIONS_OF_ROWS)
+        there = FAMILIES[family].evaluate(rows, parameters, FUNCTIONS_OF_ROWS)
         return there.loss + float((pull * there.sums).sum())
 
     assert evaluation.gradient(pull) == approx(difference(value, at), rel=1e-5, abs=1e-7)
@@ -509,14 +517,14 @@ def test_gradients_are_those_of_loss_and_outputs(family):
 
 @pytest.mark.parametrize("family", ["rank", "rank of numbers"])
 def test_sums_and_gradients_of_ranks_are_those_of_soft_deciles_up_to_the_cells(family, monkeypatch):
-    monkeypatch.setattr(solving, "CELLS", 400)
-    monkeypatch.setattr(solving, "MOST_CELLS", 100_000)
+    monkeypatch.setattr(families, "CELLS", 400)
+    monkeypatch.setattr(families, "MOST_CELLS", 100_000)
     rows, at = sample_rows(family)
-    evaluation = rows.evaluate(at, FUNCTIONS_OF_ROWS)
+    evaluation = FAMILIES[family].evaluate(rows, at, FUNCTIONS_OF_ROWS)
     pull = np.random.default_rng(1).normal(size=evaluation.sums.shape)
 
     def sums(parameters: np.ndarray) -> np.ndarray:
-        score = outputs("numbers", parameters, rows.base, rows.means)
+        score = FAMILIES["numbers"].outputs(parameters, rows.base, rows.means)
 
         def share_above(q: float, share: float) -> float:
             return float(rows.weights @ expit((score - q) / rows.width) - share)
@@ -525,13 +533,13 @@ def test_sums_and_gradients_of_ranks_are_those_of_soft_deciles_up_to_the_cells(f
         return FUNCTIONS_OF_ROWS.T @ expit((score[:, None] - deciles) / rows.width)
 
     def value(parameters: np.ndarray) -> float:
-        return rows.loss(parameters) + float((pull * sums(parameters)).sum())
+        return FAMILIES[family].loss(rows, parameters) + float((pull * sums(parameters)).sum())
 
     assert evaluation.sums == approx(sums(at), abs=1e-5)
     # slopes are constant in a cell, so that those of 40 rows are wrong by half a cell each
     assert evaluation.gradient(pull) == approx(difference(value, at), abs=4e-3)
     monkeypatch.undo()
-    assert rows.evaluate(at, FUNCTIONS_OF_ROWS).sums == approx(sums(at), abs=0.01)
+    assert FAMILIES[family].evaluate(rows, at, FUNCTIONS_OF_ROWS).sums == approx(sums(at), abs=0.01)
 
 
 def test_deciles_of_tied_scores_have_the_shares_of_deciles_once_softened():
@@ -567,7 +575,7 @@ def test_the_gradient_of_the_gap_is_its_own():
     rng = np.random.default_rng(0)
     s, weights, f = rng.uniform(size=60), rng.uniform(size=60), rng.normal(size=(60, 2))
     basis = SensitiveBasis.fit(s, weights)
-    curve = Curve.of(basis, basis(s), weights)
+    curve = GapCurve.of(basis, basis(s), weights)
     sums = curve.functions.T @ f
     numeric = difference(lambda flat: curve.norm(flat.reshape(sums.shape), 0.05)[0], sums.ravel())
     assert curve.norm(sums, 0.05)[1].ravel() == approx(numeric, rel=1e-5, abs=1e-9)
@@ -675,7 +683,7 @@ def test_scores_are_moved_to_one_law_whatever_the_attribute(known_levels):
 def test_clipped_decisions_are_optimal_among_those_that_know_s(known_levels, move):
     eta, s, weights, law = known_levels
     parameters, columns = np.array([move]), law.predict(eta, s)[:, None] - 0.5
-    taken = (outputs("clipped decision", parameters, eta - 0.5, columns) > 0).astype(float)
+    taken = (FAMILIES["clipped decision"].outputs(parameters, eta - 0.5, columns) > 0).astype(float)
     indicator = (s == np.arange(3)[:, None]) * weights
     shares = indicator.sum(axis=1)
     from_mean = indicator / shares[:, None] - weights
@@ -772,7 +780,7 @@ def test_an_attribute_of_which_x_tells_one_direction_has_one_function_and_one_mo
     y = X.sum(axis=1) + rng.normal(size=3_000) > 0.5
     model = ParityClassifier(cv=2, random_state=0).fit(X, y, sensitive_features=s)
     assert model.solution_ is not None
-    basis = model.solution_.blocks[0].basis
+    basis = model.solution_.constraints[0].basis
     side = np.where(basis.starts > 0.5, 1.0, -1.0)
     assert basis.values.shape[1] == 1
     assert abs(basis.mass @ (basis.values[:, 0] * side)) > 0.95

@@ -289,7 +289,7 @@ def test_training_rows_are_not_in_the_file(tmp_path: Path):
         assert arrays
         assert all(len(FRAME) not in values.shape for values in arrays.values())
         solution = json.loads(archive.read("model.json"))["fitted"]["solution_"]["fields"]
-    basis = solution["blocks"][0]["fields"]["basis"]["fields"]
+    basis = solution["constraints"][0]["fields"]["basis"]["fields"]
     # 120 different ages are nodes of the basis: the values of S, in order, without their rows
     assert basis["starts"]["fields"]["values"] == sorted(AGE)
 

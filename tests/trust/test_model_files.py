@@ -410,7 +410,7 @@ def changed(entries: Entries, path: list[Any], value: Any) -> bytes:
 
 SOLUTION = ["fitted", "solution_", "fields"]
 FRONTIER = ["fitted", "frontier_", "fields"]
-BLOCK = [*SOLUTION, "blocks", 0, "fields"]
+CONSTRAINT = [*SOLUTION, "constraints", 0, "fields"]
 TABLE = ["fitted", "feature_encoding_", "fields", "columns", 0, "fields"]
 LAYERS = ["parameters", "encoder", "fields"]
 RATIO = ["fitted", "ratio_", "fields"]
@@ -434,11 +434,11 @@ HEADERS: dict[str, tuple[str, list[Any], Any]] = {
     "another shape": ("parity", [*SOLUTION, "parameters", "fields", "shape"], [1, 2, 3]),
     "fewer coefficients": ("parity", [*SOLUTION, "parameters"], ARRAY),
     "another family": ("parity", [*SOLUTION, "family"], "numbers"),
-    "a scale of 0": ("parity", [*SOLUTION, "scale"], 0.0),
-    "a basis of other functions": ("parity", [*BLOCK, "basis", "fields", "values"], ARRAY),
-    "another attribute": ("parity", [*BLOCK, "attribute"], 3),
-    "a condition of no rows": ("parity", [*BLOCK, "condition"], "none"),
-    "blocks that are one": ("parity", [*SOLUTION, "blocks"], 1),
+    "a scale of 0": ("parity", [*SOLUTION, "units", "fields", "scale"], 0.0),
+    "a basis of other functions": ("parity", [*CONSTRAINT, "basis", "fields", "values"], ARRAY),
+    "another attribute": ("parity", [*CONSTRAINT, "attribute"], 3),
+    "a condition of no rows": ("parity", [*CONSTRAINT, "condition"], "none"),
+    "constraints that are one": ("parity", [*SOLUTION, "constraints"], 1),
     "no solution": ("parity", ["fitted", "solution_"], None),
     "a place beyond the frontier": ("parity", ["fitted", "choice_", "fields", "position"], 400.0),
     "gaps that are numbers": (
@@ -724,7 +724,7 @@ def wide(files: Files) -> Entries:
     values = {"class": "array", "fields": {"dtype": "<f8", "shape": [0, 400_000_000], "values": []}}
     fields = {"starts": empty, "mass": empty, "values": values}
     return with_header(
-        "parity", [*BLOCK, "basis"], {"class": "SensitiveBasis", "fields": fields}, files
+        "parity", [*CONSTRAINT, "basis"], {"class": "SensitiveBasis", "fields": fields}, files
     )
 
 

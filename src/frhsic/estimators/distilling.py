@@ -15,9 +15,9 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing
 
 from frhsic.estimators.conditional import TreeTable, fold_of_rows
+from frhsic.estimators.constraints import FitRows
 from frhsic.estimators.frontier import gaps_along
 from frhsic.estimators.parity import ParityEstimator, fit_with_weights
-from frhsic.estimators.solving import Sample
 from frhsic.parity import ParityResult
 from frhsic.tables.columns import is_frame, read_sensitive
 
@@ -148,7 +148,7 @@ def _imitation(
     teacher: ParityEstimator,
     estimator: Any,
     X_check: Any,
-    sample: Sample,
+    sample: FitRows,
     eta: np.ndarray,
     means: np.ndarray,
 ) -> tuple[Any, float]:
@@ -162,9 +162,9 @@ def _imitation(
     assert choice is not None
     scores = solution.out_of_fold(choice.position, sample.fold, eta, means)
     if is_classifier(teacher):
-        scores = np.clip(
-            scores + (solution.threshold if solution.family == "decision" else 0.0), 0.0, 1.0
-        )
+        if solution.form.decides:
+            scores = scores + solution.units.threshold
+        scores = np.clip(scores, 0.0, 1.0)
     student, X, weights = clone(estimator), sample.X, sample.weights
     if is_frame(X) and not isinstance(student, Pipeline):
         student = make_pipeline(FunctionTransformer(teacher.schema_), TreeTable(), student)
@@ -208,6 +208,6 @@ def _measured(
     scores = scores > threshold if teacher.aim == "decision" else scores
     assert teacher.solution_ is not None
     gaps = gaps_along(
-        teacher.aim, teacher.solution_.blocks, scores, y, attributes.values, weights, groups
+        teacher.aim, teacher.solution_.constraints, scores, y, attributes.values, weights, groups
     )
     return performance, {name: max(each, key=float) for name, each in zip(attributes.names, gaps)}

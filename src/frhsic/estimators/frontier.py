@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from frhsic._pictures import card, tradeoff_svg
-from frhsic.estimators.solving import Block, Sample
+from frhsic.estimators.constraints import Constraint, FitRows
 from frhsic.formatting import settled_by
 from frhsic.parity import ParityResult, gdp, rank_gap
 from frhsic.parity.gap import gap_of_each
@@ -76,7 +76,7 @@ def aimed_gap(
 
 def gaps_along(
     aim: Aim,
-    blocks: Sequence[Block],
+    constraints: Sequence[Constraint],
     scores: Any,
     y: Any,
     s: Any,
@@ -86,11 +86,11 @@ def gaps_along(
 ) -> list[list[ParityResult]]:
     """Return the gaps along each attribute, one among the rows of each condition."""
     gaps: dict[int, list[ParityResult]] = {}
-    for block in blocks:
-        rows = block.rows(s, y)
+    for one in constraints:
+        rows = one.rows(s, y)
         more = [None if values is None else values[rows] for values in (weights, groups)]
-        gap = aimed_gap(aim, scores[rows], s[rows, block.attribute], *more, **options)
-        gaps.setdefault(block.attribute, []).append(gap)
+        gap = aimed_gap(aim, scores[rows], s[rows, one.attribute], *more, **options)
+        gaps.setdefault(one.attribute, []).append(gap)
     return list(gaps.values())
 
 
@@ -342,7 +342,11 @@ class Choice:
 
 
 def measured(
-    aim: Aim, path: np.ndarray, sample: Sample, blocks: Sequence[Block], confidence: float
+    aim: Aim,
+    path: np.ndarray,
+    sample: FitRows,
+    constraints: Sequence[Constraint],
+    confidence: float,
 ) -> tuple[dict[str, tuple[Gap, ...]], dict[str, float]]:
     """Return the gaps of every trade-off by attribute, the largest over its conditions, and the
     p-values of the first.
@@ -352,7 +356,8 @@ def measured(
     """
 
     def gaps_of(rows: np.ndarray, s: np.ndarray, resamples: int) -> list[ParityResult]:
-        weights, groups = sample.at(rows)
+        weights = sample.weights_of(rows)
+        groups = sample.groups_of(rows)
         options: dict[str, Any] = {"confidence": confidence, "resamples": resamples}
         if path.ndim == 2:
             options |= {"sample_weight": weights, "groups": groups}
@@ -363,12 +368,10 @@ def measured(
         ]
 
     gaps: dict[str, tuple[Gap, ...]] = {}
-    for block in blocks:
-        name, s, kept = (
-            sample.names[block.attribute],
-            sample.s[:, block.attribute],
-            block.rows(sample.s, sample.y),
-        )
+    for one in constraints:
+        name = sample.names[one.attribute]
+        s = sample.s[:, one.attribute]
+        kept = one.rows(sample.s, sample.y)
         parts = [kept & (sample.fold == j) for j in range(sample.fold.max() + 1)]
         folds = [gaps_of(part, s, 0) for part in parts if len(np.unique(s[part])) > 1]
         each = [Gap.of(*pair) for pair in zip(gaps_of(kept, s, RESAMPLES), zip(*folds))]
@@ -376,7 +379,7 @@ def measured(
             max(pair, key=lambda gap: gap.high) for pair in zip(gaps.get(name, each), each)
         )
     rows = sample.y, sample.s, sample.weights, sample.groups
-    tests = gaps_along(aim, blocks, path[:, 0], *rows, resamples=TEST_RESAMPLES)
+    tests = gaps_along(aim, constraints, path[:, 0], *rows, resamples=TEST_RESAMPLES)
     pvalues = {name: min(test.pvalue for test in each) for name, each in zip(sample.names, tests)}
     return gaps, pvalues
 

@@ -46,6 +46,8 @@ from frhsic.estimators.conditional import (
     limit_boosters,
     told_directions,
 )
+from frhsic.estimators.constraints import Among, Constraint, FitRows
+from frhsic.estimators.families import FAMILIES, ClippedRanks, FamilyName
 from frhsic.estimators.frontier import (
     Aim,
     Choice,
@@ -67,18 +69,17 @@ from frhsic.estimators.inputs import (
     warn_of_unlabelled,
     warn_without_attributes,
 )
-from frhsic.estimators.solving import (
-    SHARES,
-    Block,
-    Family,
-    Sample,
-    Solution,
-)
+from frhsic.estimators.solution import Solution
+from frhsic.estimators.solving import SHARES
 from frhsic.parity.limits import LimitLike, by_attribute, parse_limits
 from frhsic.tables.columns import is_frame, to_pandas
 
 # Rows among which a gap is limited, by the parameter `condition`.
-CONDITIONS = {None: ("all",), "positive": ("positive",), "both": ("positive", "negative")}
+CONDITIONS: dict[str | None, tuple[Among, ...]] = {
+    None: ("all",),
+    "positive": ("positive",),
+    "both": ("positive", "negative"),
+}
 
 # Trees of each function of an attribute, at most; most of what tells it is simple.
 ATTRIBUTE_ROUNDS = 12
@@ -273,7 +274,7 @@ class ParityEstimator(BaseEstimator, ABC):
     @within_n_jobs
     def _fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
-    ) -> tuple[Sample, np.ndarray, np.ndarray] | None:
+    ) -> tuple[FitRows, np.ndarray, np.ndarray] | None:
         """Fit; return the rows with η and m of models that have not seen them, or None without
         attributes.
         """
@@ -308,28 +309,28 @@ class ParityEstimator(BaseEstimator, ABC):
         numeric = not is_classifier(self)
         fold = fold_of_rows(n, self._folds(codes, groups), None if numeric else codes, groups, seed)
         table = self._with_sensitive(X, s)
-        sample = Sample(
+        sample = FitRows(
             table, codes, labels, s, tuple(names), sample_weight, groups, fold, seed, numeric
         )
-        blocks = tuple(
-            Block.fit(sample, *pair)
+        constraints = tuple(
+            Constraint.fit(sample, *pair)
             for pair in product(range(len(names)), CONDITIONS[self.condition])
         )
         if self.attribute_estimator is None and not self.uses_sensitive:
-            blocks = tuple(self._told(sample, block) for block in blocks)
+            constraints = tuple(self._told(sample, constraint) for constraint in constraints)
         self.models_, eta = self._models_of_y(sample)
-        self.attribute_models_, means = self._models_of_s(sample, blocks, eta)
+        self.attribute_models_, means = self._models_of_s(sample, constraints, eta)
         measure = limited_measure(self.aim, self.condition)
         limits = by_attribute(parse_limits(self.limit, [measure]), names)
-        solution = Solution.fit(self._family(), sample, blocks, eta, means, limits)
+        solution = Solution.fit(self._family(), sample, constraints, eta, means, limits)
         scores = [solution.out_of_fold(at, fold, eta, means) for at in range(len(SHARES))]
-        each = [self._performance(sample, one, solution.decides) for one in scores]
+        each = [self._performance(sample, one, solution.form.decides) for one in scores]
         performance = {name: np.array([one[name] for one in each]) for name in each[0]}
-        path = np.stack([one > 0 for one in scores] if solution.decides else scores, axis=1).astype(
-            np.float64
-        )
+        path = np.stack(
+            [one > 0 for one in scores] if solution.form.decides else scores, axis=1
+        ).astype(np.float64)
         confidence = self.confidence or 0.95
-        gaps, pvalues = measured(self.aim, path, sample, blocks, confidence)
+        gaps, pvalues = measured(self.aim, path, sample, constraints, confidence)
         self.frontier_ = Frontier(
             self.aim, measure, performance, gaps, pvalues, confidence, sample.base_rate, len(codes)
         )
@@ -379,7 +380,7 @@ class ParityEstimator(BaseEstimator, ABC):
         """Return the loss of each row."""
 
     @abstractmethod
-    def _performance(self, sample: Sample, scores: np.ndarray, decides: bool) -> dict[str, float]:
+    def _performance(self, sample: FitRows, scores: np.ndarray, decides: bool) -> dict[str, float]:
         """Return performance by name."""
 
     # Fitting
@@ -409,7 +410,7 @@ class ParityEstimator(BaseEstimator, ABC):
                 "a regressor takes aim='score' or 'rank' and no condition; decisions need classes."
             )
 
-    def _family(self) -> Family:
+    def _family(self) -> FamilyName:
         """Return the form of the predictor; if ranks or decisions may use S, the law of η given S
         tells the optimum.
         """
@@ -450,14 +451,14 @@ class ParityEstimator(BaseEstimator, ABC):
         model = limit_boosters(with_seed(model, self.random_seed_), self.n_jobs)
         return fit_with_weights(model, X, y, weights)
 
-    def _models_of_y(self, sample: Sample) -> tuple[list[Any], np.ndarray]:
+    def _models_of_y(self, sample: FitRows) -> tuple[list[Any], np.ndarray]:
         """Return the model of y of each fold, or the given one, and η of each row by a model that
         has not seen it.
         """
 
         def fit(rows: np.ndarray) -> Any:
             return self._model_of_y(
-                _safe_indexing(sample.X, rows), sample.labels[rows], sample.at(rows)[0]
+                _safe_indexing(sample.X, rows), sample.labels[rows], sample.weights_of(rows)
             )
 
         def predict(model: Any, rows: np.ndarray) -> np.ndarray:
@@ -471,7 +472,7 @@ class ParityEstimator(BaseEstimator, ABC):
         self._warn_if_leaking(sample, eta)
         return [self.estimator], eta
 
-    def _warn_if_leaking(self, sample: Sample, eta: np.ndarray) -> None:
+    def _warn_if_leaking(self, sample: FitRows, eta: np.ndarray) -> None:
         """Warn if a frozen model is better on a fold than its clone that was fitted on the others,
         beyond chance.
         """
@@ -482,7 +483,7 @@ class ParityEstimator(BaseEstimator, ABC):
         try:
             X, X_held_out = _safe_indexing(sample.X, train), _safe_indexing(sample.X, held_out)
             fresh = limit_boosters(clone(model), self.n_jobs)
-            again = fit_with_weights(fresh, X, sample.labels[train], sample.at(train)[0])
+            again = fit_with_weights(fresh, X, sample.labels[train], sample.weights_of(train))
             pair = self._eta(again, X_held_out), eta[held_out]
         except (
             TypeError,
@@ -498,19 +499,19 @@ class ParityEstimator(BaseEstimator, ABC):
                 LeakingEstimatorWarning,
             )
 
-    def _told(self, sample: Sample, block: Block) -> Block:
-        """Return a block whose functions of the attribute are those that x tells."""
-        rows = np.flatnonzero(~np.isnan(sample.s[:, block.attribute]))
+    def _told(self, sample: FitRows, constraint: Constraint) -> Constraint:
+        """Return a constraint whose functions of the attribute are those that x tells."""
+        rows = np.flatnonzero(~np.isnan(sample.s[:, constraint.attribute]))
         if len(rows) > PILOT_ROWS:
             rows = np.random.default_rng(sample.seed).choice(rows, PILOT_ROWS, replace=False)
-        targets = block.targets(sample.s[rows], sample.y[rows])
+        targets = constraint.targets(sample.s[rows], sample.y[rows])
         half = sample.fold[rows] % 2 == 0
         X = _safe_indexing(sample.X, rows)
         directions = told_directions(X, targets, sample.mass[rows], half, self.n_jobs)
-        return replace(block, basis=block.basis.along(directions))
+        return replace(constraint, basis=constraint.basis.along(directions))
 
     def _models_of_s(
-        self, sample: Sample, blocks: tuple[Block, ...], eta: np.ndarray
+        self, sample: FitRows, constraints: tuple[Constraint, ...], eta: np.ndarray
     ) -> tuple[list[list[Any]], np.ndarray]:
         """Return the models of m of each fold, one for each attribute, and m of each row by those
         without it.
@@ -518,11 +519,15 @@ class ParityEstimator(BaseEstimator, ABC):
 
         def fit_one(attribute: int, train: np.ndarray) -> Any:
             rows = train[~np.isnan(sample.s[train, attribute])]
-            weights, s, y = sample.at(rows)[0], sample.s[rows], sample.y[rows]
+            weights, s, y = sample.weights_of(rows), sample.s[rows], sample.y[rows]
             if clips:
                 return ConditionalLaw().fit(eta[rows], s[:, attribute], weights)
             targets = np.column_stack(
-                [block.targets(s, y) for block in blocks if block.attribute == attribute]
+                [
+                    constraint.targets(s, y)
+                    for constraint in constraints
+                    if constraint.attribute == attribute
+                ]
             )
             model = attribute_model(
                 self.attribute_estimator, targets.shape[1], self.n_jobs, self.random_seed_
@@ -531,10 +536,10 @@ class ParityEstimator(BaseEstimator, ABC):
 
         def predict(models: list[Any], rows: np.ndarray) -> np.ndarray:
             return self._means(
-                models, blocks, _safe_indexing(sample.X, rows), sample.s[rows], eta[rows]
+                models, constraints, _safe_indexing(sample.X, rows), sample.s[rows], eta[rows]
             )
 
-        clips = self._family().startswith("clipped")
+        clips = isinstance(FAMILIES[self._family()], ClippedRanks)
         modelled = range(len(sample.names)) if clips or not self.uses_sensitive else ()
         return cross_fitted(
             sample.fold,
@@ -568,7 +573,7 @@ class ParityEstimator(BaseEstimator, ABC):
     def _means(
         self,
         models: list[Any],
-        blocks: tuple[Block, ...],
+        constraints: tuple[Constraint, ...],
         X: Any,
         s: np.ndarray | None,
         eta: np.ndarray,
@@ -582,7 +587,7 @@ class ParityEstimator(BaseEstimator, ABC):
             )
         assert s is not None
         columns = [model.predict(eta, s[:, 0]) for model in models] or [
-            block.known(s, eta) for block in blocks
+            constraint.known(s, eta) for constraint in constraints
         ]
         return np.column_stack(columns)
 
@@ -594,7 +599,7 @@ class ParityEstimator(BaseEstimator, ABC):
         """
         assert self.solution_ is not None
         table = self._with_sensitive(X, s)
-        blocks = self.solution_.blocks
+        constraints = self.solution_.constraints
         shared = SharedTable(table)
         of_y = shared if self.estimator is None else table
         of_s = shared if self.attribute_estimator is None else table
@@ -603,7 +608,7 @@ class ParityEstimator(BaseEstimator, ABC):
             etas * len(self.attribute_models_) if len(etas) == 1 else etas
         )  # of a model that was given
         return [
-            (eta, self._means(own, blocks, of_s, s, eta))
+            (eta, self._means(own, constraints, of_s, s, eta))
             for eta, own in zip(etas, self.attribute_models_)
         ]
 
@@ -720,11 +725,11 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     def threshold_(self) -> float:
         """Score above which `predict` returns the second of two classes."""
         check_is_fitted(self)
-        return 0.5 if self.solution_ is None else self.solution_.threshold
+        return 0.5 if self.solution_ is None else self.solution_.units.threshold
 
     @property
     def _decides(self) -> bool:
-        return self.solution_ is not None and self.solution_.decides
+        return self.solution_ is not None and self.solution_.form.decides
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
         check_classification_targets(y)
@@ -752,7 +757,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         )
         return np.asarray(-np.log(np.clip(chance, 1e-12, 1.0)))
 
-    def _performance(self, sample: Sample, scores: np.ndarray, decides: bool) -> dict[str, float]:
+    def _performance(self, sample: FitRows, scores: np.ndarray, decides: bool) -> dict[str, float]:
         y, weights = sample.y, sample.mass
         values = {} if decides else _mean_and_error("log_loss", self._losses(scores, y), weights)
         if scores.ndim == 2:
@@ -810,7 +815,7 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.asarray((eta - y) ** 2)
 
-    def _performance(self, sample: Sample, scores: np.ndarray, decides: bool) -> dict[str, float]:
+    def _performance(self, sample: FitRows, scores: np.ndarray, decides: bool) -> dict[str, float]:
         return _mean_and_error("squared_error", self._losses(scores, sample.y), sample.mass)
 
 

@@ -19,6 +19,7 @@ import pandas as pd
 from frhsic.estimators import ParityClassifier, ParityCoupling, ParityEncoder, ParityRegressor
 from frhsic.estimators.conditional import TreeTable
 from frhsic.estimators.coupling import DensityRatio
+from frhsic.estimators.families import ClippedRanks
 from frhsic.estimators.parity import ParityEstimator
 from frhsic.persistence.rules import require
 from frhsic.persistence.values import from_json, to_json
@@ -67,7 +68,7 @@ def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
     assert frontier is not None
     assert choice is not None
     attributes, width = len(model.sensitive_names_in_), 0
-    for block in solution.blocks:
+    for block in solution.constraints:
         starts, mass, values = block.basis.starts, block.basis.mass, block.basis.values
         sound = (
             values.ndim == 2
@@ -79,14 +80,14 @@ def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
         width += values.shape[1]  # no more than the numbers that are there
     trade_offs, folds, _ = solution.parameters.shape
     require(
-        solution.family == model._family() and trade_offs > 1 and solution.scale > 0,
+        solution.family == model._family() and trade_offs > 1 and solution.units.scale > 0,
         "its coefficients differ",
     )
     # what it would predict of a row, and what it says of every trade-off, can be computed
     eta = np.full((1, len(model.classes_)) if solution.family == "classes" else 1, 0.5)
     numbers = [
         solution.parameters,
-        *(part for block in solution.blocks for part in vars(block.basis).values()),
+        *(part for block in solution.constraints for part in vars(block.basis).values()),
     ]
     numbers += [
         solution.scores(own, eta, np.zeros((1, width))) for own in solution.at(choice.position)
@@ -97,7 +98,9 @@ def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
     table = frontier.to_frame().astype(float)
     reached = 0 <= choice.position <= trade_offs - 1 == len(table) - 1
     require(reached and frontier.choose(None, True) and str(choice), "its trade-offs differ")
-    fitted = attributes if solution.family.startswith("clipped") or not model.uses_sensitive else 0
+    fitted = (
+        attributes if isinstance(solution.form, ClippedRanks) or not model.uses_sensitive else 0
+    )
     require(len(model.models_) == (1 if given else folds), "it has a model too many or too few")
     require(
         list(map(len, model.attribute_models_)) == [fitted] * folds,

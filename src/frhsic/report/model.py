@@ -439,7 +439,7 @@ class _HeldOut:
         largest gap over the conditions of an attribute, with the p-value of them all.
         """
         key = limited_measure(self.model.aim, self.model.condition)
-        blocks = self.model.solution_.blocks
+        blocks = self.model.solution_.constraints
         gaps: dict[int, list[tuple[Number, np.ndarray]]] = {}
         for block in blocks:
             kept = block.rows(self.s, self.y)

@@ -1,0 +1,150 @@
+"""The rows of a fit, and the gaps that it limits: one along each attribute, among the rows of each
+condition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from frhsic.estimators.conditional import SensitiveBasis
+
+# Rows among which a gap is measured: everybody, or those of one outcome.
+Among = Literal["all", "positive", "negative"]
+
+
+@dataclass(frozen=True, eq=False)
+class FitRows:
+    """Checked rows of a call of fit. `y` holds numbers, or codes of the classes; `labels` is y as
+    it was given.
+    """
+
+    X: Any
+    y: np.ndarray
+    labels: np.ndarray
+    s: np.ndarray
+    names: tuple[str, ...]
+    weights: np.ndarray | None
+    groups: np.ndarray | None
+    fold: np.ndarray
+    seed: int
+    numeric: bool
+
+    @property
+    def mass(self) -> np.ndarray:
+        """The weight of each row, 1 where none were given."""
+        return np.ones(len(self.y)) if self.weights is None else self.weights
+
+    @property
+    def base_rate(self) -> float | None:
+        """The mean of y; None for more than two classes."""
+        if not self.numeric and self.y.max() > 1:
+            return None
+        return float(np.average(self.y, weights=self.mass))
+
+    def weights_of(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the weights of some rows, if there are weights."""
+        return None if self.weights is None else self.weights[rows]
+
+    def groups_of(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the groups of some rows, if there are groups."""
+        return None if self.groups is None else self.groups[rows]
+
+
+@dataclass(frozen=True, eq=False)
+class GapCurve:
+    """The gap along one attribute among the rows of one condition, from a function of x or of S for
+    each row, (n, K).
+
+    `functions` are weighted, centred rows. The curve of scores f is ``basis.values @ sums`` with
+    their sums ``functions.T @ f``.
+    """
+
+    basis: SensitiveBasis
+    functions: np.ndarray
+    scale: float = 1.0
+
+    @classmethod
+    def of(
+        cls, basis: SensitiveBasis, functions: np.ndarray, weights: np.ndarray, scale: float = 1.0
+    ) -> GapCurve:
+        """Return the curve of rows with weights, which are 0 where a row does not count."""
+        shares = (weights / weights.sum())[:, None]
+        centred = functions - (shares * functions).sum(axis=0)
+        return cls(basis, shares * centred, scale)
+
+    def gap(self, outputs: np.ndarray) -> float:
+        """Return N without smoothing, the mean over the columns of outputs (n, c)."""
+        return self.norm(self.functions.T @ outputs, 0.0)[0]
+
+    def norm(self, sums: np.ndarray, smoothness: float) -> tuple[float, np.ndarray]:
+        """Return N of sums (K, c), the mean over their columns, and its gradient."""
+        values = self.basis.values
+        curve = values @ sums
+        length = np.sqrt(curve**2 + smoothness**2)
+        weights = self.basis.mass[:, None] / sums.shape[1]
+        gradient = values.T @ (weights * curve / np.maximum(length, 1e-300))
+        return float((weights * (length - smoothness)).sum()), gradient
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """One attribute among the rows of one condition: "all", "positive" or "negative"."""
+
+    attribute: int
+    condition: Among
+    basis: SensitiveBasis
+    rate: float
+
+    @classmethod
+    def fit(cls, sample: FitRows, attribute: int, condition: Among) -> Self:
+        """Learn the functions of the attribute, and the share of the rows that the condition
+        keeps.
+        """
+        among = kept_by(condition, sample.y)
+        s = sample.s[:, attribute]
+        rows = np.flatnonzero(among & ~np.isnan(s))
+        if len(np.unique(s[rows])) < 2:
+            raise ValueError(
+                f"{sample.names[attribute]!r} does not vary among the {condition} rows."
+            )
+        basis = SensitiveBasis.fit(s[rows], sample.weights_of(rows))
+        return cls(attribute, condition, basis, float(np.average(among, weights=sample.weights)))
+
+    def rows(self, s: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return which rows the condition keeps that have the attribute, as booleans."""
+        return np.asarray(kept_by(self.condition, y) & ~np.isnan(s[:, self.attribute]))
+
+    def curve(
+        self, s: np.ndarray, y: np.ndarray, weights: np.ndarray, scale: float = 1.0
+    ) -> GapCurve:
+        """Return the curve of the rows that count."""
+        return GapCurve.of(self.basis, self.functions(s), weights * self.rows(s, y), scale)
+
+    def functions(self, s: np.ndarray) -> np.ndarray:
+        """Return the functions of the attribute, zero where it is missing."""
+        column = s[:, self.attribute]
+        return np.where(np.isnan(column)[:, None], 0.0, self.basis(np.nan_to_num(column)))
+
+    def targets(self, s: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return what m is the conditional mean of: φ(s) among the rows of the condition, over
+        their share.
+        """
+        return np.asarray(self.functions(s) * (kept_by(self.condition, y) / self.rate)[:, None])
+
+    def known(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """Return m where S is known: φ(s), times the chance of the condition over its rate."""
+        functions = self.functions(s)
+        if self.condition == "all":
+            return functions
+        chance = eta if self.condition == "positive" else 1 - eta
+        return np.asarray(functions * chance[:, None] / self.rate)
+
+
+def kept_by(condition: Among, y: np.ndarray) -> np.ndarray:
+    """Return which rows a condition keeps, as booleans."""
+    if condition == "all":
+        return np.full(len(y), True)
+    return np.asarray(y == (1 if condition == "positive" else 0))

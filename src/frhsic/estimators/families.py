@@ -1,0 +1,602 @@
+r"""The families of the closed form: how a predictor is made of :math:`\eta` and m, and what its
+coefficients minimise.
+
+To add one, write a subclass of :class:`SmoothFamily` and name it in :data:`FAMILIES`:
+
+============  ==================================================================================
+`link`        :math:`\eta` on the scale that the coefficients work on
+`outputs`     the scores of rows
+`evaluate`    loss, sums of what the gap is measured on, and the gradient of both
+`first`       the coefficients of :math:`\eta` itself, if they are not 0, 1, 0, ...
+`constant`    those of the best constant, if the first is not its link
+============  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+from scipy.special import expit, log_softmax, logit, softmax
+
+from frhsic.estimators.constraints import FitRows, GapCurve
+
+FamilyName = Literal[
+    "binary",
+    "classes",
+    "numbers",
+    "rank",
+    "rank of numbers",
+    "decision",
+    "clipped",
+    "clipped decision",
+]
+
+# Base rate below which decisions are made for balanced accuracy, with the base rate as threshold.
+RARE = 0.2
+
+# Rows, drawn at random, that the coefficients are solved on; a few dozen numbers need no more.
+MOST_ROWS = 50_000
+
+DECILES = np.arange(1, 10) / 10
+
+# Places, on the ranks of η, between which the coefficients of the rank family change linearly.
+KNOTS = np.linspace(0.0, 1.0, 4)
+
+# Width over which a decision is softened while solving, in standard deviations of the score or of
+# its log-odds.
+WIDTH = 0.1
+
+# Cells of the grid of a soft rank: for each such width, and on each side of the mean score.
+CELLS = 8
+MOST_CELLS = 2_500
+
+# Probabilities stay as far from 0 and 1.
+CLIP = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Units of scores while solving: numbers are centred and scaled.
+
+    `threshold` is that of decisions, `ranks` are the quantiles of η between which a rank is
+    interpolated.
+    """
+
+    center: float
+    scale: float
+    threshold: float
+    ranks: np.ndarray
+
+    @classmethod
+    def of(cls, sample: FitRows, eta: np.ndarray, decides: bool) -> Units:
+        """Return the units of the rows of a fit."""
+        center = 0.0
+        scale = 1.0
+        threshold = 0.5
+        mean = float(np.average(sample.y, weights=sample.mass))
+        if sample.numeric:
+            center = mean
+            variance = np.average((sample.y - center) ** 2, weights=sample.mass)
+            scale = float(np.sqrt(variance)) or 1.0
+        if decides and min(mean, 1 - mean) < RARE:
+            threshold = mean
+        ranks = np.zeros(0)
+        if eta.ndim == 1:
+            ranks = np.quantile((eta - center) / scale, np.linspace(0, 1, 101))
+        return cls(center, scale, threshold, ranks)
+
+    def standard(self, values: np.ndarray) -> np.ndarray:
+        """Return values in the unit of y as numbers to solve with."""
+        return (values - self.center) / self.scale
+
+
+class Evaluated(NamedTuple):
+    """Loss of some parameters, sums (K, c) of the outputs of rows along functions (n, K), and the
+    gradient of loss + ⟨weights, sums⟩.
+    """
+
+    loss: float
+    sums: np.ndarray
+    gradient: Callable[[np.ndarray], np.ndarray]
+
+
+class First(NamedTuple):
+    """The parameters of η itself, a scale for each that gives all steps similar effects, and how
+    many of them recalibrate η, before those along m follow.
+    """
+
+    parameters: np.ndarray
+    scales: np.ndarray
+    own: int
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is solved: η as `base`, (n,) or (n, C); m as `means`, (n, K); y (n,) or (n, C); weights
+    that sum to 1; and the curves of the gap.
+
+    `width` is that over which decisions or ranks are softened; `ridge` is the weight of the square
+    of each coefficient along m.
+    """
+
+    base: np.ndarray
+    means: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    curves: Sequence[GapCurve] = ()
+    width: np.ndarray | float = 0.0
+    ridge: np.ndarray | float = 0.0
+
+    def at(self, rows: np.ndarray) -> Task:
+        """Return some of the rows, without curves."""
+        return replace(
+            self,
+            base=self.base[rows],
+            means=self.means[rows],
+            y=self.y[rows],
+            weights=self.weights[rows],
+            curves=(),
+            width=self.width[rows] if isinstance(self.width, np.ndarray) else self.width,
+        )
+
+    def mean(self) -> np.ndarray:
+        """Return the mean of y."""
+        return np.asarray(np.average(self.y, axis=0, weights=self.weights))
+
+
+class Family(ABC):
+    """How a predictor is made of η and m.
+
+    Attributes
+    ----------
+    decides
+        Whether scores are distances to the threshold of a decision.
+    most_rows
+        Rows that the coefficients are solved on, at most.
+    """
+
+    decides: ClassVar[bool] = False
+    most_rows: ClassVar[int] = MOST_ROWS
+
+    @abstractmethod
+    def inputs(
+        self, eta: np.ndarray, means: np.ndarray, units: Units
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return base and columns of rows."""
+
+    @abstractmethod
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """Return the scores of rows, (n,) or (n, C)."""
+
+    def target(self, sample: FitRows, units: Units) -> np.ndarray:
+        """Return y as the loss takes it."""
+        return units.standard(sample.y)
+
+
+class SmoothFamily(Family):
+    """A family whose coefficients are found by descent.
+
+    Attributes
+    ----------
+    iterations
+        Steps of the descent, at most.
+    beats_constant
+        Whether trade-offs that lose to a constant are replaced.
+    """
+
+    beats_constant: ClassVar[bool] = True
+    iterations: ClassVar[int] = 60
+
+    @abstractmethod
+    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+        """Return loss, sums along functions of the rows (n, K), and gradient at some parameters."""
+
+    def loss(self, task: Task, parameters: np.ndarray) -> float:
+        """Return the loss of some parameters."""
+        return self.evaluate(task, parameters, np.zeros((len(task.y), 1))).loss
+
+    def link(self, eta: np.ndarray) -> np.ndarray:
+        """Return η on the scale of the coefficients."""
+        return eta
+
+    def inputs(
+        self, eta: np.ndarray, means: np.ndarray, units: Units
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return self.link(units.standard(eta)), means
+
+    def first(self, task: Task) -> First:
+        """Return the parameters of η itself."""
+        spread = max(float(task.base.std()), 1e-3)
+        return _with_columns([0.0, 1.0], [1.0, 1 / spread], task)
+
+    def constant(self, task: Task) -> np.ndarray:
+        """Return the parameters of the best constant."""
+        constant = np.zeros_like(self.first(task).parameters)
+        constant[0] = self.link(task.mean())
+        return constant
+
+    def curvature(self, eta: np.ndarray, shares: np.ndarray) -> float:
+        """Return half of the mean second derivative of the loss, by shares of the rows."""
+        return 1.0
+
+    def width(self, eta: np.ndarray) -> np.ndarray | float:
+        """Return the width over which outputs are softened."""
+        return 0.0
+
+    def softened(self, task: Task, parameters: np.ndarray) -> Task:
+        """Return the rows with the width that belongs to some parameters."""
+        return task
+
+
+def _with_columns(own: list[float], scales: list[float], task: Task) -> First:
+    """Return first parameters with zeros along m, one for each class."""
+    classes = 1 if task.base.ndim == 1 else task.base.shape[1]
+    along = np.repeat(1 / np.maximum(task.means.std(axis=0), 1e-3), classes)
+    return First(np.append(own, np.zeros(len(along))), np.append(scales, along), len(own))
+
+
+def _combined(means: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Return Σ c_k m_k of each row; a product of matrices would round it by the number of rows."""
+    return np.asarray(np.einsum("nk,k...->n...", means, c))
+
+
+def _log_odds(eta: np.ndarray) -> np.ndarray:
+    return np.asarray(logit(np.clip(eta, CLIP, 1 - CLIP)))
+
+
+def _log_loss_curvature(eta: np.ndarray, shares: np.ndarray) -> float:
+    return float(np.mean(shares @ (eta * (1 - eta)))) / 2
+
+
+class Binary(SmoothFamily):
+    """Probabilities with the least log loss: f = η - m f(1 - f), η recalibrated."""
+
+    def link(self, eta: np.ndarray) -> np.ndarray:
+        return _log_odds(eta)
+
+    def curvature(self, eta: np.ndarray, shares: np.ndarray) -> float:
+        return _log_loss_curvature(eta, shares)
+
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+        eta = expit(parameters[0] + parameters[1] * base)
+        return least_root(eta, _combined(means, parameters[2:]))[0]
+
+    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+        eta = expit(parameters[0] + parameters[1] * task.base)
+        f, discriminant = least_root(eta, task.means @ parameters[2:])
+        f = np.clip(f, CLIP, 1 - CLIP)
+        spread = f * (1 - f)
+        loss = -float(task.weights @ np.log(np.where(task.y == 1, f, 1 - f)))
+
+        def gradient(weights: np.ndarray) -> np.ndarray:
+            moved = task.weights * (f - task.y)
+            moved += (functions @ weights)[:, 0] * spread
+            moved /= discriminant
+            base = moved * eta * (1 - eta) / spread
+            return np.concatenate([[base.sum(), base @ task.base], -(task.means.T @ moved)])
+
+        return Evaluated(loss, functions.T @ f[:, None], gradient)
+
+
+def least_root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return the f in [0, 1] with f = η - m f(1 - f), and the root of the discriminant.
+
+    The convex problem min ℓ(f, η) + m f has this one stationary point, the smaller root of a
+    quadratic.
+
+    Examples
+    --------
+    >>> f, _ = least_root(np.array([0.5]), np.array([1.0]))
+    >>> bool(abs(f[0] - (0.5 - f[0] * (1 - f[0]))) < 1e-12)
+    True
+    """
+    total = 1 + moved
+    discriminant = np.sqrt(np.maximum(total**2 - 4 * moved * eta, CLIP**2))
+    # of two forms of one root the one that does not cancel
+    double = total + np.copysign(discriminant, total)
+    f = 2 * eta / double
+    low = moved < -1
+    if low.any():
+        f[low] = double[low] / (2 * moved[low])
+    return np.clip(f, 0.0, 1.0), discriminant
+
+
+class Classes(SmoothFamily):
+    """Probabilities of several classes with the least log loss; their margins move along m."""
+
+    def link(self, eta: np.ndarray) -> np.ndarray:
+        return np.asarray(np.log(np.clip(eta, CLIP, 1.0)))
+
+    def curvature(self, eta: np.ndarray, shares: np.ndarray) -> float:
+        return _log_loss_curvature(eta, shares)
+
+    def target(self, sample: FitRows, units: Units) -> np.ndarray:
+        codes = sample.y.astype(int)
+        return np.asarray(np.eye(codes.max() + 1)[codes])
+
+    def first(self, task: Task) -> First:
+        classes = task.base.shape[1]
+        return _with_columns([1.0, *[0.0] * classes], [1.0] * (1 + classes), task)
+
+    def constant(self, task: Task) -> np.ndarray:
+        first = self.first(task)
+        constant = np.zeros_like(first.parameters)
+        constant[1 : first.own] = self.link(task.mean())
+        return constant
+
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+        return np.asarray(softmax(self._margins(parameters, base, means), axis=1))
+
+    def _margins(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+        classes = base.shape[1]
+        c = parameters[1 + classes :].reshape(-1, classes)
+        return np.asarray(parameters[1 : 1 + classes] + parameters[0] * base - _combined(means, c))
+
+    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+        log_f = log_softmax(self._margins(parameters, task.base, task.means), axis=1)
+        f = np.exp(log_f)
+        loss = -float(task.weights @ (task.y * log_f).sum(axis=1))
+
+        def gradient(weights: np.ndarray) -> np.ndarray:
+            moved = functions @ weights
+            turned = f * (moved - (moved * f).sum(axis=1, keepdims=True))
+            slope = task.weights[:, None] * (f - task.y) + turned
+            own = [[(slope * task.base).sum()], slope.sum(axis=0)]
+            return np.concatenate([*own, -(task.means.T @ slope).ravel()])
+
+        return Evaluated(loss, functions.T @ f, gradient)
+
+
+class Numbers(SmoothFamily):
+    """Numbers with the least squared error, f = a + b η - Σ c_k m_k."""
+
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+        return np.asarray(parameters[0] + parameters[1] * base - _combined(means, parameters[2:]))
+
+    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+        f = self.outputs(parameters, task.base, task.means)
+        loss = float(task.weights @ (f - task.y) ** 2)
+
+        def gradient(weights: np.ndarray) -> np.ndarray:
+            slope = 2 * task.weights * (f - task.y) + (functions @ weights)[:, 0]
+            return _linear_gradient(task, slope)
+
+        return Evaluated(loss, functions.T @ f[:, None], gradient)
+
+
+def _linear_gradient(task: Task, slope: np.ndarray) -> np.ndarray:
+    return np.concatenate([[slope.sum(), slope @ task.base], -(task.means.T @ slope)])
+
+
+class RanksOfNumbers(Numbers):
+    """Numbers whose curves see soft indicators of the score above its own deciles; coefficients
+    along m change with the rank of η.
+    """
+
+    beats_constant = False
+    most_rows = MOST_ROWS // 3
+    iterations = 30
+
+    def inputs(
+        self, eta: np.ndarray, means: np.ndarray, units: Units
+    ) -> tuple[np.ndarray, np.ndarray]:
+        eta = units.standard(eta)
+        rank = np.interp(eta, units.ranks, np.linspace(0, 1, len(units.ranks)))
+        return self.link(eta), expanded(means, rank)
+
+    def softened(self, task: Task, parameters: np.ndarray) -> Task:
+        score = Numbers.outputs(self, parameters, task.base, task.means)
+        return replace(task, width=max(WIDTH * float(score.std()), CLIP))
+
+    def task_loss(self, task: Task, score: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the loss of scores, and its slope at each row."""
+        loss = float(task.weights @ (score - task.y) ** 2)
+        return loss, 2 * task.weights * (score - task.y)
+
+    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+        score = parameters[0] + parameters[1] * task.base - task.means @ parameters[2:]
+        loss, slope_of_loss = self.task_loss(task, score)
+        ranks = SoftRanks.of(score, task.weights, float(task.width))
+        columns = np.ascontiguousarray(functions.T)
+        totals = np.array([ranks.totals(column) for column in columns])
+        farther = np.array([ranks.totals(column * ranks.along) for column in columns])
+        sums = totals @ ranks.starts + farther @ ranks.slopes
+
+        def gradient(weights: np.ndarray) -> np.ndarray:
+            slopes = ranks.slopes / ranks.size
+            # a decile moves with the rows near it, so only what a row does beyond their mean counts
+            near = np.maximum(ranks.totals(task.weights) @ slopes, 1e-12)
+            common = ((totals @ slopes) * weights).sum(axis=0) / near
+            moved = -task.weights * (slopes @ common)[ranks.cell]
+            for column, slope in zip(columns, weights @ slopes.T):
+                moved += column * slope[ranks.cell]
+            return _linear_gradient(task, slope_of_loss + moved)
+
+        return Evaluated(loss, sums, gradient)
+
+
+class Ranks(RanksOfNumbers):
+    """As :class:`RanksOfNumbers` for probabilities, whose log-odds move along m."""
+
+    def link(self, eta: np.ndarray) -> np.ndarray:
+        return _log_odds(eta)
+
+    def curvature(self, eta: np.ndarray, shares: np.ndarray) -> float:
+        return _log_loss_curvature(eta, shares)
+
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+        return np.asarray(expit(super().outputs(parameters, base, means)))
+
+    def task_loss(self, task: Task, score: np.ndarray) -> tuple[float, np.ndarray]:
+        small = np.exp(-np.abs(score))
+        loss = task.weights @ (np.maximum(score, 0) + np.log1p(small) - task.y * score)
+        chance = np.where(score >= 0, 1.0, small) / (1 + small)
+        return float(loss), task.weights * (chance - task.y)
+
+
+def expanded(means: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Return the columns that coefficients of a rank family multiply: m times each hat function of
+    the rank of η.
+    """
+    hats = np.stack([np.interp(rank, KNOTS, unit) for unit in np.eye(len(KNOTS))], axis=1)
+    return np.asarray((hats[:, :, None] * means[:, None, :]).reshape(len(means), -1))
+
+
+@dataclass(frozen=True, eq=False)
+class SoftRanks:
+    """Soft indicators of scores above their deciles, linear in each cell of a fine grid, so that
+    sums over rows are sums over cells.
+
+    A decile is where the indicators have the right mean, so that it moves with all rows near it.
+
+    Attributes
+    ----------
+    cell, along
+        Cell of each row, and how far along it the row is; (n,).
+    starts, slopes
+        The indicators at the start of each cell, and what they gain along it; (M, 9).
+    size
+        The size of a cell.
+    """
+
+    cell: np.ndarray
+    along: np.ndarray
+    starts: np.ndarray
+    slopes: np.ndarray
+    size: float
+
+    @classmethod
+    def of(cls, score: np.ndarray, weights: np.ndarray, width: float) -> SoftRanks:
+        """Return those of scores whose weights sum to 1, softened over a width."""
+        center = float(weights @ score)
+        reach = 5 * math.sqrt(weights @ (score - center) ** 2)  # a 25th is farther away, at most
+        size = max(width / CELLS, reach / MOST_CELLS)
+        first = math.floor((center - reach) / size)
+        count = math.floor((center + reach) / size) + 1 - first
+        place = np.clip(score / size - first, 0.0, count * (1 - 1e-12))
+        cell = place.astype(np.intp)
+        along = place - cell
+        points = (first + np.arange(count + 1)) * size
+        mass = np.bincount(cell, weights * (1 - along), count + 1)
+        mass += np.bincount(cell + 1, weights * along, count + 1)
+        near = 12 * CELLS
+        offsets = np.arange(-near, near + 1) * size / width
+        softened = np.convolve(mass, np.heaviside(offsets, 0.5) - expit(offsets))[near:-near]
+        above = 1 - np.cumsum(mass) + mass / 2 + softened
+        deciles = np.interp(DECILES, 1 - above, points)
+        soft = expit((points[:, None] - deciles) / width)
+        density = np.maximum(mass @ (soft * (1 - soft)) / width, 1e-12)
+        deciles += np.clip((mass @ soft - (1 - DECILES)) / density, -size, size)
+        soft = expit((points[:, None] - deciles) / width)
+        return cls(cell, along, soft[:-1], np.diff(soft, axis=0), size)
+
+    def totals(self, values: np.ndarray) -> np.ndarray:
+        """Return the sum of values (n,) over the rows of each cell."""
+        return np.bincount(self.cell, values, len(self.starts))
+
+
+class Decisions(SmoothFamily):
+    """Decisions that are wrong least often: η above a threshold that moves along m."""
+
+    decides = True
+
+    def inputs(
+        self, eta: np.ndarray, means: np.ndarray, units: Units
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return eta - units.threshold, means
+
+    def width(self, eta: np.ndarray) -> np.ndarray:
+        """Return the same width in log-odds for each row, so that thresholds near 0 and 1 are told
+        apart, too.
+        """
+        spread = float(_log_odds(eta).std())
+        return np.asarray(np.maximum(WIDTH * spread * eta * (1 - eta), 1e-4))
+
+    def first(self, task: Task) -> First:
+        return _with_columns([0.0], [1.0], task)
+
+    def constant(self, task: Task) -> np.ndarray:
+        """Return the one decision for everybody that is right more often."""
+        constant = np.zeros_like(self.first(task).parameters)
+        constant[0] = -1.0 if task.mean() > 0.5 else 1.0
+        return constant
+
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+        return np.asarray(base - parameters[0] - _combined(means, parameters[1:]))
+
+    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+        taken = expit(self.outputs(parameters, task.base, task.means) / task.width)
+        loss = float(task.weights @ (task.y * (1 - taken) + (1 - task.y) * taken))
+
+        def gradient(weights: np.ndarray) -> np.ndarray:
+            slope = task.weights * (1 - 2 * task.y) + (functions @ weights)[:, 0]
+            slope *= taken * (1 - taken) / task.width
+            return -np.concatenate([[slope.sum()], task.means.T @ slope])
+
+        return Evaluated(loss, functions.T @ taken[:, None], gradient)
+
+
+class ClippedRanks(Family):
+    """Where predictions may use S: each score goes to where its rank among people of its s leads,
+    by at most a largest move, the one parameter.
+    """
+
+    def inputs(
+        self, eta: np.ndarray, means: np.ndarray, units: Units
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return units.standard(eta), units.standard(means)
+
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+        return np.asarray(np.clip(means[:, 0], base - parameters[0], base + parameters[0]))
+
+    def decided_at(self, score: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the thresholds at which the gap of scores is measured."""
+        return np.asarray(np.quantile(score, DECILES, method="inverted_cdf", weights=weights))
+
+    def moves(self, task: Task, shares: np.ndarray) -> np.ndarray:
+        """Return the largest move of each trade-off, (G, 1), so that their gaps are spread as some
+        shares are.
+        """
+        moves = np.quantile(np.abs(task.means[:, 0] - task.base), np.linspace(0, 1, 48))
+        gaps = []
+        for move in moves:
+            score = self.outputs(np.array([move]), task.base, task.means)
+            above = score[:, None] > self.decided_at(score, task.weights)
+            gaps.append(task.curves[0].gap(above.astype(np.float64)))
+        least = np.minimum.accumulate(gaps)
+        wanted = least[-1] + (least[0] - least[-1]) * (shares - shares[-1]) / (1 - shares[-1])
+        path = np.interp(wanted, least[::-1], moves[::-1])
+        path[0] = 0.0
+        path[-1] = moves[-1]
+        return np.asarray(path[:, None])
+
+
+class ClippedDecisions(ClippedRanks):
+    """As :class:`ClippedRanks`, for decisions."""
+
+    decides = True
+
+    def inputs(
+        self, eta: np.ndarray, means: np.ndarray, units: Units
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return eta - units.threshold, means - units.threshold
+
+    def decided_at(self, score: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return np.zeros(1)
+
+
+FAMILIES: dict[FamilyName, Family] = {
+    "binary": Binary(),
+    "classes": Classes(),
+    "numbers": Numbers(),
+    "rank": Ranks(),
+    "rank of numbers": RanksOfNumbers(),
+    "decision": Decisions(),
+    "clipped": ClippedRanks(),
+    "clipped decision": ClippedDecisions(),
+}
