@@ -40,7 +40,7 @@ from frhsic.estimators.families import (
 )
 from frhsic.estimators.parity import weighted_auc
 from frhsic.estimators.solution import Solution
-from frhsic.estimators.solving import SMOOTHNESS, descend, solve
+from frhsic.estimators.solving import SMOOTHNESS, GapNorm, descend, solve
 
 
 @dataclass(frozen=True)
@@ -582,6 +582,26 @@ def test_the_gradient_of_the_gap_is_its_own():
     assert curve.gap(f) == curve.norm(sums, 0.0)[0]
 
 
+def test_the_norm_over_attributes_is_close_to_the_largest_share_and_has_its_gradient():
+    rng = np.random.default_rng(0)
+    weights, f = np.full(60, 1 / 60), rng.normal(size=(60, 1))
+    curves = []
+    for scale in (1.0, 0.5):
+        s = rng.uniform(size=60)
+        basis = SensitiveBasis.fit(s, weights)
+        curves.append(GapCurve.of(basis, basis(s), weights, scale))
+    functions = np.column_stack([curve.functions for curve in curves])
+    norm = GapNorm(curves, [0.3, 0.4], 0.8, functions)
+    shares = [curve.gap(f) / curve.scale / 0.8 for curve in curves]
+    sums = functions.T @ f
+    assert max(shares) < norm(sums, 0.0)[0] < 1.2 * max(shares)
+
+    def value(flat: np.ndarray) -> float:
+        return norm(flat[:, None], 0.1)[0]
+
+    assert norm(sums, 0.1)[1].ravel() / 0.8 == approx(difference(value, sums.ravel()), rel=1e-5)
+
+
 # Functions of S
 
 SAMPLES = {
@@ -677,6 +697,16 @@ def test_scores_are_moved_to_one_law_whatever_the_attribute(known_levels):
     ).max()
     assert before > 0.25
     assert spread < 0.03  # 120 values of a level lie about 1/120 apart, and the law has 200 cells
+
+
+def test_scores_that_do_not_follow_the_attribute_hardly_move():
+    """Eight rows at each of 256 nodes tell nothing alone: their neighbours count, too."""
+    rng = np.random.default_rng(0)
+    law = ConditionalLaw().fit(rng.uniform(size=2000), rng.uniform(size=2000), None)
+    score = rng.uniform(size=2000)
+    moved = np.abs(law.predict(score, rng.uniform(size=2000)) - score)
+    # a rank among 200 rows, as many as a window of two standard deviations holds, errs by 0.03
+    assert moved.mean() < 0.04
 
 
 @pytest.mark.parametrize("move", [0.05, 0.15, 0.3])

@@ -34,6 +34,7 @@ from frhsic.estimators import (
     distill,
 )
 from frhsic.estimators.conditional import fold_of_rows
+from frhsic.estimators.frontier import Gap
 from frhsic.parity import gdp, rank_gap
 
 MEANS = make_pipeline(SplineTransformer(4), Ridge(1e-3))
@@ -133,6 +134,22 @@ def test_the_stated_gap_is_not_too_low_because_folds_are_small(fresh):
         values.append(model.choice_.unconstrained["sensitive"].value)
     truth = float(gdp(score(fresh[0]), fresh[2], resamples=0))
     assert np.mean(values) == approx(truth, rel=0.25)
+
+
+def test_the_stated_gap_is_the_larger_of_all_rows_and_of_the_mean_fold():
+    rng = np.random.default_rng(0)
+    s = rng.uniform(size=900)
+    fold = np.arange(900) % 3
+    # folds whose slopes cancel each other, as coefficients do that follow other rows by chance
+    cancelling = s * np.array([0.4, -0.4, 0.0])[fold]
+    for scores in (cancelling, 0.3 * s + 0.01 * rng.normal(size=900)):
+        pooled = gdp(scores, s)
+        folds = [gdp(scores[fold == j], s[fold == j]) for j in range(3)]
+        mean = np.mean([each.value for each in folds])
+        gap = Gap.of(pooled, folds)
+        assert gap.value == max(pooled.value, mean)
+        assert gap.low <= gap.value <= gap.high
+    assert Gap.of(gdp(cancelling, s), [gdp(cancelling[fold == 0], s[fold == 0])]).value > 0.08
 
 
 def test_two_attributes_keep_a_limit_each(fresh):
