@@ -25,6 +25,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from copy import copy
 from dataclasses import replace
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple
@@ -312,9 +313,17 @@ def show_bound(records: list[Record]) -> str:
     return markdown(means.reset_index())
 
 
-def standard_error(values: Sequence[float]) -> float:
+def standard_error(values: Any) -> float:
     """Return the standard error of a mean; NaN of fewer than two values."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
+
+
+def grouped(records: list[Record], *fields: str) -> dict[tuple[Any, ...], list[Record]]:
+    """Return records by the values of some fields, in their order."""
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for record in records:
+        groups.setdefault(tuple(record[field] for field in fields), []).append(record)
+    return groups
 
 
 def markdown(frame: pd.DataFrame) -> str:
@@ -369,7 +378,8 @@ def run(
 ) -> None:
     """Run the jobs without a record, and write each record as it comes."""
     folder.mkdir(parents=True, exist_ok=True)
-    with ProcessPoolExecutor(workers) as pool:
+    # not forked, since torch and its GPU do not survive that
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         files = {}
         for name, study in studies.items():
             file = folder / f"{name}.jsonl"
@@ -393,11 +403,10 @@ def show(studies: dict[str, Study], folder: Path) -> None:
         if not records:
             continue
         failed = [record for record in records if "error" in record]
-        whole = [record for record in records if "error" not in record]
         print(f"\n## {name}\n\n{len(records)} jobs, of which {len(failed)} failed.\n")
         for record in failed:
             print(f"- {record}")
-        print(study.show(whole) if whole else "")
+        print(study.show([record for record in records if "error" not in record]))
 
 
 def command_line(

@@ -28,6 +28,7 @@ from encoder import (
     Study,
     along,
     command_line,
+    grouped,
     head_of,
     markdown,
     parts_of,
@@ -53,7 +54,7 @@ FLOOR = 1e-3
 # Networks, the weights of their penalties, and the terms of training: the paper's, and shorter ones
 # with weight decay.
 METHODS = ("frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr", "dcor", "hsic")
-WEIGHTS = np.geomspace(0.1, 1000, 9)
+WEIGHTS = np.geomspace(0.1, 1000, 9).tolist()
 TERMS = (
     Training(),
     Training(epochs="auto", schedule="cosine", weight_decay=1e-3, variance_floor=0.01),
@@ -143,7 +144,8 @@ def rivals(split: int, table: str, method: str) -> Record:
 def leak_at(points: list[list[float]], heads: np.ndarray) -> np.ndarray:
     """Return the sum of positive R² at performances of the head, interpolated along a path."""
     ordered = sorted(points)
-    return np.interp(heads, [point[0] for point in ordered], [point[3] for point in ordered])
+    reached = [point[0] for point in ordered]
+    return np.asarray(np.interp(heads, reached, [point[3] for point in ordered]))
 
 
 def common_heads(*paths: list[list[float]], count: int = 5) -> np.ndarray:
@@ -157,14 +159,15 @@ def show_rivals(records: list[Record]) -> str:
     """Return by how much each rival leaks more than prototypes at equal performance of the head:
     the mean over five performances that both reach, and over the splits, with its error.
     """
-    paths = {(r["table"], r["split"], r["method"]): r["points"] for r in records}
+    paths = {
+        key: own[0]["points"] for key, own in grouped(records, "table", "split", "method").items()
+    }
     lines = []
-    tables = dict.fromkeys(r["table"] for r in records)
-    methods = [method for method in METHODS if any(key[2] == method for key in paths)]
-    for table, method in product(tables, methods):
+    tables = dict.fromkeys(record["table"] for record in records)
+    for table, method in product(tables, METHODS):
         leaks = []
         apart = 0
-        for split in {key[1] for key in paths if key[0] == table}:
+        for split in sorted({key[1] for key in paths}):
             own = paths.get((table, split, "prototypes"))
             other = paths.get((table, split, method))
             if own is None or other is None:
@@ -174,11 +177,9 @@ def show_rivals(records: list[Record]) -> str:
                 leaks.append([leak_at(path, heads).mean() for path in (own, other)])
             else:
                 apart += 1
-        own_leak, other_leak = np.mean(leaks, axis=0) if leaks else (np.nan, np.nan)
-        differences = [other - own for own, other in leaks]
-        error = standard_error(differences)
-        lines.append([table, method, own_leak, other_leak, np.subtract(other_leak, own_leak)])
-        lines[-1] += [error, len(leaks), apart]
+        means = np.mean(leaks, axis=0) if leaks else np.full(2, np.nan)
+        error = standard_error([other - own for own, other in leaks])
+        lines.append([table, method, *means, means[1] - means[0], error, len(leaks), apart])
     names = ["table", "rival", "prototypes", "its leak", "difference", "error", "splits", "apart"]
     frame = pd.DataFrame(lines, columns=names)
     known = frame.dropna(subset=["difference", "error"])
@@ -187,24 +188,27 @@ def show_rivals(records: list[Record]) -> str:
     return (
         f"{markdown(frame)}\n\nAt equal performance of the head, prototypes leak less by more than"
         f" two errors in {less} of {len(frame)} cells, and more in {more}."
-        f" {len(frame) - len(known)} cells have no error: fewer than two splits in which both reach"
-        " a common performance (apart: splits in which they do not)."
+        f" {len(frame) - len(known)} cells have fewer than two splits in which both reach a common"
+        " performance, and no error (apart: splits in which they do not reach one)."
     )
 
 
 def figure(records: list[Record]) -> None:
     """Draw what trees read of S against the head's performance, means over splits."""
+    by_method = grouped(records, "table", "method")
+
+    def paths_of(table: str, method: str) -> list[list[list[float]]]:
+        return [record["points"] for record in by_method.get((table, method), [])]
+
     with rc_context({**PARAMETERS, "font.size": 13, "axes.titlesize": 14, "axes.labelsize": 13}):
         canvas = Figure(figsize=(11, 3.9), layout="constrained")
-        axes = canvas.subplots(1, len(DRAWN), squeeze=False)[0]
+        axes = canvas.subplots(1, len(DRAWN), sharey=True)
         for axis, table in zip(axes, DRAWN):
             for method in ("prototypes", *METHODS):
-                paths = [
-                    record["points"]
-                    for record in records
-                    if record["table"] == table and record["method"] == method
-                ]
-                heads = common_heads(*paths, count=7) if paths else np.zeros(0)
+                paths = paths_of(table, method)
+                if not paths or not paths_of(table, "prototypes"):
+                    continue
+                heads = common_heads(*paths, *paths_of(table, "prototypes"), count=7)
                 if not len(heads):
                     continue
                 leaks = np.mean([leak_at(path, heads) for path in paths], axis=0)
@@ -225,7 +229,8 @@ def figure(records: list[Record]) -> None:
                 xlabel="R² of the head" if regression else "AUC of the head",
                 yscale="log",
             )
-            axis.tick_params(labelsize=11)
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.tick_params(labelsize=12)
         axes[0].set_ylabel("what trees read of S\nfrom Z (sum of R²)")
         lines = axes[0].get_legend_handles_labels()
         canvas.legend(*lines, loc="outside lower center", ncols=5, fontsize=12)
