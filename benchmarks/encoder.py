@@ -1,10 +1,18 @@
 """What heads read of S from `ParityEncoder`: bounds on laws whose worst head is known, and leaks on
 tables, measured on rows that the encoder has never seen.
 
-    python benchmarks/encoder.py bound --fits 200 --jobs 16 --out bound.jsonl
-    python benchmarks/encoder.py leak --splits 5 --jobs 16 --out leak.jsonl
-    python benchmarks/encoder.py rivals --splits 3 --jobs 8 --out rivals.jsonl
-    python benchmarks/encoder.py show bound.jsonl leak.jsonl rivals.jsonl
+    python benchmarks/encoder.py bound leak show --jobs 16 --out FOLDER
+    python benchmarks/encoder.py leak --table adult bank --split 2 --out FOLDER
+
+Each study has its file in the folder, with one JSON line for each job. A run that was cut off goes
+on where it stopped; a job that failed has a line, too, which is to be deleted to run it again. Set
+OMP_NUM_THREADS=1. `encoder_rivals.py` measures networks beside it, and `encoder_heads.py` what Z is
+good for.
+
+bound
+    The upper end of the gap beside the population's worst head, on four laws.
+leak
+    What five probes explain of the rank of S and of its functions from Z, and from raw columns.
 """
 
 from __future__ import annotations
@@ -12,16 +20,20 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from copy import copy
 from dataclasses import replace
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from lightgbm import LGBMRegressor
+from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import Ridge
@@ -31,12 +43,14 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
-from frhsic import FRHSICClassifier, FRHSICRegressor, ParityEncoder, load_dataset
+from frhsic import ParityEncoder, load_dataset
 from frhsic.datasets import Dataset
 from frhsic.estimators.conditional import SensitiveBasis
-from frhsic.estimators.network import fit_path
 from frhsic.estimators.prototypes import HeadsTest
+
+Record = dict[str, Any]
 
 # Fresh rows that stand for the population of a law.
 POPULATION = 100_000
@@ -108,7 +122,7 @@ def worst_head(z: np.ndarray, s: np.ndarray) -> float:
     return float((np.abs(heads @ difference[1:]) @ mass).max())
 
 
-def bound(law: str, rows: int, seed: int, limit: Any) -> dict[str, Any]:
+def bound(seed: int, rows: int, law: str, limit: Any) -> Record:
     """Fit an encoder, and compare its bound with what heads reach on the population."""
     rng = np.random.default_rng([seed, rows])
     x, y, s = LAWS[law](rows, rng)
@@ -124,10 +138,6 @@ def bound(law: str, rows: int, seed: int, limit: Any) -> dict[str, Any]:
         group = (fresh_s.argsort().argsort() * LEVELS) // len(fresh_s)
     test = HeadsTest.of(cell, SensitiveBasis.fit(fresh_s)(fresh_s), np.ones(len(cell)))
     return {
-        "law": law,
-        "rows": rows,
-        "seed": seed,
-        "limit": limit,
         "estimate": gap.value,
         "upper end": gap.high,
         "bound": test.gap().value,
@@ -169,20 +179,33 @@ PROBES = {
 }
 
 
-def recovered(z: np.ndarray, s: np.ndarray, probes: dict[str, Any]) -> dict[str, list[float]]:
+BOOSTED = {"boosted trees": PROBES["boosted trees"]}
+
+
+def recovered(
+    z: np.ndarray, s: np.ndarray, probes: dict[str, Any], fitting: np.ndarray | None = None
+) -> dict[str, list[float]]:
     """Return what probes explain of rows that they have not seen: R² of the rank of S, the sum over
     its orthonormal functions, and the sum of those that are positive.
+
+    They are fitted to the rows that `fitting` marks, by default to the first half.
     """
-    rank = s.argsort(kind="stable").argsort() / len(s)
-    targets = np.column_stack([rank, SensitiveBasis.fit(s)(s)])
-    half = np.arange(len(s)) < len(s) // 2
+    targets = np.column_stack([rankdata(s) / len(s), SensitiveBasis.fit(s)(s)])
+    if fitting is None:
+        fitting = np.arange(len(s)) < len(s) // 2
     explained = {}
     for name, probe in probes.items():
-        predicted = clone(probe).fit(z[half], targets[half]).predict(z[~half])
-        each = r2_score(targets[~half], predicted, multioutput="raw_values")
+        predicted = clone(probe).fit(z[fitting], targets[fitting]).predict(z[~fitting])
+        each = r2_score(targets[~fitting], predicted, multioutput="raw_values")
         positive = np.maximum(each[1:], 0.0)
         explained[name] = [float(each[0]), float(each[1:].sum()), float(positive.sum())]
     return explained
+
+
+def heads_test(z: np.ndarray, s: np.ndarray) -> HeadsTest:
+    """Test whether Z, whose distinct rows are prototypes, tells anything of S."""
+    cell = np.unique(z, axis=0, return_inverse=True)[1].ravel()
+    return HeadsTest.of(cell, SensitiveBasis.fit(s)(s), np.ones(len(s)))
 
 
 def parts_of(data: Dataset, split: int) -> tuple[pd.DataFrame, Any, Any, Any, Any]:
@@ -201,7 +224,15 @@ def head_of(data: Dataset, y: np.ndarray, score: np.ndarray) -> float:
     return float((r2_score if data.task == "regression" else roc_auc_score)(y, score))
 
 
-def leak(table: str, split: int) -> dict[str, Any]:
+def along(encoder: ParityEncoder) -> Iterator[ParityEncoder]:
+    """Yield a fitted encoder at each of its trade-offs."""
+    for position in range(len(encoder.frontier_.to_frame())):
+        moved = copy(encoder)
+        moved.choice_ = replace(encoder.choice_, position=position)
+        yield moved
+
+
+def leak(split: int, table: str) -> Record:
     """Fit an encoder on one part of a table, and probe its Z of the rest."""
     data = load_dataset(table)
     X, y, s, train, fresh = parts_of(data, split)
@@ -210,116 +241,27 @@ def leak(table: str, split: int) -> dict[str, Any]:
     encoder.fit(X.iloc[train], y[train], sensitive_features=s[train])
     seconds = process_time() - start
     new = X.iloc[fresh]
-    record: dict[str, Any] = {"table": table, "split": split, "rows": len(train)}
-    record |= {"distinct": len(X.iloc[train].drop_duplicates()), "fresh": len(fresh)}
+    distinct = len(X.iloc[train].drop_duplicates())
+    record: Record = {"rows": len(train), "distinct": distinct, "fresh": len(fresh)}
     for limit in (None, "50%", 0):
         moved = encoder.at(limit)
         z = np.asarray(moved.transform(new))
-        cell = np.unique(z, axis=0, return_inverse=True)[1].ravel()
-        test = HeadsTest.of(cell, SensitiveBasis.fit(s[fresh])(s[fresh]), np.ones(len(fresh)))
+        test = heads_test(z, s[fresh])
         name = str(limit)
         gap = moved.choice_.gaps["sensitive"]
         record[f"estimate {name}"] = 4 * gap.value**2
         record[f"upper end {name}"] = 4 * gap.high**2
         record[f"chi2 {name}"] = (test.statistic - test.degrees) / test.rows
         record[f"pvalue {name}"] = test.pvalue
-        record[f"prototypes {name}"] = int(cell.max()) + 1
+        record[f"prototypes {name}"] = len(np.unique(z, axis=0))
         record[f"head {name}"] = head_of(data, y[fresh], z[:, 0])
     record["probes"] = recovered(z, s[fresh], PROBES)
-    trees = {"boosted trees": PROBES["boosted trees"]}
-    record["raw"] = recovered(new.to_numpy(dtype=np.float64), s[fresh], trees)["boosted trees"]
+    raw = new.to_numpy(dtype=np.float64)
+    record["raw"] = recovered(raw, s[fresh], BOOSTED)["boosted trees"]
     return record | {"seconds": seconds}
 
 
-def _leak(job: tuple[str, int]) -> dict[str, Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return leak(*job)
-
-
-# Networks and the weights of their penalties, of which each table and method has its best.
-METHODS = ("frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr", "dcor", "hsic")
-WEIGHTS = np.geomspace(0.1, 1000, 9)
-
-
-def rival(table: str, split: int, method: str) -> dict[str, Any]:
-    """Return the head's performance and what boosted trees read of S, along the trade-offs."""
-    data = load_dataset(table)
-    X, y, s, train, fresh = parts_of(data, split)
-    new = X.iloc[fresh]
-    start = process_time()
-    points = []
-    probe = {"boosted trees": PROBES["boosted trees"]}
-    if method == "prototypes":
-        encoder = ParityEncoder(limit=None, random_state=split)
-        encoder.fit(X.iloc[train], y[train], sensitive_features=s[train])
-        for position in range(len(encoder.solution_.path)):
-            encoder.choice_ = replace(encoder.choice_, position=position)
-            z = np.asarray(encoder.transform(new))
-            read = recovered(z, s[fresh], probe)["boosted trees"]
-            points.append([head_of(data, y[fresh], z[:, 0]), *read])
-    else:
-        network = FRHSICRegressor if data.task == "regression" else FRHSICClassifier
-        start_model = network(penalty=method, random_state=split)
-        columns = X.iloc[train].reset_index(drop=True)
-        for model in fit_path(
-            start_model, columns, y[train], penalty_weights=WEIGHTS, sensitive_features=s[train]
-        ):
-            numbers = data.task == "regression"
-            score = model.predict(new) if numbers else model.predict_proba(new)[:, 1]
-            read = recovered(model.transform(new), s[fresh], probe)["boosted trees"]
-            points.append([head_of(data, y[fresh], score), *read])
-    record = {"table": table, "split": split, "method": method, "points": points}
-    return record | {"seconds": process_time() - start}
-
-
-def _rival(job: tuple[str, int, str]) -> dict[str, Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return rival(*job)
-
-
-def least_leak(points: list[list[float]], head: float, column: int) -> float:
-    """Return the least leak among points, and mixtures of two, whose head reaches a performance."""
-    best = np.inf
-    for a, b in product(points, repeat=2):
-        if a[0] >= head:
-            best = min(best, a[column])
-        elif b[0] >= head:
-            share = (head - a[0]) / (b[0] - a[0])
-            best = min(best, a[column] + share * (b[column] - a[column]))
-    return best
-
-
-def show_rivals(records: list[dict[str, Any]]) -> str:
-    """Return by how much each rival leaks more than prototypes at equal performance of the head:
-    the mean over five performances that both reach, and over the splits, with its error.
-    """
-    paths = {(r["table"], r["split"], r["method"]): r["points"] for r in records}
-    lines = []
-    for table, method in dict.fromkeys((r["table"], r["method"]) for r in records):
-        if method == "prototypes":
-            continue
-        differences = []
-        for split in dict.fromkeys(r["split"] for r in records):
-            own = paths.get((table, split, "prototypes"))
-            other = paths.get((table, split, method))
-            if own is None or other is None:
-                continue
-            low = max(min(point[0] for point in path) for path in (own, other))
-            high = min(max(point[0] for point in path) for path in (own, other))
-            if high > low:
-                levels = np.linspace(low, high, 5)
-                each = [[least_leak(path, level, 3) for path in (own, other)] for level in levels]
-                differences.append(np.diff(each, axis=1).mean())
-        if differences:
-            error = np.std(differences, ddof=1) / np.sqrt(len(differences))
-            lines.append([table, method, np.mean(differences), error, len(differences)])
-    columns = ["table", "rival", "sum R2, rival less prototypes", "error", "splits"]
-    return pd.DataFrame(lines, columns=columns).round(4).to_string(index=False)
-
-
-def show_leak(records: list[dict[str, Any]]) -> str:
+def show_leak(records: list[Record]) -> str:
     """Return the leak of each table at limit 0, the best of five probes, and the largest split."""
     lines = []
     for record in records:
@@ -343,18 +285,11 @@ def show_leak(records: list[dict[str, Any]]) -> str:
             }
         )
     frame = pd.DataFrame(lines).groupby("table", sort=False)
-    means = frame.mean().round(4)
-    worst = frame[["R2 rank", "sum R2", "chi2"]].max().round(4).add_prefix("worst ")
-    return means.join(worst).to_string()
+    worst = frame[["R2 rank", "sum R2", "chi2"]].max().add_prefix("worst ")
+    return markdown(frame.mean().join(worst).reset_index())
 
 
-def _bound(job: tuple[str, int, int, Any]) -> dict[str, Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return bound(*job)
-
-
-def show(records: list[dict[str, Any]]) -> str:
+def show_bound(records: list[Record]) -> str:
     """Return how often the upper end is above the worst head and above the bound."""
     frame = pd.DataFrame(records)
     frame["limit"] = frame["limit"].astype(str)
@@ -375,60 +310,145 @@ def show(records: list[dict[str, Any]]) -> str:
             "seconds": "median",
         }
     )
-    return means.round(4).to_string()
+    return markdown(means.reset_index())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("bound")
-    run.add_argument("--fits", type=int, default=200)
-    run.add_argument("--rows", type=int, nargs="+", default=[1000, 5000])
-    run.add_argument("--laws", nargs="+", default=[*LAWS])
-    run.add_argument("--limits", nargs="+", default=["0"])
-    run.add_argument("--seed", type=int, default=0)
-    run.add_argument("--jobs", type=int, default=2)
-    run.add_argument("--out", type=Path, required=True)
-    for name in ("leak", "rivals"):
-        probed = commands.add_parser(name)
-        probed.add_argument("--tables", nargs="+", default=TABLES)
-        probed.add_argument("--splits", type=int, default=5)
-        probed.add_argument("--jobs", type=int, default=2)
-        probed.add_argument("--out", type=Path, required=True)
-    probed.add_argument("--methods", nargs="+", default=["prototypes", *METHODS])
-    shown = commands.add_parser("show")
-    shown.add_argument("records", type=Path, nargs="+")
-    arguments = parser.parse_args()
-    if arguments.command == "show":
-        for file in arguments.records:
-            records = [json.loads(line) for line in file.read_text().splitlines()]
-            if "law" in records[0]:
-                print(show(records))
-            elif "method" in records[0]:
-                print(show_rivals(records))
-            else:
-                print(show_leak(records))
-        return
-    if arguments.command == "leak":
-        jobs = [(table, split) for split in range(arguments.splits) for table in arguments.tables]
-        _run(_leak, jobs, arguments)
-        return
-    if arguments.command == "rivals":
-        splits = range(arguments.splits)
-        _run(_rival, list(product(arguments.tables, splits, arguments.methods)), arguments)
-        return
-    limits = [text if text.endswith("%") else float(text) for text in arguments.limits]
-    seeds = range(arguments.seed, arguments.seed + arguments.fits)
-    _run(_bound, list(product(arguments.laws, arguments.rows, seeds, limits)), arguments)
+def standard_error(values: Any) -> float:
+    """Return the standard error of a mean; NaN of fewer than two values."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
 
 
-def _run(one: Any, jobs: list[Any], arguments: argparse.Namespace) -> None:
-    """Run jobs in processes; write each record as it comes."""
-    with ProcessPoolExecutor(arguments.jobs) as pool, arguments.out.open("a") as out:
-        for done in as_completed([pool.submit(one, job) for job in jobs]):
-            out.write(json.dumps(done.result()) + "\n")
-            out.flush()
+def grouped(records: list[Record], *fields: str) -> dict[tuple[Any, ...], list[Record]]:
+    """Return records by the values of some fields, in their order."""
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for record in records:
+        groups.setdefault(tuple(record[field] for field in fields), []).append(record)
+    return groups
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """Return a table, its numbers with four digits after the point."""
+
+    def cell(value: Any) -> str:
+        if not isinstance(value, float):
+            return str(value)
+        return "–" if np.isnan(value) else f"{value:.4f}".removesuffix(".0000")
+
+    lines = [[str(name) for name in frame], ["---"] * frame.shape[1]]
+    lines += [[cell(value) for value in row] for row in frame.itertuples(index=False)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+class Study(NamedTuple):
+    """A measurement of each job, the jobs as values of its arguments, outermost first, and what
+    shows its records.
+    """
+
+    measure: Callable[..., Record]
+    grid: dict[str, Sequence[Any]]
+    show: Callable[[list[Record]], str]
+
+
+STUDIES = {
+    "bound": Study(
+        bound,
+        {"seed": range(200), "rows": (1000, 5000), "law": [*LAWS], "limit": (0,)},
+        show_bound,
+    ),
+    "leak": Study(leak, {"split": range(5), "table": TABLES}, show_leak),
+}
+
+
+def attempt(study: Study, job: dict[str, Any]) -> Record:
+    """Return the record of a job. A failure is one, too."""
+    try:
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return job | study.measure(**job)
+    except Exception as error:
+        return job | {"error": f"{type(error).__name__}: {error}"}
+
+
+def records_of(file: Path) -> list[Record]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def run(
+    studies: dict[str, Study], asked: dict[str, Sequence[Any]], workers: int, folder: Path
+) -> None:
+    """Run the jobs without a record, and write each record as it comes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # not forked, since torch and its GPU do not survive that
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        files = {}
+        for name, study in studies.items():
+            file = folder / f"{name}.jsonl"
+            known = records_of(file)
+            values = [asked.get(field, every) for field, every in study.grid.items()]
+            for each in product(*values):
+                job = dict(zip(study.grid, each))
+                if not any(job.items() <= record.items() for record in known):
+                    files[pool.submit(attempt, study, job)] = file
+        for place, done in enumerate(as_completed(files), 1):
+            record = done.result()
+            with files[done].open("a") as out:
+                out.write(json.dumps(record) + "\n")
+            print(f"{place} of {len(files)}", record.get("error", ""), flush=True)
+
+
+def show(studies: dict[str, Study], folder: Path) -> None:
+    """Print a table for each study that has records, and the jobs that failed."""
+    for name, study in studies.items():
+        records = records_of(folder / f"{name}.jsonl")
+        if not records:
+            continue
+        failed = [record for record in records if "error" in record]
+        print(f"\n## {name}\n\n{len(records)} jobs, of which {len(failed)} failed.\n")
+        for record in failed:
+            print(f"- {record}")
+        print(study.show([record for record in records if "error" not in record]))
+
+
+def command_line(
+    studies: dict[str, Study],
+    description: str | None,
+    draw: Callable[[list[Record]], None] | None = None,
+) -> None:
+    """Run studies, show their records, or draw those of the only one."""
+
+    def value(text: str) -> Any:
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError:
+            return text
+
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    more = ["show"] if draw is None else ["show", "figure"]
+    parser.add_argument("commands", nargs="+", choices=[*studies, *more])
+    parser.add_argument("--out", type=Path, required=True, help="folder of the records")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    grids = {field: every for study in studies.values() for field, every in study.grid.items()}
+    for field, every in grids.items():
+        if isinstance(every, range):
+            parser.add_argument(f"--{field}", type=int, help="how many")
+        else:
+            parser.add_argument(f"--{field}", type=value, nargs="+", help="these only")
+    options = parser.parse_args()
+    asked = {}
+    for field in grids:
+        own = getattr(options, field)
+        if own is not None:
+            asked[field] = range(own) if isinstance(own, int) else own
+    chosen = {name: study for name, study in studies.items() if name in options.commands}
+    run(chosen, asked, options.jobs, options.out)
+    if "show" in options.commands:
+        show(studies, options.out)
+    if draw is not None and "figure" in options.commands:
+        (name,) = studies
+        draw([one for one in records_of(options.out / f"{name}.jsonl") if "error" not in one])
 
 
 if __name__ == "__main__":
-    main()
+    command_line(STUDIES, __doc__)
