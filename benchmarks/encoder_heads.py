@@ -270,7 +270,7 @@ def show_losses(records: list[Record]) -> str:
 
 
 # A fifth column to keep, beside those that `coupling.py` takes out and the target.
-FIFTH = {"adult": "capital-gain", "bank": "euribor3m", "credit": "PAY_0", "meps": "PCS42"}
+FIFTH = {"adult": "capital-gain", "bank": "euribor3m", "credit": "BILL_AMT1", "meps": "PCS42"}
 
 KEPT = ("raw", "encoder", "encoder with S", "coupling", "coupling, not told")
 
