@@ -360,13 +360,15 @@ STUDIES = {
 
 
 def attempt(study: Study, job: dict[str, Any]) -> Record:
-    """Return the record of a job. A failure is one, too."""
+    """Return the record of a job, with its seconds of CPU. A failure is a record, too."""
+    start = process_time()
     try:
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return job | study.measure(**job)
+            record = study.measure(**job)
     except Exception as error:
-        return job | {"error": f"{type(error).__name__}: {error}"}
+        record = {"error": f"{type(error).__name__}: {error}"}
+    return job | record | {"cpu": process_time() - start}
 
 
 def records_of(file: Path) -> list[Record]:
@@ -403,7 +405,11 @@ def show(studies: dict[str, Study], folder: Path) -> None:
         if not records:
             continue
         failed = [record for record in records if "error" in record]
-        print(f"\n## {name}\n\n{len(records)} jobs, of which {len(failed)} failed.\n")
+        minutes = sum(record.get("cpu", 0.0) for record in records) / 60
+        print(
+            f"\n## {name}\n\n{len(records)} jobs, of which {len(failed)} failed;"
+            f" {minutes:.0f} minutes of CPU.\n"
+        )
         for record in failed:
             print(f"- {record}")
         print(study.show([record for record in records if "error" not in record]))
