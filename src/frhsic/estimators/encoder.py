@@ -496,9 +496,9 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         paths, own, choices = self._solve(rows, solver, unique)
         centers = [cell_means(z, predicted, weights, each.centers) for z, each in zip(own, paths)]
         coordinates = tuple(self._named(rows, z, each) for z, each in zip(own, centers))
+        typical_rows = TypicalRows.of(self.table_, rows)
         tables = tuple(
-            _described(rows, z, len(each.mass), columns)
-            | _typical_rows(self.table_, rows, z, len(each.mass))
+            _described(rows, z, len(each.mass), columns) | typical_rows(z, len(each.mass))
             for z, each, columns in zip(choices, paths, coordinates)
         )
         self.solution_ = replace(
@@ -957,23 +957,45 @@ def _means_of_cells(
     return {"": mean, "_low": mean - reach, "_high": mean + reach}
 
 
-def _typical_rows(table: TreeTable, rows: EncoderRows, z: np.ndarray, count: int) -> dict[str, Any]:
-    """Return a typical row of each prototype by column: medians of numbers, and the most frequent
-    levels; None of a prototype without rows.
+@dataclass(frozen=True, eq=False)
+class TypicalRows:
+    """Some rows, of which prototypes show a typical one: medians of numbers, and the most frequent
+    levels.
+
+    Attributes
+    ----------
+    some
+        Places of the rows.
+    codes
+        Their columns as numbers, with the codes of levels.
+    levels
+        Levels of each column by its name; None for numbers.
     """
-    some = subsample(len(z), TYPICAL_ROWS, np.random.default_rng(rows.seed))
-    codes = table.codes(_safe_indexing(rows.X, some))
-    names = rows.X.columns if is_frame(rows.X) else [f"x{j}" for j in range(codes.shape[1])]
-    levels = table.levels_ or [None] * codes.shape[1]
-    typical: dict[str, Any] = {f"typical {name}": [None] * count for name in names}
-    for cell in np.unique(z[some]):
-        own = codes[z[some] == cell]
-        for values, column, known in zip(typical.values(), own.T, levels):
-            present = column[~np.isnan(column)]
-            if not len(present):
+
+    some: np.ndarray
+    codes: np.ndarray
+    levels: dict[str, Any]
+
+    @classmethod
+    def of(cls, table: TreeTable, rows: EncoderRows) -> TypicalRows:
+        """Draw rows of a table."""
+        some = subsample(len(rows.place), TYPICAL_ROWS, np.random.default_rng(rows.seed))
+        codes = table.codes(_safe_indexing(rows.X, some))
+        names = rows.X.columns if is_frame(rows.X) else [f"x{j}" for j in range(codes.shape[1])]
+        levels = table.levels_ or [None] * codes.shape[1]
+        return cls(some, codes, {f"typical {name}": own for name, own in zip(names, levels)})
+
+    def __call__(self, z: np.ndarray, count: int) -> dict[str, list[Any]]:
+        """Return typical values by column for the prototypes z of all rows; None, without rows."""
+        cell = z[self.some]
+        medians = pd.DataFrame(self.codes).groupby(cell).median().reindex(range(count)).to_numpy()
+        typical: dict[str, list[Any]] = {}
+        for (name, levels), column, median in zip(self.levels.items(), self.codes.T, medians.T):
+            if levels is None:
+                typical[name] = [None if np.isnan(value) else float(value) for value in median]
                 continue
-            if known is None:
-                values[cell] = float(np.median(present))
-            else:
-                values[cell] = str(known[np.bincount(present.astype(np.int64)).argmax()])
-    return typical
+            present = ~np.isnan(column)
+            counts = np.zeros((count, len(levels) + 1), dtype=np.int64)
+            np.add.at(counts, (cell[present], column[present].astype(np.int64)), 1)
+            typical[name] = [str(levels[row.argmax()]) if row.any() else None for row in counts]
+        return typical
