@@ -652,7 +652,8 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
             few = _distinct(solver, rows, pilot[subsample(len(pilot), COUNT_ROWS, rng)]).rows
             count = enough(self._kinds(), few, self._affordable(pilot_rows, int(usable.sum())))
         tolerances = TOLERANCES if rows.names else TOLERANCES[:1]
-        starts = path(spread(self._kinds(), pilot_rows, count), pilot_rows, tolerances)
+        start = spread(self._kinds(), pilot_rows, count)
+        starts = path(start, pilot_rows, tolerances, PRECISION)
         whole = _distinct(solver, rows, chosen)
         held_out = [rows.fold == j for j in range(rows.fold.max() + 1)]
         parts = [_distinct(solver, rows, chosen[~held[chosen]]) for held in held_out]

@@ -266,11 +266,13 @@ def spread(kinds: tuple[Kind, ...], rows: SolverRows, count: int) -> Prototypes:
     return replace(start, epsilon=max(FIRST * lost, ROUNDING))
 
 
-def path(start: Prototypes, rows: SolverRows, tolerances: Iterable[float]) -> list[Prototypes]:
+def path(
+    start: Prototypes, rows: SolverRows, tolerances: Iterable[float], precision: float = EXACT
+) -> list[Prototypes]:
     """Return the solution for each τ, the largest first; each starts from the one before."""
     solutions = []
     for tolerance in tolerances:
-        solution = solve(start, rows, tolerance)
+        solution = solve(start, rows, tolerance, precision)
         solutions.append(solution)
         start = replace(solution, epsilon=AGAIN * solution.epsilon)
     return solutions
@@ -285,7 +287,7 @@ def enough(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
     """
 
     def lost(count: int) -> float:
-        solution = solve(spread(kinds, rows, count), rows, 0.0)
+        solution = solve(spread(kinds, rows, count), rows, 0.0, ROUGH)
         distances = solution.distances(rows.targets)
         nearest = solution.costs(distances, rows.means).argmin(axis=0)
         return float(distances[nearest, np.arange(len(nearest))] @ rows.weights)
@@ -305,7 +307,9 @@ def enough(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
     return min(count, most)
 
 
-def solve(start: Prototypes, rows: SolverRows, tolerance: float) -> Prototypes:
+def solve(
+    start: Prototypes, rows: SolverRows, tolerance: float, precision: float = EXACT
+) -> Prototypes:
     """Minimise F from a start: descend, and halve ε until the choice is nearly certain."""
     # fewer rows than K + 1, each with a certain choice, have no mean of m that is 0
     least = (rows.means.shape[1] + 1) / len(rows.weights)
@@ -326,7 +330,7 @@ def solve(start: Prototypes, rows: SolverRows, tolerance: float) -> Prototypes:
         if halved.objective == np.inf:
             break
         current = halved
-    solution = with_multipliers(current, rows, EXACT)
+    solution = with_multipliers(current, rows, precision)
     return solution if solution.objective < np.inf else current
 
 
