@@ -287,7 +287,7 @@ def enough(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
     """
 
     def lost(count: int) -> float:
-        solution = solve(spread(kinds, rows, count), rows, 0.0, ROUGH)
+        solution = solve(spread(kinds, rows, count), rows, 0.0)
         distances = solution.distances(rows.targets)
         nearest = solution.costs(distances, rows.means).argmin(axis=0)
         return float(distances[nearest, np.arange(len(nearest))] @ rows.weights)
