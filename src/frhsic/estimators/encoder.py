@@ -13,10 +13,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin, is_classifier
-from sklearn.metrics import roc_auc_score
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from frhsic import _progress
@@ -45,7 +43,6 @@ from frhsic.estimators.inputs import (
     require_variation,
     seed_of,
     sensitive_values,
-    target_column,
     typed_table,
     warn_of_suspicions,
     warn_of_unlabelled,
@@ -53,19 +50,18 @@ from frhsic.estimators.inputs import (
 )
 from frhsic.estimators.parity import (
     attribute_model,
-    class_probabilities,
     cross_fitted,
     fit_with_weights,
     is_given,
     require_columns,
     with_seed,
+    with_sensitive,
 )
 from frhsic.estimators.prototypes import (
     DistinctRows,
     HeadsTest,
     Kind,
     Numbers,
-    Probabilities,
     Prototypes,
     SolverRows,
     assigned,
@@ -75,9 +71,10 @@ from frhsic.estimators.prototypes import (
     spread,
     with_multipliers,
 )
+from frhsic.estimators.targets import Target, target_columns
 from frhsic.parity.limits import LimitLike, parse_limits
 from frhsic.splits import subsample
-from frhsic.tables.columns import is_frame, to_pandas
+from frhsic.tables.columns import is_frame
 from frhsic.tables.encoding import Number, TableEncoding
 
 # τ of the trade-offs. The first is no constraint; the last allows no dependence.
@@ -95,87 +92,8 @@ PRECISION = 1e-3
 MOST_PROTOTYPES = 64
 LEAK = 0.005
 
-# A target of whole numbers has classes up to so many of them.
-MOST_CLASSES = 20
-
 # Rows that describe a typical row of each prototype, at most.
 TYPICAL_ROWS = 2_000
-
-
-@dataclass(frozen=True, eq=False)
-class Target:
-    """A column that Z is to keep.
-
-    Attributes
-    ----------
-    name
-        Its name, or "target".
-    classes
-        The labels in order; None for numbers.
-    scale
-        Standard deviation of numbers, which d is in units of; 1 for classes.
-    """
-
-    name: str
-    classes: Any
-    scale: float
-
-    @classmethod
-    def of(cls, name: str, values: np.ndarray, weights: np.ndarray) -> Target:
-        """Learn the kind of a column; whole numbers with more than 20 values are numbers."""
-        kind = type_of_target(values, input_name="y", raise_unknown=True)
-        if kind == "multiclass" and values.dtype.kind in "iuf":
-            kind = "continuous" if len(np.unique(values)) > MOST_CLASSES else kind
-        if kind == "continuous":
-            numbers = values.astype(np.float64)
-            mean = np.average(numbers, weights=weights)
-            variance = np.average((numbers - mean) ** 2, weights=weights)
-            return cls(name, None, float(np.sqrt(variance)) or 1.0)
-        if kind not in ("binary", "multiclass"):
-            raise ValueError(f"y is {kind}; pass columns of labels or numbers, or None.")
-        return cls(name, np.unique(values), 1.0)
-
-    @property
-    def width(self) -> int:
-        """Number of columns of the predicted target."""
-        return 1 if self.classes is None else len(self.classes)
-
-    def kind(self, start: int) -> Kind:
-        """Return how the columns from one place on are compared."""
-        if self.classes is None:
-            return Numbers(start, start + 1)
-        return Probabilities(start, start + self.width)
-
-    def predicted(self, model: Any, X: Any) -> np.ndarray:
-        """Return scaled numbers, (n, 1), or probabilities, (n, C)."""
-        if self.classes is not None:
-            return class_probabilities(model, X, self.classes)
-        values = (model.predict if hasattr(model, "predict") else model)(X)
-        return np.reshape(np.asarray(values, dtype=np.float64) / self.scale, (-1, 1))
-
-    def coordinates(self, columns: np.ndarray) -> dict[str, np.ndarray]:
-        """Return coordinates by name from the predicted columns, (L, C): means of numbers, or
-        probabilities; of two classes, the second.
-        """
-        if self.classes is None:
-            return {self.name: columns[:, 0] * self.scale}
-        names = [f"{self.name}={label}" for label in self.classes]
-        every = dict(zip(names, columns.T))
-        return every if len(names) > 2 else {names[-1]: columns[:, -1]}
-
-    def performance(
-        self, columns: np.ndarray, y: np.ndarray, weights: np.ndarray
-    ) -> dict[str, Any]:
-        """Return performance by name, where the coordinates themselves predict."""
-        if self.classes is None:
-            squares = (columns[:, 0] * self.scale - y.astype(np.float64)) ** 2
-            return {"squared_error": float(np.average(squares, weights=weights))}
-        codes = np.searchsorted(self.classes, y)
-        chance = np.maximum(columns[np.arange(len(y)), codes], 1e-12)
-        values = {"log_loss": float(np.average(-np.log(chance), weights=weights))}
-        if len(self.classes) == 2:
-            values["auc"] = float(roc_auc_score(codes, columns[:, 1], sample_weight=weights))
-        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -457,7 +375,7 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         X = typed_table(self, X, first=True, **others)
         n = _num_samples(X)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        labels = _target_columns(self, y)
+        labels = target_columns(self, y)
         for values in labels.values():
             check_consistent_length(X, values)
         seed = self.random_seed_ = seed_of(self.random_state)
@@ -496,10 +414,10 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         paths, own, choices = self._solve(rows, solver, unique)
         centers = [cell_means(z, predicted, weights, each.centers) for z, each in zip(own, paths)]
         coordinates = tuple(self._named(rows, z, each) for z, each in zip(own, centers))
+        typical = _typical_rows(self.table_, rows, choices, paths)
         tables = tuple(
-            _described(rows, z, len(each.mass), columns)
-            | _typical_rows(self.table_, rows, z, len(each.mass))
-            for z, each, columns in zip(choices, paths, coordinates)
+            _described(rows, z, len(each.mass), columns) | row
+            for z, each, columns, row in zip(choices, paths, coordinates, typical)
         )
         self.solution_ = replace(
             self.solution_, path=tuple(paths), coordinates=coordinates, tables=tables
@@ -547,7 +465,7 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
 
     def _fit_models_of_y(self, rows: EncoderRows, labels: dict[str, np.ndarray]) -> np.ndarray:
         """Fit the models of each fold; return what is kept of each row by models without it."""
-        table = self._with_sensitive(rows.X, rows.s)
+        table = with_sensitive(self, rows.X, rows.s)
         if not self.solution_.targets:
             self.feature_encoding_ = TableEncoding.fit(rows.X)
             matrix = self.feature_encoding_(rows.X)
@@ -652,7 +570,8 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
             few = _distinct(solver, rows, pilot[subsample(len(pilot), COUNT_ROWS, rng)]).rows
             count = enough(self._kinds(), few, self._affordable(pilot_rows, int(usable.sum())))
         tolerances = TOLERANCES if rows.names else TOLERANCES[:1]
-        starts = path(spread(self._kinds(), pilot_rows, count), pilot_rows, tolerances)
+        start = spread(self._kinds(), pilot_rows, count)
+        starts = path(start, pilot_rows, tolerances, PRECISION)
         whole = _distinct(solver, rows, chosen)
         held_out = [rows.fold == j for j in range(rows.fold.max() + 1)]
         parts = [_distinct(solver, rows, chosen[~held[chosen]]) for held in held_out]
@@ -814,23 +733,12 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
             )
         return s
 
-    def _with_sensitive(self, X: Any, s: np.ndarray | None) -> Any:
-        """Return the columns that models of y see: with the attributes, if Z may use them and the
-        models are fitted here.
-        """
-        if not self.uses_sensitive or s is None or not s.size or is_given(self.estimator):
-            return X
-        if not is_frame(X):
-            return np.column_stack([X, s])
-        names = [f"sensitive {name}" for name in self.sensitive_names_in_]
-        return to_pandas(X).assign(**dict(zip(names, s.T)))
-
     def _targets(self, models: Sequence[Any], X: Any, s: np.ndarray | None) -> np.ndarray:
         """Return what Z should keep of rows, (n, T), by some models."""
         targets = self.solution_.targets
         if not targets:
             return np.asarray(self.feature_encoding_(X) * self.column_scales_)
-        table = self._with_sensitive(X, s)
+        table = with_sensitive(self, X, s)
         return np.column_stack(
             [target.predicted(model, table) for target, model in zip(targets, models)]
         )
@@ -877,21 +785,6 @@ def _served(
     """
     choice = prototypes.costs(prototypes.distances(rows.targets), rows.means).argmin(axis=0)
     return looked_up(place, solved.keys[solved.repeated], table, choice)
-
-
-def _target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:
-    """Return the columns of y by name; none for None."""
-    if y is None:
-        return {}
-    if is_frame(y):
-        frame = to_pandas(y, "y")
-        return {str(name): target_column(estimator, frame[name]) for name in frame}
-    columns = np.asarray(y)
-    if columns.ndim == 2 and columns.shape[1] > 1:
-        names = [f"target{j}" for j in range(columns.shape[1])]
-        return {name: target_column(estimator, own) for name, own in zip(names, columns.T)}
-    name = getattr(y, "name", None)
-    return {"target" if name is None else str(name): target_column(estimator, y)}
 
 
 def _column_scales(encoding: TableEncoding, matrix: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -957,23 +850,33 @@ def _means_of_cells(
     return {"": mean, "_low": mean - reach, "_high": mean + reach}
 
 
-def _typical_rows(table: TreeTable, rows: EncoderRows, z: np.ndarray, count: int) -> dict[str, Any]:
-    """Return a typical row of each prototype by column: medians of numbers, and the most frequent
-    levels; None of a prototype without rows.
+def _typical_rows(
+    table: TreeTable, rows: EncoderRows, choices: Sequence[np.ndarray], path: Sequence[Prototypes]
+) -> list[dict[str, Any]]:
+    """Return for each trade-off a typical row of each prototype by column: medians of numbers, and
+    the most frequent levels; None of a prototype without rows.
     """
-    some = subsample(len(z), TYPICAL_ROWS, np.random.default_rng(rows.seed))
+    some = subsample(len(rows.place), TYPICAL_ROWS, np.random.default_rng(rows.seed))
     codes = table.codes(_safe_indexing(rows.X, some))
     names = rows.X.columns if is_frame(rows.X) else [f"x{j}" for j in range(codes.shape[1])]
     levels = table.levels_ or [None] * codes.shape[1]
-    typical: dict[str, Any] = {f"typical {name}": [None] * count for name in names}
-    for cell in np.unique(z[some]):
-        own = codes[z[some] == cell]
-        for values, column, known in zip(typical.values(), own.T, levels):
-            present = column[~np.isnan(column)]
-            if not len(present):
-                continue
-            if known is None:
-                values[cell] = float(np.median(present))
-            else:
-                values[cell] = str(known[np.bincount(present.astype(np.int64)).argmax()])
-    return typical
+    described = []
+    for z, prototypes in zip(choices, path):
+        cells = range(len(prototypes.mass))
+        medians = pd.DataFrame(codes).groupby(z[some]).median().reindex(cells)
+        typical: dict[str, Any] = {}
+        for j, (name, known) in enumerate(zip(names, levels)):
+            values = medians[j]
+            if known is not None:
+                frequent = pd.Series(codes[:, j]).groupby(z[some]).agg(_most_frequent)
+                values = frequent.reindex(cells).map(dict(enumerate(known)))
+            typical[f"typical {name}"] = [
+                None if value != value else value for value in values.tolist()
+            ]
+        described.append(typical)
+    return described
+
+
+def _most_frequent(column: pd.Series[Any]) -> float:
+    """Return the most frequent number, the smallest of several; NaN without any."""
+    return float(column.mode().min())

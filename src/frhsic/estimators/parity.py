@@ -147,6 +147,18 @@ def is_given(estimator: Any) -> bool:
     return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
 
 
+def with_sensitive(parity: Any, X: Any, s: np.ndarray | None) -> Any:
+    """Return the columns that the models of y see: with the attributes, (n, q), if the estimator
+    may use them and fits the models itself.
+    """
+    if not parity.uses_sensitive or s is None or not s.size or is_given(parity.estimator):
+        return X
+    if not is_frame(X):
+        return np.column_stack([X, s])
+    names = [f"sensitive {name}" for name in parity.sensitive_names_in_]
+    return to_pandas(X).assign(**dict(zip(names, s.T)))
+
+
 def require_columns(model: Any, X: Any) -> None:
     """Raise unless a table has the columns that a given model was fitted on.
 
@@ -308,7 +320,7 @@ class ParityEstimator(BaseEstimator, ABC):
         groups = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
         numeric = not is_classifier(self)
         fold = fold_of_rows(n, self._folds(codes, groups), None if numeric else codes, groups, seed)
-        table = self._with_sensitive(X, s)
+        table = with_sensitive(self, X, s)
         sample = FitRows(
             table, codes, labels, s, tuple(names), sample_weight, groups, fold, seed, numeric
         )
@@ -558,18 +570,6 @@ class ParityEstimator(BaseEstimator, ABC):
 
     # Predicting
 
-    def _with_sensitive(self, X: Any, s: np.ndarray | None) -> Any:
-        """Return the columns that the model of y sees: with the attributes, if it may use them and
-        is fitted here.
-        """
-        if not self.uses_sensitive or s is None or is_given(self.estimator):
-            return X
-        if not is_frame(X):
-            return np.column_stack([X, s])
-        return to_pandas(X).assign(
-            **{f"sensitive {name}": s[:, j] for j, name in enumerate(self.sensitive_names_in_)}
-        )
-
     def _means(
         self,
         models: list[Any],
@@ -598,7 +598,7 @@ class ParityEstimator(BaseEstimator, ABC):
         it.
         """
         assert self.solution_ is not None
-        table = self._with_sensitive(X, s)
+        table = with_sensitive(self, X, s)
         constraints = self.solution_.constraints
         shared = SharedTable(table)
         of_y = shared if self.estimator is None else table

@@ -25,7 +25,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from scipy.special import chdtrc, chndtr, chndtrinc, xlogy
 
@@ -51,11 +50,24 @@ ROUGH = 1e-3
 EXACT = 1e-8
 # Its iterations, at most.
 ITERATIONS = 200
+# Share of the scale that is added to the Hessian at first, and at least.
+DAMPING = 1e-2
+LEAST_DAMPING = 1e-6
+# Share of the decrease by the second-order model that a step has to reach; below the second one,
+# damping grows, and above the third it falls.
+SUFFICIENT = 1e-4
+POOR = 0.25
+GOOD = 0.75
 # Share of a bound on the Hessian that is added to its scale. Where choices are certain the Hessian
 # nearly vanishes, and the first step would be far too long.
 CAUTION = 0.1
 # A row of which one prototype has all but so much adds nothing to the Hessian.
 NEARLY = 1e-3
+
+# Logarithm of probabilities that rounding hides beside 1, and a probability that it hides in single
+# precision. Much smaller numbers are not normal ones, and slow.
+VANISHING = -40.0
+RARE = 1e-12
 
 # Smallest probability of a class in a center.
 FLOOR = 1e-12
@@ -217,6 +229,7 @@ class Prototypes:
         P += np.log(self.mass)[:, None]
         top = P.max(axis=0)
         P -= top
+        np.maximum(P, VANISHING, out=P)
         np.exp(P, out=P)
         total = P.sum(axis=0)
         P /= total
@@ -253,11 +266,13 @@ def spread(kinds: tuple[Kind, ...], rows: SolverRows, count: int) -> Prototypes:
     return replace(start, epsilon=max(FIRST * lost, ROUNDING))
 
 
-def path(start: Prototypes, rows: SolverRows, tolerances: Iterable[float]) -> list[Prototypes]:
+def path(
+    start: Prototypes, rows: SolverRows, tolerances: Iterable[float], precision: float = EXACT
+) -> list[Prototypes]:
     """Return the solution for each τ, the largest first; each starts from the one before."""
     solutions = []
     for tolerance in tolerances:
-        solution = solve(start, rows, tolerance)
+        solution = solve(start, rows, tolerance, precision)
         solutions.append(solution)
         start = replace(solution, epsilon=AGAIN * solution.epsilon)
     return solutions
@@ -292,7 +307,9 @@ def enough(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
     return min(count, most)
 
 
-def solve(start: Prototypes, rows: SolverRows, tolerance: float) -> Prototypes:
+def solve(
+    start: Prototypes, rows: SolverRows, tolerance: float, precision: float = EXACT
+) -> Prototypes:
     """Minimise F from a start: descend, and halve ε until the choice is nearly certain."""
     # fewer rows than K + 1, each with a certain choice, have no mean of m that is 0
     least = (rows.means.shape[1] + 1) / len(rows.weights)
@@ -313,7 +330,7 @@ def solve(start: Prototypes, rows: SolverRows, tolerance: float) -> Prototypes:
         if halved.objective == np.inf:
             break
         current = halved
-    solution = with_multipliers(current, rows, EXACT)
+    solution = with_multipliers(current, rows, precision)
     return solution if solution.objective < np.inf else current
 
 
@@ -335,55 +352,62 @@ def dual(
 ) -> tuple[float, np.ndarray]:
     r"""Return G, and its gradient :math:`\tau p_l \lambda_l - v_l`, (L, K)."""
     P, logs = prototypes.choice(distances, rows.means)
-    joint = P * rows.weights  # (L, n)
-    ridge = prototypes.tolerance * joint.sum(axis=1)[:, None] * prototypes.multipliers
-    gradient = ridge - joint @ (rows.means - prototypes.origin)
+    ridge = prototypes.tolerance * (P @ rows.weights)[:, None] * prototypes.multipliers
+    gradient = ridge - P @ (rows.weights[:, None] * (rows.means - prototypes.origin))
     return prototypes.epsilon * float(logs @ rows.weights), gradient
 
 
 def with_multipliers(prototypes: Prototypes, rows: SolverRows, precision: float) -> Prototypes:
-    r"""Minimise G over λ by Newton's method within a trust region; F is infinite if that fails.
+    r"""Minimise G over λ by damped Newton steps; F is infinite if that fails.
 
     The search is over u with :math:`\lambda_l = \lambda_l^0 + R_l u_l`, where
     :math:`R_l R_l^\top` is the inverse of the block
-    :math:`E[P_l (1 - P_l) m m^\top] / \varepsilon + \tau p_l I` of the Hessian at the start.
+    :math:`E[P_l (1 - P_l) m m^\top] / \varepsilon + \tau p_l I` of the Hessian at the start. A
+    Hessian costs as much as several gradients; it is kept as long as each step halves the gradient.
     """
     distances = prototypes.distances(rows.targets)
-    start = prototypes.multipliers
-    count, functions = start.shape
-    if not functions:
+    shape = prototypes.multipliers.shape
+    if not shape[1]:
         return replace(prototypes, objective=-dual(prototypes, distances, rows)[0])
     scale = _inverse_root(_hessian_blocks(prototypes, distances, rows))  # (L, K, K)
 
-    def moved(u: np.ndarray) -> Prototypes:
-        change = np.einsum("lij,lj->li", scale, u.reshape(start.shape))
-        return replace(prototypes, multipliers=start + change)
-
-    def scaled(u: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = dual(moved(u), distances, rows)
+    def scaled(at: Prototypes) -> tuple[float, np.ndarray]:
+        value, gradient = dual(at, distances, rows)
         return value, np.einsum("lij,li->lj", scale, gradient).ravel()
 
-    def scaled_hessian(u: np.ndarray) -> np.ndarray:
-        blocks = hessian(moved(u), distances, rows).reshape(count, functions, count, functions)
+    def scaled_hessian(at: Prototypes) -> np.ndarray:
+        blocks = hessian(at, distances, rows).reshape(shape + shape)
         both = np.einsum("lai,lamb,mbj->limj", scale, blocks, scale, optimize=True)
-        return np.asarray(both.reshape(start.size, start.size))
+        return np.asarray(both.reshape(prototypes.multipliers.size, -1))
 
-    options = {
-        "gtol": precision,
-        "maxiter": ITERATIONS,
-        "initial_trust_radius": np.sqrt(start.size),
-        "max_trust_radius": 1e4,
-    }
-    search = minimize(
-        scaled,
-        np.zeros(start.size),
-        jac=True,
-        hess=scaled_hessian,
-        method="trust-exact",
-        options=options,
-    )
-    converged = np.abs(search.jac).max() < 10 * ROUGH
-    return replace(moved(search.x), objective=-float(search.fun) if converged else np.inf)
+    current = prototypes
+    value, gradient = scaled(current)
+    identity = np.eye(len(gradient))
+    curved_at = None
+    halved = False
+    damping = DAMPING
+    for _ in range(ITERATIONS):
+        if np.abs(gradient).max() < precision:
+            break
+        if not halved and curved_at is not current:
+            curvature = scaled_hessian(current)
+            curved_at = current
+        step = np.linalg.solve(curvature + damping * identity, -gradient)
+        change = np.einsum("lij,lj->li", scale, step.reshape(shape))
+        moved = replace(current, multipliers=current.multipliers + change)
+        lower, after = scaled(moved)
+        halved = bool(np.linalg.norm(after) <= np.linalg.norm(gradient) / 2)
+        gain = (value - lower) / float(damping * step @ step - gradient @ step) * 2
+        if halved or gain > GOOD:
+            damping = max(damping / 4, LEAST_DAMPING)
+        elif gain < POOR:
+            damping *= 4
+        if halved or gain > SUFFICIENT:
+            current = moved
+            value = lower
+            gradient = after
+    converged = np.abs(gradient).max() < 10 * ROUGH
+    return replace(current, objective=-value if converged else np.inf)
 
 
 def hessian(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> np.ndarray:
@@ -395,10 +419,11 @@ def hessian(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> 
     count, functions = prototypes.multipliers.shape
     # rows whose choice is certain add nothing; single precision is enough for a direction
     some = P.max(axis=0) < 1 - NEARLY
-    P = P[:, some].astype(np.float32)
-    centered = (rows.means[some] - prototypes.origin).T  # (K, rows)
-    b = centered - prototypes.tolerance * prototypes.multipliers[:, :, None]  # (L, K, rows)
-    b = (b * np.sqrt(rows.weights[some])).astype(np.float32)
+    P = np.maximum(P[:, some], RARE).astype(np.float32)
+    centered = (rows.means[some] - prototypes.origin).T.astype(np.float32)  # (K, rows)
+    shifts = (prototypes.tolerance * prototypes.multipliers).astype(np.float32)
+    b = centered - shifts[:, :, None]  # (L, K, rows)
+    b *= np.sqrt(rows.weights[some]).astype(np.float32)
     own = b * np.sqrt(P)[:, None, :]
     b *= P[:, None, :]
     every = b.reshape(count * functions, -1)
@@ -415,11 +440,11 @@ def hessian(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> 
 def _hessian_blocks(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> np.ndarray:
     """Return about the Hessian of G for each λ_l alone, (L, K, K)."""
     P = prototypes.choice(distances, rows.means)[0]
-    means = rows.means - prototypes.origin
-    uncertain = P * (1 + CAUTION - P) * rows.weights / prototypes.epsilon  # (L, n)
-    blocks = np.stack([(means.T * row) @ means for row in uncertain])
+    means = (rows.means - prototypes.origin).T  # (K, n)
+    products = means[:, None] * means * (rows.weights / prototypes.epsilon)  # (K, K, n)
     ridge = prototypes.tolerance * (P @ rows.weights)
-    return np.asarray(blocks + ridge[:, None, None] * np.eye(means.shape[1]))
+    blocks = np.tensordot(P * (1 + CAUTION - P), products, axes=(1, 2))
+    return np.asarray(blocks + ridge[:, None, None] * np.eye(len(means)))
 
 
 def _inverse_root(blocks: np.ndarray) -> np.ndarray:

@@ -1,0 +1,109 @@
+"""Columns that a representation is to keep: labels or numbers, and how they are predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.multiclass import type_of_target
+
+from frhsic.estimators.inputs import target_column
+from frhsic.estimators.parity import class_probabilities
+from frhsic.estimators.prototypes import Kind, Numbers, Probabilities
+from frhsic.tables.columns import is_frame, to_pandas
+
+# A target of whole numbers has classes up to so many of them.
+MOST_CLASSES = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A column that Z is to keep.
+
+    Attributes
+    ----------
+    name
+        Its name, or "target".
+    classes
+        The labels in order; None for numbers.
+    scale
+        Standard deviation of numbers, which d is in units of; 1 for classes.
+    """
+
+    name: str
+    classes: Any
+    scale: float
+
+    @classmethod
+    def of(cls, name: str, values: np.ndarray, weights: np.ndarray) -> Target:
+        """Learn the kind of a column; whole numbers with more than 20 values are numbers."""
+        kind = type_of_target(values, input_name="y", raise_unknown=True)
+        if kind == "multiclass" and values.dtype.kind in "iuf":
+            kind = "continuous" if len(np.unique(values)) > MOST_CLASSES else kind
+        if kind == "continuous":
+            numbers = values.astype(np.float64)
+            mean = np.average(numbers, weights=weights)
+            variance = np.average((numbers - mean) ** 2, weights=weights)
+            return cls(name, None, float(np.sqrt(variance)) or 1.0)
+        if kind not in ("binary", "multiclass"):
+            raise ValueError(f"y is {kind}; pass columns of labels or numbers, or None.")
+        return cls(name, np.unique(values), 1.0)
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the predicted target."""
+        return 1 if self.classes is None else len(self.classes)
+
+    def kind(self, start: int) -> Kind:
+        """Return how the columns from one place on are compared."""
+        if self.classes is None:
+            return Numbers(start, start + 1)
+        return Probabilities(start, start + self.width)
+
+    def predicted(self, model: Any, X: Any) -> np.ndarray:
+        """Return scaled numbers, (n, 1), or probabilities, (n, C)."""
+        if self.classes is not None:
+            return class_probabilities(model, X, self.classes)
+        values = (model.predict if hasattr(model, "predict") else model)(X)
+        return np.reshape(np.asarray(values, dtype=np.float64) / self.scale, (-1, 1))
+
+    def coordinates(self, columns: np.ndarray) -> dict[str, np.ndarray]:
+        """Return coordinates by name from the predicted columns, (L, C): means of numbers, or
+        probabilities; of two classes, the second.
+        """
+        if self.classes is None:
+            return {self.name: columns[:, 0] * self.scale}
+        names = [f"{self.name}={label}" for label in self.classes]
+        every = dict(zip(names, columns.T))
+        return every if len(names) > 2 else {names[-1]: columns[:, -1]}
+
+    def performance(
+        self, columns: np.ndarray, y: np.ndarray, weights: np.ndarray
+    ) -> dict[str, Any]:
+        """Return performance by name, where the coordinates themselves predict."""
+        if self.classes is None:
+            squares = (columns[:, 0] * self.scale - y.astype(np.float64)) ** 2
+            return {"squared_error": float(np.average(squares, weights=weights))}
+        codes = np.searchsorted(self.classes, y)
+        chance = np.maximum(columns[np.arange(len(y)), codes], 1e-12)
+        values = {"log_loss": float(np.average(-np.log(chance), weights=weights))}
+        if len(self.classes) == 2:
+            values["auc"] = float(roc_auc_score(codes, columns[:, 1], sample_weight=weights))
+        return values
+
+
+def target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:
+    """Return the columns of y by name; none for None."""
+    if y is None:
+        return {}
+    if is_frame(y):
+        frame = to_pandas(y, "y")
+        return {str(name): target_column(estimator, frame[name]) for name in frame}
+    columns = np.asarray(y)
+    if columns.ndim == 2 and columns.shape[1] > 1:
+        names = [f"target{j}" for j in range(columns.shape[1])]
+        return {name: target_column(estimator, own) for name, own in zip(names, columns.T)}
+    name = getattr(y, "name", None)
+    return {"target" if name is None else str(name): target_column(estimator, y)}
