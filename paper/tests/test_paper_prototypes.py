@@ -125,8 +125,9 @@ def test_the_verdict_says_where_it_is_better_and_where_worse(protocol):
     assert (better, worse) == ("0 of 2", "0 of 2")
 
 
-def test_what_does_not_reach_the_performance_is_no_match_and_is_said_to_be_worse():
-    verdict = verdict_of(PUBLISHED, {"adult": 0.1, "compas": 0.1}, performance=-0.1)
+@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+def test_what_does_not_reach_the_performance_is_no_match_and_is_said_to_be_worse(protocol):
+    verdict = verdict_of(protocol, {"adult": 0.1, "compas": 0.1}, performance=-0.1)
     assert "GDP" not in verdict
     assert verdict["performance without a limit"][:2] == ("0 of 2", "2 of 2")
 
