@@ -86,6 +86,12 @@ def every_experiment():
         for name, (datasets, methods) in variants.items():
             weights = (10.0, 100.0) if name == "transfer" else (0.1, 5.0, 50.0)
             files[name, protocol] = sweep(protocol, datasets, methods, weights, 3)
+        limits = sweep(protocol, ("adult", "crime"), ("prototypes",), (0.2, 1.0), 3)
+        measures = {"mi": 0.1, "mi_published": 0.0, "auc": 0.8, "head_deviation": 0.01}
+        measures |= {"best_probe_r2": 0.1, "worst_gdp": 0.05}
+        files["prototypes", protocol] = [
+            r | {"part": "limits"} | measures for r in limits if r["method"] == "prototypes"
+        ]
         small = sweep(protocol, ("synthetic",), ("frhsic",), (0.1, 5.0, 50.0), 3)
         files["ablation-dimension", protocol] = [
             r | {"part": str(d)} for d in (2, 8, 32, 64) for r in small

@@ -23,7 +23,8 @@ METHOD_NAMES = {
 """Names of the methods as a reader sees them; the last is this library's own."""
 
 VARIANT_NAMES = {"head Joint": "Joint, head in the kernel", "head EO": "EO, head in the kernel"} | {
-    "contracted": "contracted, no penalty"
+    "contracted": "contracted, no penalty",
+    "prototypes": "ParityEncoder",
 }
 """Names of variants that a reader sees under another name than their own."""
 

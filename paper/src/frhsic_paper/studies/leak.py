@@ -71,7 +71,7 @@ space.
 
 def leaks(model: Model, split: Split, protocol: Protocol) -> list[Record]:
     """Measure what is left of S in the representation of a model."""
-    fresh = fresh_heads(model, split, TRAIN_ROWS)
+    fresh = fresh_heads(model.encode, split, TRAIN_ROWS)
     worst = max(fresh.heads, key=lambda head: head.gdp)
     standardized = max(fresh.heads, key=lambda head: head.standardized_gdp)
     probe = fresh.probes[0]

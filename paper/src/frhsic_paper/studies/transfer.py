@@ -13,7 +13,7 @@ Part "heads" of the records, one for each model and head:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -71,12 +71,12 @@ def grid(protocol: Protocol) -> Grid:
     return Grid("transfer", datasets, methods, (10.0, 100.0), SMALL_REPEATS[protocol.name], splits)
 
 
-def fresh_heads(model: Model, split: Split, rows: int) -> HeadProbes:
+def fresh_heads(encode: Callable[[Tensor], Tensor], split: Split, rows: int) -> HeadProbes:
     """Fit every kind of head on the frozen representation of the first training rows, and measure
     on test rows.
     """
     train_rows, test = split.train, split.test
-    z, z_test = (model.encode(x).numpy() for x in (train_rows.x[:rows], test.x))
+    z, z_test = (encode(x).numpy() for x in (train_rows.x[:rows], test.x))
     y, s = (values[:rows].numpy() for values in (train_rows.y, train_rows.s))
     return probe_heads(
         None,
@@ -97,17 +97,25 @@ def corrected_heads(model: Model, split: Split, protocol: Protocol) -> list[Reco
             "gdp": head.gdp,
             "gdp_standardized": head.standardized_gdp,
         }
-        for head in fresh_heads(model, split, ROWS).heads
+        for head in fresh_heads(model.encode, split, ROWS).heads
     ]
 
 
 def published_heads(
     models: Sequence[Model], split: Split, protocol: Protocol, options: Options
 ) -> list[list[Record]]:
-    """Fit the four published heads: logits of the torch heads, hard labels of the others."""
-    task: Task = models[0].record["task"]
-    epochs = HEAD_EPOCHS if options.epochs is None else min(options.epochs, HEAD_EPOCHS)
+    """Fit the four published heads on the frozen representations of some models."""
     z = [(model.encode(split.train.x), model.encode(split.test.x)) for model in models]
+    return published_heads_on(z, split, models[0].record["task"], options)
+
+
+def published_heads_on(
+    z: Sequence[tuple[Tensor, Tensor]], split: Split, task: Task, options: Options
+) -> list[list[Record]]:
+    """Fit the four published heads on training and test rows of some representations: logits of the
+    torch heads, hard labels of the others.
+    """
+    epochs = HEAD_EPOCHS if options.epochs is None else min(options.epochs, HEAD_EPOCHS)
     outputs: dict[str, Sequence[Tensor]] = {
         "linear": _torch_heads(
             z, split, Recipe(task, encoder=nn.Identity, epochs=epochs), options.device
@@ -133,7 +141,7 @@ def published_heads(
             }
             for name, scores in outputs.items()
         ]
-        for i in range(len(models))
+        for i in range(len(z))
     ]
 
 
