@@ -607,10 +607,7 @@ def changes(
     level: float,
     groups: np.ndarray | None = None,
 ) -> Iterator[Change]:
-    """Yield by how much the performance of other scores of the same rows differs.
-
-    The calibration error has no interval: none with the right coverage is known.
-    """
+    """Yield by how much the performance of other scores of the same rows differs."""
     old, new = (performance_terms(scores, y, threshold) for scores in (was, now))
     for key in old:
         numbers = []
@@ -619,10 +616,6 @@ def changes(
             numbers.append(Number(key, value, len(y), standard_error=error))
         shared = covariance(old[key][1], new[key][1], groups)
         yield difference(key, "", numbers[0], numbers[1], level, shared)
-    if "log_loss" in old:
-        before = calibration_error(was, y)
-        after = calibration_error(now, y)
-        yield Change("calibration_error", "", before, after, None, 1.0, level)
 
 
 def _widened(y: np.ndarray) -> float:

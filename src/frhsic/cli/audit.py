@@ -111,7 +111,7 @@ class _Options:
     ] = None
     title: _terminal.Title = None
     max_rows: _terminal.MaxRows = 2000
-    confidence: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95
+    confidence: Annotated[float, Option(min=0, max=1, help="Confidence of the intervals.")] = 0.95
     seed: _terminal.Seed = 0
     scheduler: Annotated[
         str | None,

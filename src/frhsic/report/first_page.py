@@ -34,18 +34,22 @@ from frhsic.formatting import (
     stated,
 )
 from frhsic.intervals import Interval
+from frhsic.parity.limits import measure_name
 from frhsic.report.model import Report, Stop, TradeOff
 from frhsic.report.words import (
+    SENTENCES,
     WORDS,
     among_phrase,
     asked_reduction,
     columns_phrase,
     dependence_lines,
     drift_line,
+    drift_name,
     fill,
     gap_phrase,
     group_phrase,
     is_significant,
+    label,
     levels_sentence,
     listed,
     outcome_phrase,
@@ -53,6 +57,7 @@ from frhsic.report.words import (
     resolution_sentence,
     say,
     score_phrase,
+    sentence,
     verdict_phrase,
     warnings,
 )
@@ -64,7 +69,7 @@ COSTS: dict[str, dict[str, str]] = WORDS["costs"]
 SHARES = ("accuracy", "true_positive_rate", "false_positive_rate", "explained")
 # Measures of which more is better; of a mean error, neither is.
 GAINS = ("accuracy", "true_positive_rate", "auc", "explained")
-MOST_COSTS = 5
+MOST_COSTS = 4
 # Two of these stand beside each of the other limits.
 STOP_COSTS = ("true_positive_rate", "auc", "root_squared_error", "explained")
 MOST_GROUPS = 5
@@ -74,14 +79,18 @@ FAR = 100
 
 @dataclass(frozen=True)
 class Verdict:
-    """The sentence that a reader sees first; `kind` is a verdict on a limit, "none" without one, or
-    "changed"; `attribute` is the one that the picture shows.
+    """The sentence that a reader sees first; `kind` is a verdict on a limit, or "none" without one.
+
+    `attribute` is the one that the picture shows, and `gap` the number that is judged. `others` are
+    the verdicts on other limits or attributes, and `remarks` short sentences that belong to all.
     """
 
     kind: str
     sentence: str
     attribute: str
-    lines: tuple[str, ...] = ()
+    gap: Number | None = None
+    others: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,6 +99,7 @@ class Cost:
     score itself is known.
     """
 
+    key: str
     name: str
     meaning: str
     was: str
@@ -167,22 +177,29 @@ def verdict(report: Report) -> Verdict:
     )
     if judged:
         first, *others = judged
-        lines = [limit_sentence(check, audit) for check in others]
+        remarks = []
         if first.rows_needed is not None and first.rows_needed < FAR * first.rows:
-            lines.insert(0, f"{capitalized(settled_by(first.rows_needed))}.")
+            remarks.append(f"{capitalized(settled_by(first.rows_needed))}.")
         if report.tradeoff is not None and not report.tradeoff.met:
-            lines.append(say("not_met"))
+            remarks.append(say("not_met"))
         kind = verdict_phrase(first)
         if first.base == "gap" and first.verdict == "unclear":
             kind = "unclear"
         if first.key not in RATIOS:
-            lines.append(say("on_average"))
-        return Verdict(kind, limit_sentence(first, audit), first.attribute, tuple(lines))
+            remarks.append(say("on_average"))
+        return Verdict(
+            kind,
+            limit_sentence(first, audit),
+            first.attribute,
+            Number(measure_name(first.key, first.among), first.value, first.rows, first.interval),
+            tuple(limit_sentence(check, audit) for check in others),
+            tuple(remarks),
+        )
     gaps = {a.name: a.all_rows["gdp"] for a in audit.attributes if a.all_rows.get("gdp")}
     if not gaps:
         first_one = audit.attributes[0]
         lines = dependence_lines(first_one, audit.subject) or [say("no_gap", s=first_one.name)]
-        return Verdict("none", lines[0], first_one.name, tuple(lines[1:]))
+        return Verdict("none", lines[0], first_one.name, others=tuple(lines[1:]))
     names = sorted(gaps, key=lambda name: -gaps[name].value)
     changes = [change for change in audit.drift if change.key == "gdp"]
     if changes:
@@ -190,15 +207,19 @@ def verdict(report: Report) -> Verdict:
         key = "grown" if change.after > change.before else "fallen"
         since = report.earlier.context.source if report.earlier else ""
         key = key if change.changed else "no_change"
-        sentence = say(key, c=change, ends=change.interval, since=since or say("the_last"))
+        told = say(key, c=change, ends=change.interval, since=since or say("the_last"))
         kind = "kept" if change.improved else "not kept" if change.changed else "none"
-        return Verdict(kind, sentence, change.attribute, (*_unlimited(report),))
-    lines = [gap_sentence(gaps[name], name, audit) for name in names[1:]]
+        gap = gaps[change.attribute]
+        remarks = [*_unlimited(report)]
+        return Verdict(kind, told, change.attribute, gap, remarks=tuple(remarks))
+    first_name, *rest = names
     return Verdict(
         "none",
-        gap_sentence(gaps[names[0]], names[0], audit),
-        names[0],
-        (*lines, *_unlimited(report)),
+        gap_sentence(gaps[first_name], first_name, audit),
+        first_name,
+        gaps[first_name],
+        tuple(gap_sentence(gaps[name], name, audit) for name in rest),
+        tuple(_unlimited(report)),
     )
 
 
@@ -255,22 +276,23 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     return say(kind, limit=limit, what=what, value=check.value, bound=bound, passed=passed)
 
 
-def meaning(report: Report, s: str) -> str:
-    """Return what the gap along an attribute is, in points of 100 where scores are chances, at
-    which resolution it holds, and which scores count as a prediction.
+def meaning(report: Report, head: Verdict) -> Iterator[str]:
+    """Yield what the gap of the verdict is, in points of 100 where scores are chances, at which
+    resolution mean scores hold, and which scores count as a prediction.
     """
-    audit = report.audit
-    gap = audit[s].all_rows.get("gdp")
-    if gap is None:
-        return ""
-    here = say("points", points=100 * gap.value) if audit.subject.chances else ""
-    text = say("what_gap", noun=noun_of(audit), people=people_of(audit), s=s, points=here)
-    subject = audit.subject
+    audit, subject, s = report.audit, report.audit.subject, head.attribute
+    shown = audit[s].all_rows.get("gdp")
+    if head.gap is None or shown is None:
+        return
+    if head.gap.key == "gdp":
+        here = say("points", points=100 * head.gap.value) if subject.chances else ""
+        yield say("what_gap", noun=noun_of(audit), people=people_of(audit), s=s, points=here)
+    elif head.gap.key in SENTENCES:
+        yield f"{sentence(head.gap, subject, s)} {say('picture_of_means')}"
+    yield resolution_sentence(shown, s).strip()
     if any(one.key == "true_positive_rate" for one in audit.quality):
         key = "threshold" if subject.threshold_stated else "usual_threshold"
-        read = say(key, threshold=subject.threshold, outcome=outcome_phrase(subject))
-        return text + resolution_sentence(gap, s) + read
-    return text + resolution_sentence(gap, s)
+        yield say(key, threshold=subject.threshold, outcome=outcome_phrase(subject))
 
 
 def surety(report: Report) -> str:
@@ -312,13 +334,14 @@ def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
             known[one.key] = number, None if stop.limit == "none" else one
     else:
         earlier = {} if report.earlier is None else _measures(report.earlier.quality)
+        drift = {one.key: one for one in audit.drift}
         for key, number in _measures(audit.quality).items():
             old = earlier.get(key)
-            change = None if old is None else _since(old, number, audit.subject.level)
+            change = drift.get(key)
+            if change is None and old is not None:
+                change = _since(old, number, audit.subject.level)
             known[key] = number, change
-    shown = [key for key in COSTS if key in known][:MOST_COSTS]
-    told = [one.key for one in audit.drift]
-    return [_cost(*known[key], audit) for key in shown if key not in told]
+    return [_cost(*known[key], audit) for key in COSTS if key in known][:MOST_COSTS]
 
 
 def _measures(quality: Sequence[Quality]) -> dict[str, Number]:
@@ -350,10 +373,9 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
     if change is not None:
         was = form(change.before)
         if change.interval is not None:
-            sizes = change.after - change.before, *change.interval
-            size, low, high = (points(x) if key in SHARES else signed(x) for x in sizes)
+            low, high = (points(x) if key in SHARES else signed(x) for x in change.interval)
             unit = say("point_unit") if key in SHARES else ""
-            text = f"{size}{unit} ({low} to {high}){_judgement(change)}"
+            text = say("change", low=low, high=high, unit=unit) + _judgement(change)
     elif number.standard_error:
         reach = -float(ndtri(audit.subject.level / 2)) * number.standard_error
         text = f"{form(number.value - reach)} to {form(number.value + reach)}"
@@ -364,12 +386,23 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
         "threshold": audit.subject.threshold,
     }
     name, meaning = (fill(COSTS[key][part], **values) for part in ("name", "meaning"))
-    return Cost(name, meaning, was, form(number.value), text)
+    return Cost(key, name, meaning, was, form(number.value), text)
+
+
+def drifted(report: Report, head: Verdict) -> tuple[list[Change], list[str]]:
+    """Return what else has changed since the earlier audit, and the names of what has not; neither
+    what the verdict nor what the costs show.
+    """
+    shown = [(cost.key, "") for cost in costs(report)] + [("gdp", head.attribute)]
+    rest = [one for one in report.audit.drift if (one.key, one.attribute) not in shown]
+    return [one for one in rest if one.significant], [
+        drift_name(one) for one in rest if not one.significant
+    ]
 
 
 def _judgement(change: Change) -> str:
     """Return whether a change is for the better, as far as chance does not explain it."""
-    if not change.significant:
+    if not change.changed:
         return say("may_be_chance")
     if change.key == "mean_error":
         return ""
@@ -378,11 +411,7 @@ def _judgement(change: Change) -> str:
 
 
 def _form(key: str) -> Callable[[float], str]:
-    if key in SHARES:
-        return lambda share: f"{100 * share:.1f} %"
-    if key == "calibration_error":  # an estimate of 0 is not perfect
-        return lambda error: say("no_error") if error < 0.0005 else f"{error:.3f}"
-    return figure
+    return (lambda share: f"{100 * share:.1f} %") if key in SHARES else figure
 
 
 # The picture, and who is affected
@@ -438,14 +467,17 @@ def axis_name(audit: Audit) -> str:
     """Return what the picture shows upwards, and what a high score means where that is known."""
     subject, noun = audit.subject, noun_of(audit)
     own = score_phrase(subject).removeprefix("the ")
+    tail = ""
     if "“" not in own and own != "score":
-        return say("mean_of", noun=own)
-    if own != "score":
-        noun = say("named", noun=noun, name=subject.score_name)
-    likely = subject.target is not None and noun_of(audit) == "score"
-    return say("mean_of", noun=noun) + (
-        say("higher", outcome=outcome_phrase(subject)) if likely else ""
-    )
+        noun = own
+    else:
+        if own != "score":
+            noun = say("named", noun=noun, name=subject.score_name)
+        if subject.target is not None and noun_of(audit) == "score":
+            tail = say("higher", outcome=outcome_phrase(subject))
+    if subject.target is not None and subject.target.favours_high is not None:
+        tail += say("high_is_good" if subject.target.favours_high else "high_is_bad")
+    return say("mean_of", noun=noun) + tail
 
 
 def along_picture(curve: Curve, name: str, s: str) -> str:
@@ -533,15 +565,21 @@ def _actual(attribute: AttributeAudit) -> list[float | None]:
     return [None if sparse else round(mean + more, 12) for mean, more, sparse in pairs]
 
 
-def _judged(attribute: AttributeAudit, i: int, noun: str) -> str:
-    """Return whether people are scored too low or too high: where the band of target less score
-    lies on one side of 0.
+def _judged(attribute: AttributeAudit, i: int, audit: Audit) -> str:
+    """Return whether people are scored too low or too high, and whether that is good for them:
+    where the band of target less score lies on one side of 0.
     """
     rest = attribute.all_rows.curves.get("calibration_gdp")
     if rest is None:
         return ""
-    key = "too_low" if rest.low[i] > 0 else "too_high" if rest.high[i] < 0 else "as_scored"
-    return say(key, noun=noun)
+    if rest.low[i] <= 0 <= rest.high[i]:
+        return say("as_scored", noun=noun_of(audit))
+    high = rest.high[i] < 0
+    text = say("too_high" if high else "too_low", noun=noun_of(audit))
+    favoured = audit.subject.target and audit.subject.target.favours_high
+    if favoured is None:
+        return text
+    return text + say("for_them" if favoured == high else "against_them")
 
 
 def _tips(curve: Curve, s: str) -> Iterator[tuple[float, float, str]]:
@@ -563,7 +601,7 @@ def affected(report: Report, s: str) -> list[Group]:
     for i in order[:MOST_GROUPS]:
         was = before.mean[i] if before and before.grid == curve.grid else None
         where = group_phrase(curve, i, s)
-        judged = _judged(attribute, i, noun_of(report.audit))
+        judged = _judged(attribute, i, report.audit)
         groups.append(Group(where, curve.rows[i], was, curve.mean[i], actual[i], judged))
     return groups
 
@@ -706,16 +744,15 @@ def closing_lines(report: Report) -> dict[str, str]:
     """Return what a terminal shows at the end: verdict, gap, cost and rows, by name."""
     head = verdict(report)
     lines = {"verdict": head.sentence}
-    gap = report.audit[head.attribute].all_rows.get("gdp")
+    gap = head.gap
     if gap is not None and gap.interval is not None:
         size = ranged(gap.value, *gap.interval)
-        earlier = earlier_of(report, head.attribute)
-        before = earlier.get("gdp") if earlier else None
-        if before is not None:
-            size = f"{figure(before.value)} → {size}"
-        share = gap.settings.get("resolution", 0.0)
-        over = say("over_nearest", share=share) if share else ""
-        lines["gap"] = f"{head.attribute}: {size}{over}"
+        paired = () if report.tradeoff is None else report.tradeoff.changes
+        for change in (*paired, *report.changes, *report.audit.drift):
+            if (change.key, change.attribute) == (gap.key, head.attribute):
+                size = f"{figure(change.before)} → {ranged(gap.value, *gap.interval)}"
+        name = "" if gap.key == "gdp" else f", {label(gap.key).lower()}"
+        lines["gap"] = f"{head.attribute}{name}: {size}"
     shown = [
         f"{cost.name} {cost.was} → {cost.now}" if cost.was else f"{cost.name} {cost.now}"
         for cost in costs(report)[:3]
@@ -739,7 +776,7 @@ def text(report: Report | Audit) -> str:
     report = Report(report) if isinstance(report, Audit) else report
     audit = report.audit
     head = verdict(report)
-    lines = [head.sentence, *head.lines]
+    lines = [head.sentence, *head.others, *head.remarks]
     lines += [f"{name}: {shown}" for name, shown in closing_lines(report).items()][1:]
     for attribute in audit.attributes:
         lines += dependence_lines(attribute, audit.subject)

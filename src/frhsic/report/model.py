@@ -329,7 +329,8 @@ def trained_report(
             lambda part, at: rows.outputs(free, part, rows.s[at]), X, rows.s, rows.names, settings
         )
     old = rows.measured(was, settings)
-    new = rows.measured(now, settings)
+    place = float(model.choice_.position)
+    new = rows.measured(now, settings) if place else old
     return Report(
         after,
         before=before,
@@ -339,7 +340,7 @@ def trained_report(
             after=new.point(),
             changes=tuple(rows.gap_changes(old, new, after.subject.level)) if moved else (),
             others=tuple(others),
-            stops=tuple(rows.stops(was, settings, after)),
+            stops=tuple(rows.stops({0.0: (was, old), place: (now, new)}, settings, after)),
         ),
         drivers=tuple(replace(one, unlimited=moved) for one in carried),
         changes=paired,
@@ -456,9 +457,12 @@ class _HeldOut:
         for name, (was, a), (now, b) in zip(self.names, old.gaps, new.gaps):
             yield difference(now.key, name, was, now, level, covariance(a, b, self.codes))
 
-    def stops(self, free: np.ndarray, settings: Settings, after: Audit) -> Iterator[Stop]:
+    def stops(
+        self, known: dict[float, tuple[np.ndarray, _Measured]], settings: Settings, after: Audit
+    ) -> Iterator[Stop]:
         """Yield the chosen trade-off and others at some distance from it and from each other, which
-        limit the attribute with the largest gap; `free` has the outputs without a limit.
+        limit the attribute with the largest gap; `known` has the outputs of some positions, 0
+        without a limit, and what was measured of them.
         """
         model, level = self.model, after.subject.level
         threshold = 0.5 if after.subject.threshold is None else after.subject.threshold
@@ -472,8 +476,11 @@ class _HeldOut:
                 if all(abs(place - one.choice_.position) >= APART for one in models.values()):
                     models[str(limit)] = other
         for limit, one in sorted(models.items(), key=lambda item: item[1].choice_.position):
-            f = self.outputs(one)
-            point = self.measured(f, settings).point()
+            place = one.choice_.position
+            if place not in known:
+                f = self.outputs(one)
+                known[place] = f, self.measured(f, settings)
+            f, measured = known[place]
             curves = {
                 name: shown_curve(
                     gdp_curve(f, s, groups=self.groups, confidence=settings.confidence),
@@ -483,9 +490,9 @@ class _HeldOut:
                 for name, s in zip(self.names, self.s.T)
             }
             yield Stop(
-                limit if one.choice_.position else "none",
-                replace(point, chosen=one is model),
-                tuple(changes(free, f, self.y, threshold, level, self.codes)),
+                limit if place else "none",
+                replace(measured.point(), chosen=one is model),
+                tuple(changes(known[0.0][0], f, self.y, threshold, level, self.codes)),
                 curves,
             )
 
