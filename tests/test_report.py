@@ -395,9 +395,9 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     report = samples.full()
     found, ranked = costs(report)
     assert (found.name, found.was, found.now) == ("Found (recall)", "70.0 %", "65.5 %")
-    assert found.change == "change between −6.5 and −2.5 points, worse"
+    assert found.change == "by −6.5 to −2.5 points, worse"
     assert (ranked.was, ranked.now) == ("0.800", "0.782")
-    assert ranked.change == "change between −0.028 and −0.008, worse"
+    assert ranked.change == "by −0.028 to −0.008, worse"
     gain = replace(report.tradeoff.stops[2].costs[1], before=0.7, after=0.8)
     gained = costs(report, replace(report.tradeoff.stops[2], costs=(gain,)))
     assert gained[0].change.endswith(", better")
@@ -678,7 +678,7 @@ def test_what_has_not_changed_is_one_sentence():
     report = Report(result, earlier=replace(result, drift=()))
     assert drifted(report, verdict(report)) == ([drift[2]], ["distribution of age (mean)"])
     (ranking,) = costs(report)  # not significant among all comparisons
-    assert ranking.change == "change between +0.01 and +0.02, may be chance"
+    assert ranking.change == "by +0.01 to +0.02, may be chance"
     screen = text_of(render(report))
     assert "No change seen: distribution of age (mean)." in screen
 
