@@ -144,7 +144,6 @@ def tradeoff(*names: str) -> TradeOff:
         condition=None,
         measure="log_loss",
         attributes=names,
-        asked=("20%",) * len(names),
         limits=(None,) * len(names),
         shares=(0.2,) * len(names),
         met=True,
@@ -194,5 +193,5 @@ def hostile() -> Report:
             base, subject=subject, context=context, attributes=attributes, settings={first: second}
         ),
         before=base,
-        tradeoff=replace(tradeoff(first), asked=(second,)),
+        tradeoff=tradeoff(first),
     )

@@ -244,7 +244,7 @@ def test_a_report_of_numbers_with_two_attributes_leaves_rows_without_one_out():
     error = np.mean((model.predict(X[307:]) - y[307:]) ** 2)
     assert report.tradeoff.after.performance == pytest.approx(error, rel=1e-9)
     assert report.tradeoff.limits[1] is None
-    assert report.tradeoff.asked == ("50%", "none")
+    assert report.tradeoff.shares == (0.5, None)
     assert report.audit.subject.score_name == "predicted wage"
 
 

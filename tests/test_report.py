@@ -13,6 +13,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -29,26 +30,22 @@ from frhsic.formatting import figure, plain, ranged, stated
 from frhsic.intervals import Interval
 from frhsic.report import Report, page, render, text, words, write
 from frhsic.report.first_page import (
-    affected,
     alarms,
-    axis_name,
     checks,
     closing_lines,
     costs,
     drifted,
     limit_sentence,
     needed_lines,
-    picture,
     shortfalls,
     stop_name,
     stop_side,
     unanswered,
     verdict,
-    worst_group,
-    worst_sentence,
 )
 from frhsic.report.model import Driver, Drivers, drivers
 from frhsic.report.page import unbroken
+from frhsic.report.people import affected, axis_name, picture, worst_group, worst_sentence
 from frhsic.report.words import driver_sentence, group_phrase, outcome_phrase, tradeoff_rows
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -102,14 +99,26 @@ def unfolded(shown: str) -> str:
     """Return the text of a page whose folded parts are closed, without what a pointer shows."""
     body = shown[shown.index("<body") :]
     body = re.sub(r"<(script|style|title)\b.*?</\1>", " ", body, flags=re.DOTALL)
-    body = re.sub(r"(</summary>).*?</details>", r"\1", body, flags=re.DOTALL)
+    closed = r'(<details(?: id="[^"]*")?>.*?</summary>).*?</details>'
+    body = re.sub(closed, r"\1", body, flags=re.DOTALL)
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 def test_a_page_has_at_most_1200_words_unfolded(audited: Audit):
-    two = replace(samples.full(), drivers=(Drivers("age", 0.1, 0.01, 500, ()),))
-    for report in (Report(audited), two, Report(replace(audited, limits=(), quality=()))):
-        shown = unfolded(render(report))
+    drivers_of_age = (Drivers("age", 0.1, 0.01, 500, ()),)
+    counts = []
+    for names in (("age",), ("age", "hours"), ("age", "hours", "distance")):
+        before, after = samples.audit(*names), samples.audit(*names, strength=0.2)
+        tradeoff = samples.tradeoff(*names)
+        report = Report(after, before=before, tradeoff=tradeoff, drivers=drivers_of_age)
+        counts.append(len(unfolded(render(report)).split()))
+    assert 400 < counts[0] <= 1200
+    for fewer, more in pairwise(counts):  # each further attribute
+        assert 50 < more - fewer <= 200
+    opened = render(report).replace("<details", "<details open")
+    assert len(unfolded(opened).split()) > 1200  # the count notices what is not folded
+    for result in (audited, replace(audited, limits=(), quality=())):
+        shown = unfolded(render(Report(result)))
         assert "Glossary" in shown  # a heading of what is folded
         assert "Hilbert" not in shown  # what is folded
         assert 200 < len(shown.split()) <= 1200
@@ -255,9 +264,7 @@ def test_the_verdict_goes_by_the_interval(low, high, start, kind, bound):
 @pytest.mark.parametrize("aim", ["score", "rank", "decision"])
 def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
     result, limit = samples.audit("age"), 0.02
-    tradeoff = replace(
-        samples.tradeoff(), aim=aim, asked=("0.02",), limits=(limit,), shares=(None,)
-    )
+    tradeoff = replace(samples.tradeoff(), aim=aim, limits=(limit,), shares=(None,))
     kinds = {0.5: "kept", 0.95: "probably kept", 1.05: "probably not kept", 2.0: "not kept"}
     for share, kind in kinds.items():
         gap = Gap(share * limit, 0.8 * share * limit, 1.2 * share * limit)
@@ -268,9 +275,9 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
         unmet = replace(report, tradeoff=replace(report.tradeoff, met=False))
         more = set(verdict(unmet).remarks) - set(verdict(report).remarks)
         assert [line.startswith("In the fit, no trade-off keeps") for line in more] == [True]
-    least = replace(tradeoff, asked=("0",), limits=(0.0,))
+    least = replace(tradeoff, limits=(0.0,))
     assert verdict(Report(result, tradeoff=least)).remarks[0].startswith("The limit of 0 asks")
-    free = Report(result, tradeoff=replace(tradeoff, asked=("none",), limits=(None,), changes=()))
+    free = Report(result, tradeoff=replace(tradeoff, limits=(None,), changes=()))
     assert verdict(free).remarks[0] == "No limit was stated."
 
 
@@ -361,7 +368,7 @@ def test_the_axis_says_what_a_high_score_means():
     assert axis_name(named) == f"mean score (p); a higher score means more likely {target}"
     unknown = replace(named, subject=replace(named.subject, target=None))
     assert axis_name(unknown) == "mean score (p)"
-    number = replace(named, quality=(Quality("squared_error", 4.0, 16.0, 0.4),))
+    number = replace(named, quality=(Quality("root_squared_error", 2.0, 4.0, 0.1),))
     assert axis_name(number) == "mean prediction (p)"
     own = replace(named, subject=replace(named.subject, score_name="probability of default"))
     assert axis_name(own) == "mean probability of default"
@@ -427,7 +434,9 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
 
 
 def test_of_numbers_the_root_of_the_squared_error_is_told():
-    quality = (Quality("squared_error", 4.0, 16.0, 0.4), Quality("mean_error", 0.1, 0.0, 0.05))
+    values = {"root_squared_error": (2.0, 4.0, 0.1), "explained": (0.75, 0.0, 0.02)}
+    values["mean_error"] = 0.1, 0.0, 0.05
+    quality = tuple(Quality(key, *value) for key, value in values.items())
     root, explained, mean = costs(Report(replace(samples.audit(), quality=quality)))
     assert (root.now, root.change) == ("2.00", "1.80 to 2.20")
     assert explained.now == "75.0 %"

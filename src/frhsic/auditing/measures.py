@@ -8,7 +8,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from frhsic import _arrays
+from frhsic.auditing.comparing import difference
 from frhsic.auditing.results import (
     GAPS,
     Change,
@@ -26,7 +27,6 @@ from frhsic.auditing.results import (
     Population,
     Quality,
     Setting,
-    difference,
 )
 from frhsic.calibration import calibration_error
 from frhsic.dependence.grams import column_scales
@@ -482,59 +482,27 @@ def qualities(
     weights: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> Iterator[Quality]:
-    """Yield how well scores predict y: of a 0/1 target what its kind of score allows, of another
-    the squared error.
-    """
-
-    def mean(
-        key: str, values: np.ndarray, constant: float, rows: np.ndarray | slice = slice(None)
-    ) -> Quality:
-        parts = (None if part is None else part[rows] for part in (weights, groups))
-        value, error, _ = mean_and_error(values[rows], *parts)
-        return Quality(key, value, constant, error)
-
-    rate = float(np.average(y, weights=weights))
-    if not ((y == 0) | (y == 1)).all():
-        yield mean(
-            "squared_error",
-            np.square(y - scores),
-            float(np.average((y - rate) ** 2, weights=weights)),
-        )
-        yield mean("mean_error", y - scores, 0.0)
-        return
-    both, chances = 0 < rate < 1, bool(scores.min() >= 0 and scores.max() <= 1)
-    if threshold is not None:
-        yes, usual = (
-            (scores >= threshold).astype(np.float64),
-            float(rate > 0.5),
-        )  # the more frequent outcome
-        yield mean("accuracy", (yes == y).astype(np.float64), max(rate, 1 - rate))
-        if both:
-            yield mean("true_positive_rate", yes, usual, y == 1)
-            yield mean("false_positive_rate", yes, usual, y == 0)
-    widened = _widened(y)
-    if both:
-        auc, influence = _auc(scores, y, weights)
-        yield Quality("auc", auc, 0.5, widened * mean_and_error(influence, weights, groups)[1])
-    if chances:
-        p = np.clip(scores, 1e-12, 1 - 1e-12)
-        yield mean(
-            "log_loss", -np.log(np.where(y == 1, p, 1 - p)), float(stats.entropy([rate, 1 - rate]))
-        )
-        yield Quality("calibration_error", calibration_error(scores, y), 0.0)
-        error = mean("mean_error", y - scores, 0.0)
-        yield replace(error, standard_error=widened * (error.standard_error or 0.0))
+    """Yield how well scores predict y, each with its standard error."""
+    for key, one in performance(scores, y, threshold, weights).items():
+        error = math.sqrt(covariance(one.terms, one.terms, groups, weights))
+        yield Quality(key, one.value, one.constant, error)
+        if key == "log_loss":
+            yield Quality("calibration_error", calibration_error(scores, y), 0.0)
 
 
-def covariance(a: np.ndarray, b: np.ndarray, groups: np.ndarray | None = None) -> float:
+def covariance(
+    a: np.ndarray,
+    b: np.ndarray,
+    groups: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+) -> float:
     """Return the covariance of two estimates, given what each row adds to them; rows of a group
     count together.
     """
-    effective = float(len(a))
+    shares = np.ones(len(a)) if weights is None else weights
     if groups is not None:
-        sizes = np.bincount(groups).astype(np.float64)
-        effective = float(sizes.sum() ** 2 / (sizes**2).sum())
-        a, b = np.bincount(groups, a), np.bincount(groups, b)
+        a, b, shares = (np.bincount(groups, part) for part in (a, b, shares))
+    effective = float(shares.sum() ** 2 / (shares**2).sum())
     return float(a @ b) * effective / max(effective - 1, 1)
 
 
@@ -560,43 +528,72 @@ def gap_terms(
     return np.asarray(terms - terms.mean())
 
 
-def performance_terms(
-    scores: np.ndarray, y: np.ndarray, threshold: float | None
-) -> dict[str, tuple[float, np.ndarray]]:
-    """Return how well scores predict y by several measures, with what each row adds to each.
+class Performance(NamedTuple):
+    """One measure of performance: its value, what each row adds to it, and that of a constant."""
 
-    Of numbers: the root of the mean squared error, the share of the variance that is explained, and
-    the mean of y less the score.
+    value: float
+    terms: np.ndarray
+    constant: float
+
+
+def performance(
+    scores: np.ndarray,
+    y: np.ndarray,
+    threshold: float | None,
+    weights: np.ndarray | None = None,
+) -> dict[str, Performance]:
+    """Return how well scores predict y by several measures, beside a constant: the base rate, or
+    the mean.
+
+    Of a 0/1 target those that the kind of score allows. Of numbers the root of the mean squared
+    error, the share of the variance that is explained, and the mean of y less the score.
     """
+    w = np.ones(len(y)) if weights is None else weights
+    w = w / w.sum()
 
-    def mean(x: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray]:
-        value = float(x[rows].mean())
-        return value, np.where(rows, x - value, 0.0) / max(int(rows.sum()), 1)
+    def mean(x: np.ndarray, constant: float, rows: np.ndarray | float = 1.0) -> Performance:
+        own = w * rows / float((w * rows).sum())
+        value = float(own @ x)
+        count = 1 / float((own**2).sum())
+        few = math.sqrt(count / max(count - 1, 1))
+        return Performance(value, few * own * (x - value), constant)
 
-    everyone = np.ones(len(y), dtype=bool)
+    rate = float(w @ y)
+    measures = {"mean_error": mean(y - scores, 0.0)}
     if not ((y == 0) | (y == 1)).all():
-        square, part = mean(np.square(y - scores), everyone)
-        variance, spread = mean(np.square(y - y.mean()), everyone)
-        root = math.sqrt(square)
-        return {
-            "root_squared_error": (root, part / (2 * max(root, 1e-300))),
-            "explained": (1 - square / variance, square * spread / variance**2 - part / variance),
-            "mean_error": mean(y - scores, everyone),
-        }
-    terms = {}
+        square = mean(np.square(y - scores), 0.0)
+        spread = mean(np.square(y - rate), 0.0)
+        root = math.sqrt(square.value)
+        measures["root_squared_error"] = Performance(
+            root, square.terms / (2 * max(root, 1e-300)), math.sqrt(spread.value)
+        )
+        if spread.value > 0:
+            ratio = square.value / spread.value
+            terms = (ratio * spread.terms - square.terms) / spread.value
+            measures["explained"] = Performance(1 - ratio, terms, 0.0)
+        return measures
+    both = 0 < rate < 1
+    rare = _widened(y)
     if threshold is not None:
         yes = (scores >= threshold).astype(np.float64)
-        terms["accuracy"] = mean((yes == y).astype(np.float64), everyone)
-        if 0 < y.mean() < 1:
-            terms["true_positive_rate"] = mean(yes, y == 1)
-            terms["false_positive_rate"] = mean(yes, y == 0)
-    if 0 < y.mean() < 1:
-        auc, influence = _auc(scores, y, None)
-        terms["auc"] = auc, _widened(y) * influence / len(y)
-    if scores.min() >= 0 and scores.max() <= 1 and len(np.unique(scores)) > 2:  # no decisions
+        measures["accuracy"] = mean((yes == y).astype(np.float64), max(rate, 1 - rate))
+        if both:
+            usual = float(rate > 0.5)  # the more frequent outcome
+            measures["true_positive_rate"] = mean(yes, usual, y == 1)
+            measures["false_positive_rate"] = mean(yes, usual, y == 0)
+    if both:
+        auc, influence = _auc(scores, y, weights)
+        measures["auc"] = Performance(auc, rare * w * influence, 0.5)
+    if scores.min() < 0 or scores.max() > 1:
+        del measures["mean_error"]
+        return measures
+    error = measures["mean_error"]
+    measures["mean_error"] = error._replace(terms=rare * error.terms)
+    if not ((scores == 0) | (scores == 1)).all():  # no decisions
         p = np.clip(scores, 1e-12, 1 - 1e-12)
-        terms["log_loss"] = mean(-np.log(np.where(y == 1, p, 1 - p)), everyone)
-    return terms
+        chance = float(stats.entropy([rate, 1 - rate]))
+        measures["log_loss"] = mean(-np.log(np.where(y == 1, p, 1 - p)), chance)
+    return measures
 
 
 def changes(
@@ -608,13 +605,13 @@ def changes(
     groups: np.ndarray | None = None,
 ) -> Iterator[Change]:
     """Yield by how much the performance of other scores of the same rows differs."""
-    old, new = (performance_terms(scores, y, threshold) for scores in (was, now))
-    for key in old:
+    old, new = (performance(scores, y, threshold) for scores in (was, now))
+    for key in [key for key in old if key in new]:
         numbers = []
-        for value, part in (old[key], new[key]):
-            error = math.sqrt(covariance(part, part, groups))
-            numbers.append(Number(key, value, len(y), standard_error=error))
-        shared = covariance(old[key][1], new[key][1], groups)
+        for one in (old[key], new[key]):
+            error = math.sqrt(covariance(one.terms, one.terms, groups))
+            numbers.append(Number(key, one.value, len(y), standard_error=error))
+        shared = covariance(old[key].terms, new[key].terms, groups)
         yield difference(key, "", numbers[0], numbers[1], level, shared)
 
 

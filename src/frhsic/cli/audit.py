@@ -241,7 +241,8 @@ def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
     """Raise if options do not go together or a file cannot be written; return the earlier audit, if
     there is one.
     """
-    from frhsic.auditing.results import LIMITABLE, limits_of_audit
+    from frhsic.auditing.comparing import limits_of_audit
+    from frhsic.auditing.results import LIMITABLE
     from frhsic.parity.limits import parse_limits
 
     # raise before anything is read

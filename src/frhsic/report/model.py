@@ -17,6 +17,7 @@ from sklearn.model_selection import check_cv
 
 from frhsic import _arrays, _progress
 from frhsic.auditing import Audit, Context, Settings, audit
+from frhsic.auditing.comparing import checked, difference
 from frhsic.auditing.measures import (
     RANK_ROWS,
     changes,
@@ -24,19 +25,10 @@ from frhsic.auditing.measures import (
     gap_column,
     gap_number,
     gap_terms,
-    qualities,
+    performance,
     shown_curve,
 )
-from frhsic.auditing.results import (
-    GAPS,
-    LIMITABLE,
-    Change,
-    Curve,
-    Document,
-    Number,
-    checked,
-    difference,
-)
+from frhsic.auditing.results import GAPS, LIMITABLE, Change, Curve, Document, Number
 from frhsic.auditing.running import outcome
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.frontier import Gap, aimed_gap, limited_measure
@@ -46,7 +38,7 @@ from frhsic.parity.limits import LimitLike, measure_name, parse_limits
 from frhsic.splits import rows_of, scores_of, subsample
 from frhsic.tables.columns import feature
 
-FORMAT = 10  # version of the JSON form of a :class:`Report`
+FORMAT = 11  # version of the JSON form of a :class:`Report`
 # Share of the variance of an attribute's ranks that a column explains alone if it is left out as
 # its proxy.
 PROXY = 0.1
@@ -134,9 +126,9 @@ class TradeOff:
         "rank", "accuracy", or of rare outcomes "balanced_accuracy", for "decision".
     attributes
         Names of the attributes.
-    asked, limits, shares, met
-        For each attribute the limit as it was given, the largest gap that it allows as a number, or
-        as a share of the gap without a limit (None: any), and whether the fit keeps them.
+    limits, shares, met
+        For each attribute the largest gap that is allowed as a number, or as a share of the gap
+        without a limit (None: any), and whether the fit keeps them.
     points
         From no limit to almost no gap, measured on training rows that neither fitted nor chose the
         point.
@@ -156,7 +148,6 @@ class TradeOff:
     condition: str | None
     measure: str
     attributes: tuple[str, ...]
-    asked: tuple[str, ...]
     limits: tuple[float | None, ...]
     shares: tuple[float | None, ...]
     met: bool
@@ -184,8 +175,8 @@ class Report(Document):
     by number.
 
     `earlier` is the audit of other rows with which `audit.drift` compares. `drivers` says which
-    columns carry an attribute into the score, and `changes` how the limit changed performance and
-    gaps: both models are measured on the same rows.
+    columns carry an attribute into the score, and `changes` how the limit changed gaps: both models
+    are measured on the same rows.
     """
 
     audit: Audit
@@ -505,10 +496,8 @@ class _HeldOut:
         favoured: np.ndarray | None,
         settings: Settings,
     ) -> Iterator[Change]:
-        """Yield how the limit changed the performance, and every gap of the audits."""
+        """Yield how the limit changed every gap of the audits."""
         level, threshold = after.subject.level, after.subject.threshold
-        decided = 0.5 if threshold is None else threshold
-        yield from changes(was, now, self.y, decided, level, self.codes)
         everyone = np.arange(len(self.y))
         for i, name in enumerate(attribute.name for attribute in after.attributes):
             parts = [("all", everyone, before[name].all_rows, after[name].all_rows)]
@@ -542,7 +531,7 @@ class _HeldOut:
         """Return the performance of outputs."""
         if self.measure == "squared_error":
             return float(np.mean((f - self.y) ** 2))
-        quality = {one.key: one.value for one in qualities(f, self.y, 0.5)}
+        quality = {key: one.value for key, one in performance(f, self.y, 0.5).items()}
         if self.measure in quality:
             return quality[self.measure]
         if "true_positive_rate" not in quality:  # rows of one outcome
@@ -664,7 +653,6 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         condition=model.condition,
         measure=rows.measure,
         attributes=names,
-        asked=tuple(" and ".join(map(str, stated[name])) or "none" for name in names),
         limits=tuple(limits),
         shares=tuple(shares),
         met=choice.met,
