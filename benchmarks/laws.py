@@ -40,9 +40,16 @@ import numpy as np
 from scipy.special import betainc, betaincinv, ndtr, ndtri, stdtr, stdtrit
 
 from frhsic.auditing import Audit, Settings, drift
-from frhsic.auditing.measures import Rows, covariance, gap_number, gap_terms, gaps_of
 from frhsic.auditing.comparing import checked, difference
-from frhsic.auditing.results import LIMITABLE, AttributeAudit, Histogram, Population, RowCounts, Subject
+from frhsic.auditing.measures import Rows, covariance, gap_number, gap_terms, gaps_of
+from frhsic.auditing.results import (
+    LIMITABLE,
+    AttributeAudit,
+    Histogram,
+    Population,
+    RowCounts,
+    Subject,
+)
 from frhsic.auditing.running import finished
 from frhsic.independence import hsic_interval
 from frhsic.kernels import Gaussian
