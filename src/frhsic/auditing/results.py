@@ -364,8 +364,6 @@ class RowCounts:
     independent
         Rows of the measures of dependence and of the probes, at most: one of each group, kept at
         random in proportion to its weight. With fewer than 20 these numbers are left out.
-    subsample
-        Rows of the costly statistics, at most.
     groups
         Number of groups of rows that belong together, or None.
     weighted
@@ -378,7 +376,6 @@ class RowCounts:
     dropped: int
     used: int
     independent: int
-    subsample: int
     groups: int | None = None
     weighted: bool = False
     sample: int | None = None

@@ -209,7 +209,6 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
             dropped,
             rows.count,
             own.count,
-            min(own.count, settings.max_rows),
             None if rows.groups is None else len(np.unique(rows.groups)),
             rows.weights is not None,
         ),

@@ -44,6 +44,7 @@ from frhsic.report.words import (
     drift_line,
     drift_name,
     fill,
+    gap_name,
     gap_phrase,
     is_significant,
     label,
@@ -364,7 +365,7 @@ def frontier_picture(tradeoff: TradeOff) -> str:
     every = [*tradeoff.points, tradeoff.before, tradeoff.after]
     pairs = [(point.gaps[i].value, point.performance) for point in every]
     (chosen,) = [pair for pair, point in zip(pairs, tradeoff.points) if point.chosen]
-    gap = f"{WORDS['gaps'][tradeoff.aim]} along {tradeoff.attributes[i]}"
+    gap = gap_name(MEASURES[tradeoff.aim], tradeoff.attributes[i])
     names = gap, WORDS["measures"][tradeoff.measure]
     return tradeoff_svg(pairs[:-2], names, dots=pairs[-2:], chosen=chosen)
 

@@ -36,7 +36,6 @@ WORDS = tomllib.loads(
 LABELS: dict[str, str] = WORDS["labels"]
 SENTENCES: dict[str, str] = WORDS["sentences"]
 MEASURES: dict[str, str] = WORDS["measures"]
-GAPS: dict[str, str] = WORDS["gaps"]
 FORMS: dict[str, Callable[[Any], str]] = {
     **{
         name: getattr(formatting, name)
