@@ -76,9 +76,7 @@ class Rows:
     @property
     def effective(self) -> float:
         """Effective number of rows, or of groups."""
-        weights = np.ones(self.count) if self.weights is None else self.weights
-        sums = weights if self.groups is None else np.bincount(self.groups, weights)
-        return float(sums.sum() ** 2 / (sums**2).sum())
+        return effective_rows(self.count, self.weights, self.groups)
 
     def law(self, values: np.ndarray) -> Law:
         """Return the distribution of a variable of these rows."""
@@ -427,6 +425,14 @@ def _contrast(rows: Rows, at: float, settings: Settings) -> Number:
     )
 
 
+def effective_rows(count: int, weights: np.ndarray | None, groups: np.ndarray | None) -> float:
+    """Return the effective number of rows with weights, or of groups of rows."""
+    shares = np.ones(count) if weights is None else weights
+    if groups is not None:
+        shares = np.bincount(groups, shares)
+    return float(shares.sum() ** 2 / (shares**2).sum())
+
+
 def mean_and_error(
     x: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None
 ) -> tuple[float, float, float]:
@@ -436,11 +442,9 @@ def mean_and_error(
     w = np.ones(len(x)) if weights is None else weights
     w = w / w.sum()
     mean = float(w @ x)
-    shares, parts = w, w * (x - mean)
-    if groups is not None:
-        shares, parts = np.bincount(groups, w), np.bincount(groups, parts)
-    effective = 1 / float((shares**2).sum())
-    return mean, math.sqrt(float((parts**2).sum()) * effective / max(effective - 1, 1)), effective
+    parts = w * (x - mean)
+    error = math.sqrt(covariance(parts, parts, groups, weights))
+    return mean, error, effective_rows(len(x), weights, groups)
 
 
 def base_rate(
@@ -499,10 +503,9 @@ def covariance(
     """Return the covariance of two estimates, given what each row adds to them; rows of a group
     count together.
     """
-    shares = np.ones(len(a)) if weights is None else weights
+    effective = effective_rows(len(a), weights, groups)
     if groups is not None:
-        a, b, shares = (np.bincount(groups, part) for part in (a, b, shares))
-    effective = float(shares.sum() ** 2 / (shares**2).sum())
+        a, b = np.bincount(groups, a), np.bincount(groups, b)
     return float(a @ b) * effective / max(effective - 1, 1)
 
 
