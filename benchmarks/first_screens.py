@@ -1,4 +1,4 @@
-"""Five reports, the six questions that their first screens have to answer, and the key.
+"""Seven reports, the six questions that their first screens have to answer, and the key.
 
     python benchmarks/first_screens.py FOLDER      # the pages, and the key
 
@@ -69,6 +69,7 @@ def kept() -> Report:
         sensitive_features=s[test],
         limit=0.05,
         threshold=0.4,
+        favourable=0,
         context=context,
     )
 
@@ -84,6 +85,7 @@ def exceeded() -> Report:
             table["default"],
             limit=0.03,
             threshold=0.4,
+            favourable=0,
             context=context,
         )
     )
@@ -132,12 +134,43 @@ def no_outcome() -> Report:
     return Report(audit(pd.Series(score, name="rating"), s, context=Context(source="ratings.csv")))
 
 
+def two_attributes() -> Report:
+    """Return a classifier with a limit for each of two attributes, of which one is exceeded."""
+    random = np.random.default_rng(7)
+    n = 6000
+    table = loans(n, 7, slope=1.6)
+    distance = random.lognormal(2, 0.8, n).round(1)
+    table["visits"] = np.log(distance) + 0.5 * random.standard_normal(n)
+    late = random.random(n) < 1 / (1 + np.exp(2.5 - 0.7 * table["visits"]))
+    y = (late | (table["default"] == 1)).astype(int).rename("default")
+    X = table[["income", "tenure", "debt", "visits"]]
+    s = table[["age"]].assign(distance=distance)
+    fit, test = slice(None, 4000), slice(4000, None)
+    model = ParityClassifier(limit={"age": 0.03, "distance": 0.02}, random_state=0, n_jobs=1)
+    model.fit(X[fit], y[fit], sensitive_features=s[fit])
+    context = Context(title="Loan approval, age and distance", people="applicants")
+    return trained_report(model, X[test], y[test], sensitive_features=s[test], context=context)
+
+
+def ranks() -> Report:
+    """Return a classifier whose order of people is limited, not its mean score."""
+    table = loans(6000, 8, slope=1.6)
+    X, y, s = table[["income", "tenure", "debt"]], table["default"], table["age"]
+    fit, test = slice(None, 4000), slice(4000, None)
+    model = ParityClassifier(limit=0.06, aim="rank", random_state=0, n_jobs=1)
+    model.fit(X[fit], y[fit], sensitive_features=s[fit])
+    context = Context(title="Order of loan applicants and age", people="applicants")
+    return trained_report(model, X[test], y[test], sensitive_features=s[test], context=context)
+
+
 REPORTS: dict[str, Callable[[], Report]] = {
     "kept": kept,
     "exceeded": exceeded,
     "uncertain": uncertain,
     "drift": drift,
     "no outcome": no_outcome,
+    "two attributes": two_attributes,
+    "ranks": ranks,
 }
 
 # Answers in the order of the questions. Numbers are those of the audits; a reader need not give
@@ -148,10 +181,10 @@ KEY: dict[str, tuple[str, ...]] = {
         "yes: the gap along age is 0.037, at most 0.042, and the limit is 0.05",
         "95 % confidence, 6,000 applicants who had no part in the fit",
         "ages 69 and over: mean score 0.27 with an average of 0.41; 0.14 actually defaulted, so"
-        " they are scored too high",
+        " they are scored too high, to their disadvantage",
         "recall falls from 0.71 to 0.66 and AUC from 0.75 to 0.73; false alarms fall from 0.36 to"
-        " 0.33; the calibration error rises from 0.017 to 0.031",
-        "more: log loss rises from 0.60 to about 0.61 at a gap of 0.02, to about 0.64 at none",
+        " 0.33; log loss rises from 0.58 to 0.60",
+        "more: AUC falls from 0.73 to 0.72 at a gap of 0.028 and to 0.67 at the least gap",
         "everything but age, and whether another age would change a person's own score",
     ),
     "exceeded": (
@@ -189,6 +222,28 @@ KEY: dict[str, tuple[str, ...]] = {
         "the page cannot say, since there is no outcome",
         UNKNOWN,
         "everything but age and distance; whether the scores are right",
+    ),
+    "two attributes": (
+        "probably, not certain: the gap along age is 0.026, between 0.022 and 0.030, and the limit"
+        " is 0.03; the limit of 0.02 along distance is kept (0.0076, at most 0.017)",
+        "95 % confidence, 2,000 applicants who had no part in the fit; about 2,300 would settle it",
+        "ages 55 to 58: mean score 0.50 with an average of 0.56; 0.41 actually defaulted, and the"
+        " difference from their score may be chance",
+        "AUC falls from 0.70 to 0.68, false alarms rise from 50 % to 59 %, log loss from 0.62 to"
+        " 0.64; recall rises from 76 % to 82 %",
+        "more: AUC 0.665 at three quarters less gap, 0.615 at the least gap",
+        "everything but age and distance",
+    ),
+    "ranks": (
+        "probably, not certain: the rank gap along age is 0.047, between 0.033 and 0.073, and the"
+        " limit is 0.06",
+        "95 % confidence, 2,000 applicants who had no part in the fit; about 7,500 would settle it",
+        "ages 64 and over: mean score 0.26 with an average of 0.41; 0.14 actually defaulted, so"
+        " they are scored too high",
+        "recall falls from 54 % to 45 %, AUC from 0.74 to 0.71; log loss rises from 0.57 to 0.60;"
+        " false alarms fall from 21 % to 17 %",
+        "more: AUC 0.695 at three quarters less gap, 0.66 at the least gap",
+        "everything but age",
     ),
 }
 

@@ -40,6 +40,7 @@ import numpy as np
 from scipy.special import betainc, betaincinv, ndtr, ndtri, stdtr, stdtrit
 
 from frhsic.auditing import Audit, Settings, drift
+from frhsic.auditing.comparing import checked, difference
 from frhsic.auditing.measures import Rows, covariance, gap_number, gap_terms, gaps_of
 from frhsic.auditing.results import (
     LIMITABLE,
@@ -48,8 +49,6 @@ from frhsic.auditing.results import (
     Population,
     RowCounts,
     Subject,
-    checked,
-    difference,
 )
 from frhsic.auditing.running import finished
 from frhsic.independence import hsic_interval

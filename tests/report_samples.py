@@ -104,7 +104,7 @@ def audit(
 ) -> Audit:
     return Audit(
         subject=SUBJECT,
-        rows=RowCounts(given=32561, dropped=2399, used=30162, independent=30162, subsample=4000),
+        rows=RowCounts(given=32561, dropped=2399, used=30162, independent=30162),
         attributes=tuple(attribute(name, strength) for name in names or ("age",)),
         settings={"confidence": 0.95, "resamples": 200, "seed": 0},
         context=Context(title=title, source="adult.csv", remarks=("The file has no header.",)),
@@ -144,7 +144,6 @@ def tradeoff(*names: str) -> TradeOff:
         condition=None,
         measure="log_loss",
         attributes=names,
-        asked=("20%",) * len(names),
         limits=(None,) * len(names),
         shares=(0.2,) * len(names),
         met=True,
@@ -194,5 +193,5 @@ def hostile() -> Report:
             base, subject=subject, context=context, attributes=attributes, settings={first: second}
         ),
         before=base,
-        tradeoff=replace(tradeoff(first), asked=(second,)),
+        tradeoff=tradeoff(first),
     )

@@ -243,7 +243,7 @@ def test_exit_codes_say_whether_the_gap_has_grown_and_the_limit_is_kept(may):
     assert "base rate) is exceeded: the gap along age is" in worse.stderr
     earlier, found = Audit.from_json((may / "may.json").read_text()), Audit.from_json(worse.stdout)
     assert found.limits[0].reference == earlier.subject.base_rate
-    assert "What has changed" in page.read_text(encoding="utf-8")
+    assert "What else has changed" in page.read_text(encoding="utf-8")
 
 
 def test_a_gap_that_has_fallen_is_told_and_is_no_alarm(may):

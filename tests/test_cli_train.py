@@ -20,7 +20,7 @@ from sklearn.model_selection import StratifiedKFold
 from typer.main import get_command
 
 import frhsic
-from cli_samples import FEATURES, done, people, run
+from cli_samples import FEATURES, done, one_line_and_2, people, run
 from frhsic.auditing import Settings
 from frhsic.cli import _terminal, app
 from frhsic.cli import demo as demo_module
@@ -32,7 +32,7 @@ from frhsic.formatting import figure
 from frhsic.parity import gdp, rank_gap
 from frhsic.report import Report, trained_report
 from frhsic.report.first_page import closing_lines, needed_lines
-from frhsic.report.model import explained
+from frhsic.report.model import _HeldOut, explained
 from frhsic.tables.files import TableFile
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
@@ -172,6 +172,52 @@ def test_a_report_measures_what_the_aim_limits(aim):
     assert {driver.column for driver in report.drivers[0].columns} == {"skill", "rank"}
 
 
+def test_each_trade_off_is_measured_once(monkeypatch):
+    data, other = people(400), people(200, seed=1)
+    X, y, s = data[["skill", "rank"]], data["repaid"], data["age"]
+    model = ParityClassifier(limit="75%", cv=2, random_state=0, n_jobs=1)
+    model.fit(X, y, sensitive_features=s)
+    seen = []
+    measured = _HeldOut.measured
+
+    def counted(self, f, settings):
+        seen.append(f.tobytes())
+        return measured(self, f, settings)
+
+    monkeypatch.setattr(_HeldOut, "measured", counted)
+    X, y, s = other[["skill", "rank"]], other["repaid"], other["age"]
+    report = trained_report(model, X, y, sensitive_features=s, settings=QUICK)
+    assert len(report.tradeoff.stops) >= 3
+    assert len(seen) == len(set(seen)) == len(report.tradeoff.stops)
+    (chosen,) = [stop.point for stop in report.tradeoff.stops if stop.point.chosen]
+    assert chosen == replace(report.tradeoff.after, chosen=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("train x.csv -t a -s b --aim foo", "--aim is 'foo'; pass score or rank or decision."),
+        ("train x.csv -t a -s b --test-share=3", "--test-share is '3'; pass a number from 0 to 1."),
+        ("train x.csv -t a -s b --threshold x", "--threshold is 'x'; pass a number."),
+        ("train x.csv -t a -s b --condition no", "--condition is 'no'; pass positive or both."),
+        ("audit x.csv -s a --confidence 2", "--confidence is '2'; pass a number from 0 to 1."),
+        ("audit x.csv -s a --at 3 --at x", "--at is '3, x'; pass a number."),
+        ("demo --rows 1.5", "--rows is '1.5'; pass a whole number of at least 200."),
+    ],
+)
+def test_a_wrong_value_says_what_came_and_what_is_possible(given, said):
+    assert one_line_and_2(given.split()) == f"frhsic {given.split()[0]}: {said}\n"
+
+
+@pytest.mark.parametrize("given", ["train x.csv -t a", "train --bogus 1", "trian", "--bogus"])
+def test_a_wrong_use_is_one_line_without_a_box(given):
+    result = done(given.split(), 2)
+    assert result.stdout == ""
+    assert result.stderr.startswith("frhsic")
+    assert result.stderr.count("\n") == 1
+    assert "╭" not in result.stderr
+
+
 def test_a_report_of_a_condition_looks_at_its_rows():
     data = people(400)
     X, y, s = data[["skill", "rank"]], data["repaid"], data["age"]
@@ -198,7 +244,7 @@ def test_a_report_of_numbers_with_two_attributes_leaves_rows_without_one_out():
     error = np.mean((model.predict(X[307:]) - y[307:]) ** 2)
     assert report.tradeoff.after.performance == pytest.approx(error, rel=1e-9)
     assert report.tradeoff.limits[1] is None
-    assert report.tradeoff.asked == ("50%", "none")
+    assert report.tradeoff.shares == (0.5, None)
     assert report.audit.subject.score_name == "predicted wage"
 
 

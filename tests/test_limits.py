@@ -46,9 +46,9 @@ def test_a_limit_that_only_the_estimate_keeps_says_how_many_rows_would_settle_it
         "The limit of 0.03 is probably kept, not certain: the gap along age is 0.0200, between 0"
         " and 0.0400."
     )
-    assert shown.lines[0] == "About 4,000 rows would settle it."
+    assert shown.remarks[0] == "About 4,000 rows would settle it."
     close = replace(check, limit=0.0201)  # would take 40 million
-    lines = verdict(Report(replace(samples.audit(), limits=(close,)))).lines
+    lines = verdict(Report(replace(samples.audit(), limits=(close,)))).remarks
     assert not any("settle" in line for line in lines)
     ratio = replace(
         check, key="decision_ratio", limit=0.8, value=0.9, interval=Interval(0.7, 1, 0.95, "")

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -29,25 +30,22 @@ from frhsic.formatting import figure, plain, ranged, stated
 from frhsic.intervals import Interval
 from frhsic.report import Report, page, render, text, words, write
 from frhsic.report.first_page import (
-    affected,
     alarms,
-    axis_name,
     checks,
     closing_lines,
     costs,
+    drifted,
     limit_sentence,
     needed_lines,
-    picture,
     shortfalls,
     stop_name,
     stop_side,
     unanswered,
     verdict,
-    worst_group,
-    worst_sentence,
 )
 from frhsic.report.model import Driver, Drivers, drivers
 from frhsic.report.page import unbroken
+from frhsic.report.people import affected, axis_name, picture, worst_group, worst_sentence
 from frhsic.report.words import driver_sentence, group_phrase, outcome_phrase, tradeoff_rows
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -101,14 +99,26 @@ def unfolded(shown: str) -> str:
     """Return the text of a page whose folded parts are closed, without what a pointer shows."""
     body = shown[shown.index("<body") :]
     body = re.sub(r"<(script|style|title)\b.*?</\1>", " ", body, flags=re.DOTALL)
-    body = re.sub(r"(</summary>).*?</details>", r"\1", body, flags=re.DOTALL)
+    closed = r'(<details(?: id="[^"]*")?>.*?</summary>).*?</details>'
+    body = re.sub(closed, r"\1", body, flags=re.DOTALL)
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 def test_a_page_has_at_most_1200_words_unfolded(audited: Audit):
-    two = replace(samples.full(), drivers=(Drivers("age", 0.1, 0.01, 500, ()),))
-    for report in (Report(audited), two, Report(replace(audited, limits=(), quality=()))):
-        shown = unfolded(render(report))
+    drivers_of_age = (Drivers("age", 0.1, 0.01, 500, ()),)
+    counts = []
+    for names in (("age",), ("age", "hours"), ("age", "hours", "distance")):
+        before, after = samples.audit(*names), samples.audit(*names, strength=0.2)
+        tradeoff = samples.tradeoff(*names)
+        report = Report(after, before=before, tradeoff=tradeoff, drivers=drivers_of_age)
+        counts.append(len(unfolded(render(report)).split()))
+    assert 400 < counts[0] <= 1200
+    for fewer, more in pairwise(counts):  # each further attribute
+        assert 50 < more - fewer <= 200
+    opened = render(report).replace("<details", "<details open")
+    assert len(unfolded(opened).split()) > 1200  # the count notices what is not folded
+    for result in (audited, replace(audited, limits=(), quality=())):
+        shown = unfolded(render(Report(result)))
         assert "Glossary" in shown  # a heading of what is folded
         assert "Hilbert" not in shown  # what is folded
         assert 200 < len(shown.split()) <= 1200
@@ -141,6 +151,7 @@ def known_numbers(report: Report) -> set[str]:
     shares = []
     for check in checks(report):
         values += [check.value, *check.interval, check.limit, 100 * (check.share or 0)]
+        values += [100 * check.value]
         if check.reduction is not None:
             reduced = 1 - check.value / check.reference.value, *check.reduction
             values += [round(100 * x) for x in reduced] + [100 - 100 * check.share]
@@ -237,7 +248,7 @@ def test_the_verdict_goes_by_the_interval(low, high, start, kind, bound):
         f"The limit of 0.05 {start}: the gap along age is {gap}, {bound}"
     )
     assert (shown.kind, shown.attribute) == (kind, "age")
-    assert shown.lines[-1] == "The limit is for the average, not for each group."
+    assert shown.remarks[-1] == "The limit is for the average, not for each group."
     assert alarms(result) == ([] if kind == "kept" else [shown.sentence])
     ratio = limit_sentence(replace(check, key="decision_ratio", limit=0.5), result)
     assert ratio.startswith("The limit of 0.5 is missed: the lowest share of decisions over")
@@ -253,9 +264,7 @@ def test_the_verdict_goes_by_the_interval(low, high, start, kind, bound):
 @pytest.mark.parametrize("aim", ["score", "rank", "decision"])
 def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
     result, limit = samples.audit("age"), 0.02
-    tradeoff = replace(
-        samples.tradeoff(), aim=aim, asked=("0.02",), limits=(limit,), shares=(None,)
-    )
+    tradeoff = replace(samples.tradeoff(), aim=aim, limits=(limit,), shares=(None,))
     kinds = {0.5: "kept", 0.95: "probably kept", 1.05: "probably not kept", 2.0: "not kept"}
     for share, kind in kinds.items():
         gap = Gap(share * limit, 0.8 * share * limit, 1.2 * share * limit)
@@ -264,12 +273,12 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
         assert verdict(report).kind == kind
         assert shortfalls(report) == ([] if share < 1 else [verdict(report).sentence])
         unmet = replace(report, tradeoff=replace(report.tradeoff, met=False))
-        more = set(verdict(unmet).lines) - set(verdict(report).lines)
+        more = set(verdict(unmet).remarks) - set(verdict(report).remarks)
         assert [line.startswith("In the fit, no trade-off keeps") for line in more] == [True]
-    least = replace(tradeoff, asked=("0",), limits=(0.0,))
-    assert verdict(Report(result, tradeoff=least)).lines[0].startswith("The limit of 0 asks")
-    free = Report(result, tradeoff=replace(tradeoff, asked=("none",), limits=(None,), changes=()))
-    assert verdict(free).lines[0] == "No limit was stated."
+    least = replace(tradeoff, limits=(0.0,))
+    assert verdict(Report(result, tradeoff=least)).remarks[0].startswith("The limit of 0 asks")
+    free = Report(result, tradeoff=replace(tradeoff, limits=(None,), changes=()))
+    assert verdict(free).remarks[0] == "No limit was stated."
 
 
 @pytest.mark.parametrize(
@@ -302,7 +311,7 @@ def test_drift_is_the_verdict_where_there_is_no_limit():
         "The gap along age has grown from 0.0200 to 0.0900 since adult.csv"
         " (growth between +0.05 and +0.09)."
     )
-    assert shown.lines == ("No limit was stated.",)
+    assert shown.remarks == ("No limit was stated.",)
     assert shown.kind == "not kept"
     less = replace(change, before=0.09, after=0.02, interval=Interval(-0.09, -0.05, 0.95, ""))
     assert verdict(Report(replace(result, drift=(less,)))).kind == "kept"
@@ -329,8 +338,9 @@ def test_the_worst_group_stands_beside_its_own_outcome():
         i = worst_group(curve)
         group = (age >= curve.start[i]) & (age <= curve.end[i])
         line = worst_sentence(Report(result), "age")
-        mean = f"mean score {figure(chance[group].mean())} against {figure(chance.mean())} overall"
-        assert mean in line
+        mean = f"Their mean score, {figure(chance[group].mean())}, is furthest from the average, "
+        assert mean + figure(chance.mean()) in line
+        assert f"{group_phrase(curve, i, 'age')}, {group.sum()} people" in line
         assert f"Of them, {figure(y[group].mean())} actually had “default”: " in line
         assert judged in line
         first = affected(Report(result), "age")[0]
@@ -341,6 +351,12 @@ def test_the_worst_group_stands_beside_its_own_outcome():
         line = worst_sentence(Report(number), "age")
         assert f"actual mean of “cost” is {figure((y - 3.5)[group].mean())}" in line
         assert ": the prediction is too " in line or "from their prediction may be" in line
+        for good, side in ((1, ", in their favour."), (0, ", to their disadvantage.")):
+            told = audit(chance, *named, favourable=good, settings=QUICK)
+            line = worst_sentence(Report(told), "age")
+            assert line.endswith(side) == (scale == 0.3)
+            other = ", to their disadvantage." if good else ", in their favour."
+            assert line.endswith(other) == (scale == 2.5)
     alone = audit(chance, age, settings=QUICK)
     assert "actual" not in worst_sentence(Report(alone), "s")
 
@@ -349,13 +365,17 @@ def test_the_axis_says_what_a_high_score_means():
     result = samples.audit()
     named = replace(result, subject=replace(result.subject, score_name="p"))
     target = outcome_phrase(result.subject)
-    assert axis_name(named) == f"mean score (p); higher: more likely {target}"
+    assert axis_name(named) == f"mean score (p); a higher score means more likely {target}"
     unknown = replace(named, subject=replace(named.subject, target=None))
     assert axis_name(unknown) == "mean score (p)"
-    number = replace(named, quality=(Quality("squared_error", 4.0, 16.0, 0.4),))
+    number = replace(named, quality=(Quality("root_squared_error", 2.0, 4.0, 0.1),))
     assert axis_name(number) == "mean prediction (p)"
     own = replace(named, subject=replace(named.subject, score_name="probability of default"))
     assert axis_name(own) == "mean probability of default"
+    for good, tail in ((True, "good"), (False, "bad")):
+        stated_good = replace(own.subject.target, favours_high=good)
+        told = replace(own, subject=replace(own.subject, target=stated_good))
+        assert axis_name(told) == f"mean probability of default; high is {tail} for a person"
 
 
 def test_the_name_of_a_mark_covers_no_other_point():
@@ -382,9 +402,9 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     report = samples.full()
     found, ranked = costs(report)
     assert (found.name, found.was, found.now) == ("Found (recall)", "70.0 %", "65.5 %")
-    assert found.change == "−4.5 points (−6.5 to −2.5), worse"
+    assert found.change == "by −6.5 to −2.5 points, worse"
     assert (ranked.was, ranked.now) == ("0.800", "0.782")
-    assert ranked.change == "−0.018 (−0.028 to −0.008), worse"
+    assert ranked.change == "by −0.028 to −0.008, worse"
     gain = replace(report.tradeoff.stops[2].costs[1], before=0.7, after=0.8)
     gained = costs(report, replace(report.tradeoff.stops[2], costs=(gain,)))
     assert gained[0].change.endswith(", better")
@@ -401,12 +421,12 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     assert {side for _, side in named[:own]} <= {"looser"}
     assert {side for _, side in named[own + 1 :]} <= {"stricter"}
     half = replace(stops[0], limit="40%")
-    assert stop_name(report, half) == "reduced by 60 %"
+    assert stop_name(report, half) == "60 % less gap"
     free = costs(report, stops[0])
     assert [cost.was for cost in free] == ["", ""]
     quality = (Quality("auc", 0.51, 0.5, 0.01), Quality("calibration_error", 0.0, 0.0))
     poor = Report(replace(samples.audit(), quality=quality))
-    assert [cost.now for cost in costs(poor)] == ["0.510", "none found"]
+    assert [cost.now for cost in costs(poor)] == ["0.510"]  # what has no interval is no cost
     assert costs(poor)[0].change == "0.490 to 0.530"
     assert any("better than a constant" in line for line in unanswered(poor))
     good = Report(replace(samples.audit(), quality=(Quality("auc", 0.6, 0.5, 0.01),)))
@@ -414,7 +434,9 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
 
 
 def test_of_numbers_the_root_of_the_squared_error_is_told():
-    quality = (Quality("squared_error", 4.0, 16.0, 0.4), Quality("mean_error", 0.1, 0.0, 0.05))
+    values = {"root_squared_error": (2.0, 4.0, 0.1), "explained": (0.75, 0.0, 0.02)}
+    values["mean_error"] = 0.1, 0.0, 0.05
+    quality = tuple(Quality(key, *value) for key, value in values.items())
     root, explained, mean = costs(Report(replace(samples.audit(), quality=quality)))
     assert (root.now, root.change) == ("2.00", "1.80 to 2.20")
     assert explained.now == "75.0 %"
@@ -620,17 +642,54 @@ def test_the_closing_lines_are_verdict_gap_cost_and_rows():
     lines = closing_lines(report)
     assert [*lines] == ["verdict", "gap", "cost", "rows"]
     assert lines["verdict"] == verdict(report).sentence
-    gap = report.audit["age"].all_rows["gdp"]
-    was = report.before["age"].all_rows["gdp"].value
-    assert lines["gap"] == f"age: {figure(was)} → {ranged(gap.value, *gap.interval)}"
+    change, gap = report.tradeoff.changes[0], report.tradeoff.after.gaps[0]
+    was = figure(change.before)
+    assert lines["gap"] == f"age: {was} → {ranged(gap.value, gap.low, gap.high)}"
     assert lines["cost"] == "Found (recall) 70.0 % → 65.5 %, Ranking (AUC) 0.800 → 0.782"
     assert "30,162" in lines["rows"]
-    fine = replace(gap, settings={"resolution": 0.05})
-    population = replace(report.audit["age"].all_rows, numbers=(fine,))
-    attribute = replace(report.audit["age"], all_rows=population)
-    alone = Report(replace(report.audit, attributes=(attribute,)))
-    assert closing_lines(alone)["gap"].endswith(", over the nearest 5 % of people")
+    alone = Report(report.audit)
     assert [*closing_lines(alone)] == ["verdict", "gap", "score", "rows"]
+    gdp = report.audit["age"].all_rows["gdp"]
+    assert closing_lines(alone)["gap"] == f"age: {ranged(gdp.value, *gdp.interval)}"
+
+
+def test_the_gap_that_is_shown_is_the_one_that_is_judged():
+    """A limit of ranks is about 0.05 → 0.02 here, and the mean scores have another gap."""
+    report = samples.full()
+    ends = Gap(0.02, 0.01, 0.03)
+    change = samples.change("rank_gap", "age", 0.05, 0.02)
+    tradeoff = replace(
+        samples.tradeoff("age"),
+        aim="rank",
+        limits=(0.04,),
+        shares=(None,),
+        changes=(change,),
+        after=replace(report.tradeoff.after, gaps=(ends,)),
+    )
+    ranks = Report(samples.audit("age"), before=samples.audit("age"), tradeoff=tradeoff)
+    assert closing_lines(ranks)["gap"] == "age, rank gap: 0.0500 → 0.0200 (0.0100 to 0.0300)"
+    screen = text_of(render(ranks))
+    assert "The share of rows above a score at a value of age is 0.0200 away" in screen
+    assert "Rank gap along age" in screen
+    assert " Gap along age" not in screen
+
+
+def test_what_has_not_changed_is_one_sentence():
+    def change(key: str, pvalue: float, adjusted: float) -> Change:
+        ends = Interval(0.01, 0.02, 0.95, "")
+        return Change(key, "", 0.7, 0.72, ends, pvalue, 0.05, adjusted=adjusted)
+
+    gap = replace(change("gdp", 0.5, 1.0), attribute="age")
+    law = replace(change("attribute", 0.6, 1.0), attribute="age")
+    drift = (gap, law, change("base_rate", 0.001, 0.004), change("auc", 0.03, 0.1))
+    quality = (Quality("auc", 0.72, 0.5, 0.01),)
+    result = replace(samples.audit(), drift=drift, quality=quality)
+    report = Report(result, earlier=replace(result, drift=()))
+    assert drifted(report, verdict(report)) == ([drift[2]], ["distribution of age (mean)"])
+    (ranking,) = costs(report)  # not significant among all comparisons
+    assert ranking.change == "by +0.01 to +0.02, may be chance"
+    screen = text_of(render(report))
+    assert "No change seen: distribution of age (mean)." in screen
 
 
 def test_every_trade_off_stands_in_the_table_with_all_its_digits():

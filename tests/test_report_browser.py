@@ -15,6 +15,7 @@ import pytest
 
 import report_samples as samples
 from frhsic.auditing import Context, Settings, audit
+from frhsic.auditing.results import Quality
 from frhsic.report import Report, write
 from frhsic.report.words import label
 
@@ -90,6 +91,7 @@ def visit(browser, tmp_path):
         context.close()
 
 
+COSTS = "true_positive_rate", "false_positive_rate", "auc", "log_loss"
 QUICK = Settings(resamples=60, max_rows=500, probe_rows=500)
 
 
@@ -132,15 +134,40 @@ def test_verdict_picture_costs_and_other_limits_are_on_the_first_screen(visit, s
         assert 0 < bottom(page, part) <= SIZES[size][1], part
 
 
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+@pytest.mark.parametrize("kind", ["two attributes", "drift", "no limit"])
+def test_verdict_picture_and_costs_of_other_reports_are_on_the_first_screen(visit, kind, size):
+    reports = {"two attributes": trained("age", "distance"), "drift": drift(), "no limit": alone()}
+    page = visit(reports[kind], size).page
+    for part in (".verdict", "#verdict .board > figure", ".costs"):
+        assert 0 < bottom(page, part) <= SIZES[size][1], part
+
+
 def one_attribute():
-    """A report as `train` writes it, with five costs and five limits."""
-    tradeoff = samples.tradeoff("age")
-    keys = "true_positive_rate", "false_positive_rate", "auc", "log_loss", "calibration_error"
-    costs = tuple(samples.change(key, "", 0.7, 0.68) for key in keys)
+    return trained("age")
+
+
+def trained(*names):
+    """A report as `train` writes it, with four costs and five limits."""
+    tradeoff = samples.tradeoff(*names)
+    costs = tuple(samples.change(key, "", 0.7, 0.68) for key in COSTS)
     stops = [replace(stop, costs=costs) for stop in tradeoff.stops]
     tradeoff = replace(tradeoff, stops=(*stops[:2], *stops[1:]))
-    before, after = samples.audit("age"), samples.audit("age", strength=0.2)
+    before, after = samples.audit(*names), samples.audit(*names, strength=0.2)
     return Report(after, before=before, tradeoff=tradeoff)
+
+
+def alone():
+    quality = tuple(Quality(key, 0.7, 0.5, 0.01) for key in COSTS)
+    return Report(replace(samples.audit("age"), quality=quality))
+
+
+def drift():
+    """Everything that can change has changed."""
+    now = alone().audit
+    keys = {"gdp": "age", "attribute": "age", "score": "", "base_rate": "", "auc": ""}
+    moved = [samples.change(key, name, 0.7, 0.6) for key, name in keys.items()]
+    return Report(replace(now, drift=tuple(moved)), earlier=now)
 
 
 def test_another_limit_changes_picture_and_costs_without_a_script(browser, tmp_path):

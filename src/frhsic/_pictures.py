@@ -107,7 +107,7 @@ class Frame:
         for a, b in dots:
             if self.x[0] <= a <= self.x[1] and self.y[0] <= b <= self.y[1]:
                 parts.append(
-                    f'<circle class="actual" fill="none" stroke="#8a3b7c" stroke-width="1.6"'
+                    f'<circle class="actual" fill="#8a3b7c"'
                     f' cx="{x(a):.1f}" cy="{y(b):.1f}" r="{1.6 if self.small else 4}"/>'
                 )
         for kind, a, b, text in () if self.small else marks:

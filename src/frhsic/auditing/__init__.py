@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from frhsic._lazy import lazily
-from frhsic.auditing.results import Audit, Context, drift, since
+from frhsic.auditing.comparing import drift, since
+from frhsic.auditing.results import Audit, Context
 
 if TYPE_CHECKING:
     from frhsic.auditing.measures import Settings

@@ -8,7 +8,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from frhsic import _arrays
+from frhsic.auditing.comparing import difference
 from frhsic.auditing.results import (
     GAPS,
     Change,
@@ -26,7 +27,6 @@ from frhsic.auditing.results import (
     Population,
     Quality,
     Setting,
-    difference,
 )
 from frhsic.calibration import calibration_error
 from frhsic.dependence.grams import column_scales
@@ -76,9 +76,7 @@ class Rows:
     @property
     def effective(self) -> float:
         """Effective number of rows, or of groups."""
-        weights = np.ones(self.count) if self.weights is None else self.weights
-        sums = weights if self.groups is None else np.bincount(self.groups, weights)
-        return float(sums.sum() ** 2 / (sums**2).sum())
+        return effective_rows(self.count, self.weights, self.groups)
 
     def law(self, values: np.ndarray) -> Law:
         """Return the distribution of a variable of these rows."""
@@ -427,6 +425,14 @@ def _contrast(rows: Rows, at: float, settings: Settings) -> Number:
     )
 
 
+def effective_rows(count: int, weights: np.ndarray | None, groups: np.ndarray | None) -> float:
+    """Return the effective number of rows with weights, or of groups of rows."""
+    shares = np.ones(count) if weights is None else weights
+    if groups is not None:
+        shares = np.bincount(groups, shares)
+    return float(shares.sum() ** 2 / (shares**2).sum())
+
+
 def mean_and_error(
     x: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None
 ) -> tuple[float, float, float]:
@@ -436,11 +442,9 @@ def mean_and_error(
     w = np.ones(len(x)) if weights is None else weights
     w = w / w.sum()
     mean = float(w @ x)
-    shares, parts = w, w * (x - mean)
-    if groups is not None:
-        shares, parts = np.bincount(groups, w), np.bincount(groups, parts)
-    effective = 1 / float((shares**2).sum())
-    return mean, math.sqrt(float((parts**2).sum()) * effective / max(effective - 1, 1)), effective
+    parts = w * (x - mean)
+    error = math.sqrt(covariance(parts, parts, groups, weights))
+    return mean, error, effective_rows(len(x), weights, groups)
 
 
 def base_rate(
@@ -482,58 +486,25 @@ def qualities(
     weights: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> Iterator[Quality]:
-    """Yield how well scores predict y: of a 0/1 target what its kind of score allows, of another
-    the squared error.
-    """
-
-    def mean(
-        key: str, values: np.ndarray, constant: float, rows: np.ndarray | slice = slice(None)
-    ) -> Quality:
-        parts = (None if part is None else part[rows] for part in (weights, groups))
-        value, error, _ = mean_and_error(values[rows], *parts)
-        return Quality(key, value, constant, error)
-
-    rate = float(np.average(y, weights=weights))
-    if not ((y == 0) | (y == 1)).all():
-        yield mean(
-            "squared_error",
-            np.square(y - scores),
-            float(np.average((y - rate) ** 2, weights=weights)),
-        )
-        yield mean("mean_error", y - scores, 0.0)
-        return
-    both, chances = 0 < rate < 1, bool(scores.min() >= 0 and scores.max() <= 1)
-    if threshold is not None:
-        yes, usual = (
-            (scores >= threshold).astype(np.float64),
-            float(rate > 0.5),
-        )  # the more frequent outcome
-        yield mean("accuracy", (yes == y).astype(np.float64), max(rate, 1 - rate))
-        if both:
-            yield mean("true_positive_rate", yes, usual, y == 1)
-            yield mean("false_positive_rate", yes, usual, y == 0)
-    widened = _widened(y)
-    if both:
-        auc, influence = _auc(scores, y, weights)
-        yield Quality("auc", auc, 0.5, widened * mean_and_error(influence, weights, groups)[1])
-    if chances:
-        p = np.clip(scores, 1e-12, 1 - 1e-12)
-        yield mean(
-            "log_loss", -np.log(np.where(y == 1, p, 1 - p)), float(stats.entropy([rate, 1 - rate]))
-        )
-        yield Quality("calibration_error", calibration_error(scores, y), 0.0)
-        error = mean("mean_error", y - scores, 0.0)
-        yield replace(error, standard_error=widened * (error.standard_error or 0.0))
+    """Yield how well scores predict y, each with its standard error."""
+    for key, one in performance(scores, y, threshold, weights).items():
+        error = math.sqrt(covariance(one.terms, one.terms, groups, weights))
+        yield Quality(key, one.value, one.constant, error)
+        if key == "log_loss":
+            yield Quality("calibration_error", calibration_error(scores, y), 0.0)
 
 
-def covariance(a: np.ndarray, b: np.ndarray, groups: np.ndarray | None = None) -> float:
+def covariance(
+    a: np.ndarray,
+    b: np.ndarray,
+    groups: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+) -> float:
     """Return the covariance of two estimates, given what each row adds to them; rows of a group
     count together.
     """
-    effective = float(len(a))
+    effective = effective_rows(len(a), weights, groups)
     if groups is not None:
-        sizes = np.bincount(groups).astype(np.float64)
-        effective = float(sizes.sum() ** 2 / (sizes**2).sum())
         a, b = np.bincount(groups, a), np.bincount(groups, b)
     return float(a @ b) * effective / max(effective - 1, 1)
 
@@ -560,43 +531,72 @@ def gap_terms(
     return np.asarray(terms - terms.mean())
 
 
-def performance_terms(
-    scores: np.ndarray, y: np.ndarray, threshold: float | None
-) -> dict[str, tuple[float, np.ndarray]]:
-    """Return how well scores predict y by several measures, with what each row adds to each.
+class Performance(NamedTuple):
+    """One measure of performance: its value, what each row adds to it, and that of a constant."""
 
-    Of numbers: the root of the mean squared error, the share of the variance that is explained, and
-    the mean of y less the score.
+    value: float
+    terms: np.ndarray
+    constant: float
+
+
+def performance(
+    scores: np.ndarray,
+    y: np.ndarray,
+    threshold: float | None,
+    weights: np.ndarray | None = None,
+) -> dict[str, Performance]:
+    """Return how well scores predict y by several measures, beside a constant: the base rate, or
+    the mean.
+
+    Of a 0/1 target those that the kind of score allows. Of numbers the root of the mean squared
+    error, the share of the variance that is explained, and the mean of y less the score.
     """
+    w = np.ones(len(y)) if weights is None else weights
+    w = w / w.sum()
 
-    def mean(x: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray]:
-        value = float(x[rows].mean())
-        return value, np.where(rows, x - value, 0.0) / max(int(rows.sum()), 1)
+    def mean(x: np.ndarray, constant: float, rows: np.ndarray | float = 1.0) -> Performance:
+        own = w * rows / float((w * rows).sum())
+        value = float(own @ x)
+        count = 1 / float((own**2).sum())
+        few = math.sqrt(count / max(count - 1, 1))
+        return Performance(value, few * own * (x - value), constant)
 
-    everyone = np.ones(len(y), dtype=bool)
+    rate = float(w @ y)
+    measures = {"mean_error": mean(y - scores, 0.0)}
     if not ((y == 0) | (y == 1)).all():
-        square, part = mean(np.square(y - scores), everyone)
-        variance, spread = mean(np.square(y - y.mean()), everyone)
-        root = math.sqrt(square)
-        return {
-            "root_squared_error": (root, part / (2 * max(root, 1e-300))),
-            "explained": (1 - square / variance, square * spread / variance**2 - part / variance),
-            "mean_error": mean(y - scores, everyone),
-        }
-    terms = {}
+        square = mean(np.square(y - scores), 0.0)
+        spread = mean(np.square(y - rate), 0.0)
+        root = math.sqrt(square.value)
+        measures["root_squared_error"] = Performance(
+            root, square.terms / (2 * max(root, 1e-300)), math.sqrt(spread.value)
+        )
+        if spread.value > 0:
+            ratio = square.value / spread.value
+            terms = (ratio * spread.terms - square.terms) / spread.value
+            measures["explained"] = Performance(1 - ratio, terms, 0.0)
+        return measures
+    both = 0 < rate < 1
+    rare = _widened(y)
     if threshold is not None:
         yes = (scores >= threshold).astype(np.float64)
-        terms["accuracy"] = mean((yes == y).astype(np.float64), everyone)
-        if 0 < y.mean() < 1:
-            terms["true_positive_rate"] = mean(yes, y == 1)
-            terms["false_positive_rate"] = mean(yes, y == 0)
-    if 0 < y.mean() < 1:
-        auc, influence = _auc(scores, y, None)
-        terms["auc"] = auc, _widened(y) * influence / len(y)
-    if scores.min() >= 0 and scores.max() <= 1 and len(np.unique(scores)) > 2:  # no decisions
+        measures["accuracy"] = mean((yes == y).astype(np.float64), max(rate, 1 - rate))
+        if both:
+            usual = float(rate > 0.5)  # the more frequent outcome
+            measures["true_positive_rate"] = mean(yes, usual, y == 1)
+            measures["false_positive_rate"] = mean(yes, usual, y == 0)
+    if both:
+        auc, influence = _auc(scores, y, weights)
+        measures["auc"] = Performance(auc, rare * w * influence, 0.5)
+    if scores.min() < 0 or scores.max() > 1:
+        del measures["mean_error"]
+        return measures
+    error = measures["mean_error"]
+    measures["mean_error"] = error._replace(terms=rare * error.terms)
+    if not ((scores == 0) | (scores == 1)).all():  # no decisions
         p = np.clip(scores, 1e-12, 1 - 1e-12)
-        terms["log_loss"] = mean(-np.log(np.where(y == 1, p, 1 - p)), everyone)
-    return terms
+        chance = float(stats.entropy([rate, 1 - rate]))
+        measures["log_loss"] = mean(-np.log(np.where(y == 1, p, 1 - p)), chance)
+    return measures
 
 
 def changes(
@@ -607,22 +607,15 @@ def changes(
     level: float,
     groups: np.ndarray | None = None,
 ) -> Iterator[Change]:
-    """Yield by how much the performance of other scores of the same rows differs.
-
-    The calibration error has no interval: none with the right coverage is known.
-    """
-    old, new = (performance_terms(scores, y, threshold) for scores in (was, now))
-    for key in old:
+    """Yield by how much the performance of other scores of the same rows differs."""
+    old, new = (performance(scores, y, threshold) for scores in (was, now))
+    for key in [key for key in old if key in new]:
         numbers = []
-        for value, part in (old[key], new[key]):
-            error = math.sqrt(covariance(part, part, groups))
-            numbers.append(Number(key, value, len(y), standard_error=error))
-        shared = covariance(old[key][1], new[key][1], groups)
+        for one in (old[key], new[key]):
+            error = math.sqrt(covariance(one.terms, one.terms, groups))
+            numbers.append(Number(key, one.value, len(y), standard_error=error))
+        shared = covariance(old[key].terms, new[key].terms, groups)
         yield difference(key, "", numbers[0], numbers[1], level, shared)
-    if "log_loss" in old:
-        before = calibration_error(was, y)
-        after = calibration_error(now, y)
-        yield Change("calibration_error", "", before, after, None, 1.0, level)
 
 
 def _widened(y: np.ndarray) -> float:

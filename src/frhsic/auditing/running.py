@@ -13,6 +13,7 @@ import pandas as pd
 
 from frhsic import _arrays
 from frhsic._warnings import warn
+from frhsic.auditing.comparing import checked, holm, limits_of_audit
 from frhsic.auditing.measures import (
     LEAST_ROWS,
     SPARSE,
@@ -36,9 +37,6 @@ from frhsic.auditing.results import (
     RowCounts,
     Subject,
     Target,
-    checked,
-    holm,
-    limits_of_audit,
 )
 from frhsic.formatting import plain
 from frhsic.parity.limits import Limit, LimitLike
@@ -211,7 +209,6 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
             dropped,
             rows.count,
             own.count,
-            min(own.count, settings.max_rows),
             None if rows.groups is None else len(np.unique(rows.groups)),
             rows.weights is not None,
         ),

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args
 
 import typer
 from typer import Argument, Option
@@ -115,27 +115,42 @@ class Commands(TyperGroup):
                     option.metavar = ""
         return command
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Read the options of the program itself."""
+        given = [*args]
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if not given or not hasattr(error, "format_message"):  # without any there is help
+                raise
+            echo(f"frhsic: {error.format_message()}", err=True)
+            raise typer.Exit(BAD_INPUT) from None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return a command, and remember what it was given."""
+        ctx.meta["given"] = args[1:]
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command. An error is printed as one line and exits with 2, an interrupt with
         130.
         """
+        code = BAD_INPUT
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
             said, code = str(interrupt) or "interrupted.", INTERRUPTED
+        except (typer.Abort, typer.Exit):
+            raise
         except Exception as error:
-            if isinstance(error, typer.Abort) or hasattr(
-                error, "exit_code"
-            ):  # typer's own, with a code of its own
-                raise
             if os.environ.get("FRHSIC_TRACEBACK"):
                 traceback.print_exc()
-            text = self._named(ctx, " ".join(str(error).split()))
-            expected = isinstance(error, (ValueError, TypeError, OSError)) and text
-            said, code = (
-                printable(text if expected else f"{type(error).__name__}: {text}", LONGEST),
-                BAD_INPUT,
-            )
+            if hasattr(error, "format_message"):  # of typer: options that it cannot read
+                said = printable(_misused(error, ctx.meta.get("given", ())), LONGEST)
+            else:
+                text = self._named(ctx, " ".join(str(error).split()))
+                expected = isinstance(error, (ValueError, TypeError, OSError)) and text
+                said = printable(text if expected else f"{type(error).__name__}: {text}", LONGEST)
             if _received:  # other libraries turn an interrupt into errors of their own
                 said, code = "interrupted.", 128 + _received[-1]
         command = " ".join(filter(None, ("frhsic", ctx.invoked_subcommand)))
@@ -149,6 +164,38 @@ class Commands(TyperGroup):
         for option in [] if command is None else command.get_params(ctx):
             text = re.sub(rf"\b{option.name}=(?=\S)", f"{option.opts[0]} ", text)
         return text.replace("sensitive_features", "--sensitive")
+
+
+def _misused(error: Any, given: Sequence[str]) -> str:
+    """Return what came for an option and what it takes; of other wrong uses, what typer says."""
+    option = getattr(error, "param", None)
+    came = None
+    if option is not None:
+        values = error.ctx.command.make_parser(error.ctx).parse_args([*given])[0]
+        came = values.get(option.name)
+    if option is None or came is None:
+        return f"{error.format_message()} See --help."
+    callback = inspect.signature(error.ctx.command.callback, eval_str=True)
+    kinds, details = get_args(callback.parameters[option.name].annotation)
+    shown = came if isinstance(came, str) else ", ".join(came)
+    return f"{option.opts[0]} is {shown!r}; pass {_taken(_leaves(kinds), details)}."
+
+
+def _leaves(kind: Any) -> list[Any]:
+    """Return the types or choices that a type is made of."""
+    return [leaf for part in get_args(kind) for leaf in _leaves(part)] or [kind]
+
+
+def _taken(leaves: Sequence[Any], details: Any) -> str:
+    choices = [leaf for leaf in leaves if isinstance(leaf, str)]
+    if choices:
+        return " or ".join(choices)
+    text = "a whole number" if int in leaves else "a number"
+    if details.min is None:
+        return text
+    if details.max is None:
+        return f"{text} of at least {details.min}"
+    return f"{text} from {details.min} to {details.max}"
 
 
 def on_signals() -> None:

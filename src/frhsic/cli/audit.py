@@ -111,7 +111,7 @@ class _Options:
     ] = None
     title: _terminal.Title = None
     max_rows: _terminal.MaxRows = 2000
-    confidence: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95
+    confidence: Annotated[float, Option(min=0, max=1, help="Confidence of the intervals.")] = 0.95
     seed: _terminal.Seed = 0
     scheduler: Annotated[
         str | None,
@@ -241,7 +241,8 @@ def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
     """Raise if options do not go together or a file cannot be written; return the earlier audit, if
     there is one.
     """
-    from frhsic.auditing.results import LIMITABLE, limits_of_audit
+    from frhsic.auditing.comparing import limits_of_audit
+    from frhsic.auditing.results import LIMITABLE
     from frhsic.parity.limits import parse_limits
 
     # raise before anything is read

@@ -18,6 +18,7 @@ import torch
 from scipy import stats
 
 from frhsic import _arrays, _tensors
+from frhsic.auditing.comparing import limits_of_audit
 from frhsic.auditing.measures import (
     Settings,
     audit_kernels,
@@ -36,7 +37,6 @@ from frhsic.auditing.results import (
     Number,
     Population,
     Subject,
-    limits_of_audit,
 )
 from frhsic.auditing.running import (
     Inputs,

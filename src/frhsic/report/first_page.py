@@ -1,26 +1,23 @@
-"""The first screen of a report, as data: the verdict, the picture, what it costs, other limits, and
-who is affected. The words stand in ``assets/words.toml``.
+"""The first screen of a report, as data: the verdict, what it costs, and other limits.
+
+The words stand in ``assets/words.toml``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from scipy.special import ndtri
 
-from frhsic._pictures import Frame, Line, curve_svg, padded, tradeoff_svg
+from frhsic._pictures import tradeoff_svg
+from frhsic.auditing.comparing import difference
 from frhsic.auditing.results import (
     RATIOS,
-    AttributeAudit,
     Audit,
     Change,
-    Curve,
     LimitCheck,
     Number,
-    Population,
-    Quality,
-    difference,
 )
 from frhsic.estimators.frontier import MEASURES
 from frhsic.formatting import (
@@ -34,25 +31,30 @@ from frhsic.formatting import (
     stated,
 )
 from frhsic.intervals import Interval
+from frhsic.parity.limits import measure_name
 from frhsic.report.model import Report, Stop, TradeOff
+from frhsic.report.people import noun_of, people_of
 from frhsic.report.words import (
+    SENTENCES,
     WORDS,
     among_phrase,
     asked_reduction,
     columns_phrase,
     dependence_lines,
     drift_line,
+    drift_name,
     fill,
+    gap_name,
     gap_phrase,
-    group_phrase,
     is_significant,
+    label,
     levels_sentence,
     listed,
     outcome_phrase,
     reduced_phrase,
     resolution_sentence,
     say,
-    score_phrase,
+    sentence,
     verdict_phrase,
     warnings,
 )
@@ -64,24 +66,27 @@ COSTS: dict[str, dict[str, str]] = WORDS["costs"]
 SHARES = ("accuracy", "true_positive_rate", "false_positive_rate", "explained")
 # Measures of which more is better; of a mean error, neither is.
 GAINS = ("accuracy", "true_positive_rate", "auc", "explained")
-MOST_COSTS = 5
+MOST_COSTS = 4
 # Two of these stand beside each of the other limits.
 STOP_COSTS = ("true_positive_rate", "auc", "root_squared_error", "explained")
-MOST_GROUPS = 5
 # How many times as many rows are worth naming as those that would settle a limit.
 FAR = 100
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The sentence that a reader sees first; `kind` is a verdict on a limit, "none" without one, or
-    "changed"; `attribute` is the one that the picture shows.
+    """The sentence that a reader sees first; `kind` is a verdict on a limit, or "none" without one.
+
+    `attribute` is the one that the picture shows, and `gap` the number that is judged. `others` are
+    the verdicts on other limits or attributes, and `remarks` short sentences that belong to all.
     """
 
     kind: str
     sentence: str
     attribute: str
-    lines: tuple[str, ...] = ()
+    gap: Number | None = None
+    others: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,42 +95,12 @@ class Cost:
     score itself is known.
     """
 
+    key: str
     name: str
     meaning: str
     was: str
     now: str
     change: str
-
-
-@dataclass(frozen=True)
-class Group:
-    """People along an attribute: who, how many, their score before and now, their outcome, and
-    whether they are scored too high or too low.
-    """
-
-    where: str
-    rows: float
-    was: float | None
-    mean: float
-    actual: float | None
-    judged: str
-
-
-def people_of(audit: Audit) -> str:
-    """Return who is decided about: as stated, or “people”."""
-    return audit.context.people or "people"
-
-
-def noun_of(audit: Audit) -> str:
-    """Return what the numbers are called that are audited: predictions of a number, or scores."""
-    return "prediction" if any(one.key == "squared_error" for one in audit.quality) else "score"
-
-
-def worst_group(curve: Curve, groups: Sequence[int] = ()) -> int:
-    """Return the group whose mean is farthest from the overall mean, by default among those with
-    enough rows.
-    """
-    return max(groups or curve.trusted, key=lambda i: abs(curve.mean[i] - curve.overall))
 
 
 def checks(report: Report) -> tuple[LimitCheck, ...]:
@@ -167,22 +142,29 @@ def verdict(report: Report) -> Verdict:
     )
     if judged:
         first, *others = judged
-        lines = [limit_sentence(check, audit) for check in others]
+        remarks = []
         if first.rows_needed is not None and first.rows_needed < FAR * first.rows:
-            lines.insert(0, f"{capitalized(settled_by(first.rows_needed))}.")
+            remarks.append(f"{capitalized(settled_by(first.rows_needed))}.")
         if report.tradeoff is not None and not report.tradeoff.met:
-            lines.append(say("not_met"))
+            remarks.append(say("not_met"))
         kind = verdict_phrase(first)
         if first.base == "gap" and first.verdict == "unclear":
             kind = "unclear"
         if first.key not in RATIOS:
-            lines.append(say("on_average"))
-        return Verdict(kind, limit_sentence(first, audit), first.attribute, tuple(lines))
+            remarks.append(say("on_average"))
+        return Verdict(
+            kind,
+            limit_sentence(first, audit),
+            first.attribute,
+            Number(measure_name(first.key, first.among), first.value, first.rows, first.interval),
+            tuple(limit_sentence(check, audit) for check in others),
+            tuple(remarks),
+        )
     gaps = {a.name: a.all_rows["gdp"] for a in audit.attributes if a.all_rows.get("gdp")}
     if not gaps:
         first_one = audit.attributes[0]
         lines = dependence_lines(first_one, audit.subject) or [say("no_gap", s=first_one.name)]
-        return Verdict("none", lines[0], first_one.name, tuple(lines[1:]))
+        return Verdict("none", lines[0], first_one.name, others=tuple(lines[1:]))
     names = sorted(gaps, key=lambda name: -gaps[name].value)
     changes = [change for change in audit.drift if change.key == "gdp"]
     if changes:
@@ -190,15 +172,19 @@ def verdict(report: Report) -> Verdict:
         key = "grown" if change.after > change.before else "fallen"
         since = report.earlier.context.source if report.earlier else ""
         key = key if change.changed else "no_change"
-        sentence = say(key, c=change, ends=change.interval, since=since or say("the_last"))
+        told = say(key, c=change, ends=change.interval, since=since or say("the_last"))
         kind = "kept" if change.improved else "not kept" if change.changed else "none"
-        return Verdict(kind, sentence, change.attribute, (*_unlimited(report),))
-    lines = [gap_sentence(gaps[name], name, audit) for name in names[1:]]
+        gap = gaps[change.attribute]
+        remarks = [*_unlimited(report)]
+        return Verdict(kind, told, change.attribute, gap, remarks=tuple(remarks))
+    first_name, *rest = names
     return Verdict(
         "none",
-        gap_sentence(gaps[names[0]], names[0], audit),
-        names[0],
-        (*lines, *_unlimited(report)),
+        gap_sentence(gaps[first_name], first_name, audit),
+        first_name,
+        gaps[first_name],
+        tuple(gap_sentence(gaps[name], name, audit) for name in rest),
+        tuple(_unlimited(report)),
     )
 
 
@@ -255,22 +241,23 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     return say(kind, limit=limit, what=what, value=check.value, bound=bound, passed=passed)
 
 
-def meaning(report: Report, s: str) -> str:
-    """Return what the gap along an attribute is, in points of 100 where scores are chances, at
-    which resolution it holds, and which scores count as a prediction.
+def meaning(report: Report, head: Verdict) -> Iterator[str]:
+    """Yield what the gap of the verdict is, in points of 100 where scores are chances, at which
+    resolution mean scores hold, and which scores count as a prediction.
     """
-    audit = report.audit
-    gap = audit[s].all_rows.get("gdp")
-    if gap is None:
-        return ""
-    here = say("points", points=100 * gap.value) if audit.subject.chances else ""
-    text = say("what_gap", noun=noun_of(audit), people=people_of(audit), s=s, points=here)
-    subject = audit.subject
+    audit, subject, s = report.audit, report.audit.subject, head.attribute
+    shown = audit[s].all_rows.get("gdp")
+    if head.gap is None or shown is None:
+        return
+    if head.gap.key == "gdp":
+        here = say("points", points=100 * head.gap.value) if subject.chances else ""
+        yield say("what_gap", noun=noun_of(audit), people=people_of(audit), s=s, points=here)
+    elif head.gap.key in SENTENCES:
+        yield f"{sentence(head.gap, subject, s)} {say('picture_of_means')}"
+    yield resolution_sentence(shown, s).strip()
     if any(one.key == "true_positive_rate" for one in audit.quality):
         key = "threshold" if subject.threshold_stated else "usual_threshold"
-        read = say(key, threshold=subject.threshold, outcome=outcome_phrase(subject))
-        return text + resolution_sentence(gap, s) + read
-    return text + resolution_sentence(gap, s)
+        yield say(key, threshold=subject.threshold, outcome=outcome_phrase(subject))
 
 
 def surety(report: Report) -> str:
@@ -288,7 +275,7 @@ def unanswered(report: Report) -> list[str]:
     """Return what these data cannot answer."""
     lines = []
     for one in report.audit.quality:  # better than a constant by two standard errors
-        sign = {"auc": 1, "squared_error": -1}.get(one.key, 0)
+        sign = {"auc": 1, "root_squared_error": -1}.get(one.key, 0)
         if sign and sign * (one.value - one.constant) <= 2 * (one.standard_error or 0.0):
             lines.append(say("poor"))
     names = " or ".join(attribute.name for attribute in report.audit.attributes)
@@ -311,37 +298,16 @@ def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
             number = Number(one.key, one.after, 0)
             known[one.key] = number, None if stop.limit == "none" else one
     else:
-        earlier = {} if report.earlier is None else _measures(report.earlier.quality)
-        for key, number in _measures(audit.quality).items():
-            old = earlier.get(key)
-            change = None if old is None else _since(old, number, audit.subject.level)
+        earlier = () if report.earlier is None else report.earlier.quality
+        before = {one.key: one.number for one in earlier}
+        drift = {one.key: one for one in audit.drift}
+        for quality in audit.quality:
+            key, number = quality.key, quality.number
+            change = drift.get(key)
+            if change is None and key in before:
+                change = difference(key, "", before[key], number, audit.subject.level)
             known[key] = number, change
-    shown = [key for key in COSTS if key in known][:MOST_COSTS]
-    told = [one.key for one in audit.drift]
-    return [_cost(*known[key], audit) for key in shown if key not in told]
-
-
-def _measures(quality: Sequence[Quality]) -> dict[str, Number]:
-    """Return measures of performance as a page shows them: of a squared error its root, and the
-    share of the variance that is explained.
-    """
-    numbers = {one.key: one.number for one in quality}
-    for one in quality:
-        if one.key == "squared_error" and one.value > 0 < one.constant:
-            root = one.value**0.5
-            error = (one.standard_error or 0.0) / (2 * root)
-            numbers["root_squared_error"] = Number(
-                "root_squared_error", root, 0, standard_error=error
-            )
-            numbers["explained"] = Number("explained", 1 - one.value / one.constant, 0)
-    return numbers
-
-
-def _since(old: Number, new: Number, level: float) -> Change:
-    """Return the change of a measure of performance, with an interval where one is known."""
-    if new.standard_error is None:
-        return Change(new.key, "", old.value, new.value, None, 1.0, level)
-    return difference(new.key, "", old, new, level)
+    return [_cost(*known[key], audit) for key in COSTS if key in known][:MOST_COSTS]
 
 
 def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
@@ -350,10 +316,9 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
     if change is not None:
         was = form(change.before)
         if change.interval is not None:
-            sizes = change.after - change.before, *change.interval
-            size, low, high = (points(x) if key in SHARES else signed(x) for x in sizes)
+            low, high = (points(x) if key in SHARES else signed(x) for x in change.interval)
             unit = say("point_unit") if key in SHARES else ""
-            text = f"{size}{unit} ({low} to {high}){_judgement(change)}"
+            text = say("change", low=low, high=high, unit=unit) + _judgement(change)
     elif number.standard_error:
         reach = -float(ndtri(audit.subject.level / 2)) * number.standard_error
         text = f"{form(number.value - reach)} to {form(number.value + reach)}"
@@ -364,12 +329,23 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
         "threshold": audit.subject.threshold,
     }
     name, meaning = (fill(COSTS[key][part], **values) for part in ("name", "meaning"))
-    return Cost(name, meaning, was, form(number.value), text)
+    return Cost(key, name, meaning, was, form(number.value), text)
+
+
+def drifted(report: Report, head: Verdict) -> tuple[list[Change], list[str]]:
+    """Return what else has changed since the earlier audit, and the names of what has not; neither
+    what the verdict nor what the costs show.
+    """
+    shown = [(cost.key, "") for cost in costs(report)] + [("gdp", head.attribute)]
+    rest = [one for one in report.audit.drift if (one.key, one.attribute) not in shown]
+    return [one for one in rest if one.significant], [
+        drift_name(one) for one in rest if not one.significant
+    ]
 
 
 def _judgement(change: Change) -> str:
     """Return whether a change is for the better, as far as chance does not explain it."""
-    if not change.significant:
+    if not change.changed:
         return say("may_be_chance")
     if change.key == "mean_error":
         return ""
@@ -378,80 +354,7 @@ def _judgement(change: Change) -> str:
 
 
 def _form(key: str) -> Callable[[float], str]:
-    if key in SHARES:
-        return lambda share: f"{100 * share:.1f} %"
-    if key == "calibration_error":  # an estimate of 0 is not perfect
-        return lambda error: say("no_error") if error < 0.0005 else f"{error:.3f}"
-    return figure
-
-
-# The picture, and who is affected
-
-
-def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool = False) -> str:
-    """Return the mean score along an attribute as SVG: before in grey, now with its band, the
-    outcome, the people, and the group furthest from the average. Each stop has a layer of its
-    own; a small picture shows one.
-    """
-    audit = report.audit
-    attribute = audit[s]
-    curve = attribute.all_rows.curves.get("gdp")
-    if curve is None:
-        return ""
-    earlier = earlier_of(report, s)
-    before = earlier.curves.get("gdp") if earlier else None
-    layers = {"after": curve}
-    if small:
-        layers = {"after": stops[0].curves[s]}
-    elif stops:
-        layers = {f"after stop stop-{i}": stop.curves[s] for i, stop in enumerate(stops)}
-    domain, cut = _domain(attribute, curve)
-    every = [*layers.values(), *([before] if before else [])]
-    actual = [(g, a) for g, a in zip(curve.grid, _actual(attribute)) if a is not None]
-    lines = [_line("before", before, domain, banded=False)] if before else []
-    lines += [_line(kind, one, domain) for kind, one in layers.items()]
-    marks = []
-    for kind, one in layers.items():
-        i = worst_group(one)
-        x = min(max(one.grid[i], domain[0]), domain[1])
-        marks.append((kind, x, one.mean[i], group_phrase(one, i, s)))
-    frame = Frame(
-        domain,
-        _extent(every, [a for _, a in actual], domain),
-        (s + cut, axis_name(audit), say("drawn", s=s)),
-        300 if small else 720,
-        200 if small else 470,
-        small,
-    )
-    edges = attribute.histogram.edges
-    return frame.svg(
-        lines,
-        bars=zip(edges[:-1], edges[1:], attribute.histogram.counts),
-        dots=actual,
-        level=(curve.overall, say("average", mean=curve.overall)),
-        marks=marks,
-        tips=() if small else _tips(curve, s),
-    )
-
-
-def axis_name(audit: Audit) -> str:
-    """Return what the picture shows upwards, and what a high score means where that is known."""
-    subject, noun = audit.subject, noun_of(audit)
-    own = score_phrase(subject).removeprefix("the ")
-    if "“" not in own and own != "score":
-        return say("mean_of", noun=own)
-    if own != "score":
-        noun = say("named", noun=noun, name=subject.score_name)
-    likely = subject.target is not None and noun_of(audit) == "score"
-    return say("mean_of", noun=noun) + (
-        say("higher", outcome=outcome_phrase(subject)) if likely else ""
-    )
-
-
-def along_picture(curve: Curve, name: str, s: str) -> str:
-    """Return a curve along an attribute as SVG."""
-    domain = curve.start[0], curve.end[-1]
-    return curve_svg(_line("after", curve, domain), curve.overall, (s, name))
+    return (lambda share: f"{100 * share:.1f} %") if key in SHARES else figure
 
 
 def frontier_picture(tradeoff: TradeOff) -> str:
@@ -462,151 +365,9 @@ def frontier_picture(tradeoff: TradeOff) -> str:
     every = [*tradeoff.points, tradeoff.before, tradeoff.after]
     pairs = [(point.gaps[i].value, point.performance) for point in every]
     (chosen,) = [pair for pair, point in zip(pairs, tradeoff.points) if point.chosen]
-    gap = f"{WORDS['gaps'][tradeoff.aim]} along {tradeoff.attributes[i]}"
+    gap = gap_name(MEASURES[tradeoff.aim], tradeoff.attributes[i])
     names = gap, WORDS["measures"][tradeoff.measure]
     return tradeoff_svg(pairs[:-2], names, dots=pairs[-2:], chosen=chosen)
-
-
-def earlier_of(report: Report, s: str) -> Population | None:
-    """Return the measures along an attribute without the limit, or of the earlier audit."""
-    earlier = report.before or report.earlier
-    for attribute in () if earlier is None else earlier.attributes:
-        if attribute.name == s:
-            return attribute.all_rows
-    return None
-
-
-def _line(kind: str, curve: Curve, domain: tuple[float, float], *, banded: bool = True) -> Line:
-    """Return a curve that goes on to the ends of its outer groups, as far as they are drawn."""
-    inside = [i for i, x in enumerate(curve.grid) if domain[0] <= x <= domain[1]]
-    places = [inside[0], *inside, inside[-1]]
-    x = [curve.grid[i] for i in places]
-    x[0] = max(curve.start[places[0]], domain[0])
-    x[-1] = min(curve.end[places[-1]], domain[1])
-    parts = (curve.mean, curve.low, curve.high) if banded else (curve.mean,)
-    return Line(kind, x, *([part[i] for i in places] for part in parts))
-
-
-def _domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, float], str]:
-    """Return the range of the attribute without the outer 1 % of people at an end where they take a
-    third of it, or 5 % that then take half; and a note on that.
-    """
-    law = attribute.law
-
-    def at(share: float) -> float:
-        return next(v for v, below in zip(law.values, law.shares) if below >= share - 1e-12)
-
-    low, high = curve.start[0], curve.end[-1]
-    cut = 0
-    for tail, most in ((0.01, 1 / 3), (0.05, 1 / 2)):
-        width = most * (high - low)
-        left = at(tail) if at(tail) - low > width else low
-        right = at(1 - tail) if high - at(1 - tail) > width else high
-        if (left, right) != (low, high):
-            cut = round(100 * tail)
-        low, high = left, right
-    return (low, high), say("not_drawn", cut=cut) if cut else ""
-
-
-def _extent(
-    curves: Sequence[Curve], others: Sequence[float], domain: tuple[float, float]
-) -> tuple[float, float]:
-    """Return the range of means of trusted groups, and of bands where nine of ten people are."""
-    values = [*others]
-    for curve in curves:
-        values += [curve.overall, *(curve.mean[i] for i in curve.trusted)]
-        reached = 0.0
-        for i, rows in enumerate(curve.rows):
-            middle = (reached + rows / 2) / max(sum(curve.rows), 1e-300)
-            reached += rows
-            if 0.05 <= middle <= 0.95 and domain[0] <= curve.grid[i] <= domain[1]:
-                values += [curve.low[i], curve.high[i]]
-    return padded(min(values), max(values))
-
-
-def _actual(attribute: AttributeAudit) -> list[float | None]:
-    """Return the mean outcome of each group; None without a target and where rows are few."""
-    curve, rest = (attribute.all_rows.curves.get(key) for key in ("gdp", "calibration_gdp"))
-    if curve is None or rest is None:
-        return [None] * len(curve.grid if curve else ())
-    pairs = zip(curve.mean, rest.mean, curve.sparse)
-    return [None if sparse else round(mean + more, 12) for mean, more, sparse in pairs]
-
-
-def _judged(attribute: AttributeAudit, i: int, noun: str) -> str:
-    """Return whether people are scored too low or too high: where the band of target less score
-    lies on one side of 0.
-    """
-    rest = attribute.all_rows.curves.get("calibration_gdp")
-    if rest is None:
-        return ""
-    key = "too_low" if rest.low[i] > 0 else "too_high" if rest.high[i] < 0 else "as_scored"
-    return say(key, noun=noun)
-
-
-def _tips(curve: Curve, s: str) -> Iterator[tuple[float, float, str]]:
-    for i, rows in enumerate(curve.rows):
-        size = ranged(curve.mean[i], curve.low[i], curve.high[i])
-        text = say("tip", where=group_phrase(curve, i, s), size=size, rows=rows)
-        yield curve.start[i], curve.end[i], text
-
-
-def affected(report: Report, s: str) -> list[Group]:
-    """Return the groups with the largest gaps, the largest first."""
-    attribute = report.audit[s]
-    curve = attribute.all_rows.curves["gdp"]
-    earlier = earlier_of(report, s) if report.before else None
-    before = earlier.curves.get("gdp") if earlier else None
-    actual = _actual(attribute)
-    order = sorted(curve.trusted, key=lambda i: -abs(curve.mean[i] - curve.overall))
-    groups = []
-    for i in order[:MOST_GROUPS]:
-        was = before.mean[i] if before and before.grid == curve.grid else None
-        where = group_phrase(curve, i, s)
-        judged = _judged(attribute, i, noun_of(report.audit))
-        groups.append(Group(where, curve.rows[i], was, curve.mean[i], actual[i], judged))
-    return groups
-
-
-def worst_sentence(report: Report, s: str) -> str:
-    """Return who is furthest from the average, whether that is more than chance, and whether they
-    are scored too high or too low.
-    """
-    audit = report.audit
-    attribute = audit[s]
-    curve = attribute.all_rows.curves["gdp"]
-    i = worst_group(curve)
-    chance = "" if i in beyond_chance(attribute, curve, audit) else say("may_be_chance")
-    group = affected(report, s)[0]
-    text = say(
-        "worst",
-        group=group,
-        noun=noun_of(audit),
-        overall=curve.overall,
-        chance=chance,
-        people=people_of(audit),
-    )
-    if group.actual is None:
-        return text
-    key = "actually" if _is_counted(audit) else "actual_mean"
-    share = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
-    return f"{text} {share}: {group.judged}."
-
-
-def beyond_chance(attribute: AttributeAudit, curve: Curve, audit: Audit) -> list[int]:
-    """Return the groups whose mean chance does not explain: none unless the test of the whole gap
-    is significant.
-
-    So all claims of the page that a score moves with an attribute have one error rate.
-    """
-    if not is_significant(attribute.all_rows.get("gdp"), audit.subject):
-        return []
-    return [i for i in curve.trusted if not curve.low[i] <= curve.overall <= curve.high[i]]
-
-
-def _is_counted(audit: Audit) -> bool:
-    """Whether scores are chances, or decisions, of an outcome that people have or have not."""
-    return audit.subject.chances and all(one.key != "squared_error" for one in audit.quality)
 
 
 # Other limits
@@ -706,16 +467,15 @@ def closing_lines(report: Report) -> dict[str, str]:
     """Return what a terminal shows at the end: verdict, gap, cost and rows, by name."""
     head = verdict(report)
     lines = {"verdict": head.sentence}
-    gap = report.audit[head.attribute].all_rows.get("gdp")
+    gap = head.gap
     if gap is not None and gap.interval is not None:
         size = ranged(gap.value, *gap.interval)
-        earlier = earlier_of(report, head.attribute)
-        before = earlier.get("gdp") if earlier else None
-        if before is not None:
-            size = f"{figure(before.value)} → {size}"
-        share = gap.settings.get("resolution", 0.0)
-        over = say("over_nearest", share=share) if share else ""
-        lines["gap"] = f"{head.attribute}: {size}{over}"
+        paired = () if report.tradeoff is None else report.tradeoff.changes
+        for change in (*paired, *report.changes, *report.audit.drift):
+            if (change.key, change.attribute) == (gap.key, head.attribute):
+                size = f"{figure(change.before)} → {ranged(gap.value, *gap.interval)}"
+        name = "" if gap.key == "gdp" else f", {label(gap.key).lower()}"
+        lines["gap"] = f"{head.attribute}{name}: {size}"
     shown = [
         f"{cost.name} {cost.was} → {cost.now}" if cost.was else f"{cost.name} {cost.now}"
         for cost in costs(report)[:3]
@@ -739,7 +499,7 @@ def text(report: Report | Audit) -> str:
     report = Report(report) if isinstance(report, Audit) else report
     audit = report.audit
     head = verdict(report)
-    lines = [head.sentence, *head.lines]
+    lines = [head.sentence, *head.others, *head.remarks]
     lines += [f"{name}: {shown}" for name, shown in closing_lines(report).items()][1:]
     for attribute in audit.attributes:
         lines += dependence_lines(attribute, audit.subject)

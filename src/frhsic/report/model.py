@@ -17,6 +17,7 @@ from sklearn.model_selection import check_cv
 
 from frhsic import _arrays, _progress
 from frhsic.auditing import Audit, Context, Settings, audit
+from frhsic.auditing.comparing import checked, difference
 from frhsic.auditing.measures import (
     RANK_ROWS,
     changes,
@@ -24,19 +25,10 @@ from frhsic.auditing.measures import (
     gap_column,
     gap_number,
     gap_terms,
-    qualities,
+    performance,
     shown_curve,
 )
-from frhsic.auditing.results import (
-    GAPS,
-    LIMITABLE,
-    Change,
-    Curve,
-    Document,
-    Number,
-    checked,
-    difference,
-)
+from frhsic.auditing.results import GAPS, LIMITABLE, Change, Curve, Document, Number
 from frhsic.auditing.running import outcome
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.frontier import Gap, aimed_gap, limited_measure
@@ -46,7 +38,7 @@ from frhsic.parity.limits import LimitLike, measure_name, parse_limits
 from frhsic.splits import rows_of, scores_of, subsample
 from frhsic.tables.columns import feature
 
-FORMAT = 10  # version of the JSON form of a :class:`Report`
+FORMAT = 11  # version of the JSON form of a :class:`Report`
 # Share of the variance of an attribute's ranks that a column explains alone if it is left out as
 # its proxy.
 PROXY = 0.1
@@ -134,9 +126,9 @@ class TradeOff:
         "rank", "accuracy", or of rare outcomes "balanced_accuracy", for "decision".
     attributes
         Names of the attributes.
-    asked, limits, shares, met
-        For each attribute the limit as it was given, the largest gap that it allows as a number, or
-        as a share of the gap without a limit (None: any), and whether the fit keeps them.
+    limits, shares, met
+        For each attribute the largest gap that is allowed as a number, or as a share of the gap
+        without a limit (None: any), and whether the fit keeps them.
     points
         From no limit to almost no gap, measured on training rows that neither fitted nor chose the
         point.
@@ -156,7 +148,6 @@ class TradeOff:
     condition: str | None
     measure: str
     attributes: tuple[str, ...]
-    asked: tuple[str, ...]
     limits: tuple[float | None, ...]
     shares: tuple[float | None, ...]
     met: bool
@@ -184,8 +175,8 @@ class Report(Document):
     by number.
 
     `earlier` is the audit of other rows with which `audit.drift` compares. `drivers` says which
-    columns carry an attribute into the score, and `changes` how the limit changed performance and
-    gaps: both models are measured on the same rows.
+    columns carry an attribute into the score, and `changes` how the limit changed gaps: both models
+    are measured on the same rows.
     """
 
     audit: Audit
@@ -329,7 +320,8 @@ def trained_report(
             lambda part, at: rows.outputs(free, part, rows.s[at]), X, rows.s, rows.names, settings
         )
     old = rows.measured(was, settings)
-    new = rows.measured(now, settings)
+    place = float(model.choice_.position)
+    new = rows.measured(now, settings) if place else old
     return Report(
         after,
         before=before,
@@ -339,7 +331,7 @@ def trained_report(
             after=new.point(),
             changes=tuple(rows.gap_changes(old, new, after.subject.level)) if moved else (),
             others=tuple(others),
-            stops=tuple(rows.stops(was, settings, after)),
+            stops=tuple(rows.stops({0.0: (was, old), place: (now, new)}, settings, after)),
         ),
         drivers=tuple(replace(one, unlimited=moved) for one in carried),
         changes=paired,
@@ -456,9 +448,12 @@ class _HeldOut:
         for name, (was, a), (now, b) in zip(self.names, old.gaps, new.gaps):
             yield difference(now.key, name, was, now, level, covariance(a, b, self.codes))
 
-    def stops(self, free: np.ndarray, settings: Settings, after: Audit) -> Iterator[Stop]:
+    def stops(
+        self, known: dict[float, tuple[np.ndarray, _Measured]], settings: Settings, after: Audit
+    ) -> Iterator[Stop]:
         """Yield the chosen trade-off and others at some distance from it and from each other, which
-        limit the attribute with the largest gap; `free` has the outputs without a limit.
+        limit the attribute with the largest gap; `known` has the outputs of some positions, 0
+        without a limit, and what was measured of them.
         """
         model, level = self.model, after.subject.level
         threshold = 0.5 if after.subject.threshold is None else after.subject.threshold
@@ -472,8 +467,11 @@ class _HeldOut:
                 if all(abs(place - one.choice_.position) >= APART for one in models.values()):
                     models[str(limit)] = other
         for limit, one in sorted(models.items(), key=lambda item: item[1].choice_.position):
-            f = self.outputs(one)
-            point = self.measured(f, settings).point()
+            place = one.choice_.position
+            if place not in known:
+                f = self.outputs(one)
+                known[place] = f, self.measured(f, settings)
+            f, measured = known[place]
             curves = {
                 name: shown_curve(
                     gdp_curve(f, s, groups=self.groups, confidence=settings.confidence),
@@ -483,9 +481,9 @@ class _HeldOut:
                 for name, s in zip(self.names, self.s.T)
             }
             yield Stop(
-                limit if one.choice_.position else "none",
-                replace(point, chosen=one is model),
-                tuple(changes(free, f, self.y, threshold, level, self.codes)),
+                limit if place else "none",
+                replace(measured.point(), chosen=one is model),
+                tuple(changes(known[0.0][0], f, self.y, threshold, level, self.codes)),
                 curves,
             )
 
@@ -498,10 +496,8 @@ class _HeldOut:
         favoured: np.ndarray | None,
         settings: Settings,
     ) -> Iterator[Change]:
-        """Yield how the limit changed the performance, and every gap of the audits."""
+        """Yield how the limit changed every gap of the audits."""
         level, threshold = after.subject.level, after.subject.threshold
-        decided = 0.5 if threshold is None else threshold
-        yield from changes(was, now, self.y, decided, level, self.codes)
         everyone = np.arange(len(self.y))
         for i, name in enumerate(attribute.name for attribute in after.attributes):
             parts = [("all", everyone, before[name].all_rows, after[name].all_rows)]
@@ -535,7 +531,7 @@ class _HeldOut:
         """Return the performance of outputs."""
         if self.measure == "squared_error":
             return float(np.mean((f - self.y) ** 2))
-        quality = {one.key: one.value for one in qualities(f, self.y, 0.5)}
+        quality = {key: one.value for key, one in performance(f, self.y, 0.5).items()}
         if self.measure in quality:
             return quality[self.measure]
         if "true_positive_rate" not in quality:  # rows of one outcome
@@ -657,7 +653,6 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         condition=model.condition,
         measure=rows.measure,
         attributes=names,
-        asked=tuple(" and ".join(map(str, stated[name])) or "none" for name in names),
         limits=tuple(limits),
         shares=tuple(shares),
         met=choice.met,

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from frhsic._files import require_writable, write_whole
 from frhsic.auditing import Audit, Context
 from frhsic.formatting import capitalized
-from frhsic.report import first_page, words
+from frhsic.report import first_page, people, words
 from frhsic.report.model import Report
 
 SCRIPTS = ("tables.js", "page.js")
@@ -74,6 +74,7 @@ def render(report: Report | Audit) -> str:
         policy=_policy(style, script),
         data=_embeddable(report),
         first=first_page,
+        people=people,
         words=words,
         forms=words.FORMS,
         zip=zip,

@@ -36,7 +36,6 @@ WORDS = tomllib.loads(
 LABELS: dict[str, str] = WORDS["labels"]
 SENTENCES: dict[str, str] = WORDS["sentences"]
 MEASURES: dict[str, str] = WORDS["measures"]
-GAPS: dict[str, str] = WORDS["gaps"]
 FORMS: dict[str, Callable[[Any], str]] = {
     **{
         name: getattr(formatting, name)
@@ -102,17 +101,15 @@ def label(key: str) -> str:
     return LABELS.get(key, key)
 
 
-def along_phrase(key: str, s: str) -> str:
-    """Return a number along an attribute as the subject of a sentence, such as “the rank gap along
-    age”.
-    """
-    name = LABELS[key]
-    return f"the {name[0].lower() if name[1].islower() else name[0]}{name[1:]} along {s}"
+def gap_name(key: str, s: str) -> str:
+    """Return what is limited, such as “rank gap along age”; of the score, “gap along age”."""
+    name = "gap" if key == "gdp" else LABELS[key]
+    return f"{name[0].lower() if name[1].islower() else name[0]}{name[1:]} along {s}"
 
 
 def gap_phrase(key: str, s: str) -> str:
-    """Return what is limited as the subject of a sentence; of the score, “the gap along age”."""
-    return f"the gap along {s}" if key == "gdp" else along_phrase(key, s)
+    """Return what is limited as the subject of a sentence."""
+    return f"the {gap_name(key, s)}"
 
 
 def group_phrase(curve: Curve, i: int, name: str) -> str:
@@ -273,8 +270,7 @@ def drift_cells(change: Change) -> tuple[str, str, str, str]:
     """
     reach = say("drift_p", p=change.pvalue)
     if change.interval is not None:
-        size = change.after - change.before
-        reach = say("drift_reach", size=size, ends=change.interval)
+        reach = say("drift_reach", ends=change.interval)
     moved = say("moved", change=change)
     return drift_name(change), moved, reach, drift_verdict(change)
 

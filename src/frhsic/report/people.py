@@ -1,0 +1,257 @@
+"""The mean score along an attribute: as a picture, and by groups of people who are affected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from frhsic._pictures import Frame, Line, curve_svg, padded
+from frhsic.auditing.results import AttributeAudit, Audit, Curve, Population
+from frhsic.formatting import ranged
+from frhsic.report.model import Report, Stop
+from frhsic.report.words import group_phrase, is_significant, outcome_phrase, say, score_phrase
+
+MOST_GROUPS = 5
+
+
+@dataclass(frozen=True)
+class Group:
+    """People along an attribute: who, how many, their score before and now, their outcome, and
+    whether they are scored too high or too low.
+    """
+
+    where: str
+    rows: float
+    was: float | None
+    mean: float
+    actual: float | None
+    judged: str
+
+
+def people_of(audit: Audit) -> str:
+    """Return who is decided about: as stated, or “people”."""
+    return audit.context.people or "people"
+
+
+def noun_of(audit: Audit) -> str:
+    """Return what the numbers are called that are audited: predictions of a number, or scores."""
+    return (
+        "prediction" if any(one.key == "root_squared_error" for one in audit.quality) else "score"
+    )
+
+
+def worst_group(curve: Curve) -> int:
+    """Return the group whose mean is farthest from the overall mean, among those with enough
+    rows.
+    """
+    return max(curve.trusted, key=lambda i: abs(curve.mean[i] - curve.overall))
+
+
+def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool = False) -> str:
+    """Return the mean score along an attribute as SVG: before in grey, now with its band, the
+    outcome, the people, and the group furthest from the average. Each stop has a layer of its
+    own; a small picture shows one.
+    """
+    audit = report.audit
+    attribute = audit[s]
+    curve = attribute.all_rows.curves.get("gdp")
+    if curve is None:
+        return ""
+    earlier = earlier_of(report, s)
+    before = earlier.curves.get("gdp") if earlier else None
+    layers = {"after": curve}
+    if small:
+        layers = {"after": stops[0].curves[s]}
+    elif stops:
+        layers = {f"after stop stop-{i}": stop.curves[s] for i, stop in enumerate(stops)}
+    domain, cut = _domain(attribute, curve)
+    every = [*layers.values(), *([before] if before else [])]
+    actual = [(g, a) for g, a in zip(curve.grid, _actual(attribute)) if a is not None]
+    lines = [_line("before", before, domain, banded=False)] if before else []
+    lines += [_line(kind, one, domain) for kind, one in layers.items()]
+    marks = []
+    for kind, one in layers.items():
+        i = worst_group(one)
+        x = min(max(one.grid[i], domain[0]), domain[1])
+        marks.append((kind, x, one.mean[i], group_phrase(one, i, s)))
+    frame = Frame(
+        domain,
+        _extent(every, [a for _, a in actual], domain),
+        (s + cut, axis_name(audit), say("drawn", s=s)),
+        300 if small else 720,
+        200 if small else 470,
+        small,
+    )
+    edges = attribute.histogram.edges
+    return frame.svg(
+        lines,
+        bars=zip(edges[:-1], edges[1:], attribute.histogram.counts),
+        dots=actual,
+        level=(curve.overall, say("average", mean=curve.overall)),
+        marks=marks,
+        tips=() if small else _tips(curve, s),
+    )
+
+
+def axis_name(audit: Audit) -> str:
+    """Return what the picture shows upwards, and what a high score means where that is known."""
+    subject, noun = audit.subject, noun_of(audit)
+    own = score_phrase(subject).removeprefix("the ")
+    tail = ""
+    if "“" not in own and own != "score":
+        noun = own
+    else:
+        if own != "score":
+            noun = say("named", noun=noun, name=subject.score_name)
+        if subject.target is not None and noun_of(audit) == "score":
+            tail = say("higher", outcome=outcome_phrase(subject))
+    if subject.target is not None and subject.target.favours_high is not None:
+        tail += say("high_is_good" if subject.target.favours_high else "high_is_bad")
+    return say("mean_of", noun=noun) + tail
+
+
+def along_picture(curve: Curve, name: str, s: str) -> str:
+    """Return a curve along an attribute as SVG."""
+    domain = curve.start[0], curve.end[-1]
+    return curve_svg(_line("after", curve, domain), curve.overall, (s, name))
+
+
+def earlier_of(report: Report, s: str) -> Population | None:
+    """Return the measures along an attribute without the limit, or of the earlier audit."""
+    earlier = report.before or report.earlier
+    for attribute in () if earlier is None else earlier.attributes:
+        if attribute.name == s:
+            return attribute.all_rows
+    return None
+
+
+def _line(kind: str, curve: Curve, domain: tuple[float, float], *, banded: bool = True) -> Line:
+    """Return a curve that goes on to the ends of its outer groups, as far as they are drawn."""
+    inside = [i for i, x in enumerate(curve.grid) if domain[0] <= x <= domain[1]]
+    places = [inside[0], *inside, inside[-1]]
+    x = [curve.grid[i] for i in places]
+    x[0] = max(curve.start[places[0]], domain[0])
+    x[-1] = min(curve.end[places[-1]], domain[1])
+    parts = (curve.mean, curve.low, curve.high) if banded else (curve.mean,)
+    return Line(kind, x, *([part[i] for i in places] for part in parts))
+
+
+def _domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, float], str]:
+    """Return the range of the attribute without the outer 1 % of people at an end where they take a
+    third of it, or 5 % that then take half; and a note on that.
+    """
+    law = attribute.law
+
+    def at(share: float) -> float:
+        return next(v for v, below in zip(law.values, law.shares) if below >= share - 1e-12)
+
+    low, high = curve.start[0], curve.end[-1]
+    cut = 0
+    for tail, most in ((0.01, 1 / 3), (0.05, 1 / 2)):
+        width = most * (high - low)
+        left = at(tail) if at(tail) - low > width else low
+        right = at(1 - tail) if high - at(1 - tail) > width else high
+        if (left, right) != (low, high):
+            cut = round(100 * tail)
+        low, high = left, right
+    return (low, high), say("not_drawn", cut=cut) if cut else ""
+
+
+def _extent(
+    curves: Sequence[Curve], others: Sequence[float], domain: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the range of means of trusted groups, and of bands where nine of ten people are."""
+    values = [*others]
+    for curve in curves:
+        values += [curve.overall, *(curve.mean[i] for i in curve.trusted)]
+        reached = 0.0
+        for i, rows in enumerate(curve.rows):
+            middle = (reached + rows / 2) / max(sum(curve.rows), 1e-300)
+            reached += rows
+            if 0.05 <= middle <= 0.95 and domain[0] <= curve.grid[i] <= domain[1]:
+                values += [curve.low[i], curve.high[i]]
+    return padded(min(values), max(values))
+
+
+def _actual(attribute: AttributeAudit) -> list[float | None]:
+    """Return the mean outcome of each group; None without a target and where rows are few."""
+    curve, rest = (attribute.all_rows.curves.get(key) for key in ("gdp", "calibration_gdp"))
+    if curve is None or rest is None:
+        return [None] * len(curve.grid if curve else ())
+    pairs = zip(curve.mean, rest.mean, curve.sparse)
+    return [None if sparse else round(mean + more, 12) for mean, more, sparse in pairs]
+
+
+def _judged(attribute: AttributeAudit, i: int, audit: Audit) -> str:
+    """Return whether people are scored too low or too high, and whether that is good for them:
+    where the band of target less score lies on one side of 0.
+    """
+    rest = attribute.all_rows.curves.get("calibration_gdp")
+    if rest is None:
+        return ""
+    if rest.low[i] <= 0 <= rest.high[i]:
+        return say("as_scored", noun=noun_of(audit))
+    high = rest.high[i] < 0
+    text = say("too_high" if high else "too_low", noun=noun_of(audit))
+    favoured = audit.subject.target and audit.subject.target.favours_high
+    if favoured is None:
+        return text
+    return text + say("for_them" if favoured == high else "against_them")
+
+
+def _tips(curve: Curve, s: str) -> Iterator[tuple[float, float, str]]:
+    for i, rows in enumerate(curve.rows):
+        size = ranged(curve.mean[i], curve.low[i], curve.high[i])
+        text = say("tip", where=group_phrase(curve, i, s), size=size, rows=rows)
+        yield curve.start[i], curve.end[i], text
+
+
+def affected(report: Report, s: str) -> list[Group]:
+    """Return the groups with the largest gaps, the largest first."""
+    attribute = report.audit[s]
+    curve = attribute.all_rows.curves["gdp"]
+    earlier = earlier_of(report, s) if report.before else None
+    before = earlier.curves.get("gdp") if earlier else None
+    actual = _actual(attribute)
+    order = sorted(curve.trusted, key=lambda i: -abs(curve.mean[i] - curve.overall))
+    groups = []
+    for i in order[:MOST_GROUPS]:
+        was = before.mean[i] if before and before.grid == curve.grid else None
+        where = group_phrase(curve, i, s)
+        judged = _judged(attribute, i, report.audit)
+        groups.append(Group(where, curve.rows[i], was, curve.mean[i], actual[i], judged))
+    return groups
+
+
+def worst_sentence(report: Report, s: str) -> str:
+    """Return who is furthest from the average, whether that is more than chance, and whether they
+    are scored too high or too low.
+    """
+    audit = report.audit
+    attribute = audit[s]
+    curve = attribute.all_rows.curves["gdp"]
+    i = worst_group(curve)
+    # one error rate for all claims of the page that a score moves with an attribute
+    beyond = is_significant(attribute.all_rows.get("gdp"), audit.subject)
+    if curve.low[i] <= curve.overall <= curve.high[i]:
+        beyond = False
+    chance = "" if beyond else say("may_be_chance")
+    group = affected(report, s)[0]
+    text = say(
+        "worst",
+        group=group,
+        noun=noun_of(audit),
+        overall=curve.overall,
+        chance=chance,
+        people=people_of(audit),
+    )
+    if group.actual is None:
+        return text
+    key = "actually" if _is_counted(audit) else "actual_mean"
+    share = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
+    return f"{text} {share}: {group.judged}."
+
+
+def _is_counted(audit: Audit) -> bool:
+    """Whether scores are chances, or decisions, of an outcome that people have or have not."""
+    return audit.subject.chances and all(one.key != "root_squared_error" for one in audit.quality)
