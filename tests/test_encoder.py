@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -73,6 +74,35 @@ def test_the_gap_of_the_frontier_is_that_of_new_rows(linear):
         moved.choice_ = type(moved.choice_)(None, position, True, {}, {}, ())
         value = told(moved.transform(X), age).gap().value
         assert gap.low - 0.01 <= value <= gap.high + 0.01
+
+
+def test_the_stated_upper_end_holds_for_new_rows_although_those_of_the_fit_are_balanced():
+    """Rows of the fit show almost nothing at limit 0, whatever 400 rows leave."""
+    new, _, new_age = people(20_000, seed=99)
+    kept = []
+    shown = []
+    for seed in range(10):
+        X, y, age = people(400, seed)
+        encoder = ParityEncoder(**LINEAR, prototypes=6, random_state=0)
+        z = encoder.fit_transform(X, y, sensitive_features=age)
+        value = told(encoder.transform(new), new_age).gap().value
+        kept.append(value <= encoder.choice_.gaps["sensitive"].high)
+        shown.append(told(z, age).gap().value < value)
+    assert sum(kept) >= 9
+    assert sum(shown) >= 9
+
+
+def test_a_row_is_encoded_by_the_models_of_one_fold_as_its_content_decides(linear):
+    X, _, _ = people(300, seed=4)
+    z = linear.transform(X)
+    only = copy(linear)
+    same = []
+    for models, means in zip(linear.models_, linear.attribute_models_):
+        only.models_ = [models]
+        only.attribute_models_ = [means]
+        same.append((only.transform(X) == z).ravel())
+    assert np.any(same, axis=0).all()
+    assert np.mean(same, axis=1).max() < 1
 
 
 def test_z_is_the_coordinates_of_a_prototype_and_nothing_else(linear):
@@ -147,7 +177,8 @@ def test_fitted_rows_get_the_z_of_encoders_without_them():
         DecisionTreeClassifier(), attribute_estimator=CURVES, prototypes=4, limit=None
     )
     own = encoder.fit_transform(X, y, sensitive_features=age)
-    assert roc_auc_score(y, encoder.transform(X)[:, 0]) > 0.9
+    # four of five rows are served by a tree that has learned them
+    assert roc_auc_score(y, encoder.transform(X)[:, 0]) > 0.85
     assert roc_auc_score(y, own[:, 0]) < 0.6
 
 

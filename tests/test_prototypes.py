@@ -24,6 +24,7 @@ from frhsic.estimators.prototypes import (
     assigned,
     dual,
     enough,
+    explained,
     hessian,
     path,
     solve,
@@ -477,6 +478,29 @@ def test_at_independence_the_upper_end_is_small(prototypes, expected):
         highs.append(test.gap().high)
     assert min(highs) == approx(expected, abs=0.0007)
     assert np.median(highs) < expected + 0.006
+
+
+def test_what_rows_hide_is_added_to_estimate_and_upper_end():
+    test = HeadsTest(statistic=90.0, degrees=30, rows=2000.0, cells=11)
+    plain = test.gap()
+    # one function that x tells to 40 %, solved on 500 rows, and one that it does not tell
+    gap = test.gap(0.95, np.array([0.4, 0.0]), 500)
+    hidden = 10 * (0.6 / 2000 + 0.4 / 500)
+    assert gap.value == approx(np.sqrt(plain.value**2 + hidden / 4))
+    assert gap.high == approx(np.sqrt(plain.high**2 + hidden / 4))
+    assert gap.low == plain.low
+    few = test.gap(0.95, np.array([0.001]), 500)  # no more than x tells
+    assert few.value == approx(np.sqrt(plain.value**2 + 0.001 / 4))
+
+
+def test_the_explained_share_is_that_of_unseen_rows():
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=(2000, 1))
+    functions = np.column_stack([mean + rng.normal(size=(2000, 1)), rng.normal(size=2000)])
+    means = np.column_stack([mean, 0.3 * rng.normal(size=2000)])
+    shares = explained(functions, means, np.ones(2000))
+    assert shares == approx([0.5, 0.0], abs=0.04)
+    assert shares[1] == 0  # worse than the mean
 
 
 def test_the_pvalue_is_that_of_pearsons_test():

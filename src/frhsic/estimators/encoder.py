@@ -66,6 +66,7 @@ from frhsic.estimators.prototypes import (
     SolverRows,
     assigned,
     enough,
+    explained,
     looked_up,
     path,
     spread,
@@ -80,10 +81,9 @@ from frhsic.tables.encoding import Number, TableEncoding
 # τ of the trade-offs. The first is no constraint; the last allows no dependence.
 TOLERANCES = (1e9, 1.0, 0.4, 0.2, 0.1, 0.04, 0.0)
 
-# Rows that find the prototypes, their number, and their multipliers, at most.
+# Rows that find the prototypes and their number, and their multipliers, at most.
 PROTOTYPE_ROWS = 2_000
-COUNT_ROWS = 1_000
-SOLVED_ROWS = 10_000
+SOLVED_ROWS = 20_000
 
 # Scaled gradient at which the multipliers are solved for; rows leave more dependence than that.
 PRECISION = 1e-3
@@ -199,7 +199,7 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     frontier_ : Frontier
-        Every trade-off, measured on rows that neither fitted nor solved its encoder.
+        Every trade-off, measured on rows whose models have not seen them.
     choice_ : Choice
         The trade-off that is served, with its gaps.
     prototypes_ : DataFrame
@@ -310,24 +310,27 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            New rows. Each is encoded by itself, and always the same way.
+            New rows. Each is encoded by the models of one fold, which its content alone decides:
+            by itself, always the same way, and as the rows of the fit were.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
             The attributes, with `uses_sensitive` only.
         """
         check_is_fitted(self)
         X = typed_table(self, X, first=False, sensitive_features=sensitive_features)
         s = self._sensitive(X, sensitive_features)
-        shared = SharedTable(X)
-        own = self.estimator is None and self.solution_.targets and not self.uses_sensitive
-        of_y = shared if own else X
-        of_s = shared if self.attribute_estimator is None else X
-        targets = np.mean([self._targets(models, of_y, s) for models in self.models_], axis=0)
-        means = np.mean([self._means(models, of_s, s) for models in self.attribute_models_], axis=0)
+        keys = self._keys(X, s)
         prototypes = self.solution_.path[self._position]
-        choice = prototypes.costs(prototypes.distances(targets), means).argmin(axis=0)
+        choice = np.empty(len(keys), dtype=np.int64)
+        folds = max(len(self.models_), len(self.attribute_models_))
+        for j in range(folds):
+            own = np.flatnonzero(keys % np.uint64(folds) == j)
+            if len(own):
+                rows = self._predicted(j, _safe_indexing(X, own), None if s is None else s[own])
+                choice[own] = prototypes.costs(
+                    prototypes.distances(rows.targets), rows.means
+                ).argmin(axis=0)
         if len(self.repeated_):
-            table = self.choices_[self._position]
-            choice = looked_up(self._keys(X, s), self.repeated_, table, choice)
+            choice = looked_up(keys, self.repeated_, self.choices_[self._position], choice)
         return self._coordinates(choice)
 
     def at(self, limit: LimitLike) -> Self:
@@ -411,9 +414,11 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         predicted = self._fit_models_of_y(rows, labels)
         means = self._fit_models_of_s(rows)
         solver = SolverRows(predicted, means, weights / weights.sum())
-        paths, own, choices = self._solve(rows, solver, unique)
-        centers = [cell_means(z, predicted, weights, each.centers) for z, each in zip(own, paths)]
-        coordinates = tuple(self._named(rows, z, each) for z, each in zip(own, centers))
+        paths, choices = self._solve(rows, solver, unique)
+        centers = [
+            cell_means(z, predicted, weights, each.centers) for z, each in zip(choices, paths)
+        ]
+        coordinates = tuple(self._named(rows, z, each) for z, each in zip(choices, centers))
         typical = _typical_rows(self.table_, rows, choices, paths)
         tables = tuple(
             _described(rows, z, len(each.mass), columns) | row
@@ -426,7 +431,7 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
             self._performance(labels, predicted, each[z], weights)
             for z, each in zip(choices, centers)
         ]
-        self.frontier_ = self._measured(rows, whole, choices, kept)
+        self.frontier_ = self._measured(rows, means, whole, choices, kept)
         self._choose(self.limit)
         return choices
 
@@ -552,10 +557,8 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
 
     def _solve(
         self, rows: EncoderRows, solver: SolverRows, keys: np.ndarray
-    ) -> tuple[list[Prototypes], list[np.ndarray], list[np.ndarray]]:
-        """Return the prototypes of each trade-off; which of them the rows have, (n,); and which
-        they would have if their folds had not solved.
-        """
+    ) -> tuple[list[Prototypes], list[np.ndarray]]:
+        """Return the prototypes of each trade-off, and which of them the rows have, (n,)."""
         rng = np.random.default_rng(rows.seed)
         # φ(S), which is m where S is known, needs the attributes
         usable = rows.weights > 0
@@ -567,16 +570,14 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         pilot_rows = _distinct(solver, rows, pilot).rows
         count = self.prototypes
         if count is None:
-            few = _distinct(solver, rows, pilot[subsample(len(pilot), COUNT_ROWS, rng)]).rows
-            count = enough(self._kinds(), few, self._affordable(pilot_rows, int(usable.sum())))
+            count = enough(
+                self._kinds(), pilot_rows, self._affordable(pilot_rows, int(usable.sum()))
+            )
         tolerances = TOLERANCES if rows.names else TOLERANCES[:1]
         start = spread(self._kinds(), pilot_rows, count)
         starts = path(start, pilot_rows, tolerances, PRECISION)
         whole = _distinct(solver, rows, chosen)
-        held_out = [rows.fold == j for j in range(rows.fold.max() + 1)]
-        parts = [_distinct(solver, rows, chosen[~held[chosen]]) for held in held_out]
         prototypes: list[Prototypes] = []
-        own: list[np.ndarray] = []
         choices: list[np.ndarray] = []
         tables: list[np.ndarray] = []
         for number, start in enumerate(starts):
@@ -584,17 +585,11 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
             table = assigned(solved, whole.rows, whole.repeated)[whole.repeated]
             prototypes.append(solved)
             tables.append(table)
-            own.append(_served(solved, solver, rows.place, whole, table))
-            without = np.empty(len(rows.place), dtype=np.int64)
-            for part, held in zip(parts, held_out):
-                refit = _solved_anew(solved, part.rows)
-                table = assigned(refit, part.rows, part.repeated)[part.repeated]
-                without[held] = _served(refit, solver.at(held), rows.place[held], part, table)
-            choices.append(without)
+            choices.append(_served(solved, solver, rows.place, whole, table))
             _progress.tell(number + 1, len(starts), "trade-offs")
         self.repeated_ = keys[whole.keys[whole.repeated]]
         self.choices_ = np.array(tables, dtype=np.int64)
-        return prototypes, own, choices
+        return prototypes, choices
 
     def _affordable(self, pilot: SolverRows, rows: int) -> int:
         """Return how many prototypes so many rows can solve for: E d falls with their number, and
@@ -637,31 +632,32 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
     def _measured(
         self,
         rows: EncoderRows,
+        means: np.ndarray,
         bases: Sequence[SensitiveBasis],
         choices: Sequence[np.ndarray],
         kept: Sequence[dict[str, float]],
     ) -> Frontier:
-        """Measure every trade-off on rows that neither fitted nor solved its encoder."""
+        """Measure every trade-off on rows whose models have not seen them, with what they hide."""
         confidence = self.confidence or 0.95
         known = rows.known & (rows.weights > 0)
-        gaps: dict[str, tuple[Gap, ...]] = {}
-        pvalues: dict[str, float] = {}
+        weights = rows.weights[known]
+        groups = None if rows.groups is None else rows.groups[known]
         cells = [
-            np.unique(self._coordinates(z, at), axis=0, return_inverse=True)[1].ravel()
+            np.unique(self._coordinates(z[known], at), axis=0, return_inverse=True)[1].ravel()
             for at, z in enumerate(choices)
         ]
-        parts = [known & (rows.fold == j) for j in range(rows.fold.max() + 1)]
+        gaps: dict[str, tuple[Gap, ...]] = {}
+        pvalues: dict[str, float] = {}
+        start = 0
         for j, (name, basis) in enumerate(zip(rows.names, bases)):
-            phi = basis(np.nan_to_num(rows.s[:, j]))
-
-            def test(z: np.ndarray, some: np.ndarray, phi: np.ndarray = phi) -> HeadsTest:
-                groups = None if rows.groups is None else rows.groups[some]
-                return HeadsTest.of(z[some], phi[some], rows.weights[some], groups)
-
-            pooled = [test(z, known) for z in cells]
-            folds = [[test(z, part) for part in parts if part.any()] for z in cells]
-            gaps[name] = tuple(one.gap(confidence, own) for one, own in zip(pooled, folds))
-            pvalues[name] = pooled[0].pvalue
+            s = rows.s[known, j]
+            functions = self.solution_.bases[j](s) @ self.solution_.directions[j]
+            stop = start + functions.shape[1]
+            told = explained(functions, means[known, start:stop], weights)
+            start = stop
+            tests = [HeadsTest.of(z, basis(s), weights, groups) for z in cells]
+            gaps[name] = tuple(test.gap(confidence, told, SOLVED_ROWS) for test in tests)
+            pvalues[name] = tests[0].pvalue
         performance = {name: np.array([one[name] for one in kept]) for name in kept[0]}
         return Frontier(
             "heads", "gdp", performance, gaps, pvalues, confidence, None, int(known.sum())
@@ -753,6 +749,16 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         if self.uses_sensitive and s is not None:
             columns = [basis(column) for basis, column in zip(self.solution_.bases, s.T)]
         return np.column_stack(columns) if columns else np.zeros((n, 0))
+
+    def _predicted(self, fold: int, X: Any, s: np.ndarray | None) -> SolverRows:
+        """Return what the models of one fold say of rows: what Z should keep of them, and m."""
+        shared = SharedTable(X)
+        own = self.estimator is None and self.solution_.targets and not self.uses_sensitive
+        of_y = shared if own else X
+        of_s = shared if self.attribute_estimator is None else X
+        targets = self._targets(self.models_[fold % len(self.models_)], of_y, s)
+        means = self._means(self.attribute_models_[fold % len(self.attribute_models_)], of_s, s)
+        return SolverRows(targets, means, np.full(len(targets), 1 / len(targets)))
 
     def _keys(self, X: Any, s: np.ndarray | None) -> np.ndarray:
         """Return a number for each row that depends on its content alone."""

@@ -21,7 +21,7 @@ arguments. The steps q = p and center = mean lower F, too, and so does a smaller
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -573,11 +573,14 @@ class HeadsTest:
         Estimate of :math:`\chi^2` times the number of rows, and K(L − 1), its mean at independence.
     rows
         Number of rows that count: fewer, where weights differ or rows belong together.
+    cells
+        Number of prototypes L that rows have.
     """
 
     statistic: float
     degrees: int
     rows: float
+    cells: int
 
     @classmethod
     def of(
@@ -608,22 +611,29 @@ class HeadsTest:
         noise = _noise(cell, functions, weights, mass, groups)
         effective = degrees / noise if degrees else float(len(z))
         chi_square = float(((sums**2).sum(axis=1) / mass).sum())
-        return cls(effective * chi_square, degrees, effective)
+        return cls(effective * chi_square, degrees, effective, len(cells))
 
     @property
     def pvalue(self) -> float:
         """P-value of independence."""
         return float(chdtrc(self.degrees, self.statistic)) if self.degrees else 1.0
 
-    def gap(self, confidence: float = 0.95, folds: Sequence[HeadsTest] = ()) -> Gap:
+    def gap(self, confidence: float = 0.95, told: np.ndarray | None = None, most: int = 0) -> Gap:
         r"""Return :math:`\tfrac12 \sqrt{\chi^2}` without its noise, each end at a confidence.
 
         The ends are those of the noncentral :math:`\chi^2` law. An estimate below its mean at
         independence has the upper end of that mean, for 0 would claim too much.
 
-        Where each fold has its own encoder, what only one of them tells of S balances in all rows
-        together, so that the estimate is too low. The mean over the folds does not have this error,
-        but more noise. The larger of the two is stated, as in :meth:`Gap.of`.
+        Rows of a fit hide what models and multipliers follow in them by chance: they are balanced
+        by construction, where new rows are not. For the shares r of the functions of S that x
+        `told`, this adds in expectation no more than
+
+        .. math:: (L - 1) \sum_k \Bigl( \frac{1 - r_k}{n} + \frac{r_k}{n_0} \Bigr)
+
+        to :math:`\chi^2`, where the first part is the noise of linear smoothers and the second that
+        of multipliers solved on :math:`n_0` rows, at `most` so many; nor more than
+        :math:`\sum_k r_k`, since this is all that x tells. It is added to the estimate and to its
+        upper end.
         """
         if self.degrees == 0:
             return Gap(0.0, 0.0, 0.0)
@@ -631,12 +641,24 @@ class HeadsTest:
         if chndtr(self.statistic, self.degrees, 0.0) > confidence:
             low = chndtrinc(self.statistic, self.degrees, confidence)
         high = chndtrinc(max(self.statistic, self.degrees), self.degrees, 1 - confidence)
-        ends = np.array([self.statistic - self.degrees, low, high]) / self.rows
-        excess = sum(fold.statistic - fold.degrees for fold in folds)
-        ends[0] = max(ends[0], excess / max(sum(fold.rows for fold in folds), 1.0), 0.0)
-        ends[1] = min(ends[1], ends[0])
-        ends[2] = max(ends[2], ends[0])
+        excess = max(self.statistic - self.degrees, 0.0)
+        hidden = 0.0
+        if told is not None:
+            shares = (1 - told) / self.rows + told / min(self.rows, most)
+            hidden = float(np.minimum((self.cells - 1) * shares, told).sum())
+        ends = np.array([excess, low, high]) / self.rows
+        ends += [hidden, 0.0, hidden]
         return Gap(*(np.sqrt(ends) / 2).tolist())
+
+
+def explained(functions: np.ndarray, means: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the share of each function of S, (n, K), that models of its mean explain on rows that
+    they have not seen; 0 where it is none.
+    """
+    weights = weights / weights.sum()
+    variance = weights @ (functions - weights @ functions) ** 2
+    left = weights @ (functions - means) ** 2
+    return np.asarray(np.clip(1 - left / variance, 0.0, 1.0))
 
 
 def _noise(
