@@ -3,7 +3,8 @@ what it misses.
 """
 
 import math
-from types import SimpleNamespace
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,19 +12,14 @@ from scipy import stats
 from scipy.special import ndtr
 
 from frhsic.parity import correlation_ratio, gdp_curve
+from frhsic.parity.column import GapOptions, columns_of
 from frhsic.parity.curve import local_mean
-from frhsic.parity.gap import (
-    CORRECTIONS,
-    Ends,
-    Estimate,
-    GapOptions,
-    RankGap,
-    columns_of,
-    corrected_ends,
-    tail_share,
-)
+from frhsic.parity.gap import tail_share
+from frhsic.parity.interval import CORRECTIONS, Ends, GapEstimate, corrected_ends
 from frhsic.parity.local_means import RowNoise, Windows, share_for
-from frhsic.parity.sums import Cells, Rows, group_levels, groups_for, node_levels, rows_of
+from frhsic.parity.ranks import RankGap
+from frhsic.parity.rows import rows_of
+from frhsic.parity.sums import Cells, group_levels, groups_for, node_levels
 
 
 def approx(expected):
@@ -80,11 +76,8 @@ def test_sums_are_those_of_rows(kind):
     ]
     for mine, other in zip(sums.residuals(at), expected):
         assert mine == approx(other)
-    for j in range(2):
-        squares = by_unit(w * f**j) ** 2
-        assert sums.own_squares(j) == approx(
-            [squares[units[:, 0] == g].sum() for g in range(nodes)]
-        )
+    squares = by_unit(w) ** 2
+    assert sums.squared_weights == approx([squares[units[:, 0] == g].sum() for g in range(nodes)])
     effective = np.bincount(labels, w)
     effective = effective.sum() ** 2 / (effective**2).sum()
     assert (sums.effective, sums.bessel, sums.n) == approx(
@@ -103,8 +96,12 @@ def test_sums_are_those_of_rows(kind):
     joined, union = sums.joined(starts), np.searchsorted(starts, node, side="right") - 1
     assert joined.counts == approx(np.bincount(union, w))
     pairs = np.unique(np.stack([union, labels]), axis=1).T
-    squares = np.array([(w * f)[(union == g) & (labels == c)].sum() ** 2 for g, c in pairs])
-    assert joined.own_squares(1) == approx(np.bincount(pairs[:, 0], squares))
+    squares = np.array([w[(union == g) & (labels == c)].sum() ** 2 for g, c in pairs])
+    assert joined.squared_weights == approx(np.bincount(pairs[:, 0], squares))
+    sums_of_units = np.array([(w * f)[(union == g) & (labels == c)].sum() for g, c in pairs])
+    if kind == "clusters":
+        zero = np.zeros(len(starts))
+        assert joined.residuals(zero)[0] == approx(np.bincount(pairs[:, 0], sums_of_units**2))
     for power, order in ((1, 2), (1, 3), (2, 2), (4, 4)):
         assert sums.moment(power, order, at) == approx(
             np.bincount(node, w**power * (f - at[node]) ** order)
@@ -301,7 +298,7 @@ def test_uncertain_signs_add_the_variance_that_resamples_find():
     assert column.null(options) == approx(values * np.sqrt(means.freedom / chance))
 
 
-ESTIMATE = Estimate(value=0.3, error=0.1, skewness=0.5, freedom=12.0, lost=0.04)
+ESTIMATE = GapEstimate(value=0.3, error=0.1, skewness=0.5, freedom=12.0, lost=0.04)
 
 
 def corrected(name, estimate, ends=None):
@@ -318,15 +315,23 @@ def test_each_correction_moves_the_ends_by_its_own_amount():
     assert corrected("Student's t", ESTIMATE) == approx((-more, more))
     shift = 0.1 * 0.5 * (2 * quantile**2 + 1) / 6
     assert corrected("skewness", ESTIMATE) == approx((0, shift))
-    left = Estimate(0.3, 0.1, -0.5, 12.0, 0.04)
+    left = GapEstimate(0.3, 0.1, -0.5, 12.0, 0.04)
     assert corrected("skewness", left) == approx((-shift, 0))
     assert corrected("uncertain signs", ESTIMATE) == approx((0, 0.04))
     assert corrected("decision rates", ESTIMATE) == (0, 0)
     reach = stats.norm.isf(0.025) * 0.1
     ends = corrected_ends(ESTIMATE, 0.025)
     assert (ends.low, ends.high) == approx((0.3 - reach - more, 0.3 + reach + more + shift + 0.04))
-    assert corrected_ends(Estimate(-0.1, 0.01, 0, 1e9, 0), 0.025).low == 0
-    assert all(correction.reason for correction in CORRECTIONS)
+    assert corrected_ends(GapEstimate(-0.1, 0.01, 0, 1e9, 0), 0.025).low == 0
+
+
+def test_each_correction_names_its_reason_its_laws_and_its_test():
+    counted = (Path(__file__).parents[1] / "docs" / "evidence" / "coverage.md").read_text("utf-8")
+    for correction in CORRECTIONS:
+        assert correction.amount
+        assert correction.reason
+        assert f"| {correction.laws} |" in counted
+        assert callable(globals()[correction.test])
 
 
 @pytest.mark.parametrize("positive", [3, 7, 8, 193])
@@ -337,7 +342,7 @@ def test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate(positive):
     rare = min(positive, 200 - positive)
     rate = stats.beta.ppf(0.975, rare + 1, 200 - rare)
     most = 2 * rate * (1 - rate)
-    estimate = Estimate(0.001, 0.001, 0, 1e9, 0, sums)
+    estimate = GapEstimate(0.001, 0.001, 0, 1e9, 0, sums)
     low = Ends(0.0, 0.003)
     high = Ends(0.0, 0.9)
     if rare < 8:  # so few show no gap
@@ -452,49 +457,46 @@ def test_the_correlation_ratio_and_its_interval_are_those_of_rows(weighted, valu
 
 
 @pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])
-def test_the_estimate_of_ranks_counts_that_deciles_move(kind, monkeypatch):
-    rows = design(kind, 120, 5)
-    rows = Rows(np.round(rows.scores, 1), rows.s, rows.weights, rows.clusters)
-    ranks, options = RankGap(rows), GapOptions(0.9, 49, 0)
-    score, w = rows.scores[:, 0], rows.weights
-    _, node, _, labels = parts(rows)
-    n = w.sum()
-    cuts = [min(x for x in score if w[score <= x].sum() >= k / 10 * n - 1e-9) for k in range(1, 10)]
-    effective = ranks.rows.effective
-    for which, estimate in zip(("signs", "fine"), ranks.estimates(options)):
-        influence, extra, lost = 0.0, 0.0, 0.0
-        for q, column in zip(ranks.thresholds, ranks.columns):
-            signs = getattr(column, which)
-            share, slope = cuts.count(q) / 9, signs.slope[node]
-            tied = w[score == q].sum() / n > 0.05
-            near = w * (1 if tied else np.abs(ranks.rank - ranks.rank[score == q].mean()) <= 0.05)
-            decided = (score > q) - w @ (score > q) / n
-            influence = influence + share * (
-                (slope - near @ slope / near.sum()) * decided - signs.gap
-            )
-            extra += share * math.sqrt(column.uncertain_variance(signs, options))
-            lost += share * column.estimates(options)[1].lost
-        terms = np.bincount(labels, w * influence / n)
-        error = math.sqrt(effective / (effective - 1) * (terms**2).sum() + extra**2)
-        gaps = {q: getattr(c, which).gap for q, c in zip(ranks.thresholds, ranks.columns)}
-        value = np.mean([gaps[q] for q in cuts])
-        assert (estimate.value, estimate.error) == approx((value, error))
-        assert estimate.lost == approx(lost if which == "fine" else 0)
-        assert estimate.skewness == approx((terms**3).sum() / error**3)
-        assert estimate.freedom == min(column.means.freedom for column in ranks.columns)
+def test_the_rank_gap_of_few_scores_is_the_gap_of_their_mean_decision(kind):
+    """Inside of large ties deciles do not move; where all signs are certain, the mean of the gaps
+    is the gap of the mean of the decisions, with its influences.
+    """
+    rng = np.random.default_rng(6)
+    n = 1200
+    s = np.arange(n) % 3 // 2 * 1.0
+    score = np.floor(2.5 * rng.random(n) + 1.2 * s)
+    weights = rng.integers(1, 4, n) / 2 if kind == "weights" else None
+    clusters = s * 1000 + rng.integers(200, size=n) if kind == "clusters" else None
+    rows = rows_of(score, s, None, weights, clusters)
+    ranks = RankGap(rows)
+    decided = ranks.rows.scores @ ranks.shares[:, None]
+    (column,) = columns_of(replace(rows, scores=decided))
+    options = GapOptions(0.9, 49, 0)
+    for estimate, signs in zip(ranks.estimates(options), (column.signs, column.fine)):
+        variance, third = column.sums.influence(np.full(2, -signs.gap), signs.slope)
+        error = math.sqrt(variance)
+        assert (estimate.value, estimate.error) == pytest.approx((signs.gap, error), rel=1e-6)
+        assert estimate.skewness == pytest.approx(third / error**3, rel=1e-5)
     assert ranks.value == approx(ranks.estimates(options)[0].value)
-    if kind != "clusters":  # decisions of a row covary as those of independent scores do
-        count = len(ranks.thresholds)
-        nodes = node.max() + 1
-        normals = np.broadcast_to(np.eye(count)[:, None], (count, nodes, count))
-        unit = SimpleNamespace(standard_normal=normals.reshape)
-        monkeypatch.setattr(np.random, "default_rng", lambda seed: unit)
-        drawn = ranks._joint_noise(GapOptions(0.9, count, 0))
-        above = (score[:, None] > ranks.thresholds) - w @ (score[:, None] > ranks.thresholds) / n
-        covariance = effective / (effective - 1) * (w[:, None] * above).T @ above / n
-        for g in range(nodes):
-            expected = (w[node == g] ** 2).sum() * covariance
-            assert drawn[:, g] @ drawn[:, g].T == approx(expected)
+
+
+@pytest.mark.parametrize("kind", ["rows", "weights"])
+def test_decisions_of_a_row_covary_as_those_of_independent_scores_do(kind):
+    rows = design(kind, 120, 5)
+    ranks = RankGap(rows)
+    score, w = rows.scores[:, 0], rows.weights
+    _, node, _, _ = parts(rows)
+    above = (score[:, None] > ranks.thresholds) * 1.0
+    above -= w @ above / w.sum()
+    covariance = ranks.columns[0].sums.bessel * (w[:, None] * above).T @ above / w.sum()
+    root = ranks.decision_root()
+    assert root @ root.T == approx(covariance)
+    resamples = 20_000
+    drawn = ranks._joint_noise(GapOptions(0.9, resamples, 0))
+    for g in range(node.max() + 1):
+        size = (w[node == g] ** 2).sum()
+        found = drawn[:, g] @ drawn[:, g].T / resamples
+        assert found == pytest.approx(size * covariance, abs=0.05 * size * covariance.max())
 
 
 def test_many_values_of_s_are_joined_to_nodes_and_groups():
