@@ -325,12 +325,12 @@ def test_each_correction_moves_the_ends_by_its_own_amount():
     assert corrected_ends(GapEstimate(-0.1, 0.01, 0, 1e9, 0), 0.025).low == 0
 
 
-def test_each_correction_names_its_reason_its_laws_and_its_test():
+def test_each_correction_names_its_reason_its_benchmark_and_its_test():
     counted = (Path(__file__).parents[1] / "docs" / "evidence" / "coverage.md").read_text("utf-8")
     for correction in CORRECTIONS:
         assert correction.amount
         assert correction.reason
-        assert f"| {correction.laws} |" in counted
+        assert f"| {correction.benchmark} |" in counted
         assert callable(globals()[correction.test])
 
 

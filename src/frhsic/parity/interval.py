@@ -3,13 +3,14 @@ corrections.
 
 ``GapEstimate → normal_ends → CORRECTIONS, one after another → Ends``, each of single numbers. To
 add a correction, write a function that moves the ends, add a :class:`Correction` to `CORRECTIONS`,
-and test its amount in ``tests/test_parity_definitions.py``; then count how often intervals hold
-the truth (``benchmarks/laws.py``). ``docs/intervals.md`` derives the corrections.
+and test its amount in ``tests/test_parity_definitions.py``. ``benchmarks/corrections.py`` counts
+what it is worth, ``benchmarks/laws.py`` how often intervals hold the truth, and
+``docs/intervals.md`` derives them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from scipy.special import betaincinv, ndtri, stdtrit
@@ -112,9 +113,9 @@ class Correction:
     ----------
     name, amount, reason
         What it is called, by how much it moves the ends, and why.
-    laws
-        Laws of ``benchmarks/laws.py`` on which intervals without it miss the truth too often, as
-        they are called in ``docs/evidence/coverage.md``.
+    benchmark
+        Laws that it is for, on which ``benchmarks/corrections.py`` counts how often the truth lies
+        outside with it and without it.
     test
         Test of ``tests/test_parity_definitions.py`` that has its amount.
     applied
@@ -125,7 +126,7 @@ class Correction:
     name: str
     amount: str
     reason: str
-    laws: str
+    benchmark: str
     test: str
     applied: Callable[[Ends, GapEstimate, float], Ends]
 
@@ -136,7 +137,7 @@ CORRECTIONS = (
         amount="the quantile of Student's t less the normal one, in standard errors, at both ends",
         reason="the standard error is estimated, from few rows where weights, clusters or tails"
         " are heavy",
-        laws="weights: one heavy row",
+        benchmark="scores: heavy tails",
         test="test_each_correction_moves_the_ends_by_its_own_amount",
         applied=students_t,
     ),
@@ -144,7 +145,7 @@ CORRECTIONS = (
         name="skewness",
         amount="γ(2q² + 1)/6 standard errors, at most 1.5 q, at the end of the longer tail",
         reason="the mean of skewed scores errs more often on the side of the longer tail",
-        laws="scores: zero-inflated",
+        benchmark="scores: heavy tails",
         test="test_each_correction_moves_the_ends_by_its_own_amount",
         applied=skewness,
     ),
@@ -153,7 +154,7 @@ CORRECTIONS = (
         amount="the bound on the expected loss, at the upper end",
         reason="where the sign of a local mean is uncertain, the estimate is too small in"
         " expectation",
-        laws="curve: up to 12 waves",
+        benchmark="curve: up to 12 waves",
         test="test_each_correction_moves_the_ends_by_its_own_amount",
         applied=uncertain_signs,
     ),
@@ -161,7 +162,7 @@ CORRECTIONS = (
         name="decision rates",
         amount="to the largest gap 2μ(1 - μ) at the upper end μ of the rarer rate",
         reason="too few decisions of a kind show no gap, and their rate limits it",
-        laws="scores: 0/1, rate below .1",
+        benchmark="scores: 0/1, rate below .1",
         test="test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate",
         applied=decision_rates,
     ),
@@ -169,9 +170,11 @@ CORRECTIONS = (
 """What is done to the ends of a normal interval, in this order."""
 
 
-def corrected_ends(estimate: GapEstimate, tail: float) -> Ends:
+def corrected_ends(
+    estimate: GapEstimate, tail: float, corrections: Sequence[Correction] = CORRECTIONS
+) -> Ends:
     """Return the ends of the interval at a probability of error on each side."""
     ends = normal_ends(estimate, tail)
-    for correction in CORRECTIONS:
+    for correction in corrections:
         ends = correction.applied(ends, estimate, tail)
     return Ends(max(ends.low, 0.0), ends.high)
