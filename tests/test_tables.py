@@ -906,13 +906,13 @@ def test_a_name_that_is_not_utf_8_is_read(name, tmp_path):
     pd.testing.assert_frame_equal(read_frame(other), people(), check_dtype=False)
 
 
-@pytest.mark.parametrize("columns", [40_000, files.MOST_COLUMNS + 1])
+@pytest.mark.parametrize("columns", [40_000, files.MOST_TABLE_COLUMNS + 1])
 def test_wide_text_is_read_up_to_a_number_of_columns(columns, tmp_path):
     path = tmp_path / "t.csv"
     header = ",".join(f"c{i}" for i in range(columns))
     row = ",".join(["1.5"] * columns)
     path.write_text("\n".join([header, row, row]))
-    if columns > files.MOST_COLUMNS:
+    if columns > files.MOST_TABLE_COLUMNS:
         with pytest.raises(ValueError, match=r"131,073 columns; a table has at most 131,072"):
             TableFile.open(path)
     else:

@@ -251,7 +251,7 @@ class Served:
         import numpy as np
         import pandas as pd
 
-        from frhsic.splits import scores_of
+        from frhsic.scoring import scores_of
 
         model = self.model
         if not hasattr(model, "predict"):
@@ -273,7 +273,7 @@ class Served:
         """Return Z and the score of rows, None where the model has none."""
         import numpy as np
 
-        from frhsic.splits import scores_of
+        from frhsic.scoring import scores_of
 
         classes = getattr(self.model, "classes_", (0, 1))
         if len(classes) != 2:

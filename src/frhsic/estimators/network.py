@@ -43,7 +43,7 @@ from frhsic.estimators.inputs import (
     warn_without_attributes,
 )
 from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty, penalty_named
-from frhsic.tables.encoding import Number, Quantiles, Scaling, TableEncoding, Unknown
+from frhsic.tables.encoding import Quantiles, RangeScale, Scaling, TableEncoding, Unknown
 from frhsic.training import MLP, Fleet, Member, Recipe, Training, TrainingData, train
 from frhsic.training.data import Purpose, seeded, stream_seed
 from frhsic.training.recipe import Task, output_width
@@ -337,7 +337,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         known = ~np.isnan(s).any(axis=1)
         if not hasattr(self, "sensitive_names_in_"):
             require_variation(s[known], names)
-            scale = Number if self.scaling == "range" else Quantiles
+            scale = RangeScale if self.scaling == "range" else Quantiles
             self.sensitive_encoding_ = TableEncoding(
                 tuple(scale.fit(n, c) for n, c in zip(names, s[known].T))
             )

@@ -17,9 +17,9 @@ from frhsic.formatting import did_you_mean
 Unit = Literal["number", "date", "duration"]
 
 # Columns of a table, and of what a step of a model makes of it: a row takes a number for each.
-MOST_COLUMNS = 2**17
+MOST_TABLE_COLUMNS = 2**17
 # 0/1 columns that a column of text becomes at most: levels with fewer rows are grouped as "other".
-MOST_LEVELS = 64
+MOST_ENCODED_LEVELS = 64
 # Features beyond are taken as this number, so that no difference overflows: trees and ranks see
 # their order alone, and one absurd cell must not stop the prediction of a whole file.
 LARGEST_FEATURE = 1e150
@@ -148,7 +148,7 @@ def identifies_rows(levels: int, rows: int) -> bool:
     """Return whether text has more than 64 levels and at least nine tenths of its values are
     distinct.
     """
-    return levels > MOST_LEVELS and levels >= 0.9 * rows
+    return levels > MOST_ENCODED_LEVELS and levels >= 0.9 * rows
 
 
 def feature(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Unit | Literal["category"]]:
@@ -237,11 +237,12 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
 
 def require_moderate(column: pd.Series[Any], values: np.ndarray, name: str) -> None:
     """Raise if some values of a column, as numbers, are so large that statistics refuse them."""
-    large = np.abs(values) > _arrays.LARGEST
+    large = np.abs(values) > _arrays.LARGEST_NUMBER
     if large.any():
         raise ValueError(
             f"{name} has numbers that are too large to compute with: {examples(column[large])}; the"
-            f" limit is {_arrays.LARGEST:g}. Correct or empty these cells, or rescale the column."
+            f" limit is {_arrays.LARGEST_NUMBER:g}. Correct or empty these cells, or rescale the"
+            " column."
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ import pandas as pd
 from frhsic import _progress
 from frhsic.formatting import did_you_mean, printable
 from frhsic.tables.arrow import open_arrow, open_parquet
-from frhsic.tables.columns import MOST_COLUMNS, check_distinct, is_missing, quoted
+from frhsic.tables.columns import MOST_TABLE_COLUMNS, check_distinct, is_missing, quoted
 from frhsic.tables.text import COMPRESSED, TextReader
 
 # Cells of a piece at most.
@@ -24,6 +25,8 @@ PIECE_CELLS = 2_000_000
 # is kept.
 KEPT_ROWS = 1_000_000
 KEPT_BYTES = 256 * 2**20
+# Column of the random keys by which rows are drawn; no name of a column is equal to it.
+KEY: Any = object()
 # Characters of a reader's error that a message repeats at most.
 LONGEST_ERROR = 300
 
@@ -95,9 +98,10 @@ class TableFile:
                 names = text.names
             else:
                 names = tuple(TYPED[kind](path)[0].names)
-        if len(names) > MOST_COLUMNS:
+        if len(names) > MOST_TABLE_COLUMNS:
             raise ValueError(
-                f"{path.name} has {len(names):,} columns; a table has at most {MOST_COLUMNS:,}."
+                f"{path.name} has {len(names):,} columns; a table has at most"
+                f" {MOST_TABLE_COLUMNS:,}."
             )
         check_distinct(names, path.name)
         return cls(path, names, text, date_format or "")
@@ -224,15 +228,22 @@ def read_rows(
     columns = list(dict.fromkeys(columns))
     required = list(dict.fromkeys(required))
     keep = max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * len(columns))))
-    sample = UniformSample(keep, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    parts: list[pd.DataFrame] = []
     given = 0
+    complete = 0
     present = pd.Series(0, index=required)
     total = file.row_count() if _progress.is_heard() else None
     for piece in file.pieces(columns):
         given += len(piece)
         has = pd.DataFrame({name: ~is_missing(piece[name]) for name in required}, index=piece.index)
         present += has.sum()
-        sample.add(piece[has.all(axis=1)])
+        rows = piece[has.all(axis=1)].copy()
+        rows[KEY] = rng.random(len(rows))
+        parts.append(rows)
+        complete += len(rows)
+        if sum(map(len, parts)) > 2 * keep:
+            parts = [_sampled(parts, keep)]
         _progress.tell(given, total, "rows")
     if given == 0:
         raise ValueError(f"{file.path.name} has a header and no rows.")
@@ -242,40 +253,19 @@ def read_rows(
                 f"column {name!r} has no value in any of the {given:,} rows of {file.path.name};"
                 " choose another column or fill it."
             )
-    if sample.seen == 0:
+    if complete == 0:
         raise ValueError(
             f"every row of {file.path.name} lacks a value in one of {quoted(required)}; none is"
             " left."
         )
-    return FileRows(sample.frame(), given, given - sample.seen)
+    frame = _sampled(parts, keep).sort_index().drop(columns=KEY)
+    return FileRows(frame, given, given - complete)
 
 
-class UniformSample:
-    """A uniform sample of rows that come piece by piece: those with the smallest random keys."""
-
-    def __init__(self, keep: int, rng: np.random.Generator) -> None:
-        self.keep = keep
-        self.rng = rng
-        self.seen = 0
-        self.parts: list[pd.DataFrame] = []
-        self.keys: list[np.ndarray] = []
-
-    def add(self, rows: pd.DataFrame) -> None:
-        """Add rows; once there are twice as many as are kept, leave some out."""
-        self.seen += len(rows)
-        self.parts.append(rows)
-        self.keys.append(self.rng.random(len(rows)))
-        if sum(map(len, self.keys)) > 2 * self.keep:
-            self.frame()
-
-    def frame(self) -> pd.DataFrame:
-        """Return the rows that are kept, in their order."""
-        keys = np.concatenate(self.keys)
-        kept = np.sort(np.argsort(keys, kind="stable")[: self.keep])
-        rows = pd.concat(self.parts).take(kept)
-        self.parts = [rows]
-        self.keys = [keys[kept]]
-        return rows
+def _sampled(parts: list[pd.DataFrame], keep: int) -> pd.DataFrame:
+    """Return the rows with the smallest keys, which are a uniform sample."""
+    rows = pd.concat(parts)
+    return rows if len(rows) <= keep else rows.nsmallest(keep, KEY)
 
 
 def _format(path: Path) -> str:

@@ -30,7 +30,9 @@ from frhsic.tables.columns import (
 
 # What a column holds. The levels of "text" are known but not fixed; a "category" has the type of
 # pandas.
-Kind = Literal["number", "boolean", "date", "duration", "text", "category", "identifier", "empty"]
+ColumnKind = Literal[
+    "number", "boolean", "date", "duration", "text", "category", "identifier", "empty"
+]
 # Cells of a column of numbers or dates that stand for a missing value; in text, "none" may be a
 # level.
 NUMBER_MARKS = (*MARKS, "na", "None", "none", "-", ".")
@@ -59,7 +61,7 @@ class ColumnType:
     """
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     levels: tuple[Any, ...] = ()
     date_format: str = ""
     ordered: bool = False
@@ -196,7 +198,7 @@ class Schema:
         return [column.name for column in self.columns]
 
     @property
-    def kinds(self) -> dict[str, Kind]:
+    def kinds(self) -> dict[str, ColumnKind]:
         """The kind of each column."""
         return {column.name: column.kind for column in self.columns}
 

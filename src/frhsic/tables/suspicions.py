@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.tables.columns import MOST_LEVELS, feature, identifies_rows, kind_of, quoted
+from frhsic.tables.columns import MOST_ENCODED_LEVELS, feature, identifies_rows, kind_of, quoted
 
 # Rows below which nothing is suspected, and those that are looked at, at even distances.
 LEAST_SUSPECTED_ROWS = 50
@@ -152,7 +152,7 @@ def _repeated_rows(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> int:
     alike = int(keys.duplicated().sum())
     repeated = int(pd.DataFrame({"known": keys, "y": y}).duplicated().sum())
     least = max(LEAST_IN_CLASS, (1 - ALIKE) * len(X))
-    clear = repeated >= ALIKE * alike and len(X) - alike > MOST_LEVELS
+    clear = repeated >= ALIKE * alike and len(X) - alike > MOST_ENCODED_LEVELS
     return repeated if repeated >= least and clear else 0
 
 
@@ -166,7 +166,7 @@ def _identifies(name: str, values: np.ndarray, step: float) -> bool:
         return False
     different = len(np.unique(values))
     if different < len(values) or len(values) < LEAST_SUSPECTED_ROWS:
-        return bool(NAMED_ID.fullmatch(name)) and different > MOST_LEVELS
+        return bool(NAMED_ID.fullmatch(name)) and different > MOST_ENCODED_LEVELS
     return bool(np.ptp(values) < 2 * step * len(values) or (np.diff(values) > 0).all())
 
 
@@ -186,7 +186,7 @@ def _gives_away(values: np.ndarray, codes: np.ndarray, classes: int) -> bool:
     if not classes:
         return _correlation(values, codes) ** 2 >= ALIKE
     levels: Any = pd.factorize(values, use_na_sentinel=False)[0]
-    if levels.max() < min(MOST_LEVELS, len(codes) / LEAST_IN_CLASS):
+    if levels.max() < min(MOST_ENCODED_LEVELS, len(codes) / LEAST_IN_CLASS):
         cells = levels * classes + codes.astype(np.int64)
         counts = np.bincount(cells, minlength=(levels.max() + 1) * classes).reshape(-1, classes)
         errors = len(codes) - counts.max(axis=1).sum()
