@@ -22,7 +22,6 @@ from frhsic.tables.encoding import (
     Category,
     Quantiles,
     RangeScale,
-    Robust,
     TableEncoding,
 )
 
@@ -94,7 +93,7 @@ def test_places_are_mid_ranks_by_definition():
 def test_uniform_numbers_keep_their_places_and_an_outlier_does_not_move_the_others():
     column = np.linspace(0, 1, 5000)
     np.testing.assert_allclose(Quantiles.fit("x", column).scaled(column), column, atol=0.01)
-    for scaling, moved in (("quantile", 0.01), ("robust", 0.01), ("range", 0.5)):
+    for scaling, moved in (("quantile", 0.01), ("range", 0.5)):
         scale = SCALE_CLASSES[scaling]
         before = scale.fit("x", column).scaled(column)
         after = scale.fit("x", np.append(column, 1e300)).scaled(column)
@@ -211,15 +210,3 @@ def test_dates_are_the_same_in_any_resolution_and_a_column_of_nothing_is_taken()
         )
     np.testing.assert_array_equal(encoding(pd.DataFrame({"when": [pd.NaT, None]})), [[0.5], [0.5]])
     np.testing.assert_array_equal(encoding(pd.DataFrame({"when": [None, None]})), [[0.5], [0.5]])
-
-
-def test_the_robust_scale_is_that_of_its_definition():
-    rng = np.random.default_rng(0)
-    column = rng.normal(3, 2, 4001)
-    scale = Robust.fit("x", column)
-    low, center, high = np.sort(column)[[1000, 2000, 3000]]
-    assert (scale.middle, scale.width) == (center, high - low)
-    steps = (column - center) / (high - low)
-    np.testing.assert_allclose(
-        scale.scaled(column), steps / np.sqrt(1 + (steps / 3) ** 2), rtol=1e-12
-    )

@@ -75,7 +75,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         "penalty_weight": [Interval(Real, 0, None, closed="left")],
         "encoder": [callable, None],
         "training": [Training, None],
-        "scaling": [StrOptions({"quantile", "robust", "range"})],
+        "scaling": [StrOptions({"quantile", "range"})],
         "handle_unknown": [StrOptions({"ignore", "error"})],
         "device": [str, torch.device],
     }
@@ -467,9 +467,8 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
     training : Training, optional
         Epochs, batches, optimizer, early stopping: :class:`frhsic.training.Training`. None is the
         paper's.
-    scaling : {"quantile", "robust", "range"}
-        Numbers are scaled by ranks, by median and quartiles, or by minimum and maximum as in the
-        paper. Attributes are scaled by ranks, and with "range" by their range.
+    scaling : {"quantile", "range"}
+        Numbers and attributes are scaled by ranks, or by minimum and maximum as in the paper.
     handle_unknown : {"ignore", "error"}
         Unseen category at predict: encode as zeros (or with the rare levels), or raise.
     device, random_state

@@ -28,7 +28,7 @@ from frhsic.tables.columns import (
 # few.
 MOST_KNOTS = 64
 
-Scaling = Literal["quantile", "robust", "range"]
+Scaling = Literal["quantile", "range"]
 Unknown = Literal["error", "ignore"]
 
 
@@ -53,10 +53,10 @@ class Scale:
         if not absent.all():
             present = np.clip(values[~absent], -LARGEST_FEATURE, LARGEST_FEATURE)
         middle = float(np.quantile(present, 0.5, method="inverted_cdf"))
-        return cls(name, unit, bool(absent.any()), middle, *cls._fitted(present, middle))
+        return cls(name, unit, bool(absent.any()), middle, *cls._fitted(present))
 
     @staticmethod
-    def _fitted(present: np.ndarray, middle: float) -> tuple[Any, ...]:
+    def _fitted(present: np.ndarray) -> tuple[Any, ...]:
         """Return the further fields."""
         raise NotImplementedError
 
@@ -104,7 +104,7 @@ class Quantiles(Scale):
     places: tuple[float, ...]
 
     @staticmethod
-    def _fitted(present: np.ndarray, middle: float) -> tuple[Any, ...]:
+    def _fitted(present: np.ndarray) -> tuple[Any, ...]:
         values, counts = np.unique(present, return_counts=True)
         if len(values) > MOST_KNOTS:
             # values at even distances of rank and, before the first and the last distance, those 1,
@@ -135,40 +135,6 @@ class Quantiles(Scale):
 
 
 @dataclass(frozen=True)
-class Robust(Scale):
-    r"""Robust scale with smooth clipping, :math:`u / \sqrt{1 + (u/3)^2}` with :math:`u = (x -
-    \text{middle}) / \text{width}`, so that all values lie between -3 and 3.
-
-    The middle is the median and the width the distance between the quartiles; where that is 0, the
-    median distance of the other values from the median. A constant column becomes 0. The map is
-    that of RealMLP (Holzmüller, Grinsztajn and Steinwart, "Better by default", 2024), except for
-    the second width.
-
-    Examples
-    --------
-    >>> scale = Robust.fit("income", np.array([10.0, 20.0, 30.0, 40.0, 1e6]))
-    >>> scale.middle, scale.width
-    (30.0, 20.0)
-    >>> scale.scaled(np.array([30.0, 1e6])).round(3).tolist()
-    [0.0, 3.0]
-    """
-
-    width: float
-
-    @staticmethod
-    def _fitted(present: np.ndarray, middle: float) -> tuple[Any, ...]:
-        low, high = np.quantile(present, [0.25, 0.75], method="inverted_cdf")
-        away = np.abs(present - middle)
-        if high > low or not away.any():
-            return (float(high - low) or 1.0,)
-        return (float(np.quantile(away[away > 0], 0.5, method="inverted_cdf")),)
-
-    def scaled(self, values: np.ndarray) -> np.ndarray:
-        steps = np.clip((values - self.middle) / self.width, -1e15, 1e15)
-        return np.asarray(steps / np.hypot(1.0, steps / 3.0))
-
-
-@dataclass(frozen=True)
 class RangeScale(Scale):
     r"""Scale by the range, :math:`x \mapsto (x - \text{low}) / (\text{high} - \text{low})`, the
     paper's choice.
@@ -185,7 +151,7 @@ class RangeScale(Scale):
     high: float
 
     @staticmethod
-    def _fitted(present: np.ndarray, middle: float) -> tuple[Any, ...]:
+    def _fitted(present: np.ndarray) -> tuple[Any, ...]:
         return float(present.min()), float(present.max())
 
     def scaled(self, values: np.ndarray) -> np.ndarray:
@@ -263,7 +229,6 @@ class Category:
 Encoder = Scale | Category
 SCALE_CLASSES: dict[str, type[Scale]] = {
     "quantile": Quantiles,
-    "robust": Robust,
     "range": RangeScale,
 }
 
@@ -297,9 +262,9 @@ class TableEncoding:
             indicator column; a category as a level of its own.
         name
             How messages call the table.
-        scaling : "quantile", "robust" or "range"
-            How numbers and dates are scaled: :class:`Quantiles` to [0, 1], :class:`Robust` to (-3,
-            3), or :class:`RangeScale` by minimum and maximum, as in the paper.
+        scaling : "quantile" or "range"
+            How numbers and dates are scaled: :class:`Quantiles` by ranks, or :class:`RangeScale` by
+            minimum and maximum, as in the paper.
         """
         encoders: list[Encoder] = []
         for label, values, unit in _columns(table, name):
