@@ -142,7 +142,13 @@ def read_crime(facts: Facts, data: bytes) -> Content:
         f"{missing} missing value stays NaN until a split fills it with the training rows' median.",
     ]
     return Content(
-        X, [str(name) for name in X], {}, frame[target], frame[sensitive], facts["source"], dropped
+        frame=X,
+        numeric=[str(name) for name in X],
+        categorical={},
+        y=frame[target],
+        s=frame[sensitive],
+        source=facts["source"],
+        dropped=dropped,
     )
 
 
@@ -206,9 +212,15 @@ def read_acs_income(facts: Facts, data: bytes) -> Content:
     )
     if n == ACS_ROWS:
         whole = "of all of them: these are the paper's rows."
-    target = frame[ACS_LABEL].rename("income>50000")
-    source = f"{facts['source']} {whole}"
-    return Content(frame, facts["features"].split(), {}, target, frame["AGEP"], source, dropped)
+    return Content(
+        frame=frame,
+        numeric=facts["features"].split(),
+        categorical={},
+        y=frame[ACS_LABEL].rename("income>50000"),
+        s=frame["AGEP"],
+        source=f"{facts['source']} {whole}",
+        dropped=dropped,
+    )
 
 
 def _acs_income(facts: Facts, data: bytes) -> Content:

@@ -95,7 +95,8 @@ class RankGap:
             slope = own.slope[node]
             near = weights
             if float(weights[at].sum()) / n <= NEAR_DECILE:  # inside a large tie it does not move
-                near = weights * (np.abs(self.rank - self.rank[at].mean()) <= NEAR_DECILE)
+                away = np.abs(self.rank - self.rank[at].mean())
+                near = np.where(away <= NEAR_DECILE, weights, 0.0)
             decided = rows.scores[:, j] + column.sums.ends[0]
             influence += share * ((slope - near @ slope / near.sum()) * decided - own.gap)
         return np.asarray(weights * influence / n)

@@ -124,7 +124,8 @@ def check_linear(model: Any) -> None:
     require(len(outputs) < 2 and np.prod(outputs) <= MOST_TABLE_COLUMNS, "too many outputs")
     if is_classifier(model):
         classes = _classes(model)
-        require(outputs == (classes if classes > 2 else 1,), "other classes")
+        expected = classes if classes > 2 else 1
+        require(outputs == (expected,), "other classes")
 
 
 def check_ensemble(model: Any) -> None:
@@ -193,12 +194,12 @@ def check_encoder(encoder: Any) -> None:
         _require_ascending(categories.tolist())
     encoder._check_infrequent_enabled()
     if encoder._infrequent_enabled:
-        without = getattr(encoder, "_missing_indices", {})
+        counts = [len(categories) for categories in encoder.categories_]
+        for column in getattr(encoder, "_missing_indices", {}):
+            counts[column] -= 1
         encoder._default_to_infrequent_mappings = [
-            _grouped(len(categories) - (column in without), rare)
-            for column, (categories, rare) in enumerate(
-                zip(encoder.categories_, encoder._infrequent_indices, strict=True)
-            )
+            _grouped(count, rare)
+            for count, rare in zip(counts, encoder._infrequent_indices, strict=True)
         ]
     if hasattr(encoder, "encodings_"):
         outputs = len(encoder.classes_) if encoder.target_type_ == "multiclass" else 1
@@ -249,7 +250,9 @@ def build_spline(state: PartState) -> BSpline:
 def check_splines(model: Any) -> None:
     widths = {spline.c.shape[1] for spline in model.bsplines_}
     require(len(model.bsplines_) == model.n_features_in_ and len(widths) == 1, "other splines")
-    width = widths.pop() - (not model.include_bias)
+    width = widths.pop()
+    if not model.include_bias:
+        width -= 1
     require(model.n_features_out_ == model.n_features_in_ * width, "its columns differ")
 
 
