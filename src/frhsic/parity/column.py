@@ -97,6 +97,7 @@ class ColumnGap:
     def __init__(self, sums: CenteredSums, windows: Windows, number: int = 0) -> None:
         self.sums = sums
         self.number = number
+        self.windows = windows
         self.n = round(sums.n)
         self.resolution = windows.share
         self.means = LocalMeans(sums, windows)
@@ -137,7 +138,7 @@ class ColumnGap:
             error=error[:, 0],
             soft=soft,
             gap=float(self.statistic(mean, wide, kept)[0]),
-            slope=self.sums.n * ((self.shares * soft) @ self.means.windows.deviations),
+            slope=self.sums.n * ((self.shares * soft) @ self.windows.deviations),
         )
 
     def _signed(self, mean: Array, wide: Array, kept: Array | float) -> tuple[Array, Array, Array]:

@@ -37,7 +37,6 @@ from frhsic.formatting import chance, figure, percent, ranged
 from frhsic.intervals import agreed_low
 from frhsic.parity.column import ColumnGap, GapOptions, columns_of
 from frhsic.parity.interval import corrected_ends
-from frhsic.parity.local_means import Windows
 from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import Array, one_column, rows_of
 from frhsic.parity.sums import Cells
@@ -356,14 +355,14 @@ def gap_of_each(
     cost little more than one; `expected_under_independence` and `pvalue` are NaN.
     """
     rows = rows_of(scores, s, None, sample_weight, groups)
-    cells = Cells.of_rows(rows)
-    first = cells.sums_of(replace(rows, scores=rows.scores[:, :1]))[0]
-    windows = Windows(first.over(cells.nodes))
     options = GapOptions(confidence, resamples, _arrays.seed_of(random_state), test=False)
+    cells = Cells.of_rows(rows)
+    windows = None
     results = []
     for column in rows.scores.T:
         one = replace(rows, scores=column[:, None])
         gap = RankGap(one, cells, windows) if ranks else columns_of(one, None, cells, windows)[0]
+        windows = gap.windows
         results.append(largest_gap([gap], options))
     return results
 

@@ -45,7 +45,8 @@ class RankGap:
         self.gaps = np.array([column.value for column in self.columns])[which]
         self.n = len(rows.s)
         self.value = float(self.gaps.mean())
-        self.resolution = self.columns[0].resolution
+        self.windows = self.columns[0].windows
+        self.resolution = self.windows.share
 
     def null(self, options: GapOptions) -> Array:
         """Return values of resamples in which no decision depends on s."""
