@@ -480,6 +480,39 @@ def test_the_rank_gap_of_few_scores_is_the_gap_of_their_mean_decision(kind):
     assert ranks.value == approx(ranks.estimates(options)[0].value)
 
 
+@pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])
+def test_the_rank_gap_of_rare_decisions_is_their_gap(kind):
+    """All deciles are 0, and exceeding it is the decision itself."""
+    rng = np.random.default_rng(7)
+    n = 500
+    f = (rng.random(n) < 0.05) * 1.0
+    weights = rng.integers(1, 4, n) / 2 if kind == "weights" else None
+    clusters = rng.integers(200, size=n) if kind == "clusters" else None
+    rows = rows_of(f, rng.random(n), None, weights, clusters)
+    ranks = RankGap(rows)
+    (column,) = columns_of(rows)
+    options = GapOptions(0.9, 49, 0)
+    both = zip(ranks.estimates(options), column.estimates(options), (column.signs, column.fine))
+    for mine, other, signs in both:
+        extra = column.uncertain_variance(signs, options)
+        variance, third = column.sums.influence(np.full(len(signs.slope), -signs.gap), signs.slope)
+        assert extra > 0
+        assert (mine.value, mine.lost) == approx((other.value, other.lost))
+        assert mine.error**2 == approx(variance + extra)
+        assert mine.skewness == approx(third / mine.error**3)
+        assert mine.freedom == other.freedom
+    assert mine.lost > 0
+
+
+def test_the_interval_of_the_rank_gap_has_the_fewest_degrees_of_freedom_of_its_decisions():
+    rng = np.random.default_rng(8)
+    ranks = RankGap(rows_of(rng.random(300), rng.random(300)))
+    freedom = [column.means.freedom for column in ranks.columns]
+    assert max(freedom) > min(freedom)
+    for estimate in ranks.estimates(GapOptions(0.9, 49, 0)):
+        assert estimate.freedom == min(freedom)
+
+
 @pytest.mark.parametrize("kind", ["rows", "weights"])
 def test_decisions_of_a_row_covary_as_those_of_independent_scores_do(kind):
     rows = design(kind, 120, 5)

@@ -73,37 +73,48 @@ class ColumnType:
     def __call__(self, column: pd.Series[Any], decimal: str = ".") -> pd.Series[Any]:
         """Return the values with the type of the kind, NaN where they are missing."""
         if self.kind == "empty":
-            return pd.Series(np.nan, column.index, name=self.name)
-        if self.kind in LEVELLED:
-            codes, levels = self._matched(column)
-            values: Any = np.array([*levels, None], dtype=object)[codes]
-            if self.kind == "category":
-                values = pd.Categorical(values, categories=list(self.levels), ordered=self.ordered)
-            return pd.Series(values, column.index, name=self.name)
-        if not is_text(column):
-            if self.kind in ("number", "boolean") and kind_of(column) != "boolean":
-                return pd.Series(
-                    numbers(column, f"column {self.name!r}"), column.index, name=self.name
-                )
+            values: Any = np.nan
+        elif self.kind in LEVELLED:
+            values = self._levelled(column)
+        elif is_text(column):
+            values = self._from_text(column, decimal)
+        elif self.kind in ("number", "boolean") and kind_of(column) != "boolean":
+            values = numbers(column, f"column {self.name!r}")
+        else:
             return column
-        codes, cells = _cells(column)
+        return pd.Series(values, column.index, name=self.name)
+
+    def _levelled(self, column: pd.Series[Any]) -> Any:
+        codes, levels = self._matched(column)
+        values = np.array([*levels, None], dtype=object)[codes]
+        if self.kind != "category":
+            return values
+        return pd.Categorical(values, categories=list(self.levels), ordered=self.ordered)
+
+    def _from_text(self, column: pd.Series[Any], decimal: str) -> Any:
+        """Return cells of text as values; raise if one cannot be read and is no mark."""
+        codes, values = pd.factorize(column)
+        cells = pd.Series(values, dtype=str).str.strip()
         missing = cells.isin(NUMBER_MARKS)
         parsed = self._parsed(cells.mask(missing), decimal)
         wrong = np.flatnonzero(parsed.isna() & ~missing)
         if len(wrong):
-            found = examples(column[np.isin(codes, wrong)])
-            if self.kind == "date":
-                written = self.date_format or "2024-05-31 or 31.05.2024"
-                raise ValueError(
-                    f"column {self.name!r} holds dates; {found}, which is not written as {written}."
-                    " Say how they are written by --date-format, such as %d/%m/%Y (in Python, use"
-                    " pd.to_datetime)."
-                )
-            held = {"number": "numbers", "boolean": "true and false", "duration": "durations"}
-            raise ValueError(f"column {self.name!r} held {held[self.kind]} in training; {found}.")
-        values = parsed.array.take(codes, allow_fill=True)
+            raise self._unreadable(column[np.isin(codes, wrong)])
         whole = self.kind == "boolean" and not missing.any() and codes.min(initial=0) == 0
-        return pd.Series(values.astype(bool) if whole else values, column.index, name=self.name)
+        read = parsed.array.take(codes, allow_fill=True)
+        return read.astype(bool) if whole else read
+
+    def _unreadable(self, cells: pd.Series[Any]) -> ValueError:
+        found = examples(cells)
+        if self.kind == "date":
+            written = self.date_format or "2024-05-31 or 31.05.2024"
+            return ValueError(
+                f"column {self.name!r} holds dates; {found}, which is not written as {written}."
+                " Say how they are written by --date-format, such as %d/%m/%Y (in Python, use"
+                " pd.to_datetime)."
+            )
+        held = {"number": "numbers", "boolean": "true and false", "duration": "durations"}
+        return ValueError(f"column {self.name!r} held {held[self.kind]} in training; {found}.")
 
     def unseen(self, column: pd.Series[Any]) -> Counter[str]:
         """Count the values that are no level of training."""
@@ -249,25 +260,34 @@ def _learned(
     if len(values) and is_text(column):
         text = pd.Series(values, dtype=str)
         cells = text.str.strip()
-        if decimal is not None:
-            text = cells
-            missing = cells.isin(MARKS).to_numpy()
-        cells = cells[~cells.isin(NUMBER_MARKS)]
-        if date_format and _dates(cells, date_format).notna().mean() >= MOST_DATES:
-            return ColumnType(name, "date", date_format=date_format)
-        if decimal is not None and len(cells):
-            if cells.str.lower().isin(TRUTH).all():
-                return ColumnType(name, "boolean")
-            if numeric(cells, decimal).notna().all() and not cells.str.contains(CODE).any():
-                return ColumnType(name, "number")
-        if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
-            return ColumnType(name, "date")
+        learned = _learned_from_text(name, cells[~cells.isin(NUMBER_MARKS)], decimal, date_format)
+        if learned is not None:
+            return learned
         values = text
+        if decimal is not None:
+            values = cells
+            missing = cells.isin(MARKS).to_numpy()
     if missing.all():
         return ColumnType(name, "empty")
     levels = tuple(sorted({label(plain_level(value)) for value in values[~missing]}))
     identifier = identifies_rows(len(levels), int((~missing)[codes[codes >= 0]].sum()))
     return ColumnType(name, "identifier") if identifier else ColumnType(name, "text", levels)
+
+
+def _learned_from_text(
+    name: str, cells: pd.Series[Any], decimal: str | None, date_format: str
+) -> ColumnType | None:
+    """Return the type of text that holds dates, or in a text file numbers or booleans."""
+    if date_format and _dates(cells, date_format).notna().mean() >= MOST_DATES:
+        return ColumnType(name, "date", date_format=date_format)
+    if decimal is not None and len(cells):
+        if cells.str.lower().isin(TRUTH).all():
+            return ColumnType(name, "boolean")
+        if numeric(cells, decimal).notna().all() and not cells.str.contains(CODE).any():
+            return ColumnType(name, "number")
+    if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
+        return ColumnType(name, "date")
+    return None
 
 
 def _factorized(column: pd.Series[Any]) -> tuple[Any, Any]:
@@ -279,14 +299,6 @@ def _factorized(column: pd.Series[Any]) -> tuple[Any, Any]:
             f"column {str(column.name)!r} holds lists or records ({error}); take it apart or drop"
             " it."
         ) from error
-
-
-def _cells(column: pd.Series[Any]) -> tuple[np.ndarray, pd.Series[Any]]:
-    """Return the position of each cell of text among the distinct ones, and these without blanks
-    around them.
-    """
-    codes, cells = pd.factorize(column)
-    return codes, pd.Series(cells, dtype=str).str.strip()
 
 
 def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
