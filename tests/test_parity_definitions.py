@@ -334,13 +334,13 @@ def test_each_correction_names_its_reason_its_benchmark_and_its_test():
         assert callable(globals()[correction.test])
 
 
-@pytest.mark.parametrize("positive", [3, 7, 8, 193])
-def test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate(positive):
-    f = np.zeros(200)
+@pytest.mark.parametrize(("positive", "n"), [(3, 200), (7, 200), (8, 200), (193, 200), (3, 8)])
+def test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate(positive, n):
+    f = np.zeros(n)
     f[:positive] = 1
-    sums = columns_of(rows_of(f, np.arange(200) % 5))[0].sums
-    rare = min(positive, 200 - positive)
-    rate = stats.beta.ppf(0.975, rare + 1, 200 - rare)
+    sums = columns_of(rows_of(f, np.arange(n) % 5))[0].sums
+    rare = min(positive, n - positive)
+    rate = min(stats.beta.ppf(0.975, rare + 1, n - rare), 0.5)  # 2μ(1 - μ) is largest at 1/2
     most = 2 * rate * (1 - rate)
     estimate = GapEstimate(0.001, 0.001, 0, 1e9, 0, sums)
     low = Ends(0.0, 0.003)
@@ -351,6 +351,8 @@ def test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate(positive):
     else:  # so many cannot have a larger one
         assert corrected("decision rates", estimate, low) == (0, 0)
         assert corrected("decision rates", estimate, high) == approx((0, most - 0.9))
+        large = replace(estimate, value=most + 0.1)  # the end stays above the estimate
+        assert corrected("decision rates", large, high) == approx((0, most + 0.1 - 0.9))
 
 
 @pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])
