@@ -5,6 +5,7 @@ what it misses.
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from scipy.special import ndtr
 from frhsic.parity import correlation_ratio, gdp_curve
 from frhsic.parity.column import GapOptions, columns_of
 from frhsic.parity.curve import local_mean
-from frhsic.parity.gap import tail_share
+from frhsic.parity.gap import largest_gap, tail_share
 from frhsic.parity.interval import CORRECTIONS, Ends, GapEstimate, corrected_ends
 from frhsic.parity.local_means import RowNoise, Windows, share_for
 from frhsic.parity.ranks import RankGap
@@ -323,6 +324,39 @@ def test_each_correction_moves_the_ends_by_its_own_amount():
     ends = corrected_ends(ESTIMATE, 0.025)
     assert (ends.low, ends.high) == approx((0.3 - reach - more, 0.3 + reach + more + shift + 0.04))
     assert corrected_ends(GapEstimate(-0.1, 0.01, 0, 1e9, 0), 0.025).low == 0
+
+
+def measured(lower, upper, scale=1.0, most=math.inf):
+    """A column whose estimates are known."""
+    return SimpleNamespace(
+        value=lower.value / scale,
+        n=9,
+        resolution=0.1,
+        scale=scale,
+        most=most,
+        estimates=lambda options: (lower, upper),
+    )
+
+
+def test_the_interval_is_that_of_the_largest_ends_of_both_estimates_and_all_columns():
+    options = GapOptions(0.9, 99, 0, test=False)
+    wide = GapEstimate(0.3, 0.1, 0, 1e9)
+    narrow = GapEstimate(0.25, 0.01, 0, 1e9)
+    z, both = stats.norm.isf([0.05, 0.025])
+    for lower, upper, ends in (
+        (wide, narrow, (0.3 - 0.1 * z, 0.3 + 0.1 * z)),
+        (narrow, wide, (0.25 - 0.01 * z, 0.3 + 0.1 * z)),
+    ):
+        result = largest_gap([measured(lower, upper)], options)
+        assert result.interval == pytest.approx(ends, rel=1e-6)
+        assert result.standard_error == lower.error
+    pair = [measured(wide, wide), measured(narrow, narrow)]
+    result = largest_gap(pair, options)  # each column has half of the error probability
+    assert result.interval == pytest.approx((0.25 - 0.01 * both, 0.3 + 0.1 * both), rel=1e-6)
+    assert (result.value, result.per_column) == (0.3, (0.3, 0.25))
+    scaled = largest_gap([measured(wide, wide, scale=0.4, most=1.0)], options)
+    assert scaled.interval == pytest.approx(((0.3 - 0.1 * z) / 0.4, 1.0), rel=1e-6)
+    assert (scaled.value, scaled.standard_error) == approx((0.75, 0.25))
 
 
 def test_each_correction_names_its_reason_its_benchmark_and_its_test():
