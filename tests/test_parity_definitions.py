@@ -299,6 +299,12 @@ def test_uncertain_signs_add_the_variance_that_resamples_find():
     assert column.null(options) == approx(values * np.sqrt(means.freedom / chance))
 
 
+def test_the_variance_of_uncertain_signs_takes_199_resamples_at_most():
+    column = columns_of(design("rows", 120, 2), 0.2)[0]
+    found = [column.uncertain_variance(column.fine, GapOptions(0.9, n, 3)) for n in (198, 199, 999)]
+    assert found[0] != found[1] == found[2]
+
+
 ESTIMATE = GapEstimate(value=0.3, error=0.1, skewness=0.5, freedom=12.0, lost=0.04)
 
 
