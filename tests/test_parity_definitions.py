@@ -498,6 +498,13 @@ def test_the_correlation_ratio_and_its_interval_are_those_of_rows(weighted, valu
     assert (result.trusted, result.n, result.confidence) == (not alone, 80, 0.9)
 
 
+@pytest.mark.parametrize(("n", "trusted"), [(249, False), (250, True)])
+def test_the_correlation_ratio_of_single_values_is_trusted_from_250_rows_on(n, trusted):
+    s = np.arange(n) + 0.0
+    assert correlation_ratio(np.sin(s), s).trusted == trusted
+    assert correlation_ratio(np.sin(s), s // 4).trusted
+
+
 @pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])
 def test_the_rank_gap_of_few_scores_is_the_gap_of_their_mean_decision(kind):
     """Inside of large ties deciles do not move; where all signs are certain, the mean of the gaps

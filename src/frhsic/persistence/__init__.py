@@ -87,20 +87,12 @@ def save(model: Any, path: str | Path) -> None:
 def file_bytes(model: Any) -> bytes:
     """Return the content of the file that :func:`save` writes. Equal models have equal bytes."""
     name = type(model).__name__
-    cls, kind = _kind_of(name) if name in SAVED else (None, None)
-    if kind is None or type(model) is not cls:
+    if name not in SAVED or type(model) is not _kind_of(name)[0]:
         raise TypeError(f"model is {name}; pass a fitted {', '.join(SAVED)}.")
+    kind = _kind_of(name)[1]
     check_is_fitted(model)
     parameters = model.get_params(deep=False)
-    parts = {name: parameters.get(name, getattr(model, name, None)) for name in kind.models}
-    functions = {
-        name for name, part in parts.items() if callable(part) and not hasattr(part, "get_params")
-    }
-    parts = {
-        name: part for name, part in parts.items() if part is not None and name not in functions
-    }
-    if is_given(parameters.get("estimator")):
-        del parts["models_"]  # a model that was given is a parameter
+    parts = _model_parts(model, kind, parameters)
     plain = {name: to_json(value) for name, value in parameters.items() if name not in parts}
     if is_custom(plain["random_state"]):
         plain["random_state"] = model.random_seed_
@@ -124,6 +116,21 @@ def file_bytes(model: Any) -> bytes:
     entries |= {f"{place}.skops": data for place, data in enumerate(writer.foreign)}
     _warn_of(writer.names)
     return _archived(entries, writer.numbers)
+
+
+def _model_parts(model: Any, kind: SavedKind, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters and fitted attributes that are models; of a function, only its name is
+    written.
+    """
+    parts = {}
+    for name in kind.models:
+        part = parameters.get(name, getattr(model, name, None))
+        is_function = callable(part) and not hasattr(part, "get_params")
+        if part is not None and not is_function:
+            parts[name] = part
+    if is_given(parameters.get("estimator")):
+        del parts["models_"]  # a model that was given is a parameter
+    return parts
 
 
 def _kind_of(name: str) -> tuple[Any, SavedKind]:
