@@ -12,6 +12,7 @@ from scipy.special import betaincinv, stdtrit
 from frhsic import _arrays
 from frhsic._pictures import Line, card, curve_svg
 from frhsic.formatting import percent
+from frhsic.parity.interval import skewed_reach
 from frhsic.parity.rows import Array, one_column, rows_of
 from frhsic.parity.sums import (
     TINY,
@@ -19,7 +20,6 @@ from frhsic.parity.sums import (
     CenteredSums,
     ScoreSums,
     groups_for,
-    skewed_reach,
 )
 
 

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from frhsic.parity.sums import CenteredSums, skewed_reach
+from frhsic.parity.sums import CenteredSums
 
 FEW_DECISIONS = 7.5
 """Up to so many rows of the rarer decision, or clusters, the upper end of a gap is at least the
@@ -74,6 +76,16 @@ def skewness(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
     below, above = skewed_reach(estimate.error, estimate.skewness, quantile)
     usual = quantile * estimate.error
     return Ends(ends.low - (below - usual), ends.high + (above - usual))
+
+
+def skewed_reach(error: Any, skewness: Any, quantile: Any) -> tuple[Any, Any]:
+    """Return how far the ends of an interval lie below and above a mean of known skewness.
+
+    The end on the side of the longer tail is moved out by the first term of Edgeworth's expansion
+    of Student's t (Hall, 1992); the other is not moved in.
+    """
+    shift = np.clip(skewness * (2 * quantile**2 + 1) / 6, -1.5 * quantile, 1.5 * quantile)
+    return error * (quantile + np.maximum(-shift, 0)), error * (quantile + np.maximum(shift, 0))
 
 
 def _quantile(estimate: GapEstimate, tail: float) -> float:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -373,13 +372,3 @@ class CenteredSums:
 def _over_clusters(parts: sparse.csr_matrix) -> Array:
     """Return the sum over the clusters in each group."""
     return np.asarray(parts.sum(axis=1)).ravel()
-
-
-def skewed_reach(error: Any, skewness: Any, quantile: Any) -> tuple[Any, Any]:
-    """Return how far the ends of an interval lie below and above a mean of known skewness.
-
-    The end on the side of the longer tail is moved out by the first term of Edgeworth's expansion
-    of Student's t (Hall, 1992); the other is not moved in.
-    """
-    shift = np.clip(skewness * (2 * quantile**2 + 1) / 6, -1.5 * quantile, 1.5 * quantile)
-    return error * (quantile + np.maximum(-shift, 0)), error * (quantile + np.maximum(shift, 0))
