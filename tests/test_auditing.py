@@ -824,7 +824,7 @@ def test_every_kind_of_target_is_taken(kind: Any):
 
 def test_counts_of_an_audit_of_a_sample_are_those_of_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "KEPT_ROWS", 1000)
-    monkeypatch.setattr(files, "CELLS", 1500)
+    monkeypatch.setattr(files, "PIECE_CELLS", 1500)
     data = people(6000)
     data.loc[data.index % 10 == 0, "risk"] = np.nan
     data.to_csv(tmp_path / "long.csv", index=False, sep="\t")

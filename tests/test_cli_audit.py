@@ -154,7 +154,7 @@ def test_a_saved_model_is_applied_to_the_table_piece_by_piece(folder, fitted, mo
     """Text columns and all: its probability is the score, its representation is Z."""
     model, X = fitted
     save(model, folder / "model.frhsic")
-    monkeypatch.setattr(files, "CELLS", 200)
+    monkeypatch.setattr(files, "PIECE_CELLS", 200)
     asked = [
         "audit",
         str(folder / "people.csv"),

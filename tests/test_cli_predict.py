@@ -28,7 +28,8 @@ from frhsic.estimators import (
 )
 from frhsic.parity import gdp
 from frhsic.tables import files
-from frhsic.tables.schema import Schema, SuspiciousColumnWarning
+from frhsic.tables.schema import Schema
+from frhsic.tables.suspicions import SuspiciousColumnWarning
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -69,7 +70,7 @@ def predicted(model, table, out):
 def test_scores_are_those_of_the_model_in_the_order_of_the_rows(
     place, tmp_path, monkeypatch, table, piece
 ):
-    monkeypatch.setattr(files, "CELLS", piece)
+    monkeypatch.setattr(files, "PIECE_CELLS", piece)
     out = tmp_path / "scores.csv"
     result = done(
         ["predict", str(place / "model"), str(place / table), "-o", str(out), "--keep", "id"]

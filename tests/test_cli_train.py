@@ -295,7 +295,7 @@ def gap_without_a_limit(X, y, age):
 
 
 @pytest.mark.filterwarnings(
-    "ignore::frhsic.tables.schema.SuspiciousColumnWarning"
+    "ignore::frhsic.tables.suspicions.SuspiciousColumnWarning"
 )  # the last target is skill
 @pytest.mark.filterwarnings("ignore::frhsic.estimators.frontier.IndistinctGapWarning")
 def test_a_report_says_that_leaving_out_the_attribute_was_enough(by_age):
@@ -325,7 +325,7 @@ def test_a_report_says_that_leaving_out_what_tells_the_attribute_may_be_enough(b
     assert any("may be enough" in line for line in needed_lines(report))
 
 
-@pytest.mark.filterwarnings("ignore::frhsic.tables.schema.SuspiciousColumnWarning")
+@pytest.mark.filterwarnings("ignore::frhsic.tables.suspicions.SuspiciousColumnWarning")
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_model_that_sees_the_attribute_is_compared_with_one_that_does_not(by_age, inside):
     X, y, age = by_age

@@ -28,8 +28,9 @@ from frhsic.independence import gamma_test, hsic_interval
 from frhsic.independence.gamma import feature_moments, feature_test
 from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.parity import gdp, gdp_curve, standardized_gdp
+from frhsic.parity.column import ColumnGap, GapOptions
 from frhsic.parity.curve import curve_of_sums
-from frhsic.parity.gap import ColumnGap, GapOptions, largest_gap
+from frhsic.parity.gap import largest_gap
 from frhsic.parity.local_means import Windows
 from frhsic.parity.sums import Cells
 from frhsic.probes import linear_head, linear_probe_of_sums, probe_sums

@@ -21,7 +21,8 @@ from frhsic.parity import (
     rank_gap,
     standardized_gdp,
 )
-from frhsic.parity.curve import _variance_without_effect, local_mean
+from frhsic.parity.curve import local_mean
+from frhsic.parity.explained import _variance_without_effect
 from frhsic.parity.gap import gap_of_each, tail_share
 from frhsic.parity.local_means import RowNoise
 from frhsic.parity.sums import Cells

@@ -3,6 +3,8 @@ what it misses.
 """
 
 import math
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,19 +13,14 @@ from scipy import stats
 from scipy.special import ndtr
 
 from frhsic.parity import correlation_ratio, gdp_curve
+from frhsic.parity.column import GapOptions, columns_of
 from frhsic.parity.curve import local_mean
-from frhsic.parity.gap import (
-    CORRECTIONS,
-    Ends,
-    Estimate,
-    GapOptions,
-    RankGap,
-    columns_of,
-    corrected_ends,
-    tail_share,
-)
+from frhsic.parity.gap import largest_gap, tail_share
+from frhsic.parity.interval import CORRECTIONS, Ends, GapEstimate, corrected_ends
 from frhsic.parity.local_means import RowNoise, Windows, share_for
-from frhsic.parity.sums import Cells, Rows, group_levels, groups_for, node_levels, rows_of
+from frhsic.parity.ranks import RankGap
+from frhsic.parity.rows import rows_of
+from frhsic.parity.sums import Cells, group_levels, groups_for, node_levels
 
 
 def approx(expected):
@@ -80,11 +77,8 @@ def test_sums_are_those_of_rows(kind):
     ]
     for mine, other in zip(sums.residuals(at), expected):
         assert mine == approx(other)
-    for j in range(2):
-        squares = by_unit(w * f**j) ** 2
-        assert sums.own_squares(j) == approx(
-            [squares[units[:, 0] == g].sum() for g in range(nodes)]
-        )
+    squares = by_unit(w) ** 2
+    assert sums.squared_weights == approx([squares[units[:, 0] == g].sum() for g in range(nodes)])
     effective = np.bincount(labels, w)
     effective = effective.sum() ** 2 / (effective**2).sum()
     assert (sums.effective, sums.bessel, sums.n) == approx(
@@ -103,8 +97,12 @@ def test_sums_are_those_of_rows(kind):
     joined, union = sums.joined(starts), np.searchsorted(starts, node, side="right") - 1
     assert joined.counts == approx(np.bincount(union, w))
     pairs = np.unique(np.stack([union, labels]), axis=1).T
-    squares = np.array([(w * f)[(union == g) & (labels == c)].sum() ** 2 for g, c in pairs])
-    assert joined.own_squares(1) == approx(np.bincount(pairs[:, 0], squares))
+    squares = np.array([w[(union == g) & (labels == c)].sum() ** 2 for g, c in pairs])
+    assert joined.squared_weights == approx(np.bincount(pairs[:, 0], squares))
+    sums_of_units = np.array([(w * f)[(union == g) & (labels == c)].sum() for g, c in pairs])
+    if kind == "clusters":
+        zero = np.zeros(len(starts))
+        assert joined.residuals(zero)[0] == approx(np.bincount(pairs[:, 0], sums_of_units**2))
     for power, order in ((1, 2), (1, 3), (2, 2), (4, 4)):
         assert sums.moment(power, order, at) == approx(
             np.bincount(node, w**power * (f - at[node]) ** order)
@@ -301,7 +299,13 @@ def test_uncertain_signs_add_the_variance_that_resamples_find():
     assert column.null(options) == approx(values * np.sqrt(means.freedom / chance))
 
 
-ESTIMATE = Estimate(value=0.3, error=0.1, skewness=0.5, freedom=12.0, lost=0.04)
+def test_the_variance_of_uncertain_signs_takes_199_resamples_at_most():
+    column = columns_of(design("rows", 120, 2), 0.2)[0]
+    found = [column.uncertain_variance(column.fine, GapOptions(0.9, n, 3)) for n in (198, 199, 999)]
+    assert found[0] != found[1] == found[2]
+
+
+ESTIMATE = GapEstimate(value=0.3, error=0.1, skewness=0.5, freedom=12.0, lost=0.04)
 
 
 def corrected(name, estimate, ends=None):
@@ -318,26 +322,67 @@ def test_each_correction_moves_the_ends_by_its_own_amount():
     assert corrected("Student's t", ESTIMATE) == approx((-more, more))
     shift = 0.1 * 0.5 * (2 * quantile**2 + 1) / 6
     assert corrected("skewness", ESTIMATE) == approx((0, shift))
-    left = Estimate(0.3, 0.1, -0.5, 12.0, 0.04)
+    left = GapEstimate(0.3, 0.1, -0.5, 12.0, 0.04)
     assert corrected("skewness", left) == approx((-shift, 0))
     assert corrected("uncertain signs", ESTIMATE) == approx((0, 0.04))
     assert corrected("decision rates", ESTIMATE) == (0, 0)
     reach = stats.norm.isf(0.025) * 0.1
     ends = corrected_ends(ESTIMATE, 0.025)
     assert (ends.low, ends.high) == approx((0.3 - reach - more, 0.3 + reach + more + shift + 0.04))
-    assert corrected_ends(Estimate(-0.1, 0.01, 0, 1e9, 0), 0.025).low == 0
-    assert all(correction.reason for correction in CORRECTIONS)
+    assert corrected_ends(GapEstimate(-0.1, 0.01, 0, 1e9, 0), 0.025).low == 0
 
 
-@pytest.mark.parametrize("positive", [3, 7, 8, 193])
-def test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate(positive):
-    f = np.zeros(200)
+def measured(lower, upper, scale=1.0, most=math.inf):
+    """A column whose estimates are known."""
+    return SimpleNamespace(
+        value=lower.value / scale,
+        n=9,
+        resolution=0.1,
+        scale=scale,
+        most=most,
+        estimates=lambda options: (lower, upper),
+    )
+
+
+def test_the_interval_is_that_of_the_largest_ends_of_both_estimates_and_all_columns():
+    options = GapOptions(0.9, 99, 0, test=False)
+    wide = GapEstimate(0.3, 0.1, 0, 1e9)
+    narrow = GapEstimate(0.25, 0.01, 0, 1e9)
+    z, both = stats.norm.isf([0.05, 0.025])
+    for lower, upper, ends in (
+        (wide, narrow, (0.3 - 0.1 * z, 0.3 + 0.1 * z)),
+        (narrow, wide, (0.25 - 0.01 * z, 0.3 + 0.1 * z)),
+    ):
+        result = largest_gap([measured(lower, upper)], options)
+        assert result.interval == pytest.approx(ends, rel=1e-6)
+        assert result.standard_error == lower.error
+    pair = [measured(wide, wide), measured(narrow, narrow)]
+    result = largest_gap(pair, options)  # each column has half of the error probability
+    assert result.interval == pytest.approx((0.25 - 0.01 * both, 0.3 + 0.1 * both), rel=1e-6)
+    assert (result.value, result.per_column) == (0.3, (0.3, 0.25))
+    scaled = largest_gap([measured(wide, wide, scale=0.4, most=1.0)], options)
+    assert scaled.interval == pytest.approx(((0.3 - 0.1 * z) / 0.4, 1.0), rel=1e-6)
+    assert (scaled.value, scaled.standard_error) == approx((0.75, 0.25))
+
+
+def test_each_correction_names_its_reason_its_benchmark_and_its_test():
+    counted = (Path(__file__).parents[1] / "docs" / "evidence" / "coverage.md").read_text("utf-8")
+    for correction in CORRECTIONS:
+        assert correction.amount
+        assert correction.reason
+        assert f"| {correction.benchmark} |" in counted
+        assert callable(globals()[correction.test])
+
+
+@pytest.mark.parametrize(("positive", "n"), [(3, 200), (7, 200), (8, 200), (193, 200), (3, 8)])
+def test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate(positive, n):
+    f = np.zeros(n)
     f[:positive] = 1
-    sums = columns_of(rows_of(f, np.arange(200) % 5))[0].sums
-    rare = min(positive, 200 - positive)
-    rate = stats.beta.ppf(0.975, rare + 1, 200 - rare)
+    sums = columns_of(rows_of(f, np.arange(n) % 5))[0].sums
+    rare = min(positive, n - positive)
+    rate = min(stats.beta.ppf(0.975, rare + 1, n - rare), 0.5)  # 2μ(1 - μ) is largest at 1/2
     most = 2 * rate * (1 - rate)
-    estimate = Estimate(0.001, 0.001, 0, 1e9, 0, sums)
+    estimate = GapEstimate(0.001, 0.001, 0, 1e9, 0, sums)
     low = Ends(0.0, 0.003)
     high = Ends(0.0, 0.9)
     if rare < 8:  # so few show no gap
@@ -346,6 +391,8 @@ def test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate(positive):
     else:  # so many cannot have a larger one
         assert corrected("decision rates", estimate, low) == (0, 0)
         assert corrected("decision rates", estimate, high) == approx((0, most - 0.9))
+        large = replace(estimate, value=most + 0.1)  # the end stays above the estimate
+        assert corrected("decision rates", large, high) == approx((0, most + 0.1 - 0.9))
 
 
 @pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])
@@ -451,50 +498,87 @@ def test_the_correlation_ratio_and_its_interval_are_those_of_rows(weighted, valu
     assert (result.trusted, result.n, result.confidence) == (not alone, 80, 0.9)
 
 
+@pytest.mark.parametrize(("n", "trusted"), [(249, False), (250, True)])
+def test_the_correlation_ratio_of_single_values_is_trusted_from_250_rows_on(n, trusted):
+    s = np.arange(n) + 0.0
+    assert correlation_ratio(np.sin(s), s).trusted == trusted
+    assert correlation_ratio(np.sin(s), s // 4).trusted
+
+
 @pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])
-def test_the_estimate_of_ranks_counts_that_deciles_move(kind, monkeypatch):
-    rows = design(kind, 120, 5)
-    rows = Rows(np.round(rows.scores, 1), rows.s, rows.weights, rows.clusters)
-    ranks, options = RankGap(rows), GapOptions(0.9, 49, 0)
-    score, w = rows.scores[:, 0], rows.weights
-    _, node, _, labels = parts(rows)
-    n = w.sum()
-    cuts = [min(x for x in score if w[score <= x].sum() >= k / 10 * n - 1e-9) for k in range(1, 10)]
-    effective = ranks.rows.effective
-    for which, estimate in zip(("signs", "fine"), ranks.estimates(options)):
-        influence, extra, lost = 0.0, 0.0, 0.0
-        for q, column in zip(ranks.thresholds, ranks.columns):
-            signs = getattr(column, which)
-            share, slope = cuts.count(q) / 9, signs.slope[node]
-            tied = w[score == q].sum() / n > 0.05
-            near = w * (1 if tied else np.abs(ranks.rank - ranks.rank[score == q].mean()) <= 0.05)
-            decided = (score > q) - w @ (score > q) / n
-            influence = influence + share * (
-                (slope - near @ slope / near.sum()) * decided - signs.gap
-            )
-            extra += share * math.sqrt(column.uncertain_variance(signs, options))
-            lost += share * column.estimates(options)[1].lost
-        terms = np.bincount(labels, w * influence / n)
-        error = math.sqrt(effective / (effective - 1) * (terms**2).sum() + extra**2)
-        gaps = {q: getattr(c, which).gap for q, c in zip(ranks.thresholds, ranks.columns)}
-        value = np.mean([gaps[q] for q in cuts])
-        assert (estimate.value, estimate.error) == approx((value, error))
-        assert estimate.lost == approx(lost if which == "fine" else 0)
-        assert estimate.skewness == approx((terms**3).sum() / error**3)
-        assert estimate.freedom == min(column.means.freedom for column in ranks.columns)
+def test_the_rank_gap_of_few_scores_is_the_gap_of_their_mean_decision(kind):
+    """Inside of large ties deciles do not move; where all signs are certain, the mean of the gaps
+    is the gap of the mean of the decisions, with its influences.
+    """
+    rng = np.random.default_rng(6)
+    n = 1200
+    s = np.arange(n) % 3 // 2 * 1.0
+    score = np.floor(2.5 * rng.random(n) + 1.2 * s)
+    weights = rng.integers(1, 4, n) / 2 if kind == "weights" else None
+    clusters = s * 1000 + rng.integers(200, size=n) if kind == "clusters" else None
+    rows = rows_of(score, s, None, weights, clusters)
+    ranks = RankGap(rows)
+    decided = ranks.rows.scores @ ranks.shares[:, None]
+    (column,) = columns_of(replace(rows, scores=decided))
+    options = GapOptions(0.9, 49, 0)
+    for estimate, signs in zip(ranks.estimates(options), (column.signs, column.fine)):
+        variance, third = column.sums.influence(np.full(2, -signs.gap), signs.slope)
+        error = math.sqrt(variance)
+        assert (estimate.value, estimate.error) == pytest.approx((signs.gap, error), rel=1e-6)
+        assert estimate.skewness == pytest.approx(third / error**3, rel=1e-5)
     assert ranks.value == approx(ranks.estimates(options)[0].value)
-    if kind != "clusters":  # decisions of a row covary as those of independent scores do
-        count = len(ranks.thresholds)
-        nodes = node.max() + 1
-        normals = np.broadcast_to(np.eye(count)[:, None], (count, nodes, count))
-        unit = SimpleNamespace(standard_normal=normals.reshape)
-        monkeypatch.setattr(np.random, "default_rng", lambda seed: unit)
-        drawn = ranks._joint_noise(GapOptions(0.9, count, 0))
-        above = (score[:, None] > ranks.thresholds) - w @ (score[:, None] > ranks.thresholds) / n
-        covariance = effective / (effective - 1) * (w[:, None] * above).T @ above / n
-        for g in range(nodes):
-            expected = (w[node == g] ** 2).sum() * covariance
-            assert drawn[:, g] @ drawn[:, g].T == approx(expected)
+
+
+@pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])
+def test_the_rank_gap_of_rare_decisions_is_their_gap(kind):
+    """All deciles are 0, and exceeding it is the decision itself."""
+    rng = np.random.default_rng(7)
+    n = 500
+    f = (rng.random(n) < 0.05) * 1.0
+    weights = rng.integers(1, 4, n) / 2 if kind == "weights" else None
+    clusters = rng.integers(200, size=n) if kind == "clusters" else None
+    rows = rows_of(f, rng.random(n), None, weights, clusters)
+    ranks = RankGap(rows)
+    (column,) = columns_of(rows)
+    options = GapOptions(0.9, 49, 0)
+    both = zip(ranks.estimates(options), column.estimates(options), (column.signs, column.fine))
+    for mine, other, signs in both:
+        extra = column.uncertain_variance(signs, options)
+        variance, third = column.sums.influence(np.full(len(signs.slope), -signs.gap), signs.slope)
+        assert extra > 0
+        assert (mine.value, mine.lost) == approx((other.value, other.lost))
+        assert mine.error**2 == approx(variance + extra)
+        assert mine.skewness == approx(third / mine.error**3)
+        assert mine.freedom == other.freedom
+    assert mine.lost > 0
+
+
+def test_the_interval_of_the_rank_gap_has_the_fewest_degrees_of_freedom_of_its_decisions():
+    rng = np.random.default_rng(8)
+    ranks = RankGap(rows_of(rng.random(300), rng.random(300)))
+    freedom = [column.means.freedom for column in ranks.columns]
+    assert max(freedom) > min(freedom)
+    for estimate in ranks.estimates(GapOptions(0.9, 49, 0)):
+        assert estimate.freedom == min(freedom)
+
+
+@pytest.mark.parametrize("kind", ["rows", "weights"])
+def test_decisions_of_a_row_covary_as_those_of_independent_scores_do(kind):
+    rows = design(kind, 120, 5)
+    ranks = RankGap(rows)
+    score, w = rows.scores[:, 0], rows.weights
+    _, node, _, _ = parts(rows)
+    above = (score[:, None] > ranks.thresholds) * 1.0
+    above -= w @ above / w.sum()
+    covariance = ranks.columns[0].sums.bessel * (w[:, None] * above).T @ above / w.sum()
+    root = ranks.decision_root()
+    assert root @ root.T == approx(covariance)
+    resamples = 20_000
+    drawn = ranks._joint_noise(GapOptions(0.9, resamples, 0))
+    for g in range(node.max() + 1):
+        size = (w[node == g] ** 2).sum()
+        found = drawn[:, g] @ drawn[:, g].T / resamples
+        assert found == pytest.approx(size * covariance, abs=0.05 * size * covariance.max())
 
 
 def test_many_values_of_s_are_joined_to_nodes_and_groups():

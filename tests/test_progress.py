@@ -45,7 +45,7 @@ def counts(said: list[str], what: str) -> list[int]:
 
 
 def test_commands_count_what_is_done_and_what_is_left(folder, said, monkeypatch):
-    monkeypatch.setattr("frhsic.tables.files.CELLS", 400)  # so that there are several pieces
+    monkeypatch.setattr("frhsic.tables.files.PIECE_CELLS", 400)  # so that there are several pieces
     done(TRAIN)
     assert counts(said, "reading t.csv: # of 400 rows") == [80, 160, 240, 320, 400]
     five = [1, 2, 3, 4, 5]

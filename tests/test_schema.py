@@ -332,7 +332,7 @@ def test_groups_and_codes_of_a_long_file_are_those_of_one_table(tmp_path, monkey
     """Typed piece by piece, 007 was 7 where all codes of a piece were digits, and a person became
     two.
     """
-    monkeypatch.setattr(files, "CELLS", 300)
+    monkeypatch.setattr(files, "PIECE_CELLS", 300)
     rng, n = np.random.default_rng(0), 400
     person = np.array([f"{i:03d}" for i in rng.integers(0, 40, n)])
     code = np.where(np.arange(n) < 200, "007", "A12")

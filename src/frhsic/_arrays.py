@@ -20,16 +20,17 @@ if TYPE_CHECKING:
     import torch
 
 RandomState: TypeAlias = "int | np.random.Generator | torch.Generator | None"
-Array = TypeVar("Array", np.ndarray, "torch.Tensor")
+AnyArray = TypeVar("AnyArray", np.ndarray, "torch.Tensor")
 
-# Magnitudes that are admitted: eighth powers of them, as in the variance of a linear HSIC, are
-# still floats.
-LARGEST, SMALLEST = 1e30, 1e-30
+# Largest number, and smallest difference within a column, that are admitted: eighth powers of them,
+# as in the variance of a linear HSIC, are still floats.
+LARGEST_NUMBER = 1e30
+SMALLEST_SPREAD = 1e-30
 # Magnitude, or one over it, from which on float32 becomes float64: products of four such numbers
 # overflow.
 WIDENED = 1e8
 # Bandwidths and factors of kernels that are admitted.
-SCALES = (1e-60, 1e60)
+KERNEL_SCALES = (1e-60, 1e60)
 
 
 def is_tensor(x: Any) -> TypeGuard[torch.Tensor]:
@@ -110,20 +111,19 @@ def require_same_rows(*arrays: tuple[Any, str]) -> None:
     Traceback (most recent call last):
     ValueError: scores and s have the same index in another order, and rows are matched ...
     """
-    (first, name), *others = [(x.index, name) for x, name in arrays if hasattr(x, "iloc")] or [
-        (None, "")
-    ]
-    for index, other in others:
+    indexed = [(x.index, name) for x, name in arrays if hasattr(x, "iloc")]
+    if not indexed:
+        return
+    first, name = indexed[0]
+    for index, other in indexed[1:]:
         if len(index) != len(first) or index.equals(first):
             continue
         shared = index.isin(first)
         same = shared.all() and first.isin(index).all()
         if same or (shared.any() and not _is_default(first) and not _is_default(index)):
-            how = (
-                "the same index in another order"
-                if same
-                else f"indexes of which {int(shared.sum()):,} labels agree"
-            )
+            how = f"indexes of which {int(shared.sum()):,} labels agree"
+            if same:
+                how = "the same index in another order"
             raise ValueError(
                 f"{name} and {other} have {how}, and rows are matched by position. Pass"
                 f" {other}.reindex({name}.index) if labels say which rows belong together, or"
@@ -169,7 +169,7 @@ def require_nonnegative(value: Any, name: str, below: float = math.inf) -> None:
 
 def require_scale(value: float, name: str) -> None:
     """Raise unless value is a positive number whose square a float can hold with ease."""
-    low, high = SCALES
+    low, high = KERNEL_SCALES
     _require(
         low <= value <= high, value, name, f"a number from {low:g} to {high:g}, or change the units"
     )
@@ -185,7 +185,7 @@ def _require(holds: Any, value: Any, name: str, wanted: str) -> None:
         raise ValueError(f"{name} is {value}; pass {wanted}.")
 
 
-def require_varying(x: Array, name: str) -> None:
+def require_varying(x: AnyArray, name: str) -> None:
     """Raise if every row of x is the same."""
     if bool((x == x[:1]).all()):
         raise ValueError(
@@ -203,7 +203,7 @@ def subset_mask(where: Any, n: int) -> np.ndarray:
     return np.asarray(values == 1)
 
 
-def require_mask(values: Array, n: int) -> None:
+def require_mask(values: AnyArray, n: int) -> None:
     """Raise unless a vector has n numbers that are 0 or 1."""
     if values.shape[0] != n:
         raise ValueError(f"lengths differ: where has {values.shape[0]} rows, the data have {n}.")
@@ -228,13 +228,11 @@ def require_labels(y: Any, name: str) -> None:
     values = np.asarray(y)
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} is complex; pass its real part.")
+    if values.dtype.kind in "mM":
+        raise _not_numeric(values.dtype, name)
     first = values.flat[0] if values.size else None
-    if values.dtype.kind in "mM" or isinstance(
-        first, (datetime.date, datetime.time, datetime.timedelta)
-    ):
-        raise _not_numeric(
-            values.dtype if values.dtype.kind in "mM" else np.dtype("datetime64"), name
-        )
+    if isinstance(first, (datetime.date, datetime.time, datetime.timedelta)):
+        raise _not_numeric(np.dtype("datetime64"), name)
 
 
 def seed_of(random_state: RandomState) -> int:
@@ -298,8 +296,8 @@ def numeric(x: Any, name: str) -> np.ndarray:
         x = to_numpy(x.float() if x.is_floating_point() and x.element_size() < 4 else x)
     module = type(x).__module__.partition(".")[0]
     if module == "pyarrow" and hasattr(x, "to_pandas"):
-        x, module = x.to_pandas(), "pandas"
-    if module in ("pandas", "polars"):
+        x = _from_frame(x.to_pandas(), name)
+    elif module in ("pandas", "polars"):
         x = _from_frame(x, name)
     elif module == "scipy":
         raise TypeError(
@@ -316,10 +314,12 @@ def numeric(x: Any, name: str) -> np.ndarray:
         raise ValueError(
             f"{name} has rows of different lengths; pass a rectangular array."
         ) from error
-    if values.dtype.kind in "biuf":
-        unknown = values.dtype.itemsize > {"f": 8, "u": 1}.get(values.dtype.kind, 8)  # to torch
-        return values.astype(np.float64 if unknown else values.dtype.newbyteorder("="), copy=False)
-    raise _not_numeric(values.dtype, name, values)
+    if values.dtype.kind not in "biuf":
+        raise _not_numeric(values.dtype, name, values)
+    widest = 1 if values.dtype.kind == "u" else 8  # that torch knows
+    if values.dtype.itemsize > widest:
+        return values.astype(np.float64, copy=False)
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
 def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
@@ -327,18 +327,11 @@ def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
     text as objects.
     """
     kind = getattr(dtype, "kind", "O")
-    family = str(dtype).partition("(")[
-        0
-    ]  # polars writes Enum(categories=...), Datetime(time_unit=...)
+    family = str(dtype).partition("(")[0]  # polars writes Enum(categories=...)
     text = kind in "US" or family in {"str", "string", "String", "category", "Categorical", "Enum"}
-    bands = family.startswith("interval") or any(
-        hasattr(value, "mid") for value in np.ravel(values)
-    )
-    if (
-        text
-        or bands
-        or (family == "object" and any(isinstance(value, str) for value in np.ravel(values)))
-    ):
+    bands = family.startswith("interval")
+    words = any(isinstance(value, str) or hasattr(value, "mid") for value in np.ravel(values))
+    if text or bands or words:
         return TypeError(
             f"{name} holds text, bands or categories ({dtype}), not numbers. Write a band such as"
             " 30-39 as its mid-point and ordered levels as their ranks, as frhsic.audit and"
@@ -367,9 +360,10 @@ def _from_frame(x: Any, name: str) -> np.ndarray:
         )
     if len(x.shape) == 1:
         return _column(x, name)
-    columns = (
-        x.get_columns() if hasattr(x, "get_columns") else [x.iloc[:, i] for i in range(x.shape[1])]
-    )
+    if hasattr(x, "get_columns"):  # polars
+        columns = x.get_columns()
+    else:
+        columns = [x.iloc[:, i] for i in range(x.shape[1])]
     if not columns:
         raise ValueError(f"{name} has no columns.")
     return np.stack([_column(column, f"{name}[{column.name!r}]") for column in columns], axis=1)
@@ -388,12 +382,12 @@ def _column(column: Any, name: str) -> np.ndarray:
         width = np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
         return np.asarray(column.to_numpy(dtype=width, na_value=np.nan))
     values = np.asarray(column.to_numpy())
-    return (
-        values.astype(float) if values.dtype.kind == "O" else values
-    )  # booleans of polars with nulls
+    if values.dtype.kind == "O":  # booleans of polars with nulls
+        return values.astype(float)
+    return values
 
 
-def as_columns(x: Array, name: str) -> Array:
+def as_columns(x: AnyArray, name: str) -> AnyArray:
     """Return an array or a tensor with two dimensions; a vector becomes one column."""
     if x.ndim == 1:
         x = x[:, None]
@@ -405,7 +399,7 @@ def as_columns(x: Array, name: str) -> Array:
     return x
 
 
-def only_column(x: Array, name: str) -> Array:
+def only_column(x: AnyArray, name: str) -> AnyArray:
     """Return the one column of a matrix."""
     if x.shape[1] != 1:
         raise ValueError(f"{name} has {x.shape[1]} columns; pass one column.")
@@ -421,15 +415,15 @@ def needs_float64(low: np.ndarray, high: np.ndarray, name: str) -> bool:
     largest = float(np.maximum(-low, high).max())
     spread = high - low
     narrowest = float(np.where(spread > 0, spread, np.inf).min())
-    if largest > LARGEST:
+    if largest > LARGEST_NUMBER:
         raise ValueError(
             f"{name} holds numbers as large as {largest:.3g}, whose products no float can hold; the"
-            f" limit is {LARGEST:g}. Rescale it, or treat such numbers as missing."
+            f" limit is {LARGEST_NUMBER:g}. Rescale it, or treat such numbers as missing."
         )
-    if narrowest < SMALLEST:
+    if narrowest < SMALLEST_SPREAD:
         raise ValueError(
             f"the numbers of a column of {name} differ by {narrowest:.3g} at most, and no float can"
-            f" hold the products of such differences; the limit is {SMALLEST:g}. Rescale it."
+            f" hold the products of such differences; the limit is {SMALLEST_SPREAD:g}. Rescale it."
         )
     return largest > WIDENED or 0 < float(spread.max()) < 1 / WIDENED
 

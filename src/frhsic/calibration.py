@@ -47,12 +47,13 @@ def calibration_error(scores: Any, y: Any) -> float:
     ... )
     (0.115, 0.0)
     """
-    given = _arrays.paired((scores, "scores"), (y, "y"))
-    score, outcome = (values[:, 0].astype(np.float64) for values in given)
+    pair = _arrays.paired((scores, "scores"), (y, "y"))
+    score, outcome = (values[:, 0].astype(np.float64) for values in pair)
     edges = np.quantile(score, np.arange(1, CALIBRATION_BINS) / CALIBRATION_BINS)
     bins = np.searchsorted(edges, score, side="right")  # equal scores share a bin
     rows = np.bincount(bins)
     residual = outcome - score
-    total, squares = np.bincount(bins, residual), np.bincount(bins, residual**2)
+    total = np.bincount(bins, residual)
+    squares = np.bincount(bins, residual**2)
     pairs = (total**2 - squares)[rows > 1] / (rows - 1)[rows > 1]  # n_b U_b
     return math.sqrt(max(0.0, float(pairs.sum()) / len(score)))

@@ -38,7 +38,8 @@ def figure(value: float | None) -> str:
         exponent = math.floor(math.log10(size))
         mantissa = float(f"{size / 10.0**exponent:.3g}")
         if mantissa >= 10:
-            mantissa, exponent = mantissa / 10, exponent + 1
+            mantissa /= 10
+            exponent += 1
         raised = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
         return f"{sign}{mantissa:g} × 10{raised}"
     if size >= 1000:
@@ -55,7 +56,9 @@ def plain(value: float) -> str:
     ('30', '0.3', '7.25', '1 × 10⁻⁶')
     """
     text = figure(value)
-    return text.rstrip("0").removesuffix(".") if "." in text and "×" not in text else text
+    if "." not in text or "×" in text:
+        return text
+    return text.rstrip("0").removesuffix(".")
 
 
 def stated(value: float) -> str:
@@ -190,11 +193,9 @@ def printable(text: str, most: int | None = None) -> str:
     'a�[2Jb'
     """
     clean = "".join(character if _is_shown(character) else "�" for character in text)
-    return (
-        clean
-        if most is None or len(clean) <= most
-        else f"{clean[:most]}… ({len(clean):,} characters)"
-    )
+    if most is None or len(clean) <= most:
+        return clean
+    return f"{clean[:most]}… ({len(clean):,} characters)"
 
 
 def _is_shown(character: str) -> bool:

@@ -33,7 +33,8 @@ from frhsic import _arrays
 from frhsic.dependence import mutual_information
 from frhsic.parity import gdp, standardized_gdp
 from frhsic.probes import held_out_r2, linear_head
-from frhsic.splits import scores_of, subsample
+from frhsic.scoring import scores_of
+from frhsic.splits import subsample
 
 __all__ = ["HEADS", "SVM_ROWS", "AttributeProbes", "HeadGap", "HeadProbes", "probe_heads"]
 

@@ -30,7 +30,8 @@ from frhsic.independence import IndependenceResult, gamma_test
 from frhsic.kernels import Gaussian, per_column_gaussians
 from frhsic.parity import ParityResult, gdp
 from frhsic.parity.limits import Limit, LimitLike, by_attribute, parse_limits, rows_to_settle
-from frhsic.splits import held_out_rows, rows_of, scores_of
+from frhsic.scoring import scores_of
+from frhsic.splits import held_out_rows, rows_of
 
 __all__ = ["LowGainWarning", "Selection", "select_weight"]
 

@@ -1,6 +1,4 @@
-"""Rows to fit on and rows held out: at random, by group, in time, or both; and the scores of a
-model on rows.
-"""
+"""Rows to fit on and rows held out: at random, by group, in time, or both."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["held_out_rows", "rows_of", "scores_of", "subsample"]
+__all__ = ["held_out_rows", "rows_of", "subsample"]
 
 
 def held_out_rows(
@@ -57,9 +55,8 @@ def held_out_rows(
     if order is None:
         later = _later(place[group], share, "groups")
     else:
-        later = _later(
-            pd.factorize(_times(_complete(order, n, "order")), sort=True)[0], share, "order"
-        )
+        times = _times(_complete(order, n, "order"))
+        later = _later(pd.factorize(times, sort=True)[0], share, "order")
     if groups is None or order is None:
         return np.flatnonzero(~later), np.flatnonzero(later)
     held = np.bincount(group, later, len(place)) > 0
@@ -85,7 +82,8 @@ def _later(codes: np.ndarray, share: float, name: str) -> np.ndarray:
 
 def _complete(values: Any, n: int, name: str) -> np.ndarray:
     column = np.asarray(values)
-    column = column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
+    if column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
     if column.shape != (n,):
         raise ValueError(
             f"{name} has shape {column.shape}; pass one value for each of the {n} rows."
@@ -119,19 +117,6 @@ def rows_of(part: Any, rows: np.ndarray) -> Any:
     from sklearn.utils import _safe_indexing  # late: the command line splits without it
 
     return _safe_indexing(part, rows)
-
-
-def scores_of(model: Any, X: Any, s: Any = None) -> np.ndarray:
-    """Return the scores of a fitted model: probabilities (of the second of two classes), or
-    predictions.
-
-    `s` holds the attributes of the rows, which a model with ``uses_sensitive`` needs.
-    """
-    more = {"sensitive_features": s} if getattr(model, "uses_sensitive", False) else {}
-    if not hasattr(model, "predict_proba"):
-        return np.asarray(model.predict(X, **more))
-    probabilities = np.asarray(model.predict_proba(X, **more))
-    return probabilities[:, 1] if probabilities.shape[1] == 2 else probabilities
 
 
 def subsample(n: int, most: int, random: np.random.Generator) -> np.ndarray:

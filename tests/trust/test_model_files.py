@@ -54,8 +54,8 @@ from sklearn.utils._testing import assert_run_python_script_without_output as ru
 from estimator_samples import biased, quick
 from frhsic import FRHSICClassifier, ParityClassifier, ParityCoupling, ParityRegressor, load, save
 from frhsic.estimators.conditional import BoostedMeans, TreeTable
-from frhsic.persistence import HEADER, WEIGHTS, file_bytes
-from frhsic.persistence.rules import KINDS, LISTED, fits
+from frhsic.persistence import HEADER_ENTRY, WEIGHTS_ENTRY, file_bytes
+from frhsic.persistence.rules import ATTRIBUTES, LISTED, fits
 from frhsic.persistence.trees import MOST_DEPTH, build_predictor, build_tree
 from frhsic.persistence.values import Reader, Writer
 from trust.forging import OUTCOMES, cases, methods_of, nodes_of, outcome, samples
@@ -100,7 +100,7 @@ def written(path: Path, entries: Entries, compression: int = zipfile.ZIP_STORED)
 def with_parts(entries: Entries, parts: dict[str, Any], change: Any = None) -> Entries:
     """A file with other models, whose JSON and arrays may be changed before they are written."""
     writer = Writer()
-    header = json.loads(entries[HEADER])
+    header = json.loads(entries[HEADER_ENTRY])
     header["models"] = {name: writer.model(part) for name, part in parts.items()}
     header["not listed"] = sorted(writer.names)
     arrays = {str(place): values for place, values in enumerate(writer.arrays)}
@@ -108,7 +108,7 @@ def with_parts(entries: Entries, parts: dict[str, Any], change: Any = None) -> E
         change(header, arrays)
     foreign = {f"{place}.skops": data for place, data in enumerate(writer.foreign)}
     text = json.dumps(header).encode()
-    return {**entries, HEADER: text, WEIGHTS: safetensors.numpy.save(arrays), **foreign}
+    return {**entries, HEADER_ENTRY: text, WEIGHTS_ENTRY: safetensors.numpy.save(arrays), **foreign}
 
 
 def refused(path: Path, match: str = "model") -> None:
@@ -276,13 +276,13 @@ def weights(shape: list[int], dtype: str = "F64") -> bytes:
 
 
 ENTRIES = {
-    "a larger array": (WEIGHTS, weights([10**13])),
-    "a negative shape": (WEIGHTS, weights([-1])),
-    "more columns": (WEIGHTS, weights([2, 10**7])),
-    "numbers of no type": (WEIGHTS, weights([2], "O64")),
-    "names of 2^60 bytes": (WEIGHTS, (2**60).to_bytes(8, "little")),
-    "no weights": (WEIGHTS, b""),
-    "a pickle": (WEIGHTS, b"\x80\x04cos\nsystem\n"),
+    "a larger array": (WEIGHTS_ENTRY, weights([10**13])),
+    "a negative shape": (WEIGHTS_ENTRY, weights([-1])),
+    "more columns": (WEIGHTS_ENTRY, weights([2, 10**7])),
+    "numbers of no type": (WEIGHTS_ENTRY, weights([2], "O64")),
+    "names of 2^60 bytes": (WEIGHTS_ENTRY, (2**60).to_bytes(8, "little")),
+    "no weights": (WEIGHTS_ENTRY, b""),
+    "a pickle": (WEIGHTS_ENTRY, b"\x80\x04cos\nsystem\n"),
     **{
         name: (name, b"")
         for name in (
@@ -297,7 +297,7 @@ ENTRIES = {
         )
     },
     **{
-        f"no JSON: {text[:9]!r} {len(text)}": (HEADER, text)
+        f"no JSON: {text[:9]!r} {len(text)}": (HEADER_ENTRY, text)
         for text in (
             b"[" * 100_000,
             b'{"kind":' * 100_000,
@@ -322,8 +322,8 @@ def test_a_compressed_entry_is_refused_before_it_is_unpacked(files: Files, tmp_p
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     bomb = io.BytesIO()
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr(HEADER, files["parity"][HEADER])
-        with archive.open(WEIGHTS, "w") as entry:
+        archive.writestr(HEADER_ENTRY, files["parity"][HEADER_ENTRY])
+        with archive.open(WEIGHTS_ENTRY, "w") as entry:
             for _ in range(300):
                 entry.write(bytes(2**20))
     (tmp_path / "model").write_bytes(bomb.getvalue())
@@ -342,7 +342,7 @@ def test_many_entries_of_no_size_are_refused(files: Files, tmp_path: Path, monke
 def test_two_entries_of_one_name_are_refused(files: Files, tmp_path: Path):
     path = written(tmp_path / "model", files["parity"])
     with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(path, "a") as archive:
-        archive.writestr(HEADER, files["network"][HEADER])
+        archive.writestr(HEADER_ENTRY, files["network"][HEADER_ENTRY])
     refused(path, "two entries")
 
 
@@ -400,7 +400,7 @@ def test_damage_is_refused(kind: str, files: Files, tmp_path: Path):
 
 def changed(entries: Entries, path: list[Any], value: Any) -> bytes:
     """Return the JSON of a model with another value at one place."""
-    header = json.loads(entries[HEADER])
+    header = json.loads(entries[HEADER_ENTRY])
     owner = header
     for key in path[:-1]:
         owner = owner[key]
@@ -536,13 +536,15 @@ HEADERS: dict[str, tuple[str, list[Any], Any]] = {
 
 
 def with_header(kind: str, place: list[Any], value: Any, files: Files) -> Entries:
-    return files[kind] | {HEADER: changed(files[kind], place, value)}
+    return files[kind] | {HEADER_ENTRY: changed(files[kind], place, value)}
 
 
 def with_weights(change: Callable[[dict[str, np.ndarray]], Any], files: Files) -> Entries:
-    arrays = {n: v.copy() for n, v in safetensors.numpy.load(files["network"][WEIGHTS]).items()}
+    arrays = {
+        n: v.copy() for n, v in safetensors.numpy.load(files["network"][WEIGHTS_ENTRY]).items()
+    }
     change(arrays)
-    return files["network"] | {WEIGHTS: safetensors.numpy.save(arrays)}
+    return files["network"] | {WEIGHTS_ENTRY: safetensors.numpy.save(arrays)}
 
 
 TENSORS: dict[str, Callable[[dict[str, np.ndarray]], Any]] = {
@@ -732,7 +734,7 @@ def names_of_weights(files: Files) -> Entries:
     header = json.dumps(
         {f"a{i}": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for i in range(30_000)}
     ).encode()
-    return files["network"] | {WEIGHTS: len(header).to_bytes(8, "little") + header}
+    return files["network"] | {WEIGHTS_ENTRY: len(header).to_bytes(8, "little") + header}
 
 
 FOREST = RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y)
@@ -896,9 +898,9 @@ def test_what_once_got_past_the_checks_of_boosters_does_not_reach_them(
 
 def test_threads_are_at_most_those_of_the_machine(files: Files, tmp_path: Path):
     entries = with_attribute(files, FOREST, "ForestClassifier", "n_jobs", 10**6)
-    header = json.loads(entries[HEADER])
+    header = json.loads(entries[HEADER_ENTRY])
     header["parameters"]["n_jobs"] = 10**6
-    model = load(written(tmp_path / "model", entries | {HEADER: json.dumps(header).encode()}))
+    model = load(written(tmp_path / "model", entries | {HEADER_ENTRY: json.dumps(header).encode()}))
     assert model.n_jobs == model.models_[0].n_jobs == os.cpu_count()
     np.testing.assert_array_equal(model.models_[0].predict(X), FOREST.predict(X))
 
@@ -921,7 +923,7 @@ def test_levels_of_a_table_are_not_repeated_in_the_description(files: Files):
     """The JSON of a model is limited, and each of ten models knows all levels."""
     frame = pd.DataFrame({"job": [f"level {i}" for i in range(10_000)]})
     entries = with_models(files, make_pipeline(TreeTable().fit(frame), FIT))
-    assert len(entries[HEADER]) < len(files["parity"][HEADER]) + 10_000
+    assert len(entries[HEADER_ENTRY]) < len(files["parity"][HEADER_ENTRY]) + 10_000
 
 
 def test_steps_that_each_make_five_columns_of_one_do_not_add_up(files: Files, tmp_path: Path):
@@ -974,10 +976,12 @@ def test_missing_parts_are_refused(files: Files, tmp_path: Path):
 
 def test_every_attribute_of_the_list_says_what_it_may_be():
     for name, attributes in LISTED.items():
-        assert {attribute.rstrip("?") for attribute in attributes} <= KINDS.keys(), name
-    words = {word for kind in KINDS.values() for word in re.split(r" \| | of |/", kind)}
+        assert {attribute.rstrip("?") for attribute in attributes} <= ATTRIBUTES.keys(), name
+    words = {word for kind in ATTRIBUTES.values() for word in re.split(r" \| | of |/", kind)}
     assert not {"callable", "any", "object", "path"} & words
-    assert not any(fits(value, kind) for value in (len, np.log, type) for kind in KINDS.values())
+    assert not any(
+        fits(value, kind) for value in (len, np.log, type) for kind in ATTRIBUTES.values()
+    )
 
 
 def test_each_listed_class_comes_back_bit_for_bit():

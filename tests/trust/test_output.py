@@ -85,12 +85,30 @@ def test_devices_pipes_and_folders_are_refused_and_stay(
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
-def test_all_is_refused_before_anything_is_trained(csv: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(
-        "frhsic.training.loop.Trainer", lambda *a, **k: pytest.fail("training began")
-    )
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["train", "people.csv", "-t", "y", "-s", "age", "-o"],
+        ["audit", "people.csv", *ASKED, "-o"],
+        ["predict", "model", "people.csv", "-o"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_file_is_refused_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("people.csv", "model"):
+        Path(name).write_bytes(b"")  # reading either would fail
+    told = one_line_and_2([*command, "missing/out"])
+    assert "the folder 'missing'" in told
+    assert names(tmp_path) == {"people.csv", "model"}
 
-    monkeypatch.setattr(Path, "open", failing(Path.open, 1, OSError(28, "No space left on device")))
+
+def test_a_full_disk_is_told_before_anything_is_read(csv: Path, monkeypatch: pytest.MonkeyPatch):
+    csv.write_bytes(b"")
+    full = failing(Path.open, 1, OSError(28, "No space left on device"))
+    monkeypatch.setattr(Path, "open", full)
     asked = [str(csv), "-t", "y", "-s", "age", "--features", "score"]
     assert "No space left" in one_line_and_2(["train", *asked, "-o", str(csv.parent / "model")])
     assert names(csv.parent) == {"people.csv"}

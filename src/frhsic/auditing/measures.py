@@ -36,10 +36,13 @@ from frhsic.independence.gamma import gram_pair
 from frhsic.intervals import Interval
 from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
 from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, gdp_curve, rank_gap
+from frhsic.parity.column import ColumnGap, GapOptions, columns_of
 from frhsic.parity.curve import curve_of_sums, local_mean
-from frhsic.parity.gap import ColumnGap, GapOptions, RankGap, columns_of, largest_gap
+from frhsic.parity.gap import largest_gap
 from frhsic.parity.local_means import Windows
-from frhsic.parity.sums import Cells, ScoreSums, rows_of
+from frhsic.parity.ranks import RankGap
+from frhsic.parity.rows import rows_of
+from frhsic.parity.sums import Cells, ScoreSums
 from frhsic.probes import ProbeKind, probe
 from frhsic.splits import subsample
 

@@ -41,14 +41,9 @@ from frhsic.auditing.results import (
 from frhsic.formatting import plain
 from frhsic.parity.limits import Limit, LimitLike
 from frhsic.probes import cross_fitted_scores
-from frhsic.tables.columns import (
-    attribute,
-    is_positive,
-    label,
-    one_spelling,
-    read_sensitive,
-    row_number,
-)
+from frhsic.tables.attributes import attribute, read_sensitive
+from frhsic.tables.columns import label, row_number
+from frhsic.tables.targets import is_positive, one_spelling
 
 LEAST_POSITIVES = 50
 BINS = 40

@@ -345,17 +345,17 @@ def _audited_file(
 
     from frhsic.auditing import Settings, audit
     from frhsic.report.model import drivers
+    from frhsic.tables.attributes import read_sensitive
     from frhsic.tables.columns import (
         common_name,
         kind_of,
         label,
         numbers,
-        read_sensitive,
-        read_target,
         require_moderate,
     )
     from frhsic.tables.files import read_rows
     from frhsic.tables.schema import Schema
+    from frhsic.tables.targets import read_target
 
     watch(f"reading {options.table.name}")
     rows = read_rows(file, columns, required=[*needed, *parts], seed=options.seed)

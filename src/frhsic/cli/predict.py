@@ -86,7 +86,8 @@ def predict(
     from threadpoolctl import threadpool_limits
 
     with _terminal.one_thread(), threadpool_limits(1, "blas"):
-        from frhsic.tables.files import TableFile, with_points
+        from frhsic.tables.files import TableFile
+        from frhsic.tables.text import with_points
 
         require_writable({"scores": out}, {"table": table, "model": model})
         file = TableFile.open(table, **vars(reading))  # before the model, which takes longer
@@ -123,7 +124,7 @@ def predict(
 def _shielded(lines: pd.DataFrame) -> pd.DataFrame:
     """Return lines whose text a spreadsheet shows as text."""
     from frhsic.tables.columns import kind_of
-    from frhsic.tables.files import shield
+    from frhsic.tables.text import shield
 
     text = [str(name) for name in lines if kind_of(lines[name]) == "category"]
     lines = lines.assign(**{name: lines[name].astype(object).map(shield) for name in text})
@@ -193,7 +194,7 @@ class Served:
         """
         import pandas as pd
 
-        from frhsic.tables.columns import attribute
+        from frhsic.tables.attributes import attribute
         from frhsic.tables.schema import ColumnType
 
         for name, counts in self.schema.unseen(rows).items():
@@ -250,7 +251,7 @@ class Served:
         import numpy as np
         import pandas as pd
 
-        from frhsic.splits import scores_of
+        from frhsic.scoring import scores_of
 
         model = self.model
         if not hasattr(model, "predict"):
@@ -272,7 +273,7 @@ class Served:
         """Return Z and the score of rows, None where the model has none."""
         import numpy as np
 
-        from frhsic.splits import scores_of
+        from frhsic.scoring import scores_of
 
         classes = getattr(self.model, "classes_", (0, 1))
         if len(classes) != 2:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.datasets.dataset import Dataset, Task, encoded, legacy_permutation
+from frhsic.datasets.dataset import Dataset, DatasetTask, encoded, legacy_permutation
 from frhsic.datasets.sources import Obtained, RawFile, obtain, zip_member
 from frhsic.formatting import did_you_mean
 
@@ -55,16 +55,14 @@ def _plain(facts: Facts, data: bytes) -> Content:
 
 def content_of(facts: Facts, frame: pd.DataFrame, y: Any, *dropped: str) -> Content:
     """Return the columns of a frame that the catalogue names."""
-    numeric, categorical = facts["numeric"].split(), facts.get("categorical", "").split()
-    s = frame[facts["attribute"]].rename(facts.get("renamed", facts["attribute"]))
     return Content(
-        frame,
-        numeric,
-        dict.fromkeys(categorical),
-        y,
-        s,
-        facts["source"],
-        [*facts["dropped"], *dropped],
+        frame=frame,
+        numeric=facts["numeric"].split(),
+        categorical=dict.fromkeys(facts.get("categorical", "").split()),
+        y=y,
+        s=frame[facts["attribute"]].rename(facts.get("renamed", facts["attribute"])),
+        source=facts["source"],
+        dropped=[*facts["dropped"], *dropped],
     )
 
 
@@ -120,7 +118,10 @@ def read_compas(facts: Facts, data: bytes) -> Content:
     return content_of(facts, frame, frame[facts["target"]], filtered)
 
 
-def read_crime(facts: Facts, data: bytes, most_missing: float = 0.2) -> Content:
+MOST_MISSING = 0.2
+
+
+def read_crime(facts: Facts, data: bytes) -> Content:
     """Return Communities and Crime without columns that are mostly missing."""
     columns = facts["columns"].split()
     frame = pd.read_csv(
@@ -128,28 +129,35 @@ def read_crime(facts: Facts, data: bytes, most_missing: float = 0.2) -> Content:
     ).astype("float64")
     sensitive = facts["attribute"]
     target = columns[-1]
-    sparse = frame.columns[frame.isna().mean() > most_missing]
+    sparse = frame.columns[frame.isna().mean() > MOST_MISSING]
     X = frame.drop(columns=[sensitive, target, *sparse])
     missing = int(X.isna().to_numpy().sum())
     dropped = [
         *facts["dropped"],
         f"{sensitive} is the sensitive attribute and no feature.",
         (
-            f"{len(sparse)} columns with more than {most_missing:.0%} missing, from the survey of"
+            f"{len(sparse)} columns with more than {MOST_MISSING:.0%} missing, from the survey of"
             f" police departments: {', '.join(sparse)}."
         ),
         f"{missing} missing value stays NaN until a split fills it with the training rows' median.",
     ]
     return Content(
-        X, [str(name) for name in X], {}, frame[target], frame[sensitive], facts["source"], dropped
+        frame=X,
+        numeric=[str(name) for name in X],
+        categorical={},
+        y=frame[target],
+        s=frame[sensitive],
+        source=facts["source"],
+        dropped=dropped,
     )
 
 
 def _meps(facts: Facts, data: bytes) -> Content:
     """Return Panel 19 of MEPS with its usual filter."""
-    scores, levels, known, asked = (
-        facts[key].split() for key in ("numeric", "categorical", "known", "asked")
-    )
+    scores = facts["numeric"].split()
+    levels = facts["categorical"].split()
+    known = facts["known"].split()
+    asked = facts["asked"].split()
     used = {*levels, *scores, *known, *asked, *facts["visits"].split(), facts["attribute"], "PANEL"}
     frame = pd.read_csv(BytesIO(data), usecols=sorted(used))
     panel = frame["PANEL"] == 19
@@ -181,28 +189,38 @@ def _support(facts: Facts, data: bytes) -> Content:
     )
 
 
-ACS, ACS_LABEL, ACS_ROWS = CATALOGUE["acs_income"]["table"], "PINCP_gt_50000", 195_665
+ACS = CATALOGUE["acs_income"]["table"]
+ACS_LABEL = "PINCP_gt_50000"
+ACS_ROWS = 195_665
 ACS_TABLE = ["AGEP", *ACS["features"].split(), ACS_LABEL]
-DRAWN, SEED = 20_000, 42
+ACS_DRAWN = 20_000
+ACS_SEED = 42
 
 
 def read_acs_income(facts: Facts, data: bytes) -> Content:
     """Return 20,000 rows of ACS Income drawn by the paper's seed, with all codes as numbers."""
     table = pd.read_csv(BytesIO(data), usecols=ACS_TABLE)
     n = len(table)
-    frame = table.iloc[legacy_permutation(n, SEED)[:DRAWN]].reset_index(drop=True)
+    frame = table.iloc[legacy_permutation(n, ACS_SEED)[:ACS_DRAWN]].reset_index(drop=True)
     dropped = [
         *facts["dropped"],
-        f"{n - DRAWN} of {n} rows: {DRAWN} are drawn without replacement by seed {SEED}.",
+        f"{n - ACS_DRAWN} of {n} rows: {ACS_DRAWN} are drawn without replacement by seed"
+        f" {ACS_SEED}.",
     ]
     whole = (
         f"of a {n / ACS_ROWS:.0%} sample of the state's {ACS_ROWS}: another draw than the paper's."
     )
     if n == ACS_ROWS:
         whole = "of all of them: these are the paper's rows."
-    target = frame[ACS_LABEL].rename("income>50000")
-    source = f"{facts['source']} {whole}"
-    return Content(frame, facts["features"].split(), {}, target, frame["AGEP"], source, dropped)
+    return Content(
+        frame=frame,
+        numeric=facts["features"].split(),
+        categorical={},
+        y=frame[ACS_LABEL].rename("income>50000"),
+        s=frame["AGEP"],
+        source=f"{facts['source']} {whole}",
+        dropped=dropped,
+    )
 
 
 def _acs_income(facts: Facts, data: bytes) -> Content:
@@ -239,7 +257,8 @@ def acs_groups(codes: pd.Series[int]) -> tuple[list[str], pd.Series[str]]:
     starts = {
         int(code): group for code, group in ACS["groups"][codes.name].items() if code != "last"
     }
-    first, last = min(starts), ACS["groups"][codes.name]["last"]
+    first = min(starts)
+    last = ACS["groups"][codes.name]["last"]
     outside = codes[(codes < first) | (codes > last)]
     if len(outside):
         raise ValueError(
@@ -257,7 +276,8 @@ def unpack_acs(archive: bytes) -> bytes:
 
     The task of Ding et al.: older than 16, income above 100, hours above 0, weight of at least 1.
     """
-    member, features = "psam_p06.csv", ["AGEP", *ACS["features"].split()]
+    member = "psam_p06.csv"
+    features = ["AGEP", *ACS["features"].split()]
     text = zip_member(archive, member, 1_000_000_000)
     try:
         people = pd.read_csv(BytesIO(text), usecols=[*features, "PINCP", "PWGTP"])
@@ -338,7 +358,7 @@ class Entry:
         return cls(name, tuple(files), **_tuples(facts))
 
     @property
-    def task(self) -> Task:
+    def task(self) -> DatasetTask:
         """The task of the dataset's target."""
         return "binary" if self.classes else "regression"
 
@@ -400,16 +420,16 @@ def dataset_of(described: Entry, obtained: Obtained, content: Content) -> Datase
     """Return the dataset that the content of a file is."""
     X, features = encoded(content.frame, content.numeric, content.categorical)
     return Dataset(
-        described.name,
-        X,
-        content.y.astype("float64"),
-        content.s.astype("float64"),
-        features,
-        described.task,
-        described.classes,
-        f"{content.source} Read from {obtained.file.name}, sha256 {obtained.sha256},"
+        name=described.name,
+        X=X,
+        y=content.y.astype("float64"),
+        s=content.s.astype("float64"),
+        features=features,
+        task=described.task,
+        classes=described.classes,
+        provenance=f"{content.source} Read from {obtained.file.name}, sha256 {obtained.sha256},"
         f" {obtained.origin}.",
-        described.licence,
-        described.citation,
-        tuple(content.dropped),
+        licence=described.licence,
+        citation=described.citation,
+        dropped=tuple(content.dropped),
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-Task = Literal["binary", "regression", "multiclass"]
+DatasetTask = Literal["binary", "regression", "multiclass"]
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Dataset:
     y: pd.Series[Any]
     s: pd.Series[Any] | pd.DataFrame
     features: tuple[Feature, ...]
-    task: Task
+    task: DatasetTask
     classes: tuple[str, ...] = ()
     provenance: str = ""
     licence: str = ""
@@ -198,9 +198,8 @@ class Dataset:
         if len(set(names)) < len(names):
             raise ValueError(f"a column is named twice among {', '.join(names)}.")
         sensitive = pd.DataFrame(self.s)
-        kinds = {feature.name: feature.kind for feature in self.features} | dict.fromkeys(
-            self.attributes, "numeric"
-        )
+        kinds: dict[str, str] = {feature.name: feature.kind for feature in self.features}
+        kinds |= dict.fromkeys(self.attributes, "numeric")
         for name in names:
             if name not in kinds:
                 raise ValueError(f"{self.name} has no column {name!r}.{did_you_mean(name, kinds)}")
@@ -211,10 +210,8 @@ class Dataset:
                 )
         everything = pd.concat([sensitive, self.X], axis=1)
         returned = [name for name in self.attributes if name not in names]
-        features = (
-            *map(Feature.numeric, returned),
-            *(f for f in self.features if f.name not in names),
-        )
+        left = [feature for feature in self.features if feature.name not in names]
+        features = (*map(Feature.numeric, returned), *left)
         return replace(
             self,
             X=everything[[feature.name for feature in features]],
@@ -298,19 +295,21 @@ class Dataset:
             raise ValueError(f"scaling={scaling!r}; pass 'train' or 'all'.")
         trained, validated, tested = partition(legacy_permutation(self.n, seed), train, validation)
         fitted = trained if scaling == "train" else np.arange(self.n)
-        x, s = (
-            torch.from_numpy(min_max(frame, fitted)).to(dtype)
-            for frame in (self.X, pd.DataFrame(self.s))
-        )
+        x = torch.from_numpy(min_max(self.X, fitted)).to(dtype)
+        s = torch.from_numpy(min_max(pd.DataFrame(self.s), fitted)).to(dtype)
+        if self.s.ndim == 1:
+            s = s[:, 0]
         y = torch.from_numpy(self.y.to_numpy(np.float64).copy())
         y = y.to(torch.int64 if self.task == "multiclass" else dtype)
-        s = s[:, 0] if self.s.ndim == 1 else s
 
         def subset(rows: np.ndarray) -> Subset:
             return Subset(x[rows], y[rows], s[rows], rows)
 
         return Split(
-            subset(trained), subset(tested), subset(validated) if len(validated) else None, seed
+            train=subset(trained),
+            test=subset(tested),
+            validation=subset(validated) if len(validated) else None,
+            seed=seed,
         )
 
 
@@ -382,13 +381,15 @@ def min_max(frame: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
     [[0.0, 0.0], [1.0, 0.0], [0.5, 1.0]]
     """
     values = frame.to_numpy(np.float64)
-    fitted, missing = values[rows], np.isnan(values[rows])
-    if missing.all(axis=0).any():
+    fitted = values[rows]
+    empty = np.isnan(fitted).all(axis=0)
+    if empty.any():
         raise ValueError(
-            f"no training row has a value in {', '.join(frame.columns[missing.all(axis=0)])}, so"
-            " there is nothing to impute from. Drop that column or take more training rows."
+            f"no training row has a value in {', '.join(frame.columns[empty])}, so there is nothing"
+            " to impute from. Drop that column or take more training rows."
         )
-    low, width = np.nanmin(fitted, axis=0), np.nanmax(fitted, axis=0) - np.nanmin(fitted, axis=0)
+    low = np.nanmin(fitted, axis=0)
+    width = np.nanmax(fitted, axis=0) - low
     filled = np.where(np.isnan(values), np.nanmedian(fitted, axis=0), values)
     return np.asarray((filled - low) / np.where(width > 0, width, 1.0))
 

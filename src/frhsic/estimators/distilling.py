@@ -19,7 +19,8 @@ from frhsic.estimators.constraints import FitRows
 from frhsic.estimators.frontier import gaps_along
 from frhsic.estimators.parity import ParityEstimator, fit_with_weights
 from frhsic.parity import ParityResult
-from frhsic.tables.columns import is_frame, read_sensitive
+from frhsic.tables.attributes import read_sensitive
+from frhsic.tables.columns import is_frame
 
 # Largest factor by which the limit is tightened; on few rows the excess is mostly noise.
 MOST_EXCESS = 1.25

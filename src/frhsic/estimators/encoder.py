@@ -76,7 +76,7 @@ from frhsic.estimators.targets import Target, target_columns
 from frhsic.parity.limits import LimitLike, parse_limits
 from frhsic.splits import subsample
 from frhsic.tables.columns import is_frame
-from frhsic.tables.encoding import Number, TableEncoding
+from frhsic.tables.encoding import RangeScale, TableEncoding
 
 # τ of the trade-offs. The first is no constraint; the last allows no dependence.
 TOLERANCES = (1e9, 1.0, 0.4, 0.2, 0.1, 0.04, 0.0)
@@ -809,7 +809,7 @@ def _in_units(encoding: TableEncoding, scaled: np.ndarray) -> np.ndarray:
     width: list[float] = []
     for column in encoding.columns:
         further = len(column.names)
-        if isinstance(column, Number):
+        if isinstance(column, RangeScale):
             low.append(column.low)
             width.append((column.high - column.low) or 1.0)
             further -= 1

@@ -15,14 +15,10 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from frhsic import _arrays
 from frhsic._warnings import warn
-from frhsic.tables.columns import (
-    BandedAttributeWarning,
-    check_distinct,
-    is_frame,
-    read_sensitive,
-    to_pandas,
-)
-from frhsic.tables.schema import Schema, SuspiciousColumnWarning, suspicions
+from frhsic.tables.attributes import BandedAttributeWarning, read_sensitive
+from frhsic.tables.columns import check_distinct, is_frame, to_pandas
+from frhsic.tables.schema import Schema
+from frhsic.tables.suspicions import SuspiciousColumnWarning, suspicions
 
 
 class MissingSensitiveFeaturesWarning(UserWarning):

@@ -43,7 +43,7 @@ from frhsic.estimators.inputs import (
     warn_without_attributes,
 )
 from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty, penalty_named
-from frhsic.tables.encoding import Number, Quantiles, Scaling, TableEncoding, Unknown
+from frhsic.tables.encoding import Quantiles, RangeScale, Scaling, TableEncoding, Unknown
 from frhsic.training import MLP, Fleet, Member, Recipe, Training, TrainingData, train
 from frhsic.training.data import Purpose, seeded, stream_seed
 from frhsic.training.recipe import Task, output_width
@@ -75,7 +75,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         "penalty_weight": [Interval(Real, 0, None, closed="left")],
         "encoder": [callable, None],
         "training": [Training, None],
-        "scaling": [StrOptions({"quantile", "robust", "range"})],
+        "scaling": [StrOptions({"quantile", "range"})],
         "handle_unknown": [StrOptions({"ignore", "error"})],
         "device": [str, torch.device],
     }
@@ -337,7 +337,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         known = ~np.isnan(s).any(axis=1)
         if not hasattr(self, "sensitive_names_in_"):
             require_variation(s[known], names)
-            scale = Number if self.scaling == "range" else Quantiles
+            scale = RangeScale if self.scaling == "range" else Quantiles
             self.sensitive_encoding_ = TableEncoding(
                 tuple(scale.fit(n, c) for n, c in zip(names, s[known].T))
             )
@@ -467,9 +467,8 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
     training : Training, optional
         Epochs, batches, optimizer, early stopping: :class:`frhsic.training.Training`. None is the
         paper's.
-    scaling : {"quantile", "robust", "range"}
-        Numbers are scaled by ranks, by median and quartiles, or by minimum and maximum as in the
-        paper. Attributes are scaled by ranks, and with "range" by their range.
+    scaling : {"quantile", "range"}
+        Numbers and attributes are scaled by ranks, or by minimum and maximum as in the paper.
     handle_unknown : {"ignore", "error"}
         Unseen category at predict: encode as zeros (or with the rare levels), or raise.
     device, random_state

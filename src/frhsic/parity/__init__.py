@@ -2,7 +2,8 @@
 attribute.
 """
 
-from frhsic.parity.curve import ParityCurve, correlation_ratio, gdp_curve
+from frhsic.parity.curve import ParityCurve, gdp_curve
+from frhsic.parity.explained import correlation_ratio
 from frhsic.parity.gap import (
     ParityResult,
     equal_opportunity_gdp,

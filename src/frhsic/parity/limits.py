@@ -204,7 +204,9 @@ def _parse_text(text: str, measures: Sequence[str]) -> Limit:
     share = bool(parts["percent"])
     if share:
         value = round(value / 100, 15)
-    base = "base rate" if parts["base"] else "gap" if share else ""
+    base = "gap" if share else ""
+    if parts["base"]:
+        base = "base rate"
     if parts["base"] and not share:
         raise ValueError(
             f"limit is {text!r}; a share of the base rate is a percentage: 'gdp <= 10% of base"

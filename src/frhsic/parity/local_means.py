@@ -8,7 +8,7 @@ there are many) and is a matrix or a vector over them:
 3. residuals about them → noise of the sums, of independent rows or of clusters;
 4. both → the variance of each local mean, and draws of all of them, shape (nodes, resamples).
 
-:mod:`frhsic.parity.gap` makes a gap and its interval of these.
+:mod:`frhsic.parity.gap` says what comes before and after.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ import numpy as np
 from scipy import sparse
 
 from frhsic import _arrays
-from frhsic.parity.sums import TINY, Array, Sums
+from frhsic.parity.rows import Array
+from frhsic.parity.sums import TINY, CenteredSums
 
-SHARE, ROWS = 0.05, 1000
-"""People who are averaged together, as a share of all, at this number of rows."""
+SHARE = 0.05
+"""People who are averaged together, as a share of all, at `SHARE_ROWS` rows."""
+
+SHARE_ROWS = 1000
 
 FEW_VALUES = 20
 """Values of s that are always compared themselves, if there are no more."""
@@ -51,8 +54,8 @@ def share_for(effective: float) -> float:
     It depends on nothing else, so that it cannot follow the scores: 5 % at 1,000 rows, falling as
     the sixth root of the rows beyond and growing faster below, 23 % at 100 rows.
     """
-    power = 1 / 6 if effective > ROWS else 2 / 3
-    return float(np.clip(SHARE * (ROWS / effective) ** power, FINEST, 1))
+    power = 1 / 6 if effective > SHARE_ROWS else 2 / 3
+    return float(np.clip(SHARE * (SHARE_ROWS / effective) ** power, FINEST, 1))
 
 
 class Windows:
@@ -72,7 +75,7 @@ class Windows:
         Matrix that gives local means less the overall mean from the sums over the nodes.
     """
 
-    def __init__(self, sums: Sums, share: float | None = None) -> None:
+    def __init__(self, sums: CenteredSums, share: float | None = None) -> None:
         if share is not None:
             _arrays.require_fraction(share, "resolution")
         self.counts = sums.counts
@@ -171,7 +174,7 @@ class LocalMeans:
         them, because of their weights, their sizes or heavy tails of the scores.
     """
 
-    def __init__(self, sums: Sums, windows: Windows) -> None:
+    def __init__(self, sums: CenteredSums, windows: Windows) -> None:
         self.sums = sums
         self.windows = windows
         self.mean = windows.deviations @ sums.powers[0, 1]
@@ -236,7 +239,7 @@ class LocalMeans:
         those of persons and of their weights.
         """
         sums = self.sums
-        units = sums.own_squares(0)
+        units = sums.squared_weights
         own = (self.windows.weights**2 @ units) / self.windows.totals**2
         left = np.maximum(1 - own, 0.5)  # what the local mean leaves of the squares of its rows
         spread = np.maximum(
@@ -251,7 +254,7 @@ class LocalMeans:
     def _nearby(self, part: Array, count: Array) -> Array:
         """Return the mean of what rows have, over the rows near each node and some of all rows."""
         wide = self.windows.wide
-        rows = (wide @ self.sums.counts) ** 2 / (wide**2 @ self.sums.own_squares(0))
+        rows = (wide @ self.sums.counts) ** 2 / (wide**2 @ self.sums.squared_weights)
         overall = part.sum() / count.sum()
         nearby = (wide @ part) / (wide @ count)
         return np.asarray((rows * nearby + BORROWED_ROWS * overall) / (rows + BORROWED_ROWS))

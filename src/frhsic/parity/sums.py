@@ -1,5 +1,4 @@
-r"""Rows sorted along s, and sums of their scores over cells along s, which add up over parts of
-the data.
+r"""Sums of scores over cells along s, which add up over parts of the data.
 
 The cells are fine enough for the nodes of GDP (a value of s, or a group of neighbouring values
 where there are many) and for the groups of its curve. The sums are those of :math:`w^p (f - c)^j`
@@ -12,115 +11,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from frhsic import _arrays
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from frhsic.parity.rows import Array, Integers, ScoreRows, levels, weighted_mean
 
 TINY = 1e-300
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows sorted by s, then by their scores and weights, so that no result depends on the order
-    they came in.
-
-    Attributes
-    ----------
-    scores
-        Of shape (rows, columns).
-    s
-        Of shape (rows,), increasing.
-    weights
-        Weights of the rows, with mean one.
-    clusters
-        Number of the cluster of each row, or None if rows are independent.
-    """
-
-    scores: Array
-    s: Array
-    weights: Array
-    clusters: Integers | None
-
-    @property
-    def effective(self) -> float:
-        """Effective number of rows, or of clusters: the square of the sum of weights over the sum
-        of squares.
-        """
-        sums = self.weights if self.clusters is None else np.bincount(self.clusters, self.weights)
-        return float(sums.sum() ** 2 / (sums**2).sum())
-
-
-def rows_of(
-    scores: Any, s: Any, where: Any = None, sample_weight: Any = None, clusters: Any = None
-) -> Rows:
-    """Check the inputs and keep the rows of `where` that have a positive weight."""
-    _arrays.require_same_rows((scores, "scores"), (where, "where"), (clusters, "groups"))
-    weighted = () if sample_weight is None else ((sample_weight, "sample_weight"),)
-    together = _arrays.paired((scores, "scores"), (s, "s"), *weighted)
-    f, values, *given = (x.astype(np.float64, copy=False) for x in together)
-    n, weights = len(f), given[0] if given else np.ones((len(f), 1))
-    for x, name in ((values, "s"), (weights, "sample_weight")):
-        if x.shape[1] > 1:
-            raise ValueError(f"{name} has {x.shape[1]} columns; pass one column.")
-    if weights.min() < 0:
-        raise ValueError("sample_weight must not be negative.")
-    kept = weights[:, 0] > 0
-    if where is not None:
-        kept &= _arrays.subset_mask(where, n)
-    f, values, weights = f[kept], values[kept, 0], weights[kept, 0]
-    _arrays.require_rows(len(f), 2, "a gap in mean scores")
-    _arrays.require_varying(values, "s")
-    order = np.lexsort((weights, *f.T, values))
-    labels = None if clusters is None else np.asarray(clusters)
-    if labels is not None:
-        if labels.shape != (n,):
-            raise ValueError(
-                f"groups has shape {labels.shape}; pass one label for each of the {n} rows."
-            )
-        labels = np.unique(labels[kept][order], return_inverse=True)[1]
-        if labels.max() == 0:
-            raise ValueError("groups has one value in all rows; at least two groups are needed.")
-    f, weights = f[order], weights[order] / weights.mean()
-    return Rows(np.ascontiguousarray(f), values[order], weights, labels)
-
-
-def one_column(rows: Rows) -> Rows:
-    """Return the rows; raise if their scores have several columns."""
-    if rows.scores.shape[1] > 1:
-        raise ValueError(f"scores has {rows.scores.shape[1]} columns; pass one class at a time.")
-    return rows
-
-
-def levels(s: Array) -> Integers:
-    """Return the first row of each distinct value of a sorted sample."""
-    return np.flatnonzero(np.concatenate([[True], s[1:] != s[:-1]]))
-
-
-def weighted_mean(weights: Array, values: Array) -> Array:
-    """Return the mean over rows of each column."""
-    return np.asarray(weights @ values / weights.sum())
-
-
-NODES = 256
+MOST_NODES = 256
 """Groups of equal counts that replace the values of s where there are more."""
 
-LEAST_ROWS = 5
+LEAST_GROUP_ROWS = 5
 """Fewest rows of a value of s that is a group of a curve by itself."""
 
 ROWS_PER_GROUP = 100
-FEWEST_GROUPS, MOST_GROUPS = 5, 40
+FEWEST_CURVE_GROUPS = 5
+MOST_CURVE_GROUPS = 40
 
 
 def groups_for(n: int) -> int:
     """Return the largest number of groups of a curve of n rows."""
-    return int(np.clip(n // ROWS_PER_GROUP, FEWEST_GROUPS, MOST_GROUPS))
+    return int(np.clip(n // ROWS_PER_GROUP, FEWEST_CURVE_GROUPS, MOST_CURVE_GROUPS))
 
 
 def node_levels(weights: Array, most: int) -> Integers:
@@ -134,15 +47,16 @@ def node_levels(weights: Array, most: int) -> Integers:
     return np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
 
 
-def group_levels(counts: Integers, most: int, least: int = LEAST_ROWS) -> Integers:
+def group_levels(counts: Integers, most: int) -> Integers:
     """Return which distinct values of s, given their numbers of rows, begin a group.
 
     There are at most `most` groups, of about equal counts. If s has no more than `most` distinct
-    values, each is a group, unless it has fewer than `least` rows.
+    values, each is a group, unless it has fewer than five rows.
     """
     n = int(counts.sum())
-    smallest = min(least, n // 2) if len(counts) <= most else n / most
-    starts, begin = [0], 0
+    smallest = min(LEAST_GROUP_ROWS, n // 2) if len(counts) <= most else n / most
+    starts = [0]
+    begin = 0
     for level, end in enumerate(np.cumsum(counts)[:-1].tolist(), start=1):
         if end - begin >= smallest:
             starts.append(level)
@@ -185,44 +99,55 @@ class Cells:
 
         `values` are those of all rows, of which there are `rows`, or of a sample of them.
         """
-        node = node_levels(counts.astype(np.float64) if weights is None else weights, NODES)
+        if weights is None:
+            weights = counts.astype(np.float64)
+        node = node_levels(weights, MOST_NODES)
         group = group_levels(counts, groups or groups_for(rows))
         both = np.union1d(node, group)
         below = np.append(0, np.cumsum(counts))
         middle = below[group] + below[np.append(group[1:], len(values))] - 1
         two = np.searchsorted(below, [middle // 2, (middle + 1) // 2], side="right") - 1
-        medians = values[two].mean(axis=0)
-        return cls(values[both], np.searchsorted(both, node), np.searchsorted(both, group), medians)
+        return cls(
+            starts=values[both],
+            nodes=np.searchsorted(both, node),
+            groups=np.searchsorted(both, group),
+            medians=values[two].mean(axis=0),
+        )
 
     @classmethod
-    def of_rows(cls, rows: Rows, groups: int | None = None) -> Cells:
+    def of_rows(cls, rows: ScoreRows, groups: int | None = None) -> Cells:
         """Return the cells of sorted rows."""
         first = levels(rows.s)
         counts = np.diff(np.append(first, len(rows.s)))
-        return cls.of(
-            rows.s[first], counts, len(rows.s), np.add.reduceat(rows.weights, first), groups
-        )
+        weights = np.add.reduceat(rows.weights, first)
+        return cls.of(rows.s[first], counts, len(rows.s), weights, groups)
 
     def place(self, s: Array) -> Integers:
         """Return the cell of each row."""
         return np.maximum(np.searchsorted(self.starts, s, side="right") - 1, 0)
 
-    def sums_of(self, rows: Rows) -> list[ScoreSums]:
+    def node(self, s: Array) -> Integers:
+        """Return the node of each row."""
+        return np.searchsorted(self.nodes, self.place(s), side="right") - 1
+
+    def sums_of(self, rows: ScoreRows) -> list[ScoreSums]:
         """Return the sums of each column of scores."""
-        result = []
-        for column in rows.scores.T:
-            ends = float(column.min()), float(column.max())
-            center = ends[0] if ends[0] == ends[1] else float(weighted_mean(rows.weights, column))
-            sums = self.sums(column, rows.s, center, ends, rows.weights)
-            clusters = None
-            if rows.clusters is not None:
-                shape, f = (len(self.starts), int(rows.clusters.max()) + 1), column - center
-                place = self.place(rows.s), rows.clusters
-                clusters = tuple(
-                    sparse.csr_matrix((rows.weights * f**j, place), shape=shape) for j in range(3)
-                )
-            result.append(replace(sums, effective=rows.effective, clusters=clusters))
-        return result
+        return [self._column_sums(rows, column) for column in rows.scores.T]
+
+    def _column_sums(self, rows: ScoreRows, column: Array) -> ScoreSums:
+        low = float(column.min())
+        high = float(column.max())
+        center = low if low == high else float(weighted_mean(rows.weights, column))
+        sums = self.sums(column, rows.s, center, (low, high), rows.weights)
+        clusters = None
+        if rows.clusters is not None:
+            place = self.place(rows.s), rows.clusters
+            shape = len(self.starts), int(rows.clusters.max()) + 1
+            clusters = tuple(
+                sparse.csr_matrix((rows.weights * (column - center) ** j, place), shape=shape)
+                for j in range(3)
+            )
+        return replace(sums, effective=rows.effective, clusters=clusters)
 
     def sums(
         self,
@@ -235,31 +160,32 @@ class Cells:
         """Return the sums over some rows; `center` is near the mean of all scores, `ends` are their
         extremes.
         """
-        cell, size = self.place(s), len(self.starts)
-        weights = np.ones(len(f)) if weights is None else weights
-        powers, power = [], weights
-        for _ in range(4 if (weights != 1).any() else 1):
+        cell = self.place(s)
+        size = len(self.starts)
+        if weights is None:
+            weights = np.ones(len(f))
+        powers = []
+        power = weights
+        for _ in range(4 if (weights != 1).any() else 1):  # all powers of 1 are the same
             term = power
             for _ in range(5):
                 powers.append(np.bincount(cell, term, minlength=size))
                 term = term * (f - center)
             power = power * weights
-        stacked = np.broadcast_to(
-            np.reshape(np.asarray(powers, np.float64), (-1, 5, size)), (4, 5, size)
-        )
-        low, high = np.full(size, np.inf), np.full(size, -np.inf)
+        sums = np.reshape(np.asarray(powers, np.float64), (-1, 5, size))
+        low = np.full(size, np.inf)
+        high = np.full(size, -np.inf)
         np.minimum.at(low, cell, s)
         np.maximum.at(high, cell, s)
-        at_ends = int(((f == ends[0]) | (f == ends[1])).sum())
         return ScoreSums(
-            stacked,
-            np.bincount(cell, minlength=size),
-            low,
-            high,
-            center,
-            ends,
-            at_ends,
-            float(len(f)),
+            powers=np.broadcast_to(sums, (4, 5, size)),
+            rows=np.bincount(cell, minlength=size),
+            low=low,
+            high=high,
+            center=center,
+            ends=ends,
+            at_ends=int(((f == ends[0]) | (f == ends[1])).sum()),
+            effective=float(len(f)),
         )
 
 
@@ -310,10 +236,10 @@ class ScoreSums:
         """The mean score."""
         return self.center + float(self.powers[0, 1].sum() / self.powers[0, 0].sum())
 
-    def over(self, starts: Integers) -> Sums:
+    def over(self, starts: Integers) -> CenteredSums:
         """Return the sums of centred scores over unions of cells."""
         mean = self.mean
-        shift, (low, high) = self.center - mean, self.ends
+        shift = self.center - mean
         powers = np.stack(
             [
                 sum(math.comb(k, j) * shift ** (k - j) * self.powers[:, j] for j in range(k + 1))
@@ -321,17 +247,17 @@ class ScoreSums:
             ],
             axis=1,
         )
-        # scores that are all 0, or all 1, could have been the other
-        binary = low == high and low in (0.0, 1.0)
-        ends = (
-            (-low, 1 - low) if binary else (low - mean, high - mean) if low < high else (0.0, 0.0)
-        )
+        low, high = self.ends
+        ends = (low - mean, high - mean) if low < high else (0.0, 0.0)
+        if low == high and low in (0.0, 1.0):  # all 0, or all 1, could have been the other
+            ends = -low, 1 - low
         decisions = self.at_ends == self.rows.sum() and ends[0] < ends[1]
-        return Sums(powers, self.effective, self.clusters, ends, bool(decisions)).joined(starts)
+        sums = CenteredSums(powers, self.effective, self.clusters, ends, bool(decisions))
+        return sums.joined(starts)
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class CenteredSums:
     """Sums of one column of centred scores over some groups of rows along s.
 
     Attributes
@@ -396,19 +322,22 @@ class Sums:
             return squares, self.moment(3, 3, at), np.maximum(self.moment(4, 4, at), 0)
         parts = self.cluster_residuals(at)
         squares = parts.multiply(parts)
-        each = squares, squares.multiply(parts), squares.multiply(squares)
-        sums = (np.asarray(part.sum(axis=1)).ravel() for part in each)
-        return tuple(sums)  # type: ignore[return-value]  # three
+        return (
+            _over_clusters(squares),
+            _over_clusters(squares.multiply(parts)),
+            _over_clusters(squares.multiply(squares)),
+        )
 
-    def own_squares(self, j: int) -> Array:
-        """Return the sums over each group of squares of w f^j, summed over a cluster before they
-        are squared.
+    @property
+    def squared_weights(self) -> Array:
+        """Sum of the squared weights of each group, those of a cluster added before they are
+        squared.
         """
         if self.clusters is None:
-            return np.asarray(self.powers[1, 2 * j])
-        return np.asarray(self.clusters[j].multiply(self.clusters[j]).sum(axis=1)).ravel()
+            return np.asarray(self.powers[1, 0])
+        return _over_clusters(self.clusters[0].multiply(self.clusters[0]))
 
-    def joined(self, starts: Integers) -> Sums:
+    def joined(self, starts: Integers) -> CenteredSums:
         """Return the sums over unions of groups, which begin at `starts`."""
         clusters = None
         if self.clusters is not None:
@@ -421,7 +350,8 @@ class Sums:
         """Return the variance and the third central moment of the mean of w (constant + slope f +
         bend f²).
         """
-        bessel, n = self.bessel, self.n
+        bessel = self.bessel
+        n = self.n
         if self.clusters is not None:
             terms = zip(self.clusters, (constant, slope, np.full(len(slope), bend)))
             each = sum(part.T @ factor for part, factor in terms)
@@ -439,11 +369,6 @@ class Sums:
         return bessel * float(square.sum()) / n**2, float(cube.sum()) / n**3
 
 
-def skewed_reach(error: Any, skewness: Any, quantile: Any) -> tuple[Any, Any]:
-    """Return how far the ends of an interval lie below and above a mean of known skewness.
-
-    The end on the side of the longer tail is moved out by the first term of Edgeworth's expansion
-    of Student's t (Hall, 1992); the other is not moved in.
-    """
-    shift = np.clip(skewness * (2 * quantile**2 + 1) / 6, -1.5 * quantile, 1.5 * quantile)
-    return error * (quantile + np.maximum(-shift, 0)), error * (quantile + np.maximum(shift, 0))
+def _over_clusters(parts: sparse.csr_matrix) -> Array:
+    """Return the sum over the clusters in each group."""
+    return np.asarray(parts.sum(axis=1)).ravel()

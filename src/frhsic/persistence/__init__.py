@@ -39,22 +39,27 @@ from frhsic._version import __version__
 from frhsic.estimators.parity import is_given
 from frhsic.formatting import printable
 from frhsic.persistence.boosters import MOST_NUMBERS
-from frhsic.persistence.models import KINDS, Kind
-from frhsic.persistence.rules import KINDS as ATTRIBUTES
-from frhsic.persistence.rules import OWN, OWN_PARAMETERS, fits, limited, require
+from frhsic.persistence.models import SOLVED, SavedKind
+from frhsic.persistence.rules import ATTRIBUTES, OWN, OWN_PARAMETERS, fits, limited, require
 from frhsic.persistence.values import Reader, Writer, from_json, is_custom, to_json
 
 __all__ = ["load", "save"]
 
-NETWORKS = ("FRHSICClassifier", "FRHSICRegressor")
+NETWORK_NAMES = ("FRHSICClassifier", "FRHSICRegressor")
+SAVED = (*SOLVED, *NETWORK_NAMES)
 
-HEADER, WEIGHTS = "model.json", "weights.safetensors"
-NAMES = re.compile(rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|\d{{1,4}}\.skops")
-PARTS = {"kind", "versions", "parameters", "fitted", "models", "not listed"}
+HEADER_ENTRY = "model.json"
+WEIGHTS_ENTRY = "weights.safetensors"
+ENTRY = re.compile(rf"{re.escape(HEADER_ENTRY)}|{re.escape(WEIGHTS_ENTRY)}|\d{{1,4}}\.skops")
+HEADER_KEYS = {"kind", "versions", "parameters", "fitted", "models", "not listed"}
 
-# Limits: bytes and entries of a file; bytes of model.json, of which Python takes about twenty times
-# as much memory; bytes of the names of the weights, for the same reason
-MOST_BYTES, MOST_ENTRIES, MOST_JSON, MOST_NAMES = 2**30, 10**4, 2**23, 2**22
+# Bytes and entries of a file
+MOST_BYTES = 2**30
+MOST_ENTRIES = 10**4
+# Bytes of model.json, and of the names of the weights: Python takes about twenty times as much
+# memory
+MOST_JSON = 2**23
+MOST_NAMES = 2**22
 
 
 def save(model: Any, path: str | Path) -> None:
@@ -81,28 +86,20 @@ def save(model: Any, path: str | Path) -> None:
 
 def file_bytes(model: Any) -> bytes:
     """Return the content of the file that :func:`save` writes. Equal models have equal bytes."""
-    cls, kind = _kind_of(type(model).__name__)
-    if type(model) is not cls:
-        names = ", ".join((*KINDS, *NETWORKS))
-        raise TypeError(f"model is {type(model).__name__}; pass a fitted {names}.")
+    name = type(model).__name__
+    if name not in SAVED or type(model) is not _kind_of(name)[0]:
+        raise TypeError(f"model is {name}; pass a fitted {', '.join(SAVED)}.")
+    kind = _kind_of(name)[1]
     check_is_fitted(model)
     parameters = model.get_params(deep=False)
-    parts = {name: parameters.get(name, getattr(model, name, None)) for name in kind.models}
-    functions = {
-        name for name, part in parts.items() if callable(part) and not hasattr(part, "get_params")
-    }
-    parts = {
-        name: part for name, part in parts.items() if part is not None and name not in functions
-    }
-    if is_given(parameters.get("estimator")):
-        del parts["models_"]  # a model that was given is a parameter
+    parts = _model_parts(model, kind, parameters)
     plain = {name: to_json(value) for name, value in parameters.items() if name not in parts}
     if is_custom(plain["random_state"]):
         plain["random_state"] = model.random_seed_
     fitted = {name: to_json(getattr(model, name)) for name in OWN if hasattr(model, name)}
     writer = Writer()
     header = {
-        "kind": type(model).__name__,
+        "kind": name,
         "versions": {
             "frhsic": __version__,
             "torch": metadata.version("torch"),
@@ -115,19 +112,34 @@ def file_bytes(model: Any) -> bytes:
     }
     arrays = {str(place): values for place, values in enumerate(writer.arrays)}
     weights = safetensors.numpy.save(arrays | kind.arrays(model))
-    entries = {HEADER: json.dumps(header, allow_nan=False).encode(), WEIGHTS: weights}
+    entries = {HEADER_ENTRY: json.dumps(header, allow_nan=False).encode(), WEIGHTS_ENTRY: weights}
     entries |= {f"{place}.skops": data for place, data in enumerate(writer.foreign)}
     _warn_of(writer.names)
     return _archived(entries, writer.numbers)
 
 
-def _kind_of(name: str) -> tuple[Any, Kind]:
+def _model_parts(model: Any, kind: SavedKind, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters and fitted attributes that are models; of a function, only its name is
+    written.
+    """
+    parts = {}
+    for name in kind.models:
+        part = parameters.get(name, getattr(model, name, None))
+        is_function = callable(part) and not hasattr(part, "get_params")
+        if part is not None and not is_function:
+            parts[name] = part
+    if is_given(parameters.get("estimator")):
+        del parts["models_"]  # a model that was given is a parameter
+    return parts
+
+
+def _kind_of(name: str) -> tuple[Any, SavedKind]:
     """Return a class that is saved and how; torch is imported for networks alone."""
-    if name in NETWORKS:
+    if name in NETWORK_NAMES:
         from frhsic.persistence import networks
 
-        return networks.KINDS[name]
-    return KINDS.get(name, (None, next(iter(KINDS.values()))[1]))
+        return networks.NETWORKS[name]
+    return SOLVED[name]
 
 
 def _warn_of(names: Collection[str]) -> None:
@@ -146,13 +158,12 @@ def _archived(entries: Mapping[str, bytes], numbers: int) -> bytes:
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in entries.items():
             archive.writestr(zipfile.ZipInfo(name), content)  # without the time of day
-    sizes = {
-        MOST_BYTES: buffer.tell(),
-        MOST_JSON: len(entries[HEADER]),
-        MOST_NAMES: _bytes_of_names(entries[WEIGHTS]),
-        MOST_NUMBERS: numbers,
-    }
-    for most, size in sizes.items():
+    for size, most in (
+        (buffer.tell(), MOST_BYTES),
+        (len(entries[HEADER_ENTRY]), MOST_JSON),
+        (_bytes_of_names(entries[WEIGHTS_ENTRY]), MOST_NAMES),
+        (numbers, MOST_NUMBERS),
+    ):
         if size > most:
             raise ValueError(
                 f"the model takes {size:,} bytes or numbers, and {most:,} are read. Use fewer"
@@ -196,7 +207,7 @@ def load(
         header = _header(archive)
         cls, kind = _kind_of(header["kind"])
         model = cls()
-        arrays = _arrays(archive.read(WEIGHTS))
+        arrays = _arrays(archive.read(WEIGHTS_ENTRY))
         reader = Reader(
             arrays,
             lambda place: archive.read(f"{place:d}.skops"),
@@ -247,7 +258,7 @@ def _opened(path: str | Path) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(content) as archive:
             entries = archive.infolist()
             names = {entry.filename for entry in entries}
-            require(all(map(NAMES.fullmatch, names)), "it has entries that no model has")
+            require(all(map(ENTRY.fullmatch, names)), "it has entries that no model has")
             require(len(names) == len(entries), "it has two entries of one name")
             stored = all(e.compress_type == 0 and e.compress_size == e.file_size for e in entries)
             require(stored, "an entry is compressed, or of another size than it says")
@@ -262,15 +273,13 @@ def _opened(path: str | Path) -> Iterator[zipfile.ZipFile]:
 
 def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
     require(
-        archive.getinfo(HEADER).file_size <= MOST_JSON,
-        f"its {HEADER} is larger than {MOST_JSON} bytes",
+        archive.getinfo(HEADER_ENTRY).file_size <= MOST_JSON,
+        f"its {HEADER_ENTRY} is larger than {MOST_JSON} bytes",
     )
-    header = json.loads(
-        archive.read(HEADER), parse_constant=int
-    )  # which raises on NaN and Infinity
-    require(isinstance(header, dict) and header.keys() == PARTS, "not a model")
-    known = header["kind"] in [*KINDS, *NETWORKS]
-    require(known, f"this version knows no {header['kind']!r}")
+    # int raises on NaN and Infinity
+    header = json.loads(archive.read(HEADER_ENTRY), parse_constant=int)
+    require(isinstance(header, dict) and header.keys() == HEADER_KEYS, "not a model")
+    require(header["kind"] in SAVED, f"this version knows no {header['kind']!r}")
     return dict(header)
 
 

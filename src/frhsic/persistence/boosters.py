@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from frhsic.persistence.rules import BOOSTERS, fits, require
-from frhsic.persistence.trees import State, require_tree
-from frhsic.tables.columns import MOST_COLUMNS
+from frhsic.persistence.trees import PartState, require_tree
+from frhsic.tables.columns import MOST_TABLE_COLUMNS
 
 # Bytes of a tree of LightGBM and of a model of XGBoost, of which Python takes about twenty times as
 # much memory
-MOST_TREE, MOST_XGBOOST = 2**24, 2**25
+MOST_TREE = 2**24
+MOST_XGBOOST = 2**25
 
 # Numbers of all boosters of a file, each of which takes about a microsecond to read; a line of
 # LightGBM and a field of XGBoost take as long as ten
@@ -43,7 +44,7 @@ def _numbers(
     return array
 
 
-def numbers_of(state: State) -> int:
+def numbers_of(state: PartState) -> int:
     """Return about how many numbers the text of a booster has, without reading it."""
     text: bytes = state["text"].tobytes()
     fields = text.count(b"\n") + text.count(b":")
@@ -53,7 +54,7 @@ def numbers_of(state: State) -> int:
 # LightGBM
 
 
-def lightgbm_state(booster: Any) -> State:
+def lightgbm_state(booster: Any) -> PartState:
     text = lightgbm_text(booster.model_to_string(num_iteration=-1))
     return {
         "text": np.frombuffer(text.encode(), np.uint8),
@@ -62,7 +63,7 @@ def lightgbm_state(booster: Any) -> State:
     }
 
 
-def build_lightgbm(state: State) -> Any:
+def build_lightgbm(state: PartState) -> Any:
     import lightgbm
 
     booster = lightgbm.Booster(model_str=lightgbm_text(state["text"].tobytes().decode()))
@@ -78,7 +79,7 @@ def lightgbm_text(text: str) -> str:
     header = _pairs(head)
     classes = int(header["num_class"])
     names = header["feature_names"].split(" ")
-    require(len(names) <= MOST_COLUMNS, "too many columns")
+    require(len(names) <= MOST_TABLE_COLUMNS, "too many columns")
     objective = OBJECTIVE.fullmatch(header["objective"])
     require(objective and fits(objective[1], "objective"), "another objective")
     assert objective is not None
@@ -112,7 +113,8 @@ def _pairs(text: str) -> dict[str, str]:
 
 def _lightgbm_tree(tree: dict[str, str], columns: int) -> list[str]:
     """Return the lines of one tree: each node and leaf is the child of one node before it."""
-    leaves, sets = int(tree["num_leaves"]), int(tree["num_cat"])
+    leaves = int(tree["num_leaves"])
+    sets = int(tree["num_cat"])
     require(leaves > 0 and int(tree["is_linear"]) == 0, "another tree")
     own = {}
     for name, (dtype, fewer) in BOOSTERS["lightgbm"].items():
@@ -149,12 +151,12 @@ def _require_below(values: np.ndarray, end: int) -> None:
 # XGBoost
 
 
-def xgboost_state(booster: Any) -> State:
+def xgboost_state(booster: Any) -> PartState:
     content = xgboost_content(json.loads(booster.save_raw("json")))
     return {"text": np.frombuffer(json.dumps(content).encode(), np.uint8)}
 
 
-def build_xgboost(state: State) -> Any:
+def build_xgboost(state: PartState) -> Any:
     import xgboost
 
     require(len(state["text"]) <= MOST_XGBOOST, "a booster that is too large")
@@ -170,8 +172,11 @@ def xgboost_content(content: Any) -> Any:
     """
     content = _conform(content, BOOSTERS["xgboost"])
     learner = content["learner"]
-    sizes, model = learner["learner_model_param"], learner["gradient_booster"]["model"]
-    trees, classes, columns = model["trees"], int(sizes["num_class"]), int(sizes["num_feature"])
+    sizes = learner["learner_model_param"]
+    model = learner["gradient_booster"]["model"]
+    trees = model["trees"]
+    classes = int(sizes["num_class"])
+    columns = int(sizes["num_feature"])
     outputs = max(classes, 1)
     require(content["version"] >= OLDEST and outputs <= len(trees), "a booster of other classes")
     objective = learner["objective"]
@@ -187,13 +192,15 @@ def xgboost_content(content: Any) -> Any:
         require(len(names) in (0, columns), "names of other columns")
     require(set(learner["feature_types"]) <= {"float", "i", "int", "q"}, "columns of other types")
     parallel = int(model["gbtree_model_param"]["num_parallel_tree"])
-    require(0 < columns <= MOST_COLUMNS and 0 < parallel <= len(trees), "other columns or trees")
+    require(
+        0 < columns <= MOST_TABLE_COLUMNS and 0 < parallel <= len(trees), "other columns or trees"
+    )
     model["gbtree_model_param"]["num_trees"] = str(len(trees))
     model["trees"] = [_xgboost_tree(tree, columns) | {"id": i} for i, tree in enumerate(trees)]
     return content
 
 
-def _xgboost_tree(tree: State, columns: int) -> State:
+def _xgboost_tree(tree: PartState, columns: int) -> PartState:
     """Return one tree without the nodes that were pruned, and with the parents that its children
     say.
     """
@@ -218,8 +225,8 @@ def _conform(value: Any, form: Any) -> Any:
     """Return JSON with the parts of a form, each as the form says, and no others."""
     if isinstance(form, dict):
         return {name: _conform(value[name], part) for name, part in form.items() if name in value}
-    if isinstance(form, str) and form in FORMS:
-        return FORMS[form](value)
+    if isinstance(form, str) and form in JSON_FORMS:
+        return JSON_FORMS[form](value)
     require(value == form, f"a booster with {value!r}")
     return form
 
@@ -228,7 +235,7 @@ SEVERAL = {
     "integers": lambda values: _numbers(values, np.int64, len(values)).tolist(),
     "numbers": lambda values: _numbers(values, np.float64, len(values)).tolist(),
 }
-FORMS: dict[str, Callable[[Any], Any]] = SEVERAL | {
+JSON_FORMS: dict[str, Callable[[Any], Any]] = SEVERAL | {
     "integer": lambda value: str(int(value)),
     "number": lambda value: repr(float(value)),
     "scores": lambda value: json.dumps(np.array(json.loads(value), dtype=np.float64).tolist()),
@@ -252,5 +259,5 @@ def check_lightgbm(model: Any) -> None:
         require(booster.num_model_per_iteration() == outputs, "other classes")
 
 
-CHECKS: dict[str, Callable[[Any], None]] = {"_n_features_in": check_lightgbm}
+BOOSTER_CHECKS: dict[str, Callable[[Any], None]] = {"_n_features_in": check_lightgbm}
 """How a fitted estimator is checked, by an attribute that it has."""

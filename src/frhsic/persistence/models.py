@@ -1,6 +1,6 @@
 """The library's solved models: what each is made of, and whether what was read fits together.
 
-To save another class, add it to `KINDS` with a `Kind`, and its fitted attributes to `own` in
+To save another class, add it to `SOLVED` with a `SavedKind`, and its fitted attributes to `own` in
 `listed.toml`. A dataclass among them belongs into `[data]` there. Networks are in
 `networks.py`, which needs torch.
 """
@@ -27,7 +27,7 @@ from frhsic.persistence.values import from_json, to_json
 Arrays = dict[str, np.ndarray]
 
 # Bytes of the levels of a coupling's columns, of which Python takes about twenty times as much
-MOST_KINDS = 2**24
+MOST_LEVEL_BYTES = 2**24
 
 COLUMN_TYPE = re.compile(
     r"category|object|str|string(\[\w+\])?|bool(ean)?|([Uu]?[Ii]nt|[Ff]loat)\d\d?"
@@ -37,7 +37,7 @@ COLUMN_TYPE = re.compile(
 
 
 @dataclass(frozen=True)
-class Kind:
+class SavedKind:
     """How models are written, beside their parameters and plain attributes.
 
     `complete` checks that what was read fits together, and builds what is left from the arrays,
@@ -58,7 +58,9 @@ def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
     if given:
         model.models_ = [model.estimator]
     model._check()
-    solution, frontier, choice = model.solution_, model.frontier_, model.choice_
+    solution = model.solution_
+    frontier = model.frontier_
+    choice = model.choice_
     if solution is None:
         require(
             frontier is None and choice is None and len(model.models_) == 1,
@@ -67,16 +69,16 @@ def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
         return
     assert frontier is not None
     assert choice is not None
-    attributes, width = len(model.sensitive_names_in_), 0
-    for block in solution.constraints:
-        starts, mass, values = block.basis.starts, block.basis.mass, block.basis.values
-        sound = (
-            values.ndim == 2
-            and len(starts) == len(mass) == len(values) > 0
-            and 0 <= block.attribute < attributes
-        )
-        require(sound and 0 < block.rate <= 1, "a basis is no basis")
-        block.curve(np.zeros((2, attributes)), np.arange(2.0), np.ones(2))
+    attributes = len(model.sensitive_names_in_)
+    width = 0
+    for one in solution.constraints:
+        basis = one.basis
+        values = basis.values
+        require(values.ndim == 2, "a basis is no basis")
+        require(len(basis.starts) == len(basis.mass) == len(values) > 0, "a basis is no basis")
+        require(0 <= one.attribute < attributes, "a basis is no basis")
+        require(0 < one.rate <= 1, "a basis is no basis")
+        one.curve(np.zeros((2, attributes)), np.arange(2.0), np.ones(2))
         width += values.shape[1]  # no more than the numbers that are there
     trade_offs, folds, _ = solution.parameters.shape
     require(
@@ -87,7 +89,7 @@ def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
     eta = np.full((1, len(model.classes_)) if solution.family == "classes" else 1, 0.5)
     numbers = [
         solution.parameters,
-        *(part for block in solution.constraints for part in vars(block.basis).values()),
+        *(part for one in solution.constraints for part in vars(one.basis).values()),
     ]
     numbers += [
         solution.scores(own, eta, np.zeros((1, width))) for own in solution.at(choice.position)
@@ -96,11 +98,12 @@ def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
         all(np.isfinite(values).all() for values in numbers), "a coefficient is not a finite number"
     )
     table = frontier.to_frame().astype(float)
-    reached = 0 <= choice.position <= trade_offs - 1 == len(table) - 1
-    require(reached and frontier.choose(None, True) and str(choice), "its trade-offs differ")
-    fitted = (
-        attributes if isinstance(solution.form, ClippedRanks) or not model.uses_sensitive else 0
-    )
+    require(len(table) == trade_offs, "its trade-offs differ")
+    require(0 <= choice.position <= trade_offs - 1, "its trade-offs differ")
+    frontier.choose(None, True)  # it can be chosen from, and the choice can be said
+    str(choice)
+    modelled = isinstance(solution.form, ClippedRanks) or not model.uses_sensitive
+    fitted = attributes if modelled else 0
     require(len(model.models_) == (1 if given else folds), "it has a model too many or too few")
     require(
         list(map(len, model.attribute_models_)) == [fitted] * folds,
@@ -122,7 +125,9 @@ def _complete_encoder(model: ParityEncoder, arrays: Arrays) -> None:
     model._validate_params()
     model.repeated_ = arrays["repeated"].view(np.uint64)
     model.choices_ = arrays["choices"]
-    solution, frontier, choice = model.solution_, model.frontier_, model.choice_
+    solution = model.solution_
+    frontier = model.frontier_
+    choice = model.choice_
     trade_offs = len(solution.path)
     require(
         trade_offs == len(solution.coordinates) == len(solution.tables) > 0,
@@ -155,7 +160,8 @@ def _complete_encoder(model: ParityEncoder, arrays: Arrays) -> None:
         require(sound and columns.keys() == solution.coordinates[0].keys(), "other coordinates")
         require(all(len(values) == count for values in table.values()), "other prototypes")
         require(((chosen >= 0) & (chosen < count)).all(), "other prototypes")
-    require(0 <= choice.position < trade_offs and str(choice), "its trade-offs differ")
+    require(0 <= choice.position < trade_offs, "its trade-offs differ")
+    str(choice)  # it can be said
     require(len(frontier.to_frame().astype(float)) == trade_offs, "its trade-offs differ")
     folds = {len(model.models_), len(model.attribute_models_)}
     require(len(folds - {1}) <= 1, "it has models too many or too few")
@@ -204,12 +210,11 @@ def _complete_coupling(model: ParityCoupling, arrays: Arrays) -> None:
     _require_places(np.r_[arrays["release"], arrays["handed"][1]] + 1, n + 1)
     names = getattr(model, "feature_names_in_", None)
     model._table = table.set_axis(range(table.shape[1]) if names is None else names, axis=1)
-    model._encoder, model._m, model._release = (
-        TreeTable().fit(model._table),
-        arrays["m"],
-        arrays["release"],
-    )
-    model._identity, model.pool_ = arrays["identity"].view(np.uint64), arrays["pool"].astype(bool)
+    model._encoder = TreeTable().fit(model._table)
+    model._m = arrays["m"]
+    model._release = arrays["release"]
+    model._identity = arrays["identity"].view(np.uint64)
+    model.pool_ = arrays["pool"].astype(bool)
     keys, values = arrays["handed"].view(np.uint64)
     model._handed = dict(zip(map(int, keys), map(int, values)))
 
@@ -235,62 +240,57 @@ def _require_places(values: np.ndarray, end: int) -> None:
 
 def _columns(table: pd.DataFrame) -> Arrays:
     """Return the columns of a table as numbers, and their types and levels as JSON."""
-    arrays, kinds = {}, []
+    arrays = {}
+    kinds = []
     for j in range(table.shape[1]):
-        column, levels, ordered = table.iloc[:, j], None, None
+        column = table.iloc[:, j]
         values: Any = column
+        levels = None
+        ordered = None
         if isinstance(column.dtype, pd.CategoricalDtype):
-            values, levels, ordered = (
-                column.cat.codes,
-                column.cat.categories,
-                bool(column.cat.ordered),
-            )
+            values = column.cat.codes
+            levels = column.cat.categories
+            ordered = bool(column.cat.ordered)
         elif column.dtype.kind in "mM":  # dates and durations
             values = column.astype("int64")
         elif column.dtype == object or not isinstance(column.dtype, np.dtype):
             values, levels = pd.factorize(column)
         arrays[f"column {j}"] = np.array(values)
-        kinds.append(
-            [
-                str(column.dtype),
-                to_json(levels if levels is None else np.array(levels, object)),
-                ordered,
-            ]
-        )
+        known = None if levels is None else to_json(np.array(levels, object))
+        kinds.append([str(column.dtype), known, ordered])
     return arrays | {"kinds": np.frombuffer(json.dumps(kinds).encode(), dtype=np.uint8).copy()}
 
 
 def _table(arrays: Mapping[str, np.ndarray], rows: int) -> pd.DataFrame:
     """Return the table that :func:`_columns` has written."""
     columns = {}
-    require(len(arrays["kinds"]) <= MOST_KINDS, "columns of too many levels")
+    require(len(arrays["kinds"]) <= MOST_LEVEL_BYTES, "columns of too many levels")
     for j, (dtype, levels, ordered) in enumerate(json.loads(arrays["kinds"].tobytes())):
-        values, known = arrays[f"column {j}"], from_json(levels)
+        values = arrays[f"column {j}"]
+        known = from_json(levels)
         require(values.shape == (rows,), "its rows differ in number")
         require(COLUMN_TYPE.fullmatch(dtype), f"a column of {dtype!r}")
         if known is None:
             columns[j] = pd.Series(values).astype(dtype)
         elif ordered is None:
-            columns[j] = pd.Series(
-                np.append(known, np.nan)[values], dtype=dtype
-            )  # a code of -1 is a missing value
+            known = np.append(known, np.nan)  # a code of -1 is a missing value
+            columns[j] = pd.Series(known[values], dtype=dtype)
         else:
-            columns[j] = pd.Series(
-                pd.Categorical.from_codes(values, pd.Index(known.tolist()), ordered)
-            )
+            categories = pd.Categorical.from_codes(values, pd.Index(known.tolist()), ordered)
+            columns[j] = pd.Series(categories)
     return pd.DataFrame(columns)
 
 
-CLOSED_FORM = Kind(
+CLOSED_FORM = SavedKind(
     _complete_parity, ("estimator", "attribute_estimator", "models_", "attribute_models_")
 )
-ENCODER = Kind(
+ENCODER = SavedKind(
     _complete_encoder,
     ("estimator", "attribute_estimator", "models_", "attribute_models_", "table_"),
     _encoder_arrays,
 )
-COUPLING = Kind(_complete_coupling, ("estimator", "models_"), _coupling_arrays)
-KINDS: dict[str, tuple[Any, Kind]] = {
+COUPLING = SavedKind(_complete_coupling, ("estimator", "models_"), _coupling_arrays)
+SOLVED: dict[str, tuple[Any, SavedKind]] = {
     "ParityClassifier": (ParityClassifier, CLOSED_FORM),
     "ParityRegressor": (ParityRegressor, CLOSED_FORM),
     "ParityEncoder": (ParityEncoder, ENCODER),

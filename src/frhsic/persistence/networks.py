@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor
 from frhsic.estimators.network import NetworkEstimator, set_state
 from frhsic.penalties import NoPenalty, Penalty
-from frhsic.persistence.models import Arrays, Kind
+from frhsic.persistence.models import Arrays, SavedKind
 from frhsic.persistence.rules import require
-from frhsic.tables.columns import MOST_LEVELS
+from frhsic.tables.columns import MOST_ENCODED_LEVELS
 from frhsic.training import MLP
 from frhsic.training.data import seeded
 from frhsic.training.result import Bottleneck
@@ -34,15 +34,13 @@ def _network_arrays(model: NetworkEstimator) -> Arrays:
 def _complete_network(model: NetworkEstimator, arrays: Arrays) -> None:
     """Build the modules for the weights of a file and give an estimator what it has learned."""
     tensors = {name: torch.from_numpy(values) for name, values in arrays.items()}
-    encoding, size, own = (
-        model.feature_encoding_,
-        model.representation_size_,
-        isinstance(model.encoder, MLP | None),
-    )
+    encoding = model.feature_encoding_
+    size = model.representation_size_
+    own = isinstance(model.encoder, MLP | None)
     outputs = len(tensors["head.bias"])
     require(model.n_features_in_ == len(encoding.columns), "its columns are of two numbers")
     for column in encoding.columns:
-        require(len(column.names) <= MOST_LEVELS + 1, "a column of too many levels")
+        require(len(column.names) <= MOST_ENCODED_LEVELS + 1, "a column of too many levels")
         column(np.array([np.nan]))  # it can be computed
     model._validate_params()
     require(len(getattr(model.encoder, "hidden", ())) <= len(tensors), "it has too few weights")
@@ -96,8 +94,8 @@ def _loaded(module: nn.Module, state: dict[str, Tensor], part: str, *, own: bool
     return module.eval()
 
 
-NETWORK = Kind(_complete_network, arrays=_network_arrays)
-KINDS: dict[str, tuple[Any, Kind]] = {
+NETWORK = SavedKind(_complete_network, arrays=_network_arrays)
+NETWORKS: dict[str, tuple[Any, SavedKind]] = {
     "FRHSICClassifier": (FRHSICClassifier, NETWORK),
     "FRHSICRegressor": (FRHSICRegressor, NETWORK),
 }

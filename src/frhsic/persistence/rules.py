@@ -16,7 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
-from frhsic.tables.columns import MOST_COLUMNS
+from frhsic.tables.columns import MOST_TABLE_COLUMNS
 
 _LIST = tomllib.loads(files(__package__).joinpath("listed.toml").read_text("utf-8"))
 
@@ -27,7 +27,7 @@ LISTED: dict[str, dict[str, bool]] = {
 }
 """Fitted attributes of each class, and whether it has to have them."""
 
-KINDS: dict[str, str] = {
+ATTRIBUTES: dict[str, str] = {
     attribute: kind for kind, names in _LIST["attributes"].items() for attribute in names.split()
 }
 """What each attribute may be."""
@@ -78,8 +78,8 @@ def _fits(value: Any, kind: str) -> bool:
         return items is not None and all(
             any(_fits(item, one) for one in content.split("/")) for item in items
         )
-    if kind in WORDS:
-        return WORDS[kind](value)
+    if kind in MEANINGS:
+        return MEANINGS[kind](value)
     if len(kind) > 1 and kind.lstrip("_")[0].isupper():
         return kind in [base.__name__ for base in type(value).__mro__]
     return isinstance(value, str) and value == kind
@@ -142,10 +142,10 @@ def _is_step(value: Any, length: int = 2) -> bool:
     )
 
 
-WORDS: dict[str, Callable[[Any], bool]] = {
+MEANINGS: dict[str, Callable[[Any], bool]] = {
     "none": lambda value: value is None,
     "flag": lambda value: isinstance(value, (bool, np.bool_)),
-    "count": lambda value: _is_integer(value) and 0 <= value < MOST_COLUMNS,
+    "count": lambda value: _is_integer(value) and 0 <= value < MOST_TABLE_COLUMNS,
     "number": _is_number,
     "integer": _is_integer,
     "share": lambda value: _is_number(value) and 0 <= value <= 1,
@@ -242,20 +242,20 @@ def state_of(model: Any) -> dict[str, Any]:
         plain = isinstance(value, (int, float, str, tuple)) and type(value) is type(made)
         if value is not made and not (plain and value == made):
             state[attribute] = value
-    return {a: value for a, value in state.items() if KINDS.get(a) != DERIVED}
+    return {a: value for a, value in state.items() if ATTRIBUTES.get(a) != DERIVED}
 
 
 def check_state(name: str, state: dict[str, Any]) -> None:
     """Refuse attributes that a listed class does not have, or that are not what they may be."""
     allowed = LISTED[name].keys() | _parameters(name).keys() | COMMON
     for attribute, value in state.items():
-        kind = KINDS.get(attribute, DERIVED)
+        kind = ATTRIBUTES.get(attribute, DERIVED)
         known = attribute in allowed and kind != DERIVED and fits(value, kind)
         require(known, f"{attribute!r} of a {name} is not as it should be")
     width = (state.get("n_features_in_"),)
     for attribute in state.keys() & set(_LIST["per_column"].split()):
         require(np.shape(state[attribute])[-1:] in ((), width), f"{attribute!r} of other columns")
-    needed = {a for a, always in LISTED[name].items() if always and KINDS[a] != DERIVED}
+    needed = {a for a, always in LISTED[name].items() if always and ATTRIBUTES[a] != DERIVED}
     missing = needed - state.keys()
     require(not missing or missing == needed, f"a {name} without {', '.join(sorted(missing))}")
 

@@ -18,13 +18,14 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree._tree import NODE_DTYPE, Tree
 
 from frhsic.persistence.rules import require
-from frhsic.tables.columns import MOST_COLUMNS
+from frhsic.tables.columns import MOST_TABLE_COLUMNS
 
-State = dict[str, Any]
+PartState = dict[str, Any]
 
-# Degree of a spline: the time for a value grows with its square; depth of a tree of scikit-learn,
-# which each row goes through
-MOST_DEGREE, MOST_DEPTH = 20, 1000
+# Degree of a spline: the time for a value grows with its square
+MOST_DEGREE = 20
+# Depth of a tree of scikit-learn, which each row goes through
+MOST_DEPTH = 1000
 
 
 def typed(values: Any, dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -57,19 +58,20 @@ def require_tree(left: np.ndarray, right: np.ndarray, leaf: np.ndarray) -> None:
 # Trees and forests
 
 
-def tree_state(tree: Tree) -> State:
+def tree_state(tree: Tree) -> PartState:
     state = tree.__getstate__()
-    sizes: State = {"n_features": tree.n_features, "n_classes": tree.n_classes}
+    sizes: PartState = {"n_features": tree.n_features, "n_classes": tree.n_classes}
     return sizes | {"nodes": _bytes(state["nodes"]), "value": state["values"]}
 
 
-def build_tree(state: State) -> Tree:
+def build_tree(state: PartState) -> Tree:
     nodes = np.frombuffer(state["nodes"].tobytes(), NODE_DTYPE).copy()
     classes = typed(state["n_classes"], np.intp, (len(state["n_classes"]),))
     outputs = len(classes)
     require(outputs > 0 and (classes > 0).all(), "a tree without values")
     value = typed(state["value"], np.float64, (len(nodes), outputs, int(classes.max())))
-    left, right = nodes["left_child"], nodes["right_child"]
+    left = nodes["left_child"]
+    right = nodes["right_child"]
     leaf = left == -1
     require(np.array_equal(leaf, right == -1), "a node with one child")
     require_tree(left, right, leaf)
@@ -82,7 +84,8 @@ def build_tree(state: State) -> Tree:
 
 
 def _depth(left: np.ndarray, right: np.ndarray, leaf: np.ndarray) -> int:
-    depth, level = 0, np.array([0])
+    depth = 0
+    level = np.array([0])
     while len(inner := level[~leaf[level]]):
         level = np.concatenate([left[inner], right[inner]])
         depth += 1
@@ -118,10 +121,11 @@ def check_linear(model: Any) -> None:
     """Check that a linear model has a number for each output, and an output for each class."""
     outputs = np.shape(model.coef_)[:-1]
     require(np.shape(model.intercept_) in ((), (1,), outputs), "another intercept")
-    require(len(outputs) < 2 and np.prod(outputs) <= MOST_COLUMNS, "too many outputs")
+    require(len(outputs) < 2 and np.prod(outputs) <= MOST_TABLE_COLUMNS, "too many outputs")
     if is_classifier(model):
         classes = _classes(model)
-        require(outputs == (classes if classes > 2 else 1,), "other classes")
+        expected = classes if classes > 2 else 1
+        require(outputs == (expected,), "other classes")
 
 
 def check_ensemble(model: Any) -> None:
@@ -150,11 +154,11 @@ def _check_boosting(model: Any) -> None:
     model._loss = model._get_loss(sample_weight=None)
 
 
-def predictor_state(predictor: TreePredictor) -> State:
+def predictor_state(predictor: TreePredictor) -> PartState:
     return {"nodes": _bytes(predictor.nodes)}
 
 
-def build_predictor(state: State) -> TreePredictor:
+def build_predictor(state: PartState) -> TreePredictor:
     nodes = np.frombuffer(state["nodes"].tobytes(), PREDICTOR_RECORD_DTYPE).copy()
     leaf = nodes["is_leaf"] != 0
     left = nodes["left"].astype(np.int64)
@@ -168,7 +172,8 @@ def build_predictor(state: State) -> TreePredictor:
 
 def check_histograms(model: Any) -> None:
     _check_boosting(model)
-    outputs, columns = model.n_trees_per_iteration_, model.n_features_in_
+    outputs = model.n_trees_per_iteration_
+    columns = model.n_features_in_
     require(np.shape(model._baseline_prediction) in ((), (1, outputs)), "another start")
     for predictors in model._predictors:
         largest = max(predictor.nodes["feature_idx"].max() for predictor in predictors)
@@ -184,17 +189,17 @@ def check_histograms(model: Any) -> None:
 def check_encoder(encoder: Any) -> None:
     """Check categories, and compute again what depends on them."""
     require(len(encoder.categories_) == encoder.n_features_in_, "its columns differ")
-    require(sum(map(len, encoder.categories_)) <= MOST_COLUMNS, "too many categories")
+    require(sum(map(len, encoder.categories_)) <= MOST_TABLE_COLUMNS, "too many categories")
     for categories in encoder.categories_:
         _require_ascending(categories.tolist())
     encoder._check_infrequent_enabled()
     if encoder._infrequent_enabled:
-        without = getattr(encoder, "_missing_indices", {})
+        counts = [len(categories) for categories in encoder.categories_]
+        for column in getattr(encoder, "_missing_indices", {}):
+            counts[column] -= 1
         encoder._default_to_infrequent_mappings = [
-            _grouped(len(categories) - (column in without), rare)
-            for column, (categories, rare) in enumerate(
-                zip(encoder.categories_, encoder._infrequent_indices, strict=True)
-            )
+            _grouped(count, rare)
+            for count, rare in zip(counts, encoder._infrequent_indices, strict=True)
         ]
     if hasattr(encoder, "encodings_"):
         outputs = len(encoder.classes_) if encoder.target_type_ == "multiclass" else 1
@@ -225,12 +230,13 @@ def _grouped(count: int, rare: np.ndarray | None) -> np.ndarray | None:
     return codes
 
 
-def spline_state(spline: BSpline) -> State:
+def spline_state(spline: BSpline) -> PartState:
     return {name: getattr(spline, name) for name in ("t", "c", "k", "extrapolate")}
 
 
-def build_spline(state: State) -> BSpline:
-    knots, degree = typed(state["t"], np.float64, (np.size(state["t"]),)), state["k"]
+def build_spline(state: PartState) -> BSpline:
+    knots = typed(state["t"], np.float64, (np.size(state["t"]),))
+    degree = state["k"]
     functions = len(knots) - degree - 1
     require(degree <= MOST_DEGREE, "a spline of too high a degree")
     require(functions > degree and np.isfinite(knots).all(), "a spline without knots")
@@ -244,13 +250,15 @@ def build_spline(state: State) -> BSpline:
 def check_splines(model: Any) -> None:
     widths = {spline.c.shape[1] for spline in model.bsplines_}
     require(len(model.bsplines_) == model.n_features_in_ and len(widths) == 1, "other splines")
-    width = widths.pop() - (not model.include_bias)
+    width = widths.pop()
+    if not model.include_bias:
+        width -= 1
     require(model.n_features_out_ == model.n_features_in_ * width, "its columns differ")
 
 
 def check_columns(model: Any) -> None:
     """Check that a column transformer makes no more columns than a table may have."""
-    require(_width(model) <= MOST_COLUMNS, "too many columns")
+    require(_width(model) <= MOST_TABLE_COLUMNS, "too many columns")
 
 
 def _width(model: Any) -> int:
@@ -260,9 +268,10 @@ def _width(model: Any) -> int:
     given = getattr(model, "n_features_in_", 0)
     if not hasattr(model, "transformers_"):
         made = getattr(model, "n_features_out_", 0)
-        encoded = sum(getattr(model, "_n_features_outs", ())), len(getattr(model, "encodings_", ()))
+        indicators = sum(getattr(model, "_n_features_outs", ()))
+        encodings = len(getattr(model, "encodings_", ()))
         flags = given if getattr(model, "indicator_", None) is not None else 0
-        return int(max(given, made, *encoded) + flags)
+        return int(max(given, made, indicators, encodings) + flags)
     widths = []
     for name, step, columns in model.transformers_:
         every = [columns, model._transformer_to_input_indices.get(name, ())]
@@ -276,18 +285,13 @@ def check_indicator(model: Any) -> None:
     require(np.size(model.features_) <= model.n_features_in_, "a column twice")
 
 
-def check_hinges(model: Any) -> None:
-    require(np.ndim(model.knots_) == 2 and len(model.knots_) == 4, "other quintiles")
-
-
-CHECKS: dict[str, Callable[[Any], None]] = {
+TREE_CHECKS: dict[str, Callable[[Any], None]] = {
     "_predictors": check_histograms,
     "bsplines_": check_splines,
     "categories_": check_encoder,
     "estimators_": check_ensemble,
     "features_": check_indicator,
     "intercept_": check_linear,
-    "knots_": check_hinges,
     "n_outputs_": check_outputs,
     "transformers_": check_columns,
     "tree_": check_decision_tree,

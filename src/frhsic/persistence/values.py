@@ -28,11 +28,12 @@ from frhsic.persistence.rules import (
     state_of,
 )
 
-# Bytes of an array of text, which its JSON does not bound; numbers of an array without any, in a
-# direction that is not empty
-MOST_TEXT, MOST_EMPTY = 2**24, 2**16
+# Bytes of an array of text, which its JSON does not bound
+MOST_TEXT = 2**24
+# Numbers of an array without any, in a direction that is not empty
+MOST_EMPTY = 2**16
 
-PARTS: dict[str, tuple[Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]] = {
+BUILDERS: dict[str, tuple[Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]] = {
     "lightgbm.Booster": (boosters.lightgbm_state, boosters.build_lightgbm),
     "xgboost.Booster": (boosters.xgboost_state, boosters.build_xgboost),
     "scipy.interpolate.BSpline": (trees.spline_state, trees.build_spline),
@@ -50,7 +51,7 @@ SKOPS_DATA = re.compile(
 )
 
 
-CHECKS = trees.CHECKS | boosters.CHECKS
+CHECKS = trees.TREE_CHECKS | boosters.BOOSTER_CHECKS
 
 
 class Writer:
@@ -86,11 +87,13 @@ class Writer:
 
     def _object(self, value: Any) -> Any:
         """Return an object of a listed class, or a reference to what skops makes of another."""
-        before = len(self.arrays), len(self.foreign), set(self.names)
+        arrays = len(self.arrays)
+        foreign = len(self.foreign)
+        names = set(self.names)
         try:
             name = name_of(type(value))
-            if name in PARTS:
-                state = PARTS[name][0](value)
+            if name in BUILDERS:
+                state = BUILDERS[name][0](value)
                 check_state(name, state)
                 self.numbers += boosters.numbers_of(state) if "text" in state else 0
             else:
@@ -98,8 +101,9 @@ class Writer:
                 _assembled(name, state)  # as it will be when it is read
             return {"class": name, "fields": {k: self.model(v) for k, v in state.items()}}
         except Exception:  # whatever is not as the list says
-            del self.arrays[before[0] :], self.foreign[before[1] :]
-            self.names = before[2]
+            del self.arrays[arrays:]
+            del self.foreign[foreign:]
+            self.names = names
             return self._foreign(value)
 
     def _foreign(self, value: Any) -> Any:
@@ -201,7 +205,8 @@ class Reader:
             return tuple(map(self.read, value))
         if not isinstance(value, dict):
             return value
-        name, content = value["class"], value["fields"]
+        name = value["class"]
+        content = value["fields"]
         if name == "numbers":
             place, order = content
             values = self.arrays.pop(str(place))  # so that no array is used twice
@@ -300,8 +305,8 @@ def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
 def _assembled(name: str, state: dict[str, Any]) -> Any:
     """Return an object of a listed class, once its attributes are checked, each and together."""
     check_state(name, state)
-    if name in PARTS:
-        return PARTS[name][1](state)
+    if name in BUILDERS:
+        return BUILDERS[name][1](state)
     model = build(name, state)
     for attribute in state.keys() & CHECKS.keys():
         CHECKS[attribute](model)

@@ -35,7 +35,8 @@ from frhsic.estimators.frontier import Gap, aimed_gap, limited_measure
 from frhsic.intervals import Interval
 from frhsic.parity import gdp, gdp_curve
 from frhsic.parity.limits import LimitLike, measure_name, parse_limits
-from frhsic.splits import rows_of, scores_of, subsample
+from frhsic.scoring import scores_of
+from frhsic.splits import rows_of, subsample
 from frhsic.tables.columns import feature
 
 FORMAT = 11  # version of the JSON form of a :class:`Report`

@@ -1,15 +1,11 @@
-"""Columns of a table: names, the kind of their values, and features, sensitive attributes and
-targets as numbers.
-"""
+"""Columns of a table: names, the kind of their values, and features as numbers."""
 
 from __future__ import annotations
 
 import fnmatch
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -21,9 +17,9 @@ from frhsic.formatting import did_you_mean
 Unit = Literal["number", "date", "duration"]
 
 # Columns of a table, and of what a step of a model makes of it: a row takes a number for each.
-MOST_COLUMNS = 2**17
+MOST_TABLE_COLUMNS = 2**17
 # 0/1 columns that a column of text becomes at most: levels with fewer rows are grouped as "other".
-MOST_LEVELS = 64
+MOST_ENCODED_LEVELS = 64
 # Features beyond are taken as this number, so that no difference overflows: trees and ranks see
 # their order alone, and one absurd cell must not stop the prediction of a whole file.
 LARGEST_FEATURE = 1e150
@@ -63,7 +59,9 @@ def common_name(names: Sequence[str]) -> str:
     """
     # names are no paths: letter by letter
     shared = os.path.commonprefix(list(names))  # noqa: RUF071
-    return names[0] if len(names) == 1 else f"{shared}*" if shared else "z"
+    if len(names) == 1:
+        return names[0]
+    return f"{shared}*" if shared else "z"
 
 
 def check_distinct(names: Iterable[str], table: str) -> None:
@@ -129,7 +127,9 @@ def kind_of(column: pd.Series[Any]) -> Literal["number", "boolean", "category", 
     if pd.api.types.is_numeric_dtype(column):
         return "number"
     values = pd.api.types.infer_dtype(column, skipna=True)
-    return "number" if values in NUMBERS else "date" if values in DATES else "category"
+    if values in NUMBERS:
+        return "number"
+    return "date" if values in DATES else "category"
 
 
 def is_text(column: pd.Series[Any]) -> bool:
@@ -148,7 +148,7 @@ def identifies_rows(levels: int, rows: int) -> bool:
     """Return whether text has more than 64 levels and at least nine tenths of its values are
     distinct.
     """
-    return levels > MOST_LEVELS and levels >= 0.9 * rows
+    return levels > MOST_ENCODED_LEVELS and levels >= 0.9 * rows
 
 
 def feature(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Unit | Literal["category"]]:
@@ -174,7 +174,8 @@ def days(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Literal["date",
     """Return dates as days since 1970, or durations and times of day as days; NaN for missing
     values.
     """
-    values, day = pd.api.types.infer_dtype(column, skipna=True), pd.Timedelta(days=1)
+    values = pd.api.types.infer_dtype(column, skipna=True)
+    day = pd.Timedelta(days=1)
     try:
         if values in DURATIONS:
             column = column.map(str, na_action="ignore") if values == "time" else column
@@ -236,11 +237,12 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
 
 def require_moderate(column: pd.Series[Any], values: np.ndarray, name: str) -> None:
     """Raise if some values of a column, as numbers, are so large that statistics refuse them."""
-    large = np.abs(values) > _arrays.LARGEST
+    large = np.abs(values) > _arrays.LARGEST_NUMBER
     if large.any():
         raise ValueError(
             f"{name} has numbers that are too large to compute with: {examples(column[large])}; the"
-            f" limit is {_arrays.LARGEST:g}. Correct or empty these cells, or rescale the column."
+            f" limit is {_arrays.LARGEST_NUMBER:g}. Correct or empty these cells, or rescale the"
+            " column."
         )
 
 
@@ -292,367 +294,3 @@ def label(value: object) -> str:
 def quoted(names: Sequence[str]) -> str:
     """Return names in quotes, one after another."""
     return ", ".join(map(repr, names))
-
-
-# Sensitive attributes
-
-_NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)"
-_CLOSED = re.compile(
-    rf"{_NUMBER}\s*(?:-|\u2013|\u2014|to|\.\.)\s*{_NUMBER}"
-    rf"|[\[(]\s*{_NUMBER}\s*[,;]\s*{_NUMBER}\s*[\])]",
-    re.IGNORECASE,
-)
-_BELOW = re.compile(rf"(?:<=?|\u2264|under|below|less than|up to)\s*{_NUMBER}", re.IGNORECASE)
-_ABOVE = re.compile(
-    rf"(?:>=?|\u2265|over|above|more than|from)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|and over|and above|or"
-    r" more|or older)",
-    re.IGNORECASE,
-)
-_SINGLE = re.compile(_NUMBER)
-
-
-class BandedAttributeWarning(UserWarning):
-    """A sensitive attribute came in bands or ordered levels, and was turned into numbers."""
-
-
-@dataclass(frozen=True, eq=False)
-class Sensitive:
-    """Attributes as float64 (n, q) with their names, and a sentence for each that was not
-    numeric.
-    """
-
-    values: np.ndarray
-    names: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-
-
-def read_sensitive(
-    values: Any,
-    name: str = "sensitive_features",
-    *,
-    default: str = "sensitive",
-    allow_missing: bool = False,
-) -> Sensitive:
-    """Return sensitive attributes as numbers.
-
-    Parameters
-    ----------
-    values : array, Series or frame of shape (n,) or (n, q)
-        Numbers, or bands written as text; in a Series or a frame also ordered categories. See
-        :func:`attribute`.
-    name
-        How messages call the argument.
-    default
-        Name of an attribute that has none.
-    allow_missing
-        Whether NaN stays as it is; else it raises.
-
-    Examples
-    --------
-    >>> read_sensitive(pd.Series(["20-29", "30-39", "40+"], name="age")).values.ravel().tolist()
-    [24.5, 34.5, 44.5]
-    """
-    values = (
-        to_pandas(values, name)
-        if is_frame(values) and not isinstance(values, pd.DataFrame)
-        else values
-    )
-    table = _banded(values, name, default)
-    if table is None:
-        array = _arrays.matrix(values, name, allow_missing=allow_missing).astype(np.float64)
-        return Sensitive(array, tuple(_arrays.column_names(values, default, array.shape[1])))
-    parts = [attribute(table[column], f"{name} {column!r}") for column in table]
-    array = np.column_stack([part for part, _ in parts])
-    notes = tuple(note for _, note in parts if note)
-    _arrays.matrix(array, name, allow_missing=allow_missing)
-    return Sensitive(array, tuple(map(str, table.columns)), notes)
-
-
-def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None]:
-    """Return one attribute as numbers, with NaN for missing values, and a sentence if it was not
-    numeric.
-
-    A band such as "30-39", "30 to 39" or a pandas Interval becomes its mid-point. An open band such
-    as "<25", "under 25", "65+" or "65 and over" is taken to be as wide as the nearest closed one;
-    without one it becomes its bound. Other ordered categories become 0, 1, ... in their order.
-
-    Examples
-    --------
-    >>> attribute(pd.Series(["<20", "20-29", "30-39"]), "age")[0].tolist()
-    [15.5, 24.5, 34.5]
-    """
-    if pd.api.types.is_numeric_dtype(column) or kind_of(column) != "category":
-        return numbers(column, name), None
-    categorical = isinstance(column.dtype, pd.CategoricalDtype)
-    levels = list(column.cat.categories if categorical else column.dropna().unique())
-    bands = {level: _band(level) for level in levels}
-    if levels and all(bands.values()):
-        points = _points({level: band for level, band in bands.items() if band})
-        if not all(band[0] == band[1] for band in bands.values() if band):
-            text = column.map(points).to_numpy(dtype=np.float64)
-            written = [
-                f"{level} as {point:g}"
-                for level, point in sorted(points.items(), key=lambda pair: pair[1])
-            ]
-            return (
-                text,
-                f"{name} holds bands, which are taken at their mid-points: {_shortened(written)}.",
-            )
-    if categorical and column.cat.ordered:
-        codes = np.asarray(column.cat.codes, dtype=np.float64)
-        ranks = _shortened([f"{level} as {i}" for i, level in enumerate(column.cat.categories)])
-        return (
-            np.where(codes < 0, np.nan, codes),
-            f"{name} holds ordered levels, which are taken as ranks: {ranks}.",
-        )
-    return numbers(column.astype(object), name), None
-
-
-def _shortened(levels: list[str]) -> str:
-    """Return levels in a row; of many, the first and the last ones."""
-    most = 10
-    return ", ".join(
-        levels if len(levels) <= most else [*levels[: most // 2], "...", *levels[-most // 2 :]]
-    )
-
-
-def _banded(values: Any, name: str, default: str) -> pd.DataFrame | None:
-    """Return a Series or a frame that is not all numeric, or an array of bands, as a frame; or
-    None.
-    """
-    if isinstance(values, (list, np.ndarray)):
-        array = np.asarray(values, dtype=object) if isinstance(values, list) else values
-        if (
-            array.ndim != 1
-            or array.dtype.kind not in "UO"
-            or pd.api.types.infer_dtype(array, skipna=True) != "string"
-        ):
-            return None
-        text = pd.Series(array, name=default)
-        return text.to_frame() if all(map(_band, text.dropna().unique())) else None
-    if type(values).__module__.partition(".")[0] not in ("pandas", "polars", "pyarrow"):
-        return None
-    if is_frame(values):
-        table = to_pandas(values, name)
-        check_distinct(table.columns, name)
-    elif hasattr(values, "to_numpy"):
-        column = pd.Series(values.to_pandas() if hasattr(values, "to_pandas") else values)
-        table = pd.DataFrame({_arrays.array_name(values, default): column.reset_index(drop=True)})
-    else:
-        return None
-    plain = all(
-        pd.api.types.is_numeric_dtype(table[column]) or kind_of(table[column]) == "date"
-        for column in table
-    )
-    return None if plain else table
-
-
-def _band(level: Any) -> tuple[float, float] | None:
-    """Return both ends of a band, infinite where it is open, or None if it is none."""
-    if isinstance(level, pd.Interval):
-        return float(level.left), float(level.right)
-    text = str(level).strip()
-    if closed := _CLOSED.fullmatch(text):
-        low, high = (float(end) for end in closed.groups() if end is not None)
-        return (low, high) if low <= high else None
-    if below := _BELOW.fullmatch(text):
-        return -np.inf, float(below[1])
-    if above := _ABOVE.fullmatch(text):
-        return float(above[1] or above[2]), np.inf
-    single = _SINGLE.fullmatch(text)
-    return (float(single[0]), float(single[0])) if single else None
-
-
-def _points(bands: dict[Any, tuple[float, float]]) -> dict[Any, float]:
-    """Return the number that stands for each band."""
-    closed = [band for band in bands.values() if np.isfinite(band).all()]
-    points = {}
-    for level, (low, high) in bands.items():
-        if np.isfinite([low, high]).all():
-            points[level] = low / 2 + high / 2
-            continue
-        bound = high if np.isinf(low) else low
-        nearest = min(
-            closed,
-            key=lambda band: min(abs(band[0] - bound), abs(band[1] - bound)),
-            default=(0.0, 0.0),
-        )
-        half = (nearest[1] - nearest[0]) / 2
-        points[level] = bound - half if np.isinf(low) else bound + half
-    return points
-
-
-# Targets
-
-# Affirmative answers, and the negative one that goes with each.
-YES = {
-    "ja": "nein",
-    "yes": "no",
-    "y": "n",
-    "true": "false",
-    "oui": "non",
-    "sí": "no",
-    "si": "no",
-    "1": "0",
-}
-_TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
-
-
-def read_target(
-    column: pd.Series[Any], positive: object = None
-) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
-    """Read a target without missing values: two different values are classes, other numbers a
-    regression.
-
-    Labels that differ only in case or in blanks around them are one.
-
-    Parameters
-    ----------
-    column
-        Values of the target.
-    positive
-        Value that counts as 1 against all others; left out, the affirmative of two answers such as
-        yes and no, or the larger of two numbers.
-
-    Returns
-    -------
-    codes
-        0 or 1 for each row, or its number for a regression.
-    classes
-        What 0 and 1 stand for, as text, booleans or numbers; None for a regression. Where a value
-        stands against several others, the first class is "not" and this value.
-    notes
-        Sentences on labels that were taken as one, and on the rows of each class.
-
-    Examples
-    --------
-    >>> codes, classes, notes = read_target(pd.Series(["no", "yes", "yes"], name="paid"))
-    >>> classes.tolist(), codes.tolist()
-    (['no', 'yes'], [0.0, 1.0, 1.0])
-    >>> notes
-    ["Target 'paid': 1 is 'yes' (2 rows); 0 is 'no' (1 row)."]
-    """
-    column, notes = one_spelling(column)
-    name, values = str(column.name), distinct(column)
-    amounts = numbers(column, f"target {name!r}") if pd.api.types.is_numeric_dtype(column) else None
-    shown = ", ".join(repr(str(value)[:30]) for value in values[:5]) + ", ..." * (len(values) > 5)
-    if len(values) < 2:
-        raise ValueError(
-            f"target {name!r} is {values[0]!r} in every row; there is nothing to predict."
-        )
-    if positive is None and amounts is None:
-        answers = {_folded(value): value for value in values}
-        positive = next(
-            (answers[yes] for yes, no in YES.items() if answers.keys() == {yes, no}), None
-        )
-    if positive is not None:
-        codes = is_positive(column, positive, name)
-        if not codes.any():
-            hint = did_you_mean(str(positive), map(str, values[:500]))
-            raise ValueError(f"{positive!r} is not a value of {name!r}: {shown}.{hint}")
-        value, others = column[codes == 1].iloc[0], column[codes == 0].unique()
-        classes = _classes(others[0] if len(others) == 1 else f"not {label(value)}", value)
-        return codes, classes, [*notes, *_counted(column, codes)]
-    if amounts is None:
-        raise ValueError(
-            f"the target {name!r} is text with {len(values)} different values: {shown}. Say which"
-            " of them counts as 1 (--positive VALUE), against the others."
-        )
-    if len(values) == 2:
-        codes = (column == values[1]).to_numpy(dtype=np.float64)
-        return codes, _classes(*values), _counted(column, codes)
-    return amounts, None, []
-
-
-def one_spelling(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
-    """Return labels of text, each in the most frequent of the spellings that differ only in case or
-    blanks, and a sentence if some do.
-    """
-    if kind_of(column) != "category":
-        return column, []
-    counts = column.dropna().astype(str).value_counts()
-    spellings: dict[str, list[str]] = {}
-    for text in sorted(counts.index, key=lambda text: (-counts[text], text)):
-        spellings.setdefault(_folded(text), []).append(text)
-    several = [texts for texts in spellings.values() if len(texts) > 1]
-    if not several:
-        return column, []
-    shown = "; ".join(f"{quoted(texts[1:6])} as {texts[0].strip()!r}" for texts in several[:3])
-    more = "; ..." if len(several) > 3 else ""
-    note = (
-        f"Labels of {str(column.name)!r} that differ only in case or blanks are one: {shown}{more}."
-    )
-    merged = column.astype(object).map(
-        lambda value: spellings[_folded(value)][0].strip(), na_action="ignore"
-    )
-    return merged, [note]
-
-
-def _folded(text: object) -> str:
-    return str(text).strip().casefold()
-
-
-def _counted(column: pd.Series[Any], codes: np.ndarray) -> list[str]:
-    """Return a sentence on the rows of each class, and one if the negative class has another word
-    for yes.
-    """
-    labels = column.astype(object).map(label)
-    ones, zeros = Counter(labels[codes == 1]), Counter(labels[codes == 0])
-    shown = [
-        ", ".join(f"{text!r} ({n:,} {'row' if n == 1 else 'rows'})" for text, n in part)
-        for part in (ones.items(), zeros.most_common(5))
-    ]
-    more = f" and {len(zeros) - 5:,} other values" if len(zeros) > 5 else ""
-    notes = [f"Target {str(column.name)!r}: 1 is {shown[0]}; 0 is {shown[1]}{more}."]
-    affirmative = [text for text in zeros if _folded(text) in YES]
-    if affirmative and any(_folded(text) in YES for text in ones):
-        notes.append(
-            f"{quoted(affirmative)} of {str(column.name)!r} counts as 0; if it means the same as"
-            f" {quoted([*ones])}, write it so."
-        )
-    return notes
-
-
-def _classes(*pair: Any) -> np.ndarray:
-    """Return two classes in one type: text, booleans, or numbers, which are integers where both
-    are.
-    """
-    if any(isinstance(value, str) for value in pair):
-        return np.array([label(value) for value in pair], dtype=object)
-    if all(isinstance(value, (bool, np.bool_)) for value in pair):
-        return np.array(pair, dtype=bool)
-    values = np.array(pair, dtype=np.float64)
-    return values.astype(np.int64) if np.array_equal(values, np.round(values)) else values
-
-
-def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarray:
-    """Return 1 where a column has the value `positive`, NaN where it is missing, and 0 elsewhere.
-
-    Text is compared without regard to case and to blanks around it.
-
-    Examples
-    --------
-    >>> is_positive(pd.Series([" >50K", "<=50K", None]), ">50K", "income").tolist()
-    [1.0, 0.0, nan]
-    """
-    if pd.api.types.is_bool_dtype(column):
-        if (word := _folded(positive)) not in _TRUTH:
-            raise ValueError(
-                f"{positive!r} is not a value of {name!r}, which holds True and False; pass one of"
-                " them."
-            )
-        values = column.eq(_TRUTH[word]).to_numpy(dtype=np.float64, na_value=np.nan)
-    elif pd.api.types.is_numeric_dtype(column):
-        try:
-            # what is no number raises, and is caught
-            equal = column.eq(float(positive))  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"{positive!r} is to count as 1, but the target {name!r} holds numbers; pass one of"
-                " them."
-            ) from None
-        values = equal.to_numpy(dtype=np.float64, na_value=np.nan)
-    else:
-        text = column.astype(str).str.strip().str.casefold()
-        values = (text == _folded(positive)).to_numpy(dtype=np.float64)
-    return np.where(column.isna().to_numpy(), np.nan, values)

@@ -15,7 +15,7 @@ import pandas as pd
 from frhsic import _arrays
 from frhsic.tables.columns import (
     LARGEST_FEATURE,
-    MOST_LEVELS,
+    MOST_ENCODED_LEVELS,
     Unit,
     check_distinct,
     feature,
@@ -28,7 +28,7 @@ from frhsic.tables.columns import (
 # few.
 MOST_KNOTS = 64
 
-Scaling = Literal["quantile", "robust", "range"]
+Scaling = Literal["quantile", "range"]
 Unknown = Literal["error", "ignore"]
 
 
@@ -49,16 +49,14 @@ class Scale:
     def fit(cls, name: str, values: np.ndarray, unit: Unit = "number") -> Self:
         """Fit the scale to a column; NaN is missing."""
         absent = np.isnan(values)
-        present = (
-            np.zeros(1)
-            if absent.all()
-            else np.clip(values[~absent], -LARGEST_FEATURE, LARGEST_FEATURE)
-        )
+        present = np.zeros(1)
+        if not absent.all():
+            present = np.clip(values[~absent], -LARGEST_FEATURE, LARGEST_FEATURE)
         middle = float(np.quantile(present, 0.5, method="inverted_cdf"))
-        return cls(name, unit, bool(absent.any()), middle, *cls._fitted(present, middle))
+        return cls(name, unit, bool(absent.any()), middle, *cls._fitted(present))
 
     @staticmethod
-    def _fitted(present: np.ndarray, middle: float) -> tuple[Any, ...]:
+    def _fitted(present: np.ndarray) -> tuple[Any, ...]:
         """Return the further fields."""
         raise NotImplementedError
 
@@ -106,69 +104,38 @@ class Quantiles(Scale):
     places: tuple[float, ...]
 
     @staticmethod
-    def _fitted(present: np.ndarray, middle: float) -> tuple[Any, ...]:
+    def _fitted(present: np.ndarray) -> tuple[Any, ...]:
         values, counts = np.unique(present, return_counts=True)
         if len(values) > MOST_KNOTS:
             # values at even distances of rank and, before the first and the last distance, those 1,
             # 2, 4, ... rows from each end, each with the number of rows nearest to it: one far-off
             # row takes no order from the others
-            places, row = _places(counts), 1 / len(present)
+            places = _places(counts)
+            row = 1 / len(present)
             tail = row * 2.0 ** np.arange(max(0, math.ceil(-math.log2(MOST_KNOTS * row))))
             levels = np.concatenate([np.linspace(0.0, 1.0, MOST_KNOTS), tail, 1 - tail])
             at = np.unique(np.searchsorted(places, levels - row / 2))
             nearest = np.searchsorted((places[at[1:]] + places[at[:-1]]) / 2, places)
-            values, counts = values[at], np.bincount(nearest, weights=counts, minlength=len(at))
+            values = values[at]
+            counts = np.bincount(nearest, weights=counts, minlength=len(at))
         return tuple(values.tolist()), tuple(_places(counts).tolist())
 
     def scaled(self, values: np.ndarray) -> np.ndarray:
         if len(self.knots) < 2:
             return np.zeros(len(values))
-        knots, places = np.array(self.knots), np.array(self.places)
+        knots = np.array(self.knots)
+        places = np.array(self.places)
         inside = np.clip(values, knots[0], knots[-1])
         right = np.clip(np.searchsorted(knots, inside, side="right"), 1, len(knots) - 1)
-        low, high = places[right - 1], places[right]
+        low = places[right - 1]
+        high = places[right]
         share = (inside - knots[right - 1]) / (knots[right] - knots[right - 1])
-        return np.asarray(
-            np.minimum(low + share * (high - low), high)
-        )  # rounding must not pass the next knot
+        # rounding must not pass the next knot
+        return np.asarray(np.minimum(low + share * (high - low), high))
 
 
 @dataclass(frozen=True)
-class Robust(Scale):
-    r"""Robust scale with smooth clipping, :math:`u / \sqrt{1 + (u/3)^2}` with :math:`u = (x -
-    \text{middle}) / \text{width}`, so that all values lie between -3 and 3.
-
-    The middle is the median and the width the distance between the quartiles; where that is 0, the
-    median distance of the other values from the median. A constant column becomes 0. The map is
-    that of RealMLP (Holzmüller, Grinsztajn and Steinwart, "Better by default", 2024), except for
-    the second width.
-
-    Examples
-    --------
-    >>> scale = Robust.fit("income", np.array([10.0, 20.0, 30.0, 40.0, 1e6]))
-    >>> scale.middle, scale.width
-    (30.0, 20.0)
-    >>> scale.scaled(np.array([30.0, 1e6])).round(3).tolist()
-    [0.0, 3.0]
-    """
-
-    width: float
-
-    @staticmethod
-    def _fitted(present: np.ndarray, middle: float) -> tuple[Any, ...]:
-        low, high = np.quantile(present, [0.25, 0.75], method="inverted_cdf")
-        away = np.abs(present - middle)
-        if high > low or not away.any():
-            return (float(high - low) or 1.0,)
-        return (float(np.quantile(away[away > 0], 0.5, method="inverted_cdf")),)
-
-    def scaled(self, values: np.ndarray) -> np.ndarray:
-        steps = np.clip((values - self.middle) / self.width, -1e15, 1e15)
-        return np.asarray(steps / np.hypot(1.0, steps / 3.0))
-
-
-@dataclass(frozen=True)
-class Number(Scale):
+class RangeScale(Scale):
     r"""Scale by the range, :math:`x \mapsto (x - \text{low}) / (\text{high} - \text{low})`, the
     paper's choice.
 
@@ -176,7 +143,7 @@ class Number(Scale):
 
     Examples
     --------
-    >>> Number.fit("age", np.array([20.0, 60.0]))(np.array([20.0, 30.0, 70.0])).tolist()
+    >>> RangeScale.fit("age", np.array([20.0, 60.0]))(np.array([20.0, 30.0, 70.0])).tolist()
     [[0.0], [0.25], [1.25]]
     """
 
@@ -184,7 +151,7 @@ class Number(Scale):
     high: float
 
     @staticmethod
-    def _fitted(present: np.ndarray, middle: float) -> tuple[Any, ...]:
+    def _fitted(present: np.ndarray) -> tuple[Any, ...]:
         return float(present.min()), float(present.max())
 
     def scaled(self, values: np.ndarray) -> np.ndarray:
@@ -217,17 +184,22 @@ class Category:
         keep a column.
         """
         counts = Counter(value for value in values.tolist() if value is not None)
-        missing, levels = bool(pd.isna(values).any()), _sorted(set(counts))
-        if len(levels) <= MOST_LEVELS:
+        missing = bool(pd.isna(values).any())
+        levels = _sorted(set(counts))
+        if len(levels) <= MOST_ENCODED_LEVELS:
             return cls(name, levels, missing=missing)
-        common = sorted(levels, key=lambda level: -counts[level])[: MOST_LEVELS - 1]
+        common = sorted(levels, key=lambda level: -counts[level])[: MOST_ENCODED_LEVELS - 1]
         return cls(name, _sorted(set(common)), other=True, missing=missing)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns of the matrix."""
-        further = [f"{self.name}=other"] * self.other + [f"{self.name}=missing"] * self.missing
-        return (*(f"{self.name}={level}" for level in self.levels), *further)
+        levels = list(self.levels)
+        if self.other:
+            levels.append("other")
+        if self.missing:
+            levels.append("missing")
+        return tuple(f"{self.name}={level}" for level in levels)
 
     def __call__(self, values: np.ndarray, unknown: Unknown = "ignore") -> np.ndarray:
         """Return one column for each name."""
@@ -243,17 +215,22 @@ class Category:
         if unseen.any() and unknown == "error":
             row = int(unseen.argmax())
             value = "a missing value" if absent[row] else repr(values[row])
+            shown = ", ".join(map(repr, self.levels[:8]))
+            if len(self.levels) > 8:
+                shown += ", ..."
             raise ValueError(
                 f"column {self.name!r} has {value} (row {row}), which no training row has; its"
-                " levels are"
-                f" {', '.join(map(repr, self.levels[:8]))}{', ...' * (len(self.levels) > 8)}. Map"
-                " it to one of them, or pass handle_unknown='ignore' to give such rows no level."
+                f" levels are {shown}. Map it to one of them, or pass handle_unknown='ignore' to"
+                " give such rows no level."
             )
         return np.asarray(position[:, None] == np.arange(len(self.names)), dtype=np.float64)
 
 
 Encoder = Scale | Category
-SCALES: dict[str, type[Scale]] = {"quantile": Quantiles, "robust": Robust, "range": Number}
+SCALE_CLASSES: dict[str, type[Scale]] = {
+    "quantile": Quantiles,
+    "range": RangeScale,
+}
 
 
 @dataclass(frozen=True)
@@ -285,14 +262,14 @@ class TableEncoding:
             indicator column; a category as a level of its own.
         name
             How messages call the table.
-        scaling : "quantile", "robust" or "range"
-            How numbers and dates are scaled: :class:`Quantiles` to [0, 1], :class:`Robust` to (-3,
-            3), or :class:`Number` by minimum and maximum, as in the paper.
+        scaling : "quantile" or "range"
+            How numbers and dates are scaled: :class:`Quantiles` by ranks, or :class:`RangeScale` by
+            minimum and maximum, as in the paper.
         """
         encoders: list[Encoder] = []
         for label, values, unit in _columns(table, name):
             if unit != "category":
-                encoders.append(SCALES[scaling].fit(label, values, unit))
+                encoders.append(SCALE_CLASSES[scaling].fit(label, values, unit))
                 continue
             if identifies_rows(
                 len({*values.tolist()} - {None}), sum(value is not None for value in values)

@@ -19,21 +19,20 @@ import pandas as pd
 from frhsic.tables.columns import (
     DURATIONS,
     MARKS,
-    MOST_LEVELS,
     examples,
-    feature,
     identifies_rows,
     is_text,
     kind_of,
     label,
     numbers,
     plain_level,
-    quoted,
 )
 
 # What a column holds. The levels of "text" are known but not fixed; a "category" has the type of
 # pandas.
-Kind = Literal["number", "boolean", "date", "duration", "text", "category", "identifier", "empty"]
+ColumnKind = Literal[
+    "number", "boolean", "date", "duration", "text", "category", "identifier", "empty"
+]
 # Cells of a column of numbers or dates that stand for a missing value; in text, "none" may be a
 # level.
 NUMBER_MARKS = (*MARKS, "na", "None", "none", "-", ".")
@@ -52,7 +51,7 @@ DATE = (
     f"|[0-9]{{4}}[-/. ]{_DAY}[-/. ]{_DAY}"
     f"|({_DAY}[-. ]+{_MONTH}|{_MONTH}[-. ]+{_DAY})[-., ]+[0-9]{{2,4}})([T ,].*)?"
 )
-POINTS = r"^([0-9]+)\.([0-9]+)\.([0-9]{4})$"
+DOTTED_DATE = r"^([0-9]+)\.([0-9]+)\.([0-9]{4})$"
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class ColumnType:
     """
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     levels: tuple[Any, ...] = ()
     date_format: str = ""
     ordered: bool = False
@@ -74,37 +73,48 @@ class ColumnType:
     def __call__(self, column: pd.Series[Any], decimal: str = ".") -> pd.Series[Any]:
         """Return the values with the type of the kind, NaN where they are missing."""
         if self.kind == "empty":
-            return pd.Series(np.nan, column.index, name=self.name)
-        if self.kind in LEVELLED:
-            codes, levels = self._matched(column)
-            values: Any = np.array([*levels, None], dtype=object)[codes]
-            if self.kind == "category":
-                values = pd.Categorical(values, categories=list(self.levels), ordered=self.ordered)
-            return pd.Series(values, column.index, name=self.name)
-        if not is_text(column):
-            if self.kind in ("number", "boolean") and kind_of(column) != "boolean":
-                return pd.Series(
-                    numbers(column, f"column {self.name!r}"), column.index, name=self.name
-                )
+            values: Any = np.nan
+        elif self.kind in LEVELLED:
+            values = self._levelled(column)
+        elif is_text(column):
+            values = self._from_text(column, decimal)
+        elif self.kind in ("number", "boolean") and kind_of(column) != "boolean":
+            values = numbers(column, f"column {self.name!r}")
+        else:
             return column
-        codes, cells = _cells(column)
+        return pd.Series(values, column.index, name=self.name)
+
+    def _levelled(self, column: pd.Series[Any]) -> Any:
+        codes, levels = self._matched(column)
+        values = np.array([*levels, None], dtype=object)[codes]
+        if self.kind != "category":
+            return values
+        return pd.Categorical(values, categories=list(self.levels), ordered=self.ordered)
+
+    def _from_text(self, column: pd.Series[Any], decimal: str) -> Any:
+        """Return cells of text as values; raise if one cannot be read and is no mark."""
+        codes, values = pd.factorize(column)
+        cells = pd.Series(values, dtype=str).str.strip()
         missing = cells.isin(NUMBER_MARKS)
         parsed = self._parsed(cells.mask(missing), decimal)
         wrong = np.flatnonzero(parsed.isna() & ~missing)
         if len(wrong):
-            found = examples(column[np.isin(codes, wrong)])
-            if self.kind == "date":
-                written = self.date_format or "2024-05-31 or 31.05.2024"
-                raise ValueError(
-                    f"column {self.name!r} holds dates; {found}, which is not written as {written}."
-                    " Say how they are written by --date-format, such as %d/%m/%Y (in Python, use"
-                    " pd.to_datetime)."
-                )
-            held = {"number": "numbers", "boolean": "true and false", "duration": "durations"}
-            raise ValueError(f"column {self.name!r} held {held[self.kind]} in training; {found}.")
-        values = parsed.array.take(codes, allow_fill=True)
+            raise self._unreadable(column[np.isin(codes, wrong)])
         whole = self.kind == "boolean" and not missing.any() and codes.min(initial=0) == 0
-        return pd.Series(values.astype(bool) if whole else values, column.index, name=self.name)
+        read = parsed.array.take(codes, allow_fill=True)
+        return read.astype(bool) if whole else read
+
+    def _unreadable(self, cells: pd.Series[Any]) -> ValueError:
+        found = examples(cells)
+        if self.kind == "date":
+            written = self.date_format or "2024-05-31 or 31.05.2024"
+            return ValueError(
+                f"column {self.name!r} holds dates; {found}, which is not written as {written}."
+                " Say how they are written by --date-format, such as %d/%m/%Y (in Python, use"
+                " pd.to_datetime)."
+            )
+        held = {"number": "numbers", "boolean": "true and false", "duration": "durations"}
+        return ValueError(f"column {self.name!r} held {held[self.kind]} in training; {found}.")
 
     def unseen(self, column: pd.Series[Any]) -> Counter[str]:
         """Count the values that are no level of training."""
@@ -199,7 +209,7 @@ class Schema:
         return [column.name for column in self.columns]
 
     @property
-    def kinds(self) -> dict[str, Kind]:
+    def kinds(self) -> dict[str, ColumnKind]:
         """The kind of each column."""
         return {column.name: column.kind for column in self.columns}
 
@@ -239,11 +249,10 @@ def _learned(
         levels = tuple(map(plain_level, column.cat.categories))
         return ColumnType(name, "category", levels, ordered=bool(column.cat.ordered))
     kind = kind_of(column)
+    if kind == "date" and pd.api.types.infer_dtype(column, skipna=True) in DURATIONS:
+        return ColumnType(name, "duration")
     if kind == "date":
-        return ColumnType(
-            name,
-            "duration" if pd.api.types.infer_dtype(column, skipna=True) in DURATIONS else "date",
-        )
+        return ColumnType(name, "date")
     if kind != "category" and filled:
         return ColumnType(name, kind)
     codes, values = _factorized(column)
@@ -251,24 +260,34 @@ def _learned(
     if len(values) and is_text(column):
         text = pd.Series(values, dtype=str)
         cells = text.str.strip()
-        if decimal is not None:
-            text, missing = cells, cells.isin(MARKS).to_numpy()
-        cells = cells[~cells.isin(NUMBER_MARKS)]
-        if date_format and _dates(cells, date_format).notna().mean() >= MOST_DATES:
-            return ColumnType(name, "date", date_format=date_format)
-        if decimal is not None and len(cells):
-            if cells.str.lower().isin(TRUTH).all():
-                return ColumnType(name, "boolean")
-            if numeric(cells, decimal).notna().all() and not cells.str.contains(CODE).any():
-                return ColumnType(name, "number")
-        if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
-            return ColumnType(name, "date")
+        learned = _learned_from_text(name, cells[~cells.isin(NUMBER_MARKS)], decimal, date_format)
+        if learned is not None:
+            return learned
         values = text
+        if decimal is not None:
+            values = cells
+            missing = cells.isin(MARKS).to_numpy()
     if missing.all():
         return ColumnType(name, "empty")
     levels = tuple(sorted({label(plain_level(value)) for value in values[~missing]}))
     identifier = identifies_rows(len(levels), int((~missing)[codes[codes >= 0]].sum()))
     return ColumnType(name, "identifier") if identifier else ColumnType(name, "text", levels)
+
+
+def _learned_from_text(
+    name: str, cells: pd.Series[Any], decimal: str | None, date_format: str
+) -> ColumnType | None:
+    """Return the type of text that holds dates, or in a text file numbers or booleans."""
+    if date_format and _dates(cells, date_format).notna().mean() >= MOST_DATES:
+        return ColumnType(name, "date", date_format=date_format)
+    if decimal is not None and len(cells):
+        if cells.str.lower().isin(TRUTH).all():
+            return ColumnType(name, "boolean")
+        if numeric(cells, decimal).notna().all() and not cells.str.contains(CODE).any():
+            return ColumnType(name, "number")
+    if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
+        return ColumnType(name, "date")
+    return None
 
 
 def _factorized(column: pd.Series[Any]) -> tuple[Any, Any]:
@@ -282,14 +301,6 @@ def _factorized(column: pd.Series[Any]) -> tuple[Any, Any]:
         ) from error
 
 
-def _cells(column: pd.Series[Any]) -> tuple[np.ndarray, pd.Series[Any]]:
-    """Return the position of each cell of text among the distinct ones, and these without blanks
-    around them.
-    """
-    codes, cells = pd.factorize(column)
-    return codes, pd.Series(cells, dtype=str).str.strip()
-
-
 def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
     """Return text as dates in UTC, NaT where it is not written in this format, or if that is
     empty, neither as 2024-05-31 nor as 31.05.2024.
@@ -297,7 +308,7 @@ def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
     if not date_format:
         # pandas would take 2024 as its first day
         whole = cells.where(cells.str.fullmatch(DATE, case=False, na=False))
-        iso = whole.str.replace(POINTS, r"\3-\2-\1", regex=True)
+        iso = whole.str.replace(DOTTED_DATE, r"\3-\2-\1", regex=True)
         return pd.to_datetime(iso, format="ISO8601", errors="coerce", utc=True)
     try:
         if "%" not in date_format:
@@ -323,198 +334,3 @@ def numeric(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     except pa.ArrowInvalid:
         values = pa.array(cells.where(cells.str.fullmatch(NUMBER)), pa.string()).cast(pa.float64())
     return pd.Series(values.to_numpy(zero_copy_only=False), cells.index)
-
-
-# Columns that should not be among the features
-
-# Rows below which nothing is suspected, and those that are looked at, at even distances.
-LEAST_ROWS, MOST_ROWS = 50, 10_000
-# Rows that the rarer class needs, and each value of a column on average.
-LEAST_IN_CLASS = 10
-# Rank correlation with S, or share of the target's errors or of its variance that one column takes
-# away.
-ALIKE = 0.99
-NAMED_ID = re.compile(
-    r"(.*[^a-z])?(id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|No|Number)", re.IGNORECASE
-)
-
-
-class SuspiciousColumnWarning(UserWarning):
-    """A feature has no values, identifies rows, repeats a sensitive attribute, or gives the target
-    away.
-    """
-
-
-def identifiers(X: pd.DataFrame) -> list[str]:
-    """Return the columns of whole numbers that seem to identify rows or persons.
-
-    All of their values differ and lie close together or only rise along the table; or the column is
-    named so, such as customer_id or CustomerNo, and has more than 64 values.
-
-    Examples
-    --------
-    >>> identifiers(
-    ...     pd.DataFrame({"row": range(100), "customer_id": [i // 1.25 // 1 for i in range(100)]})
-    ... )
-    ['row', 'customer_id']
-    """
-    rows = _looked_at(X)
-    return [
-        str(name)
-        for name in X
-        if len(X) >= LEAST_ROWS
-        and pd.api.types.is_numeric_dtype(X[name])
-        and _identifies(str(name), feature(X[name].iloc[rows], str(name))[0], len(X) / len(rows))
-    ]
-
-
-def suspicions(
-    X: pd.DataFrame, y: np.ndarray | None, classes: int, s: pd.DataFrame
-) -> tuple[str, ...]:
-    """Return a sentence for each kind of suspicious column, which names the columns.
-
-    - A column has no values at all, or copies another.
-    - A column of numbers identifies rows by the rules of :func:`identifiers`.
-    - A column repeats a sensitive attribute if it has its name, or if their rank correlation is at
-      least 0.99 in absolute value.
-    - A column gives the target away if it takes away 99 % of the errors of the constant prediction:
-      the area under its ROC curve is at least 0.995 or at most 0.005, or with at most 64 different
-      values, their most frequent class is right; for a number, if the squared rank correlation is
-      at least 0.99.
-    - At least 1 % of the rows, and ten, repeat an earlier row in all columns but identifiers, and
-      hardly any repeats one in all but the target: persons that came twice, not coarse columns.
-
-    Parameters
-    ----------
-    X, s
-        Features and sensitive attributes.
-    y, classes
-        Target: codes 0, 1, ... of so many classes, or numbers if `classes` is 0.
-
-    Examples
-    --------
-    >>> age = np.arange(100.0) ** 2
-    >>> suspicions(
-    ...     pd.DataFrame({"x": np.sin(age), "born": 2000 - age}),
-    ...     None,
-    ...     0,
-    ...     pd.DataFrame({"age": age}),
-    ... )
-    ("'born' repeats the sensitive attribute 'age', which the prediction must not depend on; ...",)
-    """
-    rows = _looked_at(X)
-    columns = {str(name): feature(X[name].iloc[rows], str(name))[0] for name in X}
-    lines = []
-    if names := [str(name) for name in X if X[name].isna().all()]:
-        lines.append(f"{quoted(names)} has no value in any row; drop it.")
-    if names := identifiers(X):
-        lines.append(f"{quoted(names)} holds whole numbers that seem to identify rows; drop it.")
-    for first, *copies in _copies(columns):
-        lines.append(f"{quoted(copies)} copies {first!r}; drop it.")
-    for attribute in map(str, s):
-        known = s[attribute].to_numpy()[rows]
-        alike = [
-            name
-            for name, values in columns.items()
-            if name == attribute or _correlation(values, known) >= ALIKE
-        ]
-        if alike:
-            lines.append(
-                f"{quoted(alike)} repeats the sensitive attribute {attribute!r}, which the"
-                " prediction must not depend on; drop it."
-            )
-    if y is not None and len(X) >= LEAST_ROWS:
-        away = [name for name, values in columns.items() if _gives_away(values, y[rows], classes)]
-        if away:
-            lines.append(
-                f"{quoted(away)} alone predicts the target nearly without error. If it is known"
-                " only after the target, drop it."
-            )
-        if repeated := _repeated_rows(X, y, s):
-            lines.append(
-                f"{repeated:,} of {len(X):,} rows repeat an earlier one in every column but"
-                " identifiers. If these are the same persons, drop them or pass the persons as"
-                " groups: else rows that measure the model have trained it."
-            )
-    return tuple(lines)
-
-
-def _copies(columns: dict[str, np.ndarray]) -> list[list[str]]:
-    """Return the names of columns that have the same values, and more than one."""
-    same: dict[int, list[str]] = {}
-    for name, values in columns.items():
-        if len(pd.unique(values)) > 1:
-            key = tuple(values) if values.dtype == object else (values + 0.0).tobytes()
-            same.setdefault(hash(key), []).append(name)
-    return [names for names in same.values() if len(names) > 1]
-
-
-def _repeated_rows(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> int:
-    """Return how many rows repeat an earlier one in X, y and s but for identifiers; 0 if they are
-    few, or if rows are often alike in X and s alone.
-    """
-    ids = identifiers(X)
-    ids += [
-        str(name)
-        for name in X
-        if kind_of(X[name]) == "category" and identifies_rows(X[name].nunique(), len(X))
-    ]
-    known = pd.concat([X.drop(columns=ids), s.set_axis(X.index)], axis=1)
-    if known.shape[1] == 0:
-        return 0
-    keys = pd.util.hash_pandas_object(known, index=False)
-    alike = int(keys.duplicated().sum())
-    repeated = int(pd.DataFrame({"known": keys, "y": y}).duplicated().sum())
-    least = max(LEAST_IN_CLASS, (1 - ALIKE) * len(X))
-    clear = repeated >= ALIKE * alike and len(X) - alike > MOST_LEVELS
-    return repeated if repeated >= least and clear else 0
-
-
-def _looked_at(X: pd.DataFrame) -> np.ndarray:
-    return np.linspace(0, len(X) - 1, min(len(X), MOST_ROWS)).astype(int)
-
-
-def _identifies(name: str, values: np.ndarray, step: float) -> bool:
-    values = values[~np.isnan(values)]
-    if not np.array_equal(values, np.round(values)):
-        return False
-    different = len(np.unique(values))
-    if different < len(values) or len(values) < LEAST_ROWS:
-        return bool(NAMED_ID.fullmatch(name)) and different > MOST_LEVELS
-    return bool(np.ptp(values) < 2 * step * len(values) or (np.diff(values) > 0).all())
-
-
-def _correlation(values: np.ndarray, other: np.ndarray) -> float:
-    """Return the absolute rank correlation on the rows that have both; 0 for categories."""
-    if values.dtype == object:
-        return 0.0
-    table = (
-        pd.DataFrame({"values": values, "other": other})
-        .corr("spearman", min_periods=LEAST_ROWS)
-        .to_numpy()
-    )
-    return float(np.nan_to_num(abs(table[0, 1])))
-
-
-def _gives_away(values: np.ndarray, codes: np.ndarray, classes: int) -> bool:
-    if not classes:
-        return _correlation(values, codes) ** 2 >= ALIKE
-    levels: Any = pd.factorize(values, use_na_sentinel=False)[0]
-    if levels.max() < min(MOST_LEVELS, len(codes) / LEAST_IN_CLASS):
-        cells = levels * classes + codes.astype(np.int64)
-        counts = np.bincount(cells, minlength=(levels.max() + 1) * classes).reshape(-1, classes)
-        errors, constant = (
-            len(codes) - counts.max(axis=1).sum(),
-            len(codes) - counts.sum(axis=0).max(),
-        )
-        return bool(constant >= LEAST_IN_CLASS and errors <= (1 - ALIKE) * constant)
-    if values.dtype == object or classes > 2:
-        return False
-    known = ~np.isnan(values)
-    positive = codes[known] == 1
-    if min(positive.sum(), (~positive).sum()) < LEAST_IN_CLASS:
-        return False
-    # the area under the ROC curve, from ranks
-    ranks = pd.Series(values[known]).rank().to_numpy()
-    area = (ranks[positive].mean() - (positive.sum() + 1) / 2) / (~positive).sum()
-    return bool(abs(2 * area - 1) >= ALIKE)

@@ -12,29 +12,29 @@ import numpy as np
 import pandas as pd
 
 from frhsic.splits import held_out_rows
+from frhsic.tables.attributes import attribute
 from frhsic.tables.columns import (
     LARGEST_FEATURE,
-    attribute,
     check_distinct,
     distinct,
     examples,
     expand,
-    is_positive,
     is_text,
     label,
     quoted,
-    read_target,
     require_moderate,
 )
 from frhsic.tables.files import TableFile, read_rows
-from frhsic.tables.schema import Schema, identifiers, numeric
+from frhsic.tables.schema import Schema, numeric
+from frhsic.tables.suspicions import identifiers
+from frhsic.tables.targets import is_positive, read_target
 
 # Rows that an audit needs.
 LEAST_HELD_OUT = 20
 # Different whole numbers of a target up to which it may have been meant as classes.
 FEW_NUMBERS = 10
-# Share of a column's cells from which on it seems to have been meant as numbers.
-MOST_NUMBERS = 0.9
+# Share of a column's cells that may be no numbers if it seems to have been meant as numbers.
+FEW_WORDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,8 @@ def read_training_table(
     """
     name = file.path.name
     features = roles.find_features(file.names, name)
-    target, sensitive = roles.target, list(roles.sensitive)
+    target = roles.target
+    sensitive = list(roles.sensitive)
     columns = [target, *sensitive, *features, *roles.split_by]
     rows = read_rows(file, columns, required=[target, *roles.split_by], seed=seed)
     frame = rows.frame
@@ -224,21 +225,25 @@ def read_training_table(
         *said,
         *_notes(s, codes, classes, target),
     ]
+    labels = codes if classes is None else classes[codes.astype(np.int64)]
+    groups = None
+    if roles.groups is not None:
+        groups = frame[roles.groups].map(label).to_numpy(dtype=object)
     return TrainingTable(
-        table[kept].reset_index(drop=True),
-        codes if classes is None else classes[codes.astype(np.int64)],
-        s,
-        classes,
-        name,
-        target,
-        rows.dropped,
-        tuple(notes),
-        rows.given,
-        _favourable(table[target], codes, classes, roles.favourable),
-        None if roles.groups is None else frame[roles.groups].map(label).to_numpy(dtype=object),
-        None if roles.order is None else table[roles.order].to_numpy(),
-        schema.select(kept),
-        schema.select(sensitive),
+        X=table[kept].reset_index(drop=True),
+        y=labels,
+        s=s,
+        classes=classes,
+        name=name,
+        target_name=target,
+        dropped=rows.dropped,
+        notes=tuple(notes),
+        given=rows.given,
+        favourable=_favourable(table[target], codes, classes, roles.favourable),
+        groups=groups,
+        order=None if roles.order is None else table[roles.order].to_numpy(),
+        schema=schema.select(kept),
+        sensitive_schema=schema.select(sensitive),
     )
 
 
@@ -256,7 +261,8 @@ def _usable(
     """Return the features that are trained on, and a sentence for each kind of those that are left
     out.
     """
-    kinds, counting = schema.kinds, identifiers(table[list(features)])
+    kinds = schema.kinds
+    counting = identifiers(table[list(features)])
     empty = [name for name in features if kinds[name] == "empty"]
     ids = [
         name
@@ -288,7 +294,7 @@ def _nearly_numbers(features: pd.DataFrame, decimal: str | None) -> Iterator[str
         if decimal is None or not is_text(cells) or cells.empty:
             continue
         wrong = numeric(cells.str.strip(), decimal).isna()
-        if 0 < wrong.mean() <= 1 - MOST_NUMBERS:
+        if 0 < wrong.mean() <= FEW_WORDS:
             yield (
                 f"{str(name)!r} is read as text, since some cells are no numbers:"
                 f" {examples(cells[wrong])}. To read it as numbers, leave them empty."

@@ -20,7 +20,7 @@ from scipy import sparse
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
-from frhsic.parity.sums import Array, rows_of
+from frhsic.parity.rows import Array, rows_of
 from frhsic.penalties.rivals import Weighting, equispaced
 
 GRID_POINTS = 50

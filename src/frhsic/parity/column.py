@@ -1,0 +1,263 @@
+"""The gap of one column of scores: soft signs of its local means, the estimate that they give, its
+error, and draws of it where the mean does not depend on s.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from frhsic import _arrays
+from frhsic.parity.interval import GapEstimate
+from frhsic.parity.local_means import LocalMeans, Windows
+from frhsic.parity.rows import Array, ScoreRows
+from frhsic.parity.sums import TINY, Cells, CenteredSums
+
+ENOUGH = 199
+"""Resamples that the variance of a gap needs; more serve its p-value."""
+
+SOFTNESS = 0.5
+"""The c of the soft sign: a mean that is c standard errors away from the overall mean has the sign
+0.68.
+"""
+
+UNCERTAIN = 2.0
+"""Within this many standard errors of the overall mean, the sign of a gap counts as uncertain."""
+
+WORST = 0.7518
+"""Where x Φ(-x) is largest."""
+
+NO_VARIANCE = 1e-12
+"""Share of a variance that is left by rounding."""
+
+
+@dataclass(frozen=True)
+class GapOptions:
+    """Settings of a gap. Without `test` there is neither p-value nor value under independence."""
+
+    confidence: float
+    resamples: int
+    seed: int
+    test: bool = True
+
+    def __post_init__(self) -> None:
+        _arrays.require_fraction(self.confidence, "confidence")
+        _arrays.require_integer(self.resamples, "resamples", 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Signs:
+    """Soft signs of the gap at the nodes, and the gap that they give.
+
+    Attributes
+    ----------
+    kept
+        Share of the steps from means over more people to the local means that is left out of the
+        means whose signs are taken; 0 for the signs of the local means themselves.
+    mean, error
+        These means and their standard errors.
+    soft
+        Their soft signs.
+    gap
+        The estimate, in the unit of the scores.
+    slope
+        What a unit of the score of a row at each node adds to the gap, times the weight of all
+        rows.
+    """
+
+    kept: float
+    mean: Array
+    error: Array
+    soft: Array
+    gap: float
+    slope: Array
+
+
+class ColumnGap:
+    """The gap of one column of scores, from its local means.
+
+    The signs of means over more people are more certain, where the mean score does not change
+    faster. `signs` are as coarse as the scores allow, and give the value and the lower end; `fine`
+    are those of the local means themselves, and give the upper end, which must hold for all.
+
+    Attributes
+    ----------
+    value, scale, most
+        The gap that is reported, the number by which it was divided, and the largest it can be.
+    drawn
+        What was computed of resamples, so that it is drawn once; by what it is of.
+    """
+
+    def __init__(self, sums: CenteredSums, windows: Windows, number: int = 0) -> None:
+        self.sums = sums
+        self.number = number
+        self.windows = windows
+        self.n = round(sums.n)
+        self.resolution = windows.share
+        self.means = LocalMeans(sums, windows)
+        self.shares = sums.counts / sums.n
+        self.signs = self._signs(float(self.means.kept(self.means.mean, self.means.wide)))
+        self.standardize = False
+        self.scale = 1.0
+        self.most = math.inf
+        self.value = self.signs.gap
+        self.magnitude = max(-sums.ends[0], sums.ends[1])
+        self.drawn: dict[Any, Any] = {}
+
+    @cached_property
+    def fine(self) -> Signs:
+        """The signs of the local means themselves."""
+        return self._signs(0.0)
+
+    def standardized(self) -> ColumnGap:
+        """Return the gap in standard deviations of the scores; resamples that were drawn are used
+        again.
+        """
+        scaled = copy(self)
+        scaled.standardize = True
+        scaled.scale = math.sqrt(self.sums.variance)
+        scaled.most = 1.0
+        scaled.value = self.value / scaled.scale
+        scaled.magnitude = self.magnitude / scaled.scale
+        return scaled
+
+    def _signs(self, kept: float) -> Signs:
+        mean = self.means.mean[:, None]
+        wide = self.means.wide[:, None]
+        signed, error, _ = self._signed(mean, wide, kept)
+        soft = 2 * ndtr(in_errors(signed, error)[:, 0]) - 1
+        return Signs(
+            kept=kept,
+            mean=signed[:, 0],
+            error=error[:, 0],
+            soft=soft,
+            gap=float(self.statistic(mean, wide, kept)[0]),
+            slope=self.sums.n * ((self.shares * soft) @ self.windows.deviations),
+        )
+
+    def _signed(self, mean: Array, wide: Array, kept: Array | float) -> tuple[Array, Array, Array]:
+        """Return the means whose signs are taken, of shape (nodes, resamples), their errors, and
+        their covariances with the local means.
+        """
+        variance = self.means.variance[:, None]
+        shared = self.means.step_covariance[:, None]
+        square = variance - 2 * kept * shared + kept**2 * self.means.step_variance[:, None]
+        # the mean over everybody is the overall mean: only rounding is left, which has no sign
+        empty = (square <= NO_VARIANCE * variance) & (variance > 0)
+        signed = np.where(empty, 0.0, mean - kept * (mean - wide))
+        error = np.where(empty, 0.0, np.sqrt(np.maximum(square, 0)))
+        covariance = np.where(empty, 0.0, variance - kept * shared)
+        return signed, error, covariance
+
+    def statistic(self, mean: Array, wide: Array, kept: Array | float) -> Array:
+        """Return the estimate of each column of local means, of shape (nodes, resamples)."""
+        signed, error, covariance = self._signed(mean, wide, kept)
+        x = in_errors(signed, error)
+        density = 2 * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+        slope = density / np.maximum(SOFTNESS * error, TINY)
+        return np.asarray(self.shares @ ((2 * ndtr(x) - 1) * mean - slope * covariance))
+
+    def of_noise(self, mean: Array, wide: Array) -> Array:
+        """Return the estimate of each column of drawn noise, whose signs are as coarse as it
+        allows.
+        """
+        return self.statistic(mean, wide, self.means.kept(mean, wide))
+
+    def null(self, options: GapOptions) -> Array:
+        """Return values of resamples whose mean does not depend on s.
+
+        Their spread is an estimate, so that they have the tails of Student's t.
+        """
+        if options not in self.drawn:
+            random = np.random.default_rng((options.seed, self.number))
+            values = self.of_noise(*self.means.draw(random, options.resamples))
+            self.drawn[options] = values * chi_factor(self.means.freedom, options)
+        return np.asarray(self.drawn[options] / self.scale)
+
+    def estimates(self, options: GapOptions) -> tuple[GapEstimate, GapEstimate]:
+        """Return what the lower end, and what the upper end is made of, in the unit of the
+        scores.
+        """
+        fine = self._estimate(self.fine, options)
+        lost = lost_to_wrong_signs(self.shares, self.fine)
+        return self._estimate(self.signs, options), replace(fine, lost=lost)
+
+    def _estimate(self, signs: Signs, options: GapOptions) -> GapEstimate:
+        sums = self.sums
+        constant = np.full(len(signs.slope), -signs.gap)
+        bend = 0.0
+        if self.standardize:  # the standard deviation is estimated, too
+            constant = constant / 2
+            bend = -signs.gap / (2 * sums.variance)
+        variance, third = sums.influence(constant, signs.slope, bend)
+        if not self.standardize:
+            # the spread that local means borrow may be larger than that of the residuals
+            borrowed = self.means.variances(signs.slope[None] / sums.n)
+            variance = max(variance, float(borrowed[0]))
+        error = math.sqrt(variance + self.uncertain_variance(signs, options))
+        return GapEstimate(
+            value=signs.gap,
+            error=error,
+            skewness=third / max(error**3, TINY),
+            freedom=self.means.freedom,
+            decisions=sums if sums.decisions else None,
+        )
+
+    def uncertain_variance(self, signs: Signs, options: GapOptions) -> float:
+        """Return what uncertain signs add to the variance of the gap."""
+        key = signs.kept, options
+        if key not in self.drawn:
+            near = np.abs(signs.mean) <= UNCERTAIN * signs.error
+            middle = np.where(near, 0, signs.mean)[:, None]
+            random = np.random.default_rng((options.seed, self.number))
+            mean, wide = self.means.draw(random, min(options.resamples, ENOUGH))
+            resampled = self.statistic(middle + mean, middle + wide, signs.kept)
+            linear = (self.shares * np.where(near, signs.soft, np.sign(signs.mean))) @ mean
+            self.drawn[key] = max(float(resampled.var() - linear.var()), 0.0)
+        return float(self.drawn[key])
+
+
+def in_errors(mean: Array, error: Array) -> Array:
+    """Return means in units of the softness of their signs; a sign beyond the ends is certain."""
+    return np.asarray(np.clip(mean / np.maximum(SOFTNESS * error, TINY), -40, 40))
+
+
+def chi_factor(freedom: float, options: GapOptions) -> Array:
+    """Return random numbers that turn normal resamples into those of Student's t."""
+    random = np.random.default_rng((options.seed, 1, 1))
+    return np.asarray(np.sqrt(freedom / random.chisquare(freedom, options.resamples)))
+
+
+def lost_to_wrong_signs(shares: Array, signs: Signs) -> float:
+    """Return a bound on what the statistic loses in expectation where the sign of the gap is
+    uncertain.
+    """
+    spread = math.sqrt(1 + SOFTNESS**2)
+    size = np.abs(signs.mean) / np.maximum(signs.error, TINY)
+    worst = np.clip(WORST * spread, np.maximum(size - UNCERTAIN, 0), size + UNCERTAIN)
+    return float(shares @ (2 * worst * ndtr(-worst / spread) * signs.error))
+
+
+def columns_of(
+    rows: ScoreRows,
+    resolution: float | None = None,
+    cells: Cells | None = None,
+    windows: Windows | None = None,
+) -> list[ColumnGap]:
+    """Return the gap of each column of scores; cells and windows of the same rows can be used
+    again.
+    """
+    if cells is None:
+        cells = Cells.of_rows(rows)
+    every = [sums.over(cells.nodes) for sums in cells.sums_of(rows)]
+    if windows is None:
+        windows = Windows(every[0], resolution)
+    if rows.clusters is not None:  # columns share the multipliers of the clusters
+        return [ColumnGap(sums, windows) for sums in every]
+    return [ColumnGap(sums, windows, number) for number, sums in enumerate(every)]

@@ -1,0 +1,208 @@
+"""The share of the variance of scores that s explains, which sees changes that GDP averages out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from frhsic import _arrays
+from frhsic.parity.rows import (
+    Array,
+    Integers,
+    ScoreRows,
+    levels,
+    one_column,
+    rows_of,
+    weighted_mean,
+)
+from frhsic.parity.sums import TINY
+
+LEAST_RATIO_ROWS = 8
+TRUSTED_ROWS = 250
+"""Rows below which an oscillation of the mean between neighbouring rows need not show."""
+
+
+@dataclass(frozen=True)
+class CorrelationRatio:
+    """Share of the variance of the scores that s explains. ``float(result)`` is its value.
+
+    Attributes
+    ----------
+    value
+        The estimate; below zero it is set to zero.
+    interval
+        Confidence interval for the share in the population.
+    standard_error
+        Standard error of the value.
+    trusted
+        False where most values of s occur once and there are fewer than 250 rows: a mean that
+        oscillates between neighbouring rows would not show, and the interval would miss it.
+    n, confidence
+        Number of rows, and the confidence of the interval.
+    """
+
+    value: float
+    interval: tuple[float, float]
+    standard_error: float
+    trusted: bool
+    n: int
+    confidence: float
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def correlation_ratio(
+    scores: Any, s: Any, *, where: Any = None, sample_weight: Any = None, confidence: float = 0.95
+) -> CorrelationRatio:
+    r"""Share of the variance of the scores that s explains, :math:`\mathrm{Var}(E[f | S]) /
+    \mathrm{Var} f`.
+
+    Zero exactly when the mean score does not depend on s, one when the score is a function of s. It
+    is the square of the largest correlation of the score with any function of s. It needs no
+    bandwidth and sees a mean that oscillates with s, which :func:`gdp` at its resolution does not;
+    its standard error is larger, about :math:`1 / \sqrt n`.
+
+    Parameters
+    ----------
+    scores
+        One column.
+    s, where, sample_weight, confidence
+        As in :func:`gdp`. Increasing maps of s do not change the value.
+
+    Returns
+    -------
+    CorrelationRatio
+        The share as `value` and ``float(...)``, its `standard_error` and `interval`. `trusted` is
+        False where most values of s occur once and there are fewer than 250 rows: the interval
+        would miss a mean that oscillates between neighbouring rows.
+
+    Notes
+    -----
+    The variance within a value of s is that of its rows. Where a value has one row, it is estimated
+    by differences from the rows next to it, :math:`(f_{(i)} - f_{(i+1)})^2 / 2` (von Neumann). The
+    interval is that of the normal distribution; neighbouring differences are correlated, and its
+    standard error allows for it. A mean that moves between neighbours lowers the estimate; the
+    upper end is raised by half of what rows two apart differ more than neighbours. An oscillation
+    with fewer than about ten rows is not covered. If most values of s are repeated, the variance of
+    the estimate falls with the share, and the interval is solved for it.
+
+    References
+    ----------
+    von Neumann (1941), *Distribution of the ratio of the mean square successive difference to the
+    variance*. Rice (1984), *Bandwidth choice for nonparametric regression*.
+
+    Examples
+    --------
+    A score that oscillates forty times along s is a function of s.
+
+    >>> s = np.linspace(0, 1, 2000)
+    >>> round(float(correlation_ratio(np.cos(80 * np.pi * s), s)), 2)
+    0.99
+    """
+    _arrays.require_fraction(confidence, "confidence")
+    rows = one_column(rows_of(scores, s, where, sample_weight))
+    _arrays.require_rows(len(rows.s), LEAST_RATIO_ROWS, "the share of variance that s explains")
+    weights = rows.weights
+    f = rows.scores[:, 0] - weighted_mean(weights, rows.scores[:, 0])
+    n = len(f)
+    if not (f != f[0]).any():
+        raise ValueError("scores are constant: they have no variance that s could explain.")
+    within, starts = _within(rows, f)
+    factor = rows.effective / (rows.effective - 1)
+    square = factor * f**2
+    rest = float(weighted_mean(weights, within))
+    variance = float(weighted_mean(weights, square))
+    value = max(1 - rest / variance, 0.0)  # an estimate below zero says no more than one of zero
+    terms = weights * (within - (rest / variance) * square) / variance
+    squared = terms**2
+    # the degrees of freedom of the variance of these terms (Satterthwaite), few where few rows
+    # carry it
+    carried = float(squared @ squared) / max(float(squared.sum()) ** 2, TINY) - 1 / n
+    freedom = min(rows.effective / 4, 2 / max(carried, TINY))
+    z = float(stdtrit(max(freedom, 1), (1 + confidence) / 2))
+    alone = len(starts) > n / 2
+    if alone:
+        error = _error_of_differences(terms)
+        squares = np.diff(f) ** 2 / 2
+        noise = float(squares[2:] @ squares[:-2]) / (n * variance**2)  # of neighbours
+        error = max(error, math.sqrt(noise / rows.effective))
+        # a mean that moves between neighbours moves three times as much, squared, between rows two
+        # apart
+        moved = float(np.mean((f[2:] - f[:-2]) ** 2) / 2 - squares.mean()) / 2
+        low = value - z * error
+        high = value + z * error + max(moved, 0.0) / variance
+    else:
+        # the variance is about a·share + b: 4/n times the share, and what is left when s has no
+        # effect
+        b = _variance_without_effect(weights, within, starts) / variance**2
+        a = (float(terms @ terms) / n**2 + (4 / n) ** 2) / (value + 4 / n)
+        error = math.sqrt(a * value + b)
+        middle = value + z**2 * a / 2
+        root = z * math.sqrt(error**2 + z**2 * a**2 / 4)
+        low = middle - root
+        high = middle + root
+    return CorrelationRatio(
+        value=value,
+        interval=(max(low, 0.0), min(high, 1.0)),
+        standard_error=error,
+        trusted=not alone or rows.effective >= TRUSTED_ROWS,
+        n=n,
+        confidence=confidence,
+    )
+
+
+def _variance_without_effect(weights: Array, within: Array, starts: Integers) -> float:
+    r"""Return the variance of the estimated variance of means that are all equal, for normal
+    scores.
+
+    It is :math:`\frac{2}{n^2} \sum_l \frac{w_l^2}{n_l (n_l - 1)} \sigma_l^4` over values of s of
+    weight :math:`w_l` with :math:`n_l \ge 2` (effective) rows. A value with one row adds at most
+    :math:`w_l^2 \sigma^4 / n^2`, the share of a difference between neighbours.
+    """
+    total = np.add.reduceat(weights, starts)
+    sizes = total**2 / np.add.reduceat(weights**2, starts)
+    spread = np.add.reduceat(weights * within, starts) / total
+    several = sizes > 1 + 1e-9
+    freedom = np.where(several, sizes - 1, 1)
+    fourth = spread**2 * freedom / (freedom + 2)  # without bias for normal scores
+    mean = float(weights @ within / weights.sum())
+    excess = 2 * float((fourth * total**2 / (sizes * freedom))[several].sum())
+    excess += mean**2 * float((total[~several] ** 2).sum())
+    return excess / len(weights) ** 2
+
+
+def _error_of_differences(terms: Array) -> float:
+    """Return the standard error of a mean of terms sorted by s, which share rows with their
+    neighbours (lags 1, 2).
+
+    What lag 3 has too is a change of the mean of the terms along s, not noise that is shared.
+    """
+    n = len(terms)
+    lags = [float(terms[lag:] @ terms[: n - lag]) for lag in range(4)]
+    return math.sqrt(max(lags[0] + 2 * (lags[1] + lags[2] - 2 * lags[3]), 0.1 * lags[0])) / n
+
+
+def _within(rows: ScoreRows, f: Array) -> tuple[Array, Integers]:
+    """Return an unbiased estimate of the variance of f given s for each row, and the first row of
+    each value of s.
+    """
+    weights = rows.weights
+    starts = levels(rows.s)
+    sizes = np.diff(np.append(starts, len(f)))
+    total = np.add.reduceat(weights, starts)
+    effective = total**2 / np.add.reduceat(weights**2, starts)
+    mean = np.add.reduceat(weights * f, starts) / total
+    several = effective > 1 + 1e-9
+    factor = np.where(several, effective / np.where(several, effective - 1, 1), 0)
+    within = (f - np.repeat(mean, sizes)) ** 2 * np.repeat(factor, sizes)
+    step = np.diff(mean) ** 2
+    to_next = np.append(step / (1 + 1 / effective[1:]), np.nan)
+    to_last = np.insert(step / (1 + 1 / effective[:-1]), 0, np.nan)
+    single = ~np.repeat(several, sizes)
+    within[single] = np.nanmean([to_next, to_last], axis=0)[~several]
+    return within, starts

@@ -1,0 +1,106 @@
+"""Rows of scores, checked once and sorted along s: where every gap and curve starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frhsic import _arrays
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreRows:
+    """Rows sorted by s, then by their scores and weights, so that no result depends on the order
+    they came in.
+
+    Attributes
+    ----------
+    scores
+        Of shape (rows, columns).
+    s
+        Of shape (rows,), increasing.
+    weights
+        Weights of the rows, with mean one.
+    clusters
+        Number of the cluster of each row, or None if rows are independent.
+    """
+
+    scores: Array
+    s: Array
+    weights: Array
+    clusters: Integers | None
+
+    @property
+    def effective(self) -> float:
+        """Effective number of rows, or of clusters: the square of the sum of weights over the sum
+        of squares.
+        """
+        sums = self.weights if self.clusters is None else np.bincount(self.clusters, self.weights)
+        return float(sums.sum() ** 2 / (sums**2).sum())
+
+
+def rows_of(
+    scores: Any, s: Any, where: Any = None, sample_weight: Any = None, clusters: Any = None
+) -> ScoreRows:
+    """Check the inputs and keep the rows of `where` that have a positive weight."""
+    _arrays.require_same_rows((scores, "scores"), (where, "where"), (clusters, "groups"))
+    given = [(scores, "scores"), (s, "s")]
+    if sample_weight is not None:
+        given.append((sample_weight, "sample_weight"))
+    f, *columns = (x.astype(np.float64, copy=False) for x in _arrays.paired(*given))
+    values, *weighted = (_arrays.only_column(x, name) for x, (_, name) in zip(columns, given[1:]))
+    weights = weighted[0] if weighted else np.ones(len(f))
+    if weights.min() < 0:
+        raise ValueError("sample_weight must not be negative.")
+    kept = weights > 0
+    if where is not None:
+        kept &= _arrays.subset_mask(where, len(f))
+    f = f[kept]
+    values = values[kept]
+    weights = weights[kept]
+    _arrays.require_rows(len(f), 2, "a gap in mean scores")
+    _arrays.require_varying(values, "s")
+    labels = None if clusters is None else _labels(clusters, kept)
+    order = np.lexsort((weights, *f.T, values))
+    return ScoreRows(
+        scores=np.ascontiguousarray(f[order]),
+        s=values[order],
+        weights=weights[order] / weights.mean(),
+        clusters=None if labels is None else labels[order],
+    )
+
+
+def _labels(clusters: Any, kept: NDArray[np.bool_]) -> Integers:
+    """Return the number of the cluster of each row that is kept."""
+    labels = np.asarray(clusters)
+    if labels.shape != kept.shape:
+        raise ValueError(
+            f"groups has shape {labels.shape}; pass one label for each of the {len(kept)} rows."
+        )
+    numbers = np.unique(labels[kept], return_inverse=True)[1]
+    if numbers.max() == 0:
+        raise ValueError("groups has one value in all rows; at least two groups are needed.")
+    return numbers
+
+
+def one_column(rows: ScoreRows) -> ScoreRows:
+    """Return the rows; raise if their scores have several columns."""
+    if rows.scores.shape[1] > 1:
+        raise ValueError(f"scores has {rows.scores.shape[1]} columns; pass one class at a time.")
+    return rows
+
+
+def levels(s: Array) -> Integers:
+    """Return the first row of each distinct value of a sorted sample."""
+    return np.flatnonzero(np.concatenate([[True], s[1:] != s[:-1]]))
+
+
+def weighted_mean(weights: Array, values: Array) -> Array:
+    """Return the mean over rows of each column."""
+    return np.asarray(weights @ values / weights.sum())

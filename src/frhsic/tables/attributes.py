@@ -1,0 +1,187 @@
+"""Sensitive attributes as numbers: bands at their mid-points, ordered levels as ranks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from frhsic import _arrays
+from frhsic.tables.columns import check_distinct, is_frame, kind_of, numbers, to_pandas
+
+_NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)"
+_CLOSED = re.compile(
+    rf"{_NUMBER}\s*(?:-|\u2013|\u2014|to|\.\.)\s*{_NUMBER}"
+    rf"|[\[(]\s*{_NUMBER}\s*[,;]\s*{_NUMBER}\s*[\])]",
+    re.IGNORECASE,
+)
+_BELOW = re.compile(rf"(?:<=?|\u2264|under|below|less than|up to)\s*{_NUMBER}", re.IGNORECASE)
+_ABOVE = re.compile(
+    rf"(?:>=?|\u2265|over|above|more than|from)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|and over|and above|or"
+    r" more|or older)",
+    re.IGNORECASE,
+)
+_SINGLE = re.compile(_NUMBER)
+
+
+class BandedAttributeWarning(UserWarning):
+    """A sensitive attribute came in bands or ordered levels, and was turned into numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitive:
+    """Attributes as float64 (n, q) with their names, and a sentence for each that was not
+    numeric.
+    """
+
+    values: np.ndarray
+    names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_sensitive(
+    values: Any,
+    name: str = "sensitive_features",
+    *,
+    default: str = "sensitive",
+    allow_missing: bool = False,
+) -> Sensitive:
+    """Return sensitive attributes as numbers.
+
+    Parameters
+    ----------
+    values : array, Series or frame of shape (n,) or (n, q)
+        Numbers, or bands written as text; in a Series or a frame also ordered categories. See
+        :func:`attribute`.
+    name
+        How messages call the argument.
+    default
+        Name of an attribute that has none.
+    allow_missing
+        Whether NaN stays as it is; else it raises.
+
+    Examples
+    --------
+    >>> read_sensitive(pd.Series(["20-29", "30-39", "40+"], name="age")).values.ravel().tolist()
+    [24.5, 34.5, 44.5]
+    """
+    if is_frame(values):
+        values = to_pandas(values, name)
+    table = _banded(values, name, default)
+    if table is None:
+        array = _arrays.matrix(values, name, allow_missing=allow_missing).astype(np.float64)
+        return Sensitive(array, tuple(_arrays.column_names(values, default, array.shape[1])))
+    parts = [attribute(table[column], f"{name} {column!r}") for column in table]
+    array = np.column_stack([part for part, _ in parts])
+    notes = tuple(note for _, note in parts if note)
+    _arrays.matrix(array, name, allow_missing=allow_missing)
+    return Sensitive(array, tuple(map(str, table.columns)), notes)
+
+
+def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None]:
+    """Return one attribute as numbers, with NaN for missing values, and a sentence if it was not
+    numeric.
+
+    A band such as "30-39", "30 to 39" or a pandas Interval becomes its mid-point. An open band such
+    as "<25", "under 25", "65+" or "65 and over" is taken to be as wide as the nearest closed one;
+    without one it becomes its bound. Other ordered categories become 0, 1, ... in their order.
+
+    Examples
+    --------
+    >>> attribute(pd.Series(["<20", "20-29", "30-39"]), "age")[0].tolist()
+    [15.5, 24.5, 34.5]
+    """
+    if pd.api.types.is_numeric_dtype(column) or kind_of(column) != "category":
+        return numbers(column, name), None
+    categorical = isinstance(column.dtype, pd.CategoricalDtype)
+    levels = list(column.cat.categories if categorical else column.dropna().unique())
+    bands = {level: _band(level) for level in levels}
+    if levels and all(bands.values()):
+        points = _points({level: band for level, band in bands.items() if band})
+        if not all(band[0] == band[1] for band in bands.values() if band):
+            ascending = sorted(points.items(), key=lambda pair: pair[1])
+            shown = _shortened([f"{level} as {point:g}" for level, point in ascending])
+            note = f"{name} holds bands, which are taken at their mid-points: {shown}."
+            return column.map(points).to_numpy(dtype=np.float64), note
+    if categorical and column.cat.ordered:
+        codes = np.asarray(column.cat.codes, dtype=np.float64)
+        shown = _shortened([f"{level} as {i}" for i, level in enumerate(column.cat.categories)])
+        note = f"{name} holds ordered levels, which are taken as ranks: {shown}."
+        return np.where(codes < 0, np.nan, codes), note
+    return numbers(column.astype(object), name), None
+
+
+def _shortened(levels: list[str]) -> str:
+    """Return levels in a row; of many, the first and the last ones."""
+    if len(levels) > 10:
+        levels = [*levels[:5], "...", *levels[-5:]]
+    return ", ".join(levels)
+
+
+def _banded(values: Any, name: str, default: str) -> pd.DataFrame | None:
+    """Return a Series or a frame that is not all numeric, or an array of bands, as a frame; or
+    None.
+    """
+    if isinstance(values, (list, np.ndarray)):
+        array = np.asarray(values, dtype=object) if isinstance(values, list) else values
+        if (
+            array.ndim != 1
+            or array.dtype.kind not in "UO"
+            or pd.api.types.infer_dtype(array, skipna=True) != "string"
+        ):
+            return None
+        text = pd.Series(array, name=default)
+        return text.to_frame() if all(map(_band, text.dropna().unique())) else None
+    if type(values).__module__.partition(".")[0] not in ("pandas", "polars", "pyarrow"):
+        return None
+    if is_frame(values):
+        table = values
+        check_distinct(table.columns, name)
+    elif hasattr(values, "to_numpy"):
+        column = pd.Series(values.to_pandas() if hasattr(values, "to_pandas") else values)
+        table = pd.DataFrame({_arrays.array_name(values, default): column.reset_index(drop=True)})
+    else:
+        return None
+    plain = all(
+        pd.api.types.is_numeric_dtype(table[column]) or kind_of(table[column]) == "date"
+        for column in table
+    )
+    return None if plain else table
+
+
+def _band(level: Any) -> tuple[float, float] | None:
+    """Return both ends of a band, infinite where it is open, or None if it is none."""
+    if isinstance(level, pd.Interval):
+        return float(level.left), float(level.right)
+    text = str(level).strip()
+    if closed := _CLOSED.fullmatch(text):
+        low, high = (float(end) for end in closed.groups() if end is not None)
+        return (low, high) if low <= high else None
+    if below := _BELOW.fullmatch(text):
+        return -np.inf, float(below[1])
+    if above := _ABOVE.fullmatch(text):
+        return float(above[1] or above[2]), np.inf
+    single = _SINGLE.fullmatch(text)
+    return (float(single[0]), float(single[0])) if single else None
+
+
+def _points(bands: dict[Any, tuple[float, float]]) -> dict[Any, float]:
+    """Return the number that stands for each band."""
+    closed = [band for band in bands.values() if np.isfinite(band).all()]
+    points = {}
+    for level, (low, high) in bands.items():
+        if np.isfinite([low, high]).all():
+            points[level] = low / 2 + high / 2
+            continue
+        bound = high if np.isinf(low) else low
+        nearest = min(
+            closed,
+            key=lambda band: min(abs(band[0] - bound), abs(band[1] - bound)),
+            default=(0.0, 0.0),
+        )
+        half = (nearest[1] - nearest[0]) / 2
+        points[level] = bound - half if np.isinf(low) else bound + half
+    return points

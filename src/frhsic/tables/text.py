@@ -1,0 +1,316 @@
+"""Text files of rows and columns, such as CSV: how one is written, and its cells as they stand."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import itertools
+import lzma
+import re
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from frhsic.tables.unpacking import check_size
+
+# Bytes of a text file that are parsed at once.
+PARSED_BYTES = 2**24
+# Lines, and characters of them, by which a text file is known.
+SNIFFED_LINES = 50
+SNIFFED_CHARACTERS = 2**22
+
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": None, ".zip": None}
+# What text is read as that is not UTF-8: the first in which each byte has a meaning.
+WINDOWS = {"cp1252": "Windows-1252", "cp1250": "Windows-1250", "latin-1": "Latin-1"}
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_POINT = re.compile(r"[-+]?[0-9]*\.[0-9]+")
+_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
+# Text that a spreadsheet takes for a formula, and what is none of it: signed numbers, a sign alone.
+_FORMULA = re.compile(r"'*(\s*[=+\-@＝＋－＠]|[\t\r\n])")
+_SIGNED = re.compile(r"\s*[-+][0-9.,]*([eE][-+]?[0-9]+)?%?\s*")
+
+
+@dataclass(frozen=True)
+class TextReader:
+    """A text file whose header was read.
+
+    Attributes
+    ----------
+    names
+        Names of the columns.
+    separator, decimal, encoding
+        Character between fields, decimal sign, and encoding.
+    header_lines
+        Lines up to the end of the header.
+    spaced
+        Whether a blank follows each separator, which belongs to no field.
+    notes
+        Sentences on what was found out rather than known.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    separator: str
+    decimal: str
+    encoding: str
+    header_lines: int
+    spaced: bool
+    notes: tuple[str, ...]
+
+    @classmethod
+    def open(
+        cls, path: Path, separator: str | None, decimal: str | None, encoding: str | None
+    ) -> TextReader:
+        """Find out how a file is written, as far as that is not known."""
+        found_encoding = _encoding(path, encoding)
+        with _open_text(path, found_encoding) as file:
+            lines = _first_lines(file)
+            whole = not file.readline(1)
+        blank = len(list(itertools.takewhile(lambda line: not line.strip(), lines)))
+        if blank == len(lines):
+            raise ValueError("it is empty and has not even a header")
+        usual = "\t" if {suffix.lower() for suffix in path.suffixes} & {".tsv", ".txt"} else ","
+        found = separator or _separator(lines, usual, whole=whole)
+        spaced = f"{found} " in lines[blank]
+        header, *rows = _rows(lines, found, spaced=spaced, whole=whole) or [[]]
+        header_lines = blank + 1 + sum(name.count("\n") for name in header)
+        if header_lines >= len(lines):
+            raise ValueError("it has a header and no rows")
+        sign = decimal or _decimal(rows, found)
+        if found == sign:
+            raise ValueError(
+                f"{sign!r} cannot separate its fields and be the decimal sign; say what separates"
+                " them"
+            )
+        notes = []
+        if found not in (usual, separator):
+            notes.append(f"{path.name} was read with {SEPARATORS[found]} between fields.")
+        if decimal is None and sign == ",":
+            notes.append(f"{path.name} was read with decimal commas.")
+        if encoding is None and found_encoding in WINDOWS:
+            notes.append(
+                f"{path.name} is not UTF-8; it was read as {WINDOWS[found_encoding]}. Name another"
+                " encoding by --encoding, such as cp1250."
+            )
+        names = [_unshield(name.strip()) for name in header]
+        return cls(
+            path=path,
+            names=tuple(name or f"Unnamed: {i}" for i, name in enumerate(names)),
+            separator=found,
+            decimal=sign,
+            encoding=found_encoding,
+            header_lines=header_lines,
+            spaced=spaced,
+            notes=tuple(notes),
+        )
+
+    def row_count(self) -> int | None:
+        """Return the number of lines after the header; None for a compressed file."""
+        if self.path.suffix.lower() in COMPRESSED:
+            return None
+        with self.path.open("rb") as file:
+            blocks = iter(lambda: file.read(PARSED_BYTES), b"")
+            lines = sum(block.count(b"\n") for block in blocks)
+        return max(lines - self.header_lines, 0)
+
+    def batches(self, columns: list[str]) -> Iterator[Any]:
+        """Yield batches of cells; a row that has more or fewer fields than the header raises."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        read = arrow_csv.ReadOptions(
+            use_threads=False,
+            block_size=PARSED_BYTES,
+            skip_rows=self.header_lines,
+            column_names=list(self.names),
+            encoding="utf8" if self.spaced else self.encoding.removesuffix("-sig"),
+        )
+        parse = arrow_csv.ParseOptions(
+            delimiter=self.separator,
+            newlines_in_values=True,
+            # an empty line of one column is a missing value
+            ignore_empty_lines=len(self.names) > 1,
+            invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
+        )
+        convert = arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(columns, pa.string()), include_columns=columns
+        )
+        with self._without_blanks() if self.spaced else _open(self.path) as stream:
+            try:
+                for batch in arrow_csv.open_csv(stream, read, parse, convert):
+                    yield _unshielded(batch)
+            except pa.ArrowInvalid as error:
+                sign = SEPARATORS.get(self.separator, repr(self.separator))
+                raise ValueError(
+                    f"fields are read between {sign}, and text with them needs quotes; {error}"
+                ) from error
+
+    @contextmanager
+    def _without_blanks(self) -> Iterator[Any]:
+        """Open a copy of the file without the blanks after its separators, which pyarrow would
+        keep.
+        """
+        with _open_text(self.path, self.encoding) as text, tempfile.TemporaryFile() as copy:
+            rows = csv.reader(text, delimiter=self.separator, skipinitialspace=True)
+            stream = io.TextIOWrapper(copy, "utf-8", newline="", write_through=True)
+            csv.writer(stream, delimiter=self.separator, lineterminator="\n").writerows(rows)
+            stream.seek(0)
+            yield copy
+            stream.detach()
+
+
+def _encoding(path: Path, known: str | None) -> str:
+    """Return the encoding of a byte-order mark, or the first in which the whole file is text."""
+    with _open(path) as raw:
+        mark = raw.read(2)
+    guesses = ["utf-8-sig", *WINDOWS]
+    if mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        guesses = ["utf-16"]
+    for encoding in [known] if known else guesses:
+        try:
+            _check_text(path, encoding)
+        except UnicodeError:
+            continue
+        except LookupError:
+            break
+        return encoding
+    raise ValueError(
+        f"it is not text in the encoding {known or 'utf-16'}; name the right one by --encoding,"
+        " such as cp1252"
+    )
+
+
+def _check_text(path: Path, encoding: str) -> None:
+    """Read a whole file; raise if it is no text, unpacks to far more than its size, or has a line
+    that does not fit into a block.
+    """
+    size = 0
+    line = 0
+    with _open_text(path, encoding) as file:
+        while text := file.read(2**20):
+            if "\0" in text:
+                raise ValueError(
+                    "it has a NUL character; it is damaged or in another encoding, which"
+                    " --encoding names"
+                )
+            line = 0 if "\n" in text or "\r" in text else line + len(text)
+            if line > PARSED_BYTES:
+                raise ValueError(f"it has a line of more than {PARSED_BYTES:,} characters")
+            size += len(text)
+            check_size(path, size)
+
+
+def _first_lines(file: Iterable[str]) -> list[str]:
+    """Return the header, a line after it, and as many more as are needed."""
+    lines: list[str] = []
+    for line in itertools.islice(file, SNIFFED_LINES):
+        lines.append(line)
+        if len(lines) > 1 and sum(map(len, lines)) > SNIFFED_CHARACTERS:
+            break
+    return lines
+
+
+def _rows(lines: list[str], separator: str, *, spaced: bool, whole: bool) -> list[list[str]]:
+    """Return the fields of rows that are not blank; unless the lines are the whole file, without
+    the last row, which may go on.
+    """
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=spaced)
+    rows = [row for row in reader if "".join(row).strip()]
+    return rows if whole or len(rows) < 2 else rows[:-1]
+
+
+def _separator(lines: list[str], usual: str, *, whole: bool) -> str:
+    """Return the usual separator, unless another is the only one that splits rows evenly."""
+    even = [candidate for candidate in SEPARATORS if _splits_evenly(lines, candidate, whole=whole)]
+    if usual in even or len(even) != 1:
+        return usual
+    return even[0]
+
+
+def _splits_evenly(lines: list[str], separator: str, *, whole: bool) -> bool:
+    """Return whether all rows have as many fields as the header, and more than one."""
+    try:
+        header, *rows = _rows(lines, separator, spaced=True, whole=whole)
+    except csv.Error:  # a line that it does not split is longer than a field may be
+        return False
+    return len(header) > 1 and all(len(row) == len(header) for row in rows)
+
+
+def _decimal(rows: list[list[str]], separator: str) -> str:
+    if separator == ",":
+        return "."
+    fields = [cell.strip() for row in rows for cell in row]
+    commas = any(_COMMA.fullmatch(cell) for cell in fields)
+    return "," if commas and not any(_POINT.fullmatch(cell) for cell in fields) else "."
+
+
+@contextmanager
+def _open_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
+    with _open(path) as raw:
+        yield io.TextIOWrapper(raw, encoding, newline="")
+
+
+def _open(path: Path) -> Any:
+    """Open a file that may be compressed, by the ending of its name."""
+    import pyarrow as pa
+
+    ending = path.suffix.lower()
+    if ending == ".xz":
+        return lzma.open(path)
+    if ending != ".zip":
+        file = pa.PythonFile(path.open("rb"), mode="r")  # pyarrow takes no name that is not UTF-8
+        return pa.input_stream(file, compression=COMPRESSED.get(ending))
+    with zipfile.ZipFile(path) as archive:  # whose member keeps the file open
+        names = [name for name in archive.namelist() if not name.endswith("/")]
+        if len(names) != 1:
+            raise ValueError(f"it holds {len(names)} files; pass an archive of one")
+        return archive.open(names[0])
+
+
+def with_points(value: Any) -> Any:
+    """Return text that is a number with a decimal comma with a point; anything else as it is.
+
+    Examples
+    --------
+    >>> with_points("16,5"), with_points("007"), with_points("a,5")
+    ('16.5', '007', 'a,5')
+    """
+    if isinstance(value, str) and _COMMA.fullmatch(value.strip()):
+        return value.strip().replace(",", ".")
+    return value
+
+
+def shield(value: Any) -> Any:
+    """Return text that a spreadsheet would run as a formula with a quote before it, which
+    :class:`TextReader` takes away; anything else as it is.
+
+    Examples
+    --------
+    >>> shield("=1+1"), shield("-1.5"), shield("it's")
+    ("'=1+1", '-1.5', "it's")
+    """
+    if isinstance(value, str) and _FORMULA.match(value) and not _SIGNED.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def _unshield(text: str) -> str:
+    return text[1:] if text.startswith("'") and shield(text[1:]) == text else text
+
+
+def _unshielded(batch: Any) -> Any:
+    """Return cells of text as they were before :func:`shield`."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    columns = batch.columns
+    for i, column in enumerate(columns):
+        if compute.any(compute.starts_with(column, "'")).as_py():
+            cells = [None if cell is None else _unshield(cell) for cell in column.to_pylist()]
+            columns[i] = pa.array(cells, column.type)
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
