@@ -38,7 +38,6 @@ CASES = {
     "far from zero": (20, 1, Gaussian(6.0), Gaussian(1.0)),
     "wide": (100, 1, Gaussian(14.0), Gaussian(1.0)),
     "few columns": (3, 2, Gaussian(2.0), PerColumn((Gaussian(1.0), Gaussian(2.0)))),
-    "products": (6, 1, Gaussian(5.0) * Gaussian(7.0), Gaussian(1.0)),
     "narrow": (20, 1, Gaussian(0.5), Gaussian(1.0)),  # too narrow for matrix products
     "nearly constant": (20, 1, Gaussian(600.0), Gaussian(300.0)),
     "discrete": (10, 1, Gaussian(2.0), Gaussian(0.7)),

@@ -36,7 +36,6 @@ from frhsic.kernels import (
     Linear,
     Multiple,
     PerColumn,
-    Product,
     Sum,
 )
 
@@ -90,13 +89,6 @@ def _terms(kernel: Kernel, columns: int, normal: Normal, at: slice = slice(None)
         return [
             _Term(factor=kernel.factor) * term
             for term in _terms(kernel.kernel, columns, normal, at)
-        ]
-    if isinstance(kernel, Product):
-        return [
-            a * b
-            for a, b in product(
-                *(_terms(part, columns, normal, at) for part in (kernel.a, kernel.b))
-            )
         ]
     if isinstance(kernel, PerColumn):
         if len(kernel.kernels) != columns:
@@ -290,8 +282,7 @@ def hsic_features(
     ----------
     z, s, kernel_z, kernel_s, where, device
         As for :func:`frhsic.dependence.hsic`. Kernels may be Gaussian, Laplacian, inverse
-        multiquadric, linear (which needs no draw), their sums and products, and products over
-        columns.
+        multiquadric, linear (which needs no draw), their sums, and products over columns.
     features
         Number of features of each variable, half of them cosines and half sines: a multiple of 2 *
         blocks. The error falls with its square root, the time grows with its square.

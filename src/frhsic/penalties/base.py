@@ -108,8 +108,9 @@ class Penalty(nn.Module, ABC):
     that do not count (Equal Opportunity) have share 0. If needed, implement ``_prepare(s,
     generator)`` (fit to the training rows of S) and ``adapts(epoch)`` with ``_adapt(z, s)`` (refit
     to a batch). Declare state in ``__init__`` with ``self.register_buffer(name, None)`` and assign
-    it in ``_prepare``, so that fleets can stack it and saved models can hold it. List every
-    argument in ``__init__``, `condition` too, and keep it under its own name.
+    it in ``_prepare``, so that fleets can stack it and saved models can hold it. What ``_adapt``
+    changes, it changes in place, and ``adapted`` names it. List every argument in ``__init__``,
+    `condition` too, and keep it under its own name.
 
     Parameters
     ----------
@@ -122,6 +123,9 @@ class Penalty(nn.Module, ABC):
     ----------
     needs_scores, needs_target
         Whether a call must be given the head's raw output, and y.
+    adapted
+        Names of the buffers that :meth:`adapt` changes. Each model of a fleet has its own; models
+        that see the same batches share all others.
     n_attributes
         Number of sensitive attributes, once prepared; None before.
     default_weight_decay, default_variance_floor
@@ -159,6 +163,7 @@ class Penalty(nn.Module, ABC):
 
     needs_scores: bool = False
     needs_target: bool = False
+    adapted: tuple[str, ...] = ()
     default_weight_decay: float = 0.0
     default_variance_floor: float = 0.0
 
@@ -229,9 +234,14 @@ class Penalty(nn.Module, ABC):
         """
         if not self.adapts(epoch):
             return
+        before = dict(self.named_buffers())
         with torch.no_grad():
             batch = self._checked(z.detach(), s, None, None)
             self._adapt(batch.z, batch.s)
+        if any(buffer is not before.get(name) for name, buffer in self.named_buffers()):
+            raise TypeError(
+                f"{type(self).__name__}.adapt replaced a buffer; it must write in place (copy_)."
+            )
 
     def forward(
         self, z: Tensor, s: Tensor, *, scores: Tensor | None = None, y: Tensor | None = None
@@ -351,8 +361,8 @@ class ScaledPenalty(Penalty):
     \sigma_Z)`.
 
     A kernel of bandwidth :math:`\sigma` on z is the kernel of bandwidth 1 on :math:`z / \sigma`,
-    for every family here. So one choice of unit, `scale_z`, works with every kernel, including sums
-    and products.
+    for every family here. So one choice of unit, `scale_z`, works with every kernel, including
+    sums.
 
     Parameters
     ----------
@@ -389,6 +399,7 @@ class ScaledPenalty(Penalty):
     """
 
     scale_z_now: Tensor | None
+    adapted = ("scale_z_now",)
 
     def __init__(
         self, kernel_z: Kernel | None, scale_z: ScaleZ | float, condition: Condition

@@ -23,7 +23,6 @@ from frhsic.penalties.base import (
     kernel_or_unit,
     median_distance,
     one_of,
-    standardized,
 )
 from frhsic.penalties.closed_forms import inner
 
@@ -86,10 +85,6 @@ class HSIC(ScaledPenalty):
         one per attribute.
     head_weight
         h. Set it to 0 if there is no head, or if the head is not used; no scores are needed then.
-    standardize_scores
-        Give the scores mean 0 and variance 1 over the batch first, with gradient. Use it if only
-        the order of the scores matters: shrinking the scores then does not lower the penalty. Leave
-        it off for probabilities.
     attributes
         How to treat several columns of s. ``"joint"``, the product over columns of
         :math:`\kappa_S`, each in its own unit, makes Z independent of all of them together.
@@ -128,7 +123,6 @@ class HSIC(ScaledPenalty):
         scale_z: ScaleZ | float = "whitened",
         scale_s: ScaleS | float | tuple[float, ...] = "median",
         head_weight: float = 1.0,
-        standardize_scores: bool = False,
         attributes: Attributes = "joint",
         condition: Condition = None,
     ) -> None:
@@ -146,7 +140,6 @@ class HSIC(ScaledPenalty):
         self.kernel_s = kernel_or_unit("kernel_s", kernel_s)
         self.scale_s = _checked_scale_s(scale_s)
         self.head_weight = float(head_weight)
-        self.standardize_scores = standardize_scores
         self.attributes = attributes
         self.needs_scores = head_weight > 0
         if scale_z in ("standardized", "whitened"):
@@ -156,12 +149,11 @@ class HSIC(ScaledPenalty):
             # Such a term of the representation pushes S into directions of Z that hardly vary; the
             # head alone does not. A head uses few directions, and the others may go; what has no
             # head yet keeps all but the smallest.
-            self.default_variance_floor = (0.3 if head_weight > 0 else 0.01) if self._terms else 0.0
-        fixed = (
-            None
-            if isinstance(self.scale_s, str)
-            else torch.tensor(self.scale_s, dtype=torch.float64)
-        )
+            if self._terms:
+                self.default_variance_floor = 0.3 if head_weight > 0 else 0.01
+        fixed = None
+        if not isinstance(self.scale_s, str):
+            fixed = torch.tensor(self.scale_s, dtype=torch.float64)
         self.register_buffer("scale_s_now", fixed)
 
     @classmethod
@@ -218,11 +210,8 @@ class HSIC(ScaledPenalty):
         """Return the terms of K: scores, and z in its unit, each with the kernels that see it."""
         terms: list[tuple[Tensor, Terms]] = []
         if batch.scores is not None:
-            if self.standardize_scores:
-                f = standardized(batch.scores, batch.shares)
-            else:
-                f = recentered(batch.scores, Linear())
-            terms.append((f, ((self.head_weight, Linear()),)))
+            head = Linear()
+            terms.append((recentered(batch.scores, head), ((self.head_weight, head),)))
         if self._terms:
             terms.append((self._in_units(batch), self._terms))
         return terms
@@ -289,7 +278,6 @@ def _checked_scale_s(scale: ScaleS | float | tuple[float, ...]) -> str | tuple[f
 def _unit(s: Tensor, scale: str) -> Tensor:
     if scale == "published":
         return median_distance(s[:PUBLISHED_ROWS]) + SLACK
-    kernel, _ = default_gaussian(
-        s, name="s_train"
-    )  # the bandwidth that tests and audits use, for zero-inflated s too
+    # the bandwidth that tests and audits use, for zero-inflated s too
+    kernel, _ = default_gaussian(s, name="s_train")
     return torch.tensor(kernel.bandwidth, dtype=torch.float64)

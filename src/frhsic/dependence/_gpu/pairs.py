@@ -1,8 +1,8 @@
 """Sums over pairs of rows under Gaussian kernels, by GPU kernels, for rows given in float32.
 
-A product of Gaussians, on all columns or on some, is one Gaussian in scaled coordinates: an entry
-is 2 to the power of minus a squared distance. Rows come in halves, chunks bound the memory, and
-sums are integers of fixed point.
+A product of Gaussians, one for each column, is one Gaussian in scaled coordinates: an entry is 2 to
+the power of minus a squared distance. Rows come in halves, chunks bound the memory, and sums are
+integers of fixed point.
 
 Sums of few distinct float32 numbers round in the same direction again and again, and HSIC near
 independence is far smaller than its sums. So where rows have few distinct values (:class:`Levels`),
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from frhsic.dependence._gpu import kernels
 from frhsic.dependence.grams import nearly_constant
-from frhsic.kernels import Gaussian, Kernel, PerColumn, Product
+from frhsic.kernels import Gaussian, Kernel, PerColumn
 
 # Columns from which distances come from matrix products; below, differences are as quick and keep
 # all digits.
@@ -146,9 +146,6 @@ def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
     if isinstance(kernel, PerColumn):
         columns = [_exponents(part, 1) for part in kernel.kernels]
         return None if None in columns else tuple(column[0] for column in columns if column)
-    if isinstance(kernel, Product):
-        a, b = _exponents(kernel.a, d), _exponents(kernel.b, d)
-        return None if a is None or b is None else tuple(map(sum, zip(a, b)))
     return None
 
 
