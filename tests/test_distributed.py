@@ -24,7 +24,7 @@ from frhsic.dependence.features import draw_feature_maps
 from frhsic.distributed.frames import Roles, block_of, file_columns, hashed, read_files, table_files
 from frhsic.distributed.running import RowSample, hsic_number
 from frhsic.independence import gamma_test, hsic_interval
-from frhsic.independence.gamma import feature_moments, feature_test
+from frhsic.independence.features import feature_moments, feature_test
 from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.parity import gdp, gdp_curve, standardized_gdp
 from frhsic.parity.curve import curve_of_sums

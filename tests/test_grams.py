@@ -10,7 +10,6 @@ from pytest import approx
 
 from frhsic.dependence import grams
 from frhsic.dependence.grams import (
-    Gram,
     centered,
     gram_times,
     hsic_biased,
@@ -18,6 +17,7 @@ from frhsic.dependence.grams import (
     hsic_weighted,
     pivoted_cholesky,
 )
+from frhsic.dependence.tiles import Gram
 from frhsic.kernels import Gaussian, HalfDistance, InverseMultiquadric, Laplacian, Linear
 
 KERNELS = [

@@ -11,7 +11,7 @@ import torch
 from pytest import approx
 
 from dependence_samples import gaussian_population
-from frhsic.dependence import features, grams, hsic, hsic_features, hsic_unbiased
+from frhsic.dependence import features, grams, hsic, hsic_features, hsic_unbiased, tiles
 from frhsic.dependence.features import draw_feature_maps
 from frhsic.kernels import Gaussian, Laplacian, Linear, PerColumn
 from kernel_instances import KERNELS, reference_gram
@@ -82,7 +82,7 @@ def test_hsic_agrees_with_the_reference_on_the_same_rounded_inputs(
     n, name, scale, offset, dtype, monkeypatch
 ):
     if n == SMALL:
-        monkeypatch.setattr(grams, "CPU_TILE", 48)
+        monkeypatch.setattr(tiles, "CPU_TILE", 48)
     kernel, flat = KERNELS[name], scale < 1
     z, s = rounded(n, dtype, scale, offset)
     k, l, kernel_s = Reference(z, kernel), reference_of_s(n, dtype, scale), FLAT if flat else JOINT
@@ -135,7 +135,7 @@ STATISTICS = {
     ],
 )
 def test_gradients_in_z_and_s_are_those_of_finite_differences(name, statistic, monkeypatch):
-    monkeypatch.setattr(grams, "CPU_TILE", 2)
+    monkeypatch.setattr(tiles, "CPU_TILE", 2)
     rows = 3 if statistic == "biased" else 5  # tiles of 2 and 1, or of 2, 2 and 1
     z, s = rounded(rows, torch.float64)
 
@@ -149,7 +149,7 @@ def test_gradients_in_z_and_s_are_those_of_finite_differences(name, statistic, m
 @pytest.mark.parametrize("name", KERNELS)
 def test_gradients_over_tiles_are_those_of_the_full_matrices(name, offset, dtype, monkeypatch):
     monkeypatch.setattr(
-        grams, "CPU_TILE", 48
+        tiles, "CPU_TILE", 48
     )  # tiles of 48, 48 and 44: as many as 700 rows have in tiles of 256
     kernel = KERNELS[name]
     z, s = rounded(140, dtype)

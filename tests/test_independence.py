@@ -14,10 +14,15 @@ from scipy import stats
 
 from dependence_samples import gaussian_pair as correlated
 from dependence_samples import gaussian_population
-from frhsic.dependence.exact import own_sums, pair_sums, product_rows
+from frhsic.dependence.cubes import own_sums
 from frhsic.dependence.features import draw_feature_maps
-from frhsic.dependence.grams import Gram, centered, hsic_biased, hsic_unbiased
-from frhsic.independence import gamma, gamma_test, permutation, permutation_test
+from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased
+from frhsic.dependence.sums import pair_sums, product_rows
+from frhsic.dependence.tiles import Gram
+from frhsic.independence import gamma_test, permutation, permutation_test
+from frhsic.independence.features import feature_moments, feature_test
+from frhsic.independence.moments import permutation_mean_variance, permutation_third_moment
+from frhsic.independence.pairs import gram_pair
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear, gaussian_at_median
 
 
@@ -62,7 +67,7 @@ def drawn_orders(n, resamples, seed):
 
 
 def null_of(z, s, k=None, l=None):
-    return gamma.gram_pair(z, s, k, l, least=4)
+    return gram_pair(z, s, k, l, least=4)
 
 
 @pytest.mark.parametrize(
@@ -140,12 +145,12 @@ def test_large_samples_do_not_overflow():
     """
     n = 200_000
     h = (n - 1.0, n - 1.0, (n - 1.0) ** 2 / n)
-    mean, variance = gamma.permutation_mean_variance(h, h, n)
+    mean, variance = permutation_mean_variance(h, h, n)
     assert mean == approx(n - 1.0)
     assert math.sqrt(variance) <= 1e-6 * mean
     t = n - 1.0
     invariants = (t**3, t * t, t * t * t / n, t, (t**3 - t) / n**2, t**3 / n**2, t * t / n, 0.0)
-    assert gamma.permutation_third_moment(invariants, invariants, n) == approx(t**3, rel=1e-9)
+    assert permutation_third_moment(invariants, invariants, n) == approx(t**3, rel=1e-9)
 
 
 WAYS = ["_by_factors", "_by_one_factor", "_by_entries"]
@@ -229,7 +234,7 @@ def test_a_factor_says_what_it_leaves_out(monkeypatch):
     above that.
     """
     monkeypatch.setattr(permutation, "TOLERANCE", 1e-3)
-    monkeypatch.setattr("frhsic.dependence.grams.FEW_ROWS", 8)
+    monkeypatch.setattr("frhsic.dependence.tiles.FEW_ROWS", 8)
     z = torch.tensor(
         [[a, b] for a in (-1.0, 1.0) for b in (-0.01, 0.01)], dtype=torch.float64
     ).repeat(5, 1)
@@ -511,12 +516,12 @@ def test_the_test_by_features_is_that_of_the_kernel_that_they_make(blocks):
     a, b = (
         (50 * float(p.sum()), 50**2 * float((p**2).sum()), 50 * float(p.sum()) ** 2) for p in parts
     )
-    mean, variance = gamma.permutation_mean_variance(a, b, 50)
+    mean, variance = permutation_mean_variance(a, b, 50)
     mean, deviation = mean / 50**2, math.sqrt(variance) / 50**2
     skewness = 8 * math.prod(float((p**3).sum()) for p in parts) / 50**3 / deviation**3
-    result = gamma.feature_test(
+    result = feature_test(
         maps,
-        gamma.feature_moments(maps, z[:20], s[:20]) + gamma.feature_moments(maps, z[20:], s[20:]),
+        feature_moments(maps, z[:20], s[:20]) + feature_moments(maps, z[20:], s[20:]),
     )
     assert result.statistic == approx(float(hsic_biased(*(part @ part.mT for part in features))))
     assert (result.null_mean, result.null_standard_deviation, result.n) == approx(
@@ -525,5 +530,5 @@ def test_the_test_by_features_is_that_of_the_kernel_that_they_make(blocks):
     law = stats.pearson3(skew=skewness, loc=mean, scale=deviation)
     assert result.pvalue == approx(float(law.sf(result.statistic)), rel=1e-8)
     maps = draw_feature_maps(Linear(), Gaussian(2.0), 2, 1, random_state=0)
-    flat = gamma.feature_test(maps, gamma.feature_moments(maps, torch.ones(6, 2), s[:6]))
+    flat = feature_test(maps, feature_moments(maps, torch.ones(6, 2), s[:6]))
     assert (flat.pvalue, flat.null_standard_deviation, flat.n) == (1.0, 0.0, 6)

@@ -41,7 +41,8 @@ from torch import Tensor
 
 from frhsic import _arrays, _tensors
 from frhsic.dependence import hsic
-from frhsic.dependence.grams import gram_times, kernel_or_median
+from frhsic.dependence.grams import gram_times
+from frhsic.dependence.inputs import kernel_or_median
 from frhsic.kernels import (
     Gaussian,
     InverseMultiquadric,

@@ -29,8 +29,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
-from frhsic.dependence.exact import GramSums, PairSums, hsic_of_rows, pair_sums
-from frhsic.dependence.grams import Gram, paired_rows, safe_sqrt, working_copy
+from frhsic.dependence.exact import hsic_of_rows
+from frhsic.dependence.grams import safe_sqrt
+from frhsic.dependence.inputs import paired_rows, working_copy
+from frhsic.dependence.sums import GramSums, PairSums, pair_sums
+from frhsic.dependence.tiles import Gram
 from frhsic.kernels import HalfDistance, squared_distances
 
 Numbers = NDArray[np.float64]

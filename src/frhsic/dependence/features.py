@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
-from frhsic.dependence.grams import kernel_or_median, paired_rows, recentered
+from frhsic.dependence.inputs import kernel_or_median, paired_rows, recentered
 from frhsic.kernels import (
     Gaussian,
     InverseMultiquadric,

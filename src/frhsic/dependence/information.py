@@ -25,7 +25,7 @@ from scipy.special import digamma
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
-from frhsic.dependence.grams import column_scales, paired_rows
+from frhsic.dependence.inputs import column_scales, paired_rows
 
 Matrix = NDArray[np.float64]
 

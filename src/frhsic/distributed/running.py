@@ -49,7 +49,7 @@ from frhsic.auditing.running import (
     with_threshold,
 )
 from frhsic.dependence.features import Estimate, FeatureMaps, draw_feature_maps
-from frhsic.dependence.grams import column_scales
+from frhsic.dependence.inputs import column_scales
 from frhsic.distributed.frames import (
     KeyedRows,
     Roles,
@@ -58,7 +58,7 @@ from frhsic.distributed.frames import (
     over_partitions,
     require_columns,
 )
-from frhsic.independence.gamma import FeatureMoments, feature_moments, feature_test
+from frhsic.independence.features import FeatureMoments, feature_moments, feature_test
 from frhsic.intervals import Interval
 from frhsic.kernels import Kernel
 from frhsic.parity.limits import LimitLike

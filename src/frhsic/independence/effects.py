@@ -27,9 +27,11 @@ from scipy.special import gammainc, gammaincc
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence.exact import GramSums, OwnSums, PairSums, product_rows
-from frhsic.dependence.grams import Gram
-from frhsic.independence.gamma import GramPair, gram_pair, pearson_parameters
+from frhsic.dependence.cubes import OwnSums
+from frhsic.dependence.sums import GramSums, PairSums, product_rows
+from frhsic.dependence.tiles import Gram
+from frhsic.independence.moments import pearson_parameters
+from frhsic.independence.pairs import GramPair, gram_pair
 from frhsic.intervals import Interval
 from frhsic.kernels import Kernel
 

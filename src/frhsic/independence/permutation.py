@@ -24,9 +24,10 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
-from frhsic.dependence.exact import GramSums
-from frhsic.dependence.grams import Gram, pivoted_cholesky, tiles
-from frhsic.independence.gamma import GramPair, IndependenceResult, gram_pair, require_level
+from frhsic.dependence.grams import pivoted_cholesky
+from frhsic.dependence.sums import GramSums
+from frhsic.dependence.tiles import Gram, tiles
+from frhsic.independence.pairs import GramPair, IndependenceResult, gram_pair, require_level
 from frhsic.kernels import Kernel
 
 DENSE_ROWS = 2048

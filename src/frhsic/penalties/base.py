@@ -35,7 +35,8 @@ import torch
 from torch import Tensor, nn
 
 from frhsic import _arrays
-from frhsic.dependence.grams import hsic_biased, hsic_weighted, recentered
+from frhsic.dependence.grams import hsic_biased, hsic_weighted
+from frhsic.dependence.inputs import recentered
 from frhsic.kernels import Gaussian, Kernel, squared_distances
 from frhsic.penalties.closed_forms import whitened
 

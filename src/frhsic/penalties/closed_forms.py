@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from frhsic.dependence import exact
+from frhsic.dependence import _gpu
 from frhsic.kernels import Gaussian
 
 # Added to the variance of each direction when z is whitened, in units of the variance of a
@@ -85,7 +85,7 @@ def _length(z: Tensor) -> float:
 class _Whitened(torch.autograd.Function):
     @staticmethod
     def forward(z: Tensor, w: Tensor, least: float) -> tuple[Tensor, ...]:
-        step = exact.step_kernels(z, WHITENED_COLUMNS)
+        step = _gpu.step_kernels(z, WHITENED_COLUMNS)
         if step is None:
             return tuple(_parts(z, w, least))
         return tuple(step.whiten(z, w, RIDGE, least, _length(z)))
@@ -108,7 +108,7 @@ class _Whitened(torch.autograd.Function):
             return None, None, None
         if torch.is_grad_enabled():
             white, centered, mapping, variance = _parts(z, w, ctx.least)
-        elif (step := exact.step_kernels(z, WHITENED_COLUMNS)) is not None:
+        elif (step := _gpu.step_kernels(z, WHITENED_COLUMNS)) is not None:
             return step.whiten_backward(upstream, w, saved, ctx.least, _length(z)), None, None
         else:
             white, centered, mapping, variance = saved
@@ -155,7 +155,7 @@ def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> Tensor:
 class _Inner(torch.autograd.Function):
     @staticmethod
     def forward(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor, Tensor]:
-        step = exact.step_kernels(z, INNER_COLUMNS) if gaussian else None
+        step = _gpu.step_kernels(z, INNER_COLUMNS) if gaussian else None
         value, slope = (step.inner if step else _value_and_slope)(z, g, linear, gaussian)
         return value, slope
 

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence.grams import centered, recentered
+from frhsic.dependence.grams import centered
+from frhsic.dependence.inputs import recentered
 from frhsic.kernels import Gaussian, Kernel, Linear, Multiple, PerColumn, Sum, default_gaussian
 from frhsic.penalties.base import (
     SLACK,

@@ -20,14 +20,8 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
-from frhsic.dependence.grams import (
-    TILE_ENTRIES,
-    gram_times,
-    kernel_or_median,
-    paired_rows,
-    recentered,
-    safe_sqrt,
-)
+from frhsic.dependence.grams import TILE_ENTRIES, gram_times, safe_sqrt
+from frhsic.dependence.inputs import kernel_or_median, paired_rows, recentered
 from frhsic.kernels import Kernel
 from frhsic.penalties.bins import bin_membership, one_attribute, quantile_edges
 from frhsic.penalties.rivals import leave_one_out_weights, pairwise_mmd_from_bins

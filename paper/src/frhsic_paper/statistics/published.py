@@ -10,10 +10,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from frhsic.dependence.grams import over_tiles
 from frhsic.dependence.information import information_rows, ksg, principal_components
+from frhsic.dependence.tiles import over_tiles
 from frhsic.independence import IndependenceResult
-from frhsic.independence.gamma import GramPair, gamma_result, gram_pair
+from frhsic.independence.gamma import gamma_result
+from frhsic.independence.pairs import GramPair, gram_pair
 from frhsic.kernels import Kernel
 
 

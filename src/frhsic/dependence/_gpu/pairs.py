@@ -22,7 +22,7 @@ import triton
 from torch import Tensor
 
 from frhsic.dependence._gpu import kernels
-from frhsic.dependence.grams import nearly_constant
+from frhsic.dependence.tiles import nearly_constant
 from frhsic.kernels import Gaussian, Kernel, PerColumn
 
 # Columns from which distances come from matrix products; below, differences are as quick and keep
