@@ -23,6 +23,7 @@ from frhsic.dependence import hsic_features
 from frhsic.dependence.features import draw_feature_maps
 from frhsic.distributed.frames import Roles, block_of, file_columns, hashed, read_files, table_files
 from frhsic.distributed.running import RowSample, hsic_number
+from frhsic.estimators.network import FitArguments
 from frhsic.independence import gamma_test, hsic_interval
 from frhsic.independence.features import feature_moments, feature_test
 from frhsic.kernels import Gaussian, Laplacian, Linear
@@ -576,9 +577,10 @@ def test_fleets_as_tasks_give_the_models_of_one_fleet():
     frame = workers(300)
     X, y, s = frame[["skill", "seniority"]], frame["paid"], frame["age"]
     model, weights = FRHSICClassifier(training=Training(epochs=2), random_state=0), [0.0, 1.0, 10.0]
-    whole = fit_weights(model, weights, X, y, s)
+    given = FitArguments(X, y, s)
+    whole = fit_weights(model, weights, given)
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        tasks = fit_weights(model, weights, X, y, s)
+        tasks = fit_weights(model, weights, given)
     for one, other in zip(whole, tasks):
         assert one.penalty_weight == other.penalty_weight
         np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=1e-4)

@@ -415,7 +415,7 @@ def test_the_score_of_a_row_depends_on_no_other_row(monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(model.decision_function(frame.iloc[order]), scores[order])
     for rows in (slice(0, 1), slice(650, 651), slice(3, 300)):
         np.testing.assert_array_equal(model.decision_function(frame.iloc[rows]), scores[rows])
-    monkeypatch.setattr("frhsic.estimators.network.CHUNK_BYTES", 1)
+    monkeypatch.setattr("frhsic.estimators.network.ENCODED_BYTES", 1)
     np.testing.assert_array_equal(model.decision_function(frame), scores)
 
 

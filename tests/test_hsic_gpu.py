@@ -82,7 +82,7 @@ def on_and_off(monkeypatch):
 def test_value_and_gradient_are_those_of_float64(name, on_and_off, monkeypatch):
     from frhsic.dependence._gpu import pairs
 
-    monkeypatch.setattr(pairs, "CHUNK", 64)  # several chunks
+    monkeypatch.setattr(pairs, "HALVED_ROWS", 64)  # several chunks
     z, s = rows(name)
 
     def function(dtype):

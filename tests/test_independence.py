@@ -233,8 +233,8 @@ def test_a_factor_says_what_it_leaves_out(monkeypatch):
     """The second column has a ten-thousandth of the variance; one axis is enough for a tolerance
     above that.
     """
-    monkeypatch.setattr(permutation, "TOLERANCE", 1e-3)
-    monkeypatch.setattr("frhsic.dependence.tiles.FEW_ROWS", 8)
+    monkeypatch.setattr(permutation, "FACTOR_TOLERANCE", 1e-3)
+    monkeypatch.setattr("frhsic.dependence.tiles.FEWEST_FOR_FACTOR", 8)
     z = torch.tensor(
         [[a, b] for a in (-1.0, 1.0) for b in (-0.01, 0.01)], dtype=torch.float64
     ).repeat(5, 1)

@@ -36,8 +36,8 @@ FEW: dict[str, Any] = {"resamples": 49, "random_state": 3}
 
 BLOCKS = {
     "dependence.tiles.CPU_TILE": 16,
-    "dependence.tiles.FEW_ROWS": 8,
-    "dependence.features.CHUNK": 16,
+    "dependence.tiles.FEWEST_FOR_FACTOR": 8,
+    "dependence.features.CHUNK_ROWS": 16,
     "dependence.grams.TILE_ENTRIES": 300,
     "dependence.cubes.PANEL": 16,
     "independence.permutation.DENSE_ROWS": 10,

@@ -204,7 +204,7 @@ TIED_Z = np.stack([np.sin(k) + 0.4 * TIED_S, np.cos(1.7 * k) * k / 20, k * k % 7
 
 BLOCKS = {
     "frhsic.dependence.tiles.CPU_TILE": 16,
-    "frhsic.dependence.tiles.FEW_ROWS": 8,
+    "frhsic.dependence.tiles.FEWEST_FOR_FACTOR": 8,
     "frhsic.dependence.grams.TILE_ENTRIES": 300,
     "frhsic_paper.statistics.conditional.TILE_ENTRIES": 300,
 }

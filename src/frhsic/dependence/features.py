@@ -39,11 +39,10 @@ from frhsic.kernels import (
     Sum,
 )
 
-CHUNK = 4096  # rows whose features are held at once
+CHUNK_ROWS = 4096  # rows whose features are held at once
 
-
+# Draws standard normal numbers of shape (blocks, rows, frequencies) for a number of rows.
 Normal = Callable[[int], Tensor]
-# draws standard normal numbers of shape (blocks, rows, frequencies) for a number of rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +126,7 @@ def _frequencies(kernel: Kernel, columns: int, normal: Normal) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class FeatureEstimate:
     """An approximate statistic with the standard error of the approximation; ``float(...)`` gives
     the value.
 
@@ -210,13 +209,15 @@ class FeatureMaps:
         return reduce(add, (products(f, g) for f, g in self.chunks(z, s)))
 
     def chunks(self, z: Tensor, s: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the features of :data:`CHUNK` rows at a time, of both variables: (rows, blocks,
-        features per block).
+        """Yield the features of some rows at a time, of both variables: (rows, blocks, features per
+        block).
         """
-        for x, y in zip(*(torch.split(rows.detach().to(torch.float64), CHUNK) for rows in (z, s))):
+        some_z = torch.split(z.detach().to(torch.float64), CHUNK_ROWS)
+        some_s = torch.split(s.detach().to(torch.float64), CHUNK_ROWS)
+        for x, y in zip(some_z, some_s):
             yield _side_by_side(self.terms_z, x), _side_by_side(self.terms_s, y)
 
-    def estimate(self, sums: FeatureSums) -> Estimate:
+    def estimate(self, sums: FeatureSums) -> FeatureEstimate:
         r"""Return HSIC and its standard error from sums over all rows.
 
         Each pair of a block of features of z and a block of s gives an unbiased estimate
@@ -226,7 +227,7 @@ class FeatureMaps:
         """
         _arrays.require_rows(sums.n, 2, "HSIC by features")
         table = (sums.cross / sums.n).square().sum(dim=(1, 3))  # (blocks of z, blocks of s)
-        return Estimate(
+        return FeatureEstimate(
             value=float(table.mean()),
             standard_error=_standard_error(table),
             n=sums.n,
@@ -239,24 +240,29 @@ class FeatureMaps:
 
 def _side_by_side(terms: list[_Term], x: Tensor) -> Tensor:
     parts = [term(x) for term in terms]
+    if len(parts) == 1:
+        return parts[0]
     blocks = max(part.shape[1] for part in parts)
-    return (
-        parts[0]
-        if len(parts) == 1
-        else torch.cat([part.expand(-1, blocks, -1) for part in parts], dim=-1)
-    )
+    return torch.cat([part.expand(-1, blocks, -1) for part in parts], dim=-1)
 
 
 def products(f: Tensor, g: Tensor) -> FeatureSums:
     """Return the sums of two features over the same rows, each of shape (rows, blocks, features per
     block).
     """
-    (of_f, a), (of_g, b) = ((x.mT.shape[1:], x.mT.flatten(1)) for x in (f, g))
-    total_f, total_g = a.sum(0), b.sum(0)
-    cross = (
-        ((a - total_f / len(a)).mT @ (b - total_g / len(b))).view(*of_f, *of_g).permute(1, 0, 3, 2)
+    shape_f = f.mT.shape[1:]
+    shape_g = g.mT.shape[1:]
+    a = f.mT.flatten(1)
+    b = g.mT.flatten(1)
+    total_f = a.sum(0)
+    total_g = b.sum(0)
+    cross = (a - total_f / len(a)).mT @ (b - total_g / len(b))
+    return FeatureSums(
+        n=len(a),
+        z=total_f.view(shape_f).mT,
+        s=total_g.view(shape_g).mT,
+        cross=cross.view(*shape_f, *shape_g).permute(1, 0, 3, 2),
     )
-    return FeatureSums(len(a), total_f.view(of_f).mT, total_g.view(of_g).mT, cross)
 
 
 def hsic_features(
@@ -270,7 +276,7 @@ def hsic_features(
     where: Any = None,
     random_state: _arrays.RandomState = 0,
     device: torch.device | str | None = None,
-) -> Estimate:
+) -> FeatureEstimate:
     r"""HSIC by random features, :math:`\| n^{-1} \sum_i \tilde\varphi(z_i) \tilde\psi(s_i)^\top
     \|_F^2`, in O(n) time.
 
@@ -293,7 +299,7 @@ def hsic_features(
 
     Returns
     -------
-    Estimate
+    FeatureEstimate
         Value, and standard error of the features given the rows.
 
     Examples
@@ -308,7 +314,8 @@ def hsic_features(
     """
     z, s = paired_rows(z, s, where=where, device=device, least=2, what="HSIC by features")
     _arrays.require_varying(s, "s")
-    kernel_z, kernel_s = kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
+    kernel_z = kernel_or_median(kernel_z, z, "z")
+    kernel_s = kernel_or_median(kernel_s, s, "s")
     maps = draw_feature_maps(
         kernel_z,
         kernel_s,
@@ -367,17 +374,21 @@ def draw_feature_maps(
         shape = (blocks, rows, features // (2 * blocks))
         return torch.randn(shape, dtype=torch.float64, generator=generator, device=generator.device)
 
-    terms_z, terms_s = _terms(kernel_z, columns_z, normal), _terms(kernel_s, columns_s, normal)
+    terms_z = _terms(kernel_z, columns_z, normal)
+    terms_s = _terms(kernel_s, columns_s, normal)
     return FeatureMaps(kernel_z, kernel_s, features, blocks, terms_z, terms_s)
 
 
 def _standard_error(table: Tensor) -> float:
     """Standard error of the mean of a table whose rows and columns are independent draws."""
     rows, columns = table.shape
+    if rows == columns == 1:
+        return 0.0
     if rows == 1 or columns == 1:
-        return float(table.std() / math.sqrt(table.numel())) if table.numel() > 1 else 0.0
+        return float(table.std() / math.sqrt(table.numel()))
     mean = table.mean()
-    by_row, by_column = table.mean(1), table.mean(0)
+    by_row = table.mean(1)
+    by_column = table.mean(0)
     rest = table - by_row[:, None] - by_column + mean
     interaction = rest.square().sum() / ((rows - 1) * (columns - 1))
     # either margin's variance contains the interaction; the variance of the mean contains it once

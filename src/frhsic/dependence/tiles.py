@@ -27,7 +27,7 @@ CUDA_TILE = 4096
 THIN = 64
 
 # Up to this many rows a pass over the pairs is quicker than a search for a factor.
-FEW_ROWS = 512
+FEWEST_FOR_FACTOR = 512
 
 # Up to this :math:`\|x\|^2 / 2\sigma^2` one matrix product gives the exponents of a Gaussian to 12
 # digits or more.
@@ -70,7 +70,7 @@ class Gram:
     def of(cls, x: Tensor, kernel: Kernel, *, single: bool = False) -> Gram:
         """Return the Gram matrix of the rows of x, which are in float64 and detached."""
         gram = cls.without_factor(x, kernel, single=single)
-        if gram.shifted or len(x) <= FEW_ROWS:
+        if gram.shifted or len(x) <= FEWEST_FOR_FACTOR:
             return gram
         return replace(gram, factor=_thin_factor(x, kernel))
 
@@ -156,10 +156,8 @@ def exponents_of(x: Tensor, scale: float | Tensor) -> tuple[Tensor, Tensor] | No
 
 
 def _thin_factor(x: Tensor, kernel: Kernel) -> Tensor | None:
-    """Return a factor of the Gram matrix of more than :data:`FEW_ROWS` rows, up to rounding, if it
-    has few columns.
-    """
-    some = x[:: len(x) // FEW_ROWS]
+    """Return a factor of the Gram matrix, up to rounding, if it has few columns."""
+    some = x[:: len(x) // FEWEST_FOR_FACTOR]
     _, left = pivoted_cholesky(kernel, some, tolerance=1e-15, max_rank=16)
     if left > 1e-3:  # many columns are missing
         return None

@@ -48,7 +48,7 @@ from frhsic.auditing.running import (
     require_enough,
     with_threshold,
 )
-from frhsic.dependence.features import Estimate, FeatureMaps, draw_feature_maps
+from frhsic.dependence.features import FeatureEstimate, FeatureMaps, draw_feature_maps
 from frhsic.dependence.inputs import column_scales
 from frhsic.distributed.frames import (
     KeyedRows,
@@ -587,7 +587,7 @@ def hsic_of_parts(
     *,
     features: int = 512,
     random_state: _arrays.RandomState = 0,
-) -> Estimate:
+) -> FeatureEstimate:
     r"""HSIC by random features of data in parts, from sums of features over the parts.
 
     It equals :func:`frhsic.dependence.hsic_features` on all rows together, for the same kernels and

@@ -13,7 +13,7 @@ from frhsic import _arrays
 from frhsic.distributed.frames import dask_module, first_rows, hashed, require_columns
 from frhsic.estimators.network import NetworkEstimator
 
-SAMPLE_ROWS = 100_000
+FIRST_CALL_ROWS = 100_000
 
 
 def fit(
@@ -24,7 +24,7 @@ def fit(
     sensitive: str | Sequence[str],
     columns: Sequence[str] | None = None,
     epochs: int = 1,
-    sample_rows: int = SAMPLE_ROWS,
+    sample_rows: int = FIRST_CALL_ROWS,
     random_state: _arrays.RandomState = 0,
     watch: Callable[[str], None] | None = None,
 ) -> Any:

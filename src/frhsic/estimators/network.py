@@ -43,6 +43,7 @@ from frhsic.estimators.inputs import (
     warn_without_attributes,
 )
 from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty, penalty_named
+from frhsic.splits import rows_of
 from frhsic.tables.encoding import Number, Quantiles, Scaling, TableEncoding, Unknown
 from frhsic.training import MLP, Fleet, Member, Recipe, Training, TrainingData, train
 from frhsic.training.data import Purpose, seeded, stream_seed
@@ -51,10 +52,10 @@ from frhsic.training.result import enough_rows
 
 # Rows of a block of predictions. All blocks have this size, so that the score of a row depends on
 # no other row.
-BLOCK = 256
+PREDICTION_ROWS = 256
 
 # Bytes of encoded rows that are held at once when predicting.
-CHUNK_BYTES = 64 * 2**20
+ENCODED_BYTES = 64 * 2**20
 
 # Share of the rows held out to stop early.
 HELD_OUT = 0.1
@@ -74,6 +75,14 @@ class FitArguments:
     sensitive_features: Any
     sample_weight: Any = None
     groups: Any = None
+
+    def rows(self, chosen: np.ndarray) -> FitArguments:
+        """Return the arguments of some rows."""
+        parts = {
+            name: None if part is None else rows_of(part, chosen)
+            for name, part in vars(self).items()
+        }
+        return FitArguments(**parts)
 
 
 @dataclass(frozen=True)
@@ -468,14 +477,16 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self)
         X = typed_table(self, X, first=False)
-        rows = BLOCK * max(1, CHUNK_BYTES // (8 * BLOCK * self.feature_encoding_.width))
+        block_bytes = 8 * PREDICTION_ROWS * self.feature_encoding_.width
+        rows = PREDICTION_ROWS * max(1, ENCODED_BYTES // block_bytes)
         parts = []
         with torch.no_grad():
             for start in range(0, _num_samples(X), rows):
                 part = _safe_indexing(X, slice(start, start + rows))
                 x = torch.from_numpy(self.feature_encoding_(part, self.handle_unknown))
-                for block in torch.split(x.to(self.head_.weight.dtype), BLOCK):
-                    values = self.encoder_(functional.pad(block, (0, 0, 0, BLOCK - len(block))))
+                for block in torch.split(x.to(self.head_.weight.dtype), PREDICTION_ROWS):
+                    missing = PREDICTION_ROWS - len(block)
+                    values = self.encoder_(functional.pad(block, (0, 0, 0, missing)))
                     if with_head:
                         values = self.head_(values)
                     parts.append(values[: len(block)].to(torch.float64))

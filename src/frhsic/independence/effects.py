@@ -226,8 +226,9 @@ def _normalized_law(pair: GramPair) -> tuple[float, _Law] | None:
     zz, influence_z = _with_itself(pair.k, pair.sums.k, pair.own[0])
     ss, influence_s = _with_itself(pair.l, pair.sums.l, pair.own[1])
     # the estimate of one positive decision is zero up to rounding
-    squares = (float(sums.centered.squares) / pair.n**2 for sums in (pair.sums.k, pair.sums.l))
-    if any(value <= 1e-6 * square for value, square in zip((zz, ss), squares)):
+    least_zz = 1e-6 * float(pair.sums.k.centered.squares) / pair.n**2
+    least_ss = 1e-6 * float(pair.sums.l.centered.squares) / pair.n**2
+    if zz <= least_zz or ss <= least_ss:
         _null_variance(pair)  # raises if z or s is constant
         return None
     scale = math.sqrt(zz) * math.sqrt(ss)
@@ -255,11 +256,12 @@ def _null_variance(pair: GramPair) -> float:
 def _law(pair: GramPair, value: float, influence: Tensor, scale: float) -> _Law:
     """Return the law of HSIC divided by `scale`, of which `value` is the estimate."""
     n = pair.n
-    variance = _null_variance(pair)
-    variance, third = variance / scale**2, pair.permutation_third_cumulant() / scale**3
-    both = zip(pair.own, (pair.sums.k, pair.sums.l))
-    typical = [float(own.cubes.trace / sums.centered.squares) / n for own, sums in both]
-    weak = 4 * typical[0] * typical[1] / n / scale
+    variance = _null_variance(pair) / scale**2
+    third = pair.permutation_third_cumulant() / scale**3
+    of_z, of_s = pair.own
+    typical_z = float(of_z.cubes.trace / pair.sums.k.centered.squares) / n
+    typical_s = float(of_s.cubes.trace / pair.sums.l.centered.squares) / n
+    weak = 4 * typical_z * typical_s / n / scale
     # the variance by influence contains twice the null variance; the slope of weak dependence holds
     # up to 2 deviations
     excess = max(float(influence.var()) / n - 2 * variance, 0.0)
@@ -269,5 +271,6 @@ def _law(pair: GramPair, value: float, influence: Tensor, scale: float) -> _Law:
 
 def _effect(pair: GramPair, value: float, law: _Law, confidence: float, most: float) -> Effect:
     tail = (1 - confidence) / 2
-    low, high = min(law.smallest(value, tail), value), min(law.largest(value, tail), most)
+    low = min(law.smallest(value, tail), value)
+    high = min(law.largest(value, tail), most)
     return Effect(value, Interval(low, max(high, value), confidence, METHOD), **pair.about)

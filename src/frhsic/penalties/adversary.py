@@ -15,8 +15,8 @@ from frhsic import _arrays
 from frhsic.penalties.base import Batch, Penalty
 from frhsic.penalties.bins import bin_membership, quantile_edges
 
-WEIGHTS = ("weight_in", "bias_in", "weight_out", "bias_out")
-MOMENTS = tuple(f"{name}_{moment}" for name in WEIGHTS for moment in ("first", "second"))
+PARAMETERS = ("weight_in", "bias_in", "weight_out", "bias_out")
+MOMENTS = tuple(f"{name}_{moment}" for name in PARAMETERS for moment in ("first", "second"))
 
 
 class _Adversarial(Penalty):
@@ -28,7 +28,7 @@ class _Adversarial(Penalty):
     """
 
     steps: Tensor
-    adapted = ("steps", *WEIGHTS, *MOMENTS)
+    adapted = ("steps", *PARAMETERS, *MOMENTS)
     bins: int = 1  # outputs for each attribute
 
     def __init__(self, z_dim: int, hidden: int, learning_rate: float) -> None:
@@ -96,7 +96,7 @@ class _Adversarial(Penalty):
     def _weights(self) -> dict[str, Tensor]:
         if self.steps is None:
             raise self._not_prepared("adversary")
-        return {name: getattr(self, name) for name in WEIGHTS}
+        return {name: getattr(self, name) for name in PARAMETERS}
 
 
 class Adversary(_Adversarial):

@@ -42,7 +42,7 @@ from frhsic.penalties.closed_forms import whitened
 
 # Rows that must be independent of S: all (Demographic Parity), or those with y = 1 (Equal
 # Opportunity).
-Condition = Literal["positive"] | None
+PenaltyCondition = Literal["positive"] | None
 
 # Units of z, see :class:`ScaledPenalty`.
 ScaleZ = Literal["normalized", "standardized", "whitened", "published"]
@@ -54,7 +54,7 @@ SLACK = 1e-5
 REFRESH_EVERY = 20
 
 # Least spread that a representation is divided by.
-SMALLEST = 1e-6
+SMALLEST_SPREAD = 1e-6
 
 # Rows with y = 1 that a batch needs for a penalty of them.
 MIN_ROWS = 11
@@ -168,7 +168,7 @@ class Penalty(nn.Module, ABC):
     default_weight_decay: float = 0.0
     default_variance_floor: float = 0.0
 
-    def __init__(self, *, condition: Condition = None) -> None:
+    def __init__(self, *, condition: PenaltyCondition = None) -> None:
         super().__init__()
         one_of("condition", condition, ("positive", None))
         self.condition = condition
@@ -403,7 +403,7 @@ class ScaledPenalty(Penalty):
     adapted = ("scale_z_now",)
 
     def __init__(
-        self, kernel_z: Kernel | None, scale_z: ScaleZ | float, condition: Condition
+        self, kernel_z: Kernel | None, scale_z: ScaleZ | float, condition: PenaltyCondition
     ) -> None:
         super().__init__(condition=condition)
         if isinstance(scale_z, str):
@@ -436,7 +436,7 @@ class ScaledPenalty(Penalty):
         """Return z divided by its scale."""
         z = batch.z
         if self.scale_z == "whitened":
-            return whitened(z, batch.shares, smallest=SMALLEST)
+            return whitened(z, batch.shares, smallest=SMALLEST_SPREAD)
         if self.scale_z == "standardized":
             return standardized(z, batch.shares) / math.sqrt(2 * z.shape[1])
         z = recentered(z, self.kernel_z)
@@ -491,7 +491,7 @@ def root_mean_square_distance(z: Tensor, w: Tensor) -> Tensor:
     tensor(2.1213)
     """
     centered = z - w @ z
-    return (2 * (w @ (centered * centered)).sum()).clamp_min(SMALLEST**2).sqrt()
+    return (2 * (w @ (centered * centered)).sum()).clamp_min(SMALLEST_SPREAD**2).sqrt()
 
 
 def standardized(z: Tensor, w: Tensor) -> Tensor:
@@ -504,4 +504,4 @@ def standardized(z: Tensor, w: Tensor) -> Tensor:
             [ 1.,  0.]])
     """
     centered = z - w @ z
-    return centered / (w @ (centered * centered)).clamp_min(SMALLEST**2).sqrt()
+    return centered / (w @ (centered * centered)).clamp_min(SMALLEST_SPREAD**2).sqrt()

@@ -18,7 +18,7 @@ from frhsic.kernels import Gaussian, Kernel, Linear, Multiple, PerColumn, Sum, d
 from frhsic.penalties.base import (
     SLACK,
     Batch,
-    Condition,
+    PenaltyCondition,
     ScaledPenalty,
     ScaleZ,
     kernel_or_unit,
@@ -125,7 +125,7 @@ class HSIC(ScaledPenalty):
         scale_s: ScaleS | float | tuple[float, ...] = "median",
         head_weight: float = 1.0,
         attributes: Attributes = "joint",
-        condition: Condition = None,
+        condition: PenaltyCondition = None,
     ) -> None:
         super().__init__(kernel_z, scale_z, condition)
         self._terms = _terms(self.kernel_z)
@@ -159,7 +159,10 @@ class HSIC(ScaledPenalty):
 
     @classmethod
     def published(
-        cls, *, attributes: Literal["isotropic", "sum"] = "isotropic", condition: Condition = None
+        cls,
+        *,
+        attributes: Literal["isotropic", "sum"] = "isotropic",
+        condition: PenaltyCondition = None,
     ) -> HSIC:
         """Return the penalty of the paper's printed numbers: Gaussians at median bandwidths on Z
         and S, no head.

@@ -16,10 +16,18 @@ from frhsic import _arrays
 from frhsic.dependence.distance import euclidean_distances, ratio
 from frhsic.dependence.grams import hsic_unbiased, safe_sqrt
 from frhsic.kernels import Kernel, squared_distances
-from frhsic.penalties.base import Batch, Condition, Penalty, ScaledPenalty, ScaleZ, one_of, zero
+from frhsic.penalties.base import (
+    Batch,
+    Penalty,
+    PenaltyCondition,
+    ScaledPenalty,
+    ScaleZ,
+    one_of,
+    zero,
+)
 from frhsic.penalties.bins import bin_membership, equal_width_edges, quantile_edges
 
-Kind = Literal["pairwise", "mean-difference"]
+BinnedKind = Literal["pairwise", "mean-difference"]
 Edges = Literal["equal-width", "quantile"]
 
 # V-statistic (never negative, any row weights) or U-statistic (no row weights, at least four rows).
@@ -30,10 +38,10 @@ Statistic = Literal["biased", "unbiased"]
 BANDWIDTHS_AWAY = 1e4
 
 # Least value under the root of an EIPM.
-FLOOR = 1e-10
+EIPM_FLOOR = 1e-10
 
 # Entries of a Gram matrix below this are set to zero.
-NEGLIGIBLE = 1e-30
+SMALLEST_ENTRY = 1e-30
 
 
 def leave_one_out_weights(
@@ -167,7 +175,7 @@ class EIPM(ScaledPenalty):
         scale_z: ScaleZ | float = 1.0,
         gamma: float = 0.5,
         anchors: int | None = 32,
-        condition: Condition = None,
+        condition: PenaltyCondition = None,
     ) -> None:
         super().__init__(kernel_z, scale_z, condition)
         if anchors is not None:
@@ -182,17 +190,17 @@ class EIPM(ScaledPenalty):
             return zero(batch.z)
         # With bandwidth 1 in many dimensions most entries underflow. Denormal numbers make a
         # product 10 times slower on a CPU than zeros.
-        k = functional.hardshrink(self._gram_z(batch), NEGLIGIBLE)
+        k = functional.hardshrink(self._gram_z(batch), SMALLEST_ENTRY)
         count = m if self.anchors is None else min(self.anchors, m)
         if batch.row_weight is None:
             anchors = torch.arange(count, device=k.device)
             return eipm_from_gram(
-                k, leave_one_out_weights(batch.s, self.gamma, anchors), floor=FLOOR
+                k, leave_one_out_weights(batch.s, self.gamma, anchors), floor=EIPM_FLOOR
             )
         w = leave_one_out_weights(batch.s, self.gamma) * batch.row_weight
         w = w / w.sum(-1, keepdim=True).clamp_min(torch.finfo(w.dtype).tiny)
         counts = batch.row_weight * (batch.row_weight.cumsum(0) <= count)
-        return eipm_from_gram(k, w, floor=FLOOR, marginal=batch.shares, counts=counts)
+        return eipm_from_gram(k, w, floor=EIPM_FLOOR, marginal=batch.shares, counts=counts)
 
 
 def mean_difference_from_bins(z: Tensor, membership: Tensor) -> Tensor:
@@ -296,16 +304,16 @@ class BinnedMMD(ScaledPenalty):
 
     def __init__(
         self,
-        kind: Kind = "pairwise",
+        kind: BinnedKind = "pairwise",
         kernel_z: Kernel | None = None,
         *,
         scale_z: ScaleZ | float = "normalized",
         bins: int = 10,
         edges: Edges = "equal-width",
-        condition: Condition = None,
+        condition: PenaltyCondition = None,
     ) -> None:
         super().__init__(kernel_z, scale_z, condition)
-        one_of("kind", kind, get_args(Kind))
+        one_of("kind", kind, get_args(BinnedKind))
         one_of("edges", edges, get_args(Edges))
         if kind == "mean-difference" and kernel_z is not None:
             raise ValueError(
@@ -318,7 +326,7 @@ class BinnedMMD(ScaledPenalty):
         self.register_buffer("edges", None)
 
     @classmethod
-    def published(cls, *, condition: Condition = None) -> BinnedMMD:
+    def published(cls, *, condition: PenaltyCondition = None) -> BinnedMMD:
         """Return the penalty of the paper's printed numbers: mean differences over 10 quantile bins
         of unscaled z.
 
@@ -393,7 +401,9 @@ class DistanceCovariance(Penalty):
     tensor(0.2500)
     """
 
-    def __init__(self, *, statistic: Statistic = "biased", condition: Condition = None) -> None:
+    def __init__(
+        self, *, statistic: Statistic = "biased", condition: PenaltyCondition = None
+    ) -> None:
         super().__init__(condition=condition)
         one_of("statistic", statistic, get_args(Statistic))
         if statistic == "unbiased" and condition == "positive":
@@ -573,7 +583,7 @@ class GDP(Penalty):
         *,
         bandwidth: float = 0.2,
         points: int = 30,
-        condition: Condition = None,
+        condition: PenaltyCondition = None,
     ) -> None:
         super().__init__(condition=condition)
         _arrays.require_integer(points, "points", 2)

@@ -50,7 +50,7 @@ from frhsic.training.data import (
     seeded,
     stream_seed,
 )
-from frhsic.training.model import Model, State, losses, pieces, sharing, tried
+from frhsic.training.model import FleetState, Model, losses, pieces, sharing, tried
 from frhsic.training.recipe import Recipe
 from frhsic.training.result import Course, Fleet, assembled, floored, warn_of_divergence
 
@@ -194,7 +194,7 @@ class Trainer:
     ) -> None:
         keys = [(leader.seed, leader.split) for leader in members[:: sharing(members)]]
         models = {key: Model.initial(recipe, data, *key) for key in dict.fromkeys(keys)}  # line 1
-        self.state = State(members, [models[key] for key in keys], rows.device)
+        self.state = FleetState(members, [models[key] for key in keys], rows.device)
         self.model = models[keys[0]].to(rows.device)
         self.model.guarded = any(member.penalty_weight == 0 for member in members)
         self.recipe = recipe

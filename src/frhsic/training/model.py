@@ -123,7 +123,7 @@ def sharing(members: Sequence[Member]) -> int:
     return math.gcd(*Counter((member.seed, member.split) for member in members).values())
 
 
-class State:
+class FleetState:
     """Every tensor that a step reads or changes. Sizes: M models, G groups, P trained parameters of
     a model.
 
@@ -251,7 +251,7 @@ def pieces(tensor: Tensor) -> list[Tensor]:
 
 
 def losses(
-    model: Model, state: State, rows: Tensor, adapt_epoch: int | None, labelled: int
+    model: Model, state: FleetState, rows: Tensor, adapt_epoch: int | None, labelled: int
 ) -> Losses:
     """Run the forward pass of every model on batches `rows` (G, m, columns); each result is (M,).
 

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from frhsic import _arrays
+from frhsic.datasets.dataset import Task
 from frhsic.penalties.base import NoPenalty, Penalty
 from frhsic.training.data import TrainingData, seeded
 
@@ -39,7 +40,6 @@ ACTIVATIONS = {
 # Steps of the optimizer that ``epochs="auto"`` aims at, and its fewest and most epochs.
 AUTO_STEPS, AUTO_EPOCHS = 2_500, (20, 100)
 
-Task = Literal["binary", "multiclass", "regression"]
 Schedule = Literal["constant", "cosine"]
 
 

@@ -16,10 +16,10 @@ from torch.func import functional_call
 from frhsic._warnings import warn
 from frhsic.penalties.base import Penalty
 from frhsic.training.data import Member, TrainingData
-from frhsic.training.model import Model, State
+from frhsic.training.model import FleetState, Model
 
 # Bytes, about, of the widest layer in one piece of the predictions.
-CHUNK_BYTES = 256 * 2**20
+LAYER_BYTES = 256 * 2**20
 
 # Least number of rows for each coordinate of z; with fewer, small variances are noise and nothing
 # is cut.
@@ -238,7 +238,7 @@ class Fleet:
                 *(values.shape[1] for values in self.parameters.values() if values.ndim > 1),
             ]
         )
-        rows = max(1, CHUNK_BYTES // (4 * width * x.element_size()))
+        rows = max(1, LAYER_BYTES // (4 * width * x.element_size()))
 
         def one(index: int, own: Tensor) -> Tensor:
             state = {name: values[index] for name, values in stacked.items()}
@@ -272,7 +272,7 @@ class Course:
 
     Parameters
     ----------
-    state : State
+    state : FleetState
         State of the models.
     epochs : int
         Number of epochs.
@@ -284,7 +284,7 @@ class Course:
     """
 
     def __init__(
-        self, state: State, epochs: int, patience: int, objective: Callable[[], Tensor] | None
+        self, state: FleetState, epochs: int, patience: int, objective: Callable[[], Tensor] | None
     ) -> None:
         self.state, self.patience, self.objective = state, patience, objective
         flat = state.flat.detach()
@@ -342,14 +342,14 @@ def assembled(courses: Sequence[Course], order: Sequence[int], model: Model) -> 
     states = [course.state for course in courses]
     at = back.to(states[0].flat.device)
 
-    def joined(stacked_of: Callable[[State], dict[str, Tensor]]) -> dict[str, Tensor]:
+    def joined(stacked_of: Callable[[FleetState], dict[str, Tensor]]) -> dict[str, Tensor]:
         stacked = [stacked_of(state) for state in states]
         return {
             name: torch.cat([tensors[name].detach() for tensors in stacked])[at]
             for name in stacked[0]
         }
 
-    def rest(state: State) -> dict[str, Tensor]:
+    def rest(state: FleetState) -> dict[str, Tensor]:
         together = state.together
         return state.own | {
             name: values.repeat_interleave(together, dim=0) for name, values in state.shared.items()

@@ -166,5 +166,5 @@ def mutual_information_published(z: Any, s: Any, *, n_neighbors: int = 5) -> Ten
     tensor(0., dtype=torch.float64)
     """
     z, s, dtype = information_rows(z, s, None, n_neighbors)
-    z = principal_components(z, None, least=2)
+    z = principal_components(z, least=2)
     return torch.tensor(max(ksg(z, s, n_neighbors, strict=False), 0.0), dtype=dtype)

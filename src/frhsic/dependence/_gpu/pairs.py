@@ -41,13 +41,15 @@ LEAST_ENERGY = 2.0**-6
 SOME_ROWS = 1024
 
 # Distinct rows up to which sums come from a table.
-MOST_LEVELS = 256
+MOST_TABLED = 256
 
 # Rows whose coordinates are held in halves at a time.
-CHUNK = 1 << 17
+HALVED_ROWS = 1 << 17
 
 # Rows and columns of a tile, and tiles of a program; the quickest of those tried on an H200.
-BLOCK_I, BLOCK_J, SEGMENT = 64, 64, 64
+BLOCK_I = 64
+BLOCK_J = 64
+SEGMENT = 64
 OPTIONS: dict[str, Any] = {"num_warps": 4, "num_stages": 3}
 
 # Coordinates of one product of tiles, and columns of a thin matrix that one program multiplies.
@@ -59,7 +61,7 @@ INTERPRETED = not isinstance(kernels.halve, triton.JITFunction)
 
 
 @dataclass(frozen=True)
-class Plan:
+class KernelPlan:
     """A Gaussian kernel on given rows, ready for a GPU.
 
     Attributes
@@ -91,7 +93,8 @@ class Plan:
     @property
     def subtracted(self) -> float:
         """What is subtracted from the kernel in all."""
-        return float(self.numbers[0]) + self.shifted
+        constant = float(self.numbers[0])
+        return constant + 1 if self.shifted else constant
 
     @property
     def scaled(self) -> bool:
@@ -107,7 +110,7 @@ class Plan:
         return placed
 
 
-def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan | None:
+def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> KernelPlan | None:
     """Return the plan of a kernel on rows x with weights w; None if it is not Gaussian.
 
     Rows in float64 are working copies, which are centred already. Without `products` distances
@@ -123,17 +126,22 @@ def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan
     some = x[:: max(1, len(x) // SOME_ROWS)].double() - center
     shifted = nearly_constant(some, kernel)
     sample = (kernel.shifted if shifted else kernel)(some, some)
-    constant, top, unit = float(sample.mean()), max(exponents), 0.0
+    constant = float(sample.mean())
+    top = max(exponents)
+    unit = 0.0
     if products and d >= FEWEST_FOR_PRODUCTS and min(exponents) == top:
         square = _mean_square_norm(x, center, w)
         if 0 < top * square <= MOST_ENERGY:
             unit = top if top * square >= LEAST_ENERGY else 1 / square
-    numbers = torch.tensor([constant, top / unit if unit else 1.0], dtype=torch.float64).to(
-        x.device, torch.float32
-    )
-    scales = torch.tensor(exponents, dtype=torch.float64, device=x.device).sqrt()
-    return Plan(
-        numbers, shifted, unit, 1 + abs(constant), max(float(sample.std()), 1e-30), center, scales
+    factor = top / unit if unit > 0 else 1.0
+    return KernelPlan(
+        numbers=torch.tensor([constant, factor], dtype=torch.float32, device=x.device),
+        shifted=shifted,
+        unit=unit,
+        bound=1 + abs(constant),
+        spread=max(float(sample.std()), 1e-30),
+        center=center,
+        scales=torch.tensor(exponents, dtype=torch.float64, device=x.device).sqrt(),
     )
 
 
@@ -144,8 +152,9 @@ def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
     if type(kernel) is Gaussian:
         return (_LOG2E / (2 * float(kernel.bandwidth) ** 2),) * d
     if isinstance(kernel, PerColumn):
-        columns = [_exponents(part, 1) for part in kernel.kernels]
-        return None if None in columns else tuple(column[0] for column in columns if column)
+        if not all(type(part) is Gaussian for part in kernel.kernels):
+            return None
+        return tuple(exponent for part in kernel.kernels for exponent in _exponents(part, 1))
     return None
 
 
@@ -171,10 +180,14 @@ class Halves(NamedTuple):
     def of(cls, x: Tensor, rows: int, factor: float, center: Tensor | None = None) -> Halves:
         """Return the halves of (x - center) · factor, padded with zeros to a number of rows."""
         d = x.shape[1]
-        width = max(16, triton.next_power_of_2(d)) if d <= STEP else -(-d // STEP) * STEP
+        if d <= STEP:
+            width = max(16, triton.next_power_of_2(d))
+        else:
+            width = ceil(d / STEP) * STEP
         high, low = torch.empty(2, rows, width, dtype=torch.float16, device=x.device)
         half = torch.empty(rows, dtype=torch.float32, device=x.device)
-        center = torch.zeros(d, dtype=torch.float64, device=x.device) if center is None else center
+        if center is None:
+            center = torch.zeros(d, dtype=torch.float64, device=x.device)
         kernels.halve[(rows // BLOCK_I,)](
             x,
             center,
@@ -205,9 +218,10 @@ class OffDiagonal(NamedTuple):
     l_squares: Tensor
 
 
-def table(x: Tensor, k: Plan) -> Tensor:
+def table(x: Tensor, k: KernelPlan) -> Tensor:
     """Return the matrix of a plan without matrix products, minus its constant, in float32."""
-    n, padded = len(x), _padded(len(x))
+    n = len(x)
+    padded = _padded(n)
     out = torch.empty(padded, padded, dtype=torch.float32, device=x.device)
     kernels.table[(padded // BLOCK_I, padded // BLOCK_J)](
         k.coordinates(x, padded),
@@ -227,13 +241,13 @@ def table(x: Tensor, k: Plan) -> Tensor:
 def _products(
     halves: Halves,
     b: Halves,
-    k: Plan,
+    k: KernelPlan,
     boost: float,
     out: Tensor,
     factor: float,
     *,
     of_y: Tensor | None = None,
-    l: Plan | None = None,
+    l: KernelPlan | None = None,
     shift: Tensor | None = None,
     w: Tensor | None = None,
 ) -> Tensor:
@@ -269,20 +283,23 @@ def _products(
 
 
 def _over_chunks(
-    kernel: Any, x: Tensor, k: Plan, arguments: tuple[Any, ...], scales: Any, **options: Any
+    kernel: Any, x: Tensor, k: KernelPlan, arguments: tuple[Any, ...], scales: Any, **options: Any
 ) -> Tensor:
     """Return three sums of a kernel over pairs of chunks of rows on and above the diagonal."""
     padded = _padded(len(x))
     scaled = k.scaled
-    size, totals = min(CHUNK, padded) if k.unit else padded, []
+    size = min(HALVED_ROWS, padded) if k.unit > 0 else padded
+    totals = []
     for first_i in range(0, padded, size):
-        left = _halves(x, k, first_i, min(size, padded - first_i))
+        rows_i = min(size, padded - first_i)
+        blocks_i = rows_i // BLOCK_I
+        left = _halves(x, k, first_i, rows_i)
         for first_j in range(first_i, padded, size):
-            wide, blocks_i = min(size, padded - first_j), min(size, padded - first_i) // BLOCK_I
+            rows_j = min(size, padded - first_j)
             right = left  # also frees the former one
             if first_i != first_j:
-                right = _halves(x, k, first_j, wide)
-            grid = wide // BLOCK_J, -(-blocks_i // SEGMENT)
+                right = _halves(x, k, first_j, rows_j)
+            grid = (rows_j // BLOCK_J, ceil(blocks_i / SEGMENT))
             partial = torch.zeros(grid[0] * grid[1], 3, dtype=torch.float64, device=x.device)
             kernel[grid](
                 *left,
@@ -304,20 +321,20 @@ def _over_chunks(
     return torch.stack(totals).sum(0)
 
 
-def _halves(x: Tensor, k: Plan, first: int, rows: int) -> Halves:
-    if not k.unit:
+def _halves(x: Tensor, k: KernelPlan, first: int, rows: int) -> Halves:
+    if k.unit == 0:
         nothing = x.new_zeros(1)
         return Halves(nothing, nothing, nothing)
     return Halves.of(x[first : first + rows], rows, (2 * k.unit) ** 0.5, k.center)
 
 
-def _coordinates(x: Tensor, k: Plan, padded: int) -> Tensor:
-    return x.new_zeros(1) if k.unit else k.coordinates(x, padded)
+def _coordinates(x: Tensor, k: KernelPlan, padded: int) -> Tensor:
+    return x.new_zeros(1) if k.unit > 0 else k.coordinates(x, padded)
 
 
 def _padded(n: int) -> int:
     step = max(BLOCK_I, BLOCK_J)
-    return -(-n // step) * step
+    return ceil(n / step) * step
 
 
 def _fitted(values: Tensor, padded: int) -> Tensor:
@@ -349,12 +366,12 @@ class Levels(NamedTuple):
     place: Tensor
 
     @classmethod
-    def of(cls, x: Tensor, scheme: Plan) -> Levels | None:
+    def of(cls, x: Tensor, scheme: KernelPlan) -> Levels | None:
         """Return the levels; None if there are many, or if distances come from matrix products."""
-        if scheme.unit or len(torch.unique(x[: 16 * MOST_LEVELS], dim=0)) > MOST_LEVELS:
+        if scheme.unit > 0 or len(torch.unique(x[: 16 * MOST_TABLED], dim=0)) > MOST_TABLED:
             return None
         values, place = torch.unique(x, dim=0, return_inverse=True)
-        if len(values) > MOST_LEVELS:
+        if len(values) > MOST_TABLED:
             return None
         return cls(table(values, scheme).double(), place)
 
@@ -364,23 +381,27 @@ class Levels(NamedTuple):
         own = self.table.diagonal()[self.place]
         return sums - (own if u is None else u * own)
 
+    def squares(self, counts: Tensor) -> Tensor:
+        """Return the sum of squares without the diagonal, given the rows at each level."""
+        squares = self.table.square()
+        return counts @ squares @ counts - squares.diagonal() @ counts
+
 
 def level_sums(k: Levels, l: Levels, u: Tensor | None) -> OffDiagonal:
     """Return the sums over pairs of distinct rows, where both matrices have few levels."""
-    sizes = len(k.table), len(l.table)
+    sizes = (len(k.table), len(l.table))
     both = k.place * sizes[1] + l.place
     squared = None if u is None else u * u
-    counts, own = (
-        _totals(both, sizes[0] * sizes[1], weights).view(sizes) for weights in (u, squared)
+    counts = _totals(both, sizes[0] * sizes[1], u).view(sizes)
+    own = _totals(both, sizes[0] * sizes[1], squared).view(sizes)
+    all_pairs = (k.table * (counts @ l.table @ counts.mT)).sum()
+    return OffDiagonal(
+        joint=all_pairs - k.table.diagonal() @ own @ l.table.diagonal(),
+        k_rows=k.rows(u),
+        l_rows=l.rows(u),
+        k_squares=k.squares(counts.sum(1)),
+        l_squares=l.squares(counts.sum(0)),
     )
-    joint = (
-        k.table * (counts @ l.table @ counts.mT)
-    ).sum() - k.table.diagonal() @ own @ l.table.diagonal()
-    squares = [
-        total @ of.table.square() @ total - of.table.diagonal().square() @ total
-        for of, total in ((k, counts.sum(1)), (l, counts.sum(0)))
-    ]
-    return OffDiagonal(joint, k.rows(u), l.rows(u), *squares)
 
 
 def _totals(place: Tensor, size: int, weights: Tensor | None) -> Tensor:
@@ -402,16 +423,18 @@ class Pair:
 
     x: Tensor
     y: Tensor
-    k: Plan
-    l: Plan
+    k: KernelPlan
+    l: KernelPlan
     u: Tensor | None
     scale: float
 
     @classmethod
     def of(cls, x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel, w: Tensor) -> Pair | None:
         """Return the pair, or None if a kernel has no plan."""
-        x, y = x.detach(), y.detach()
-        k, l = plan(x, kernel_k, w), plan(y, kernel_l, w, products=False)
+        x = x.detach()
+        y = y.detach()
+        k = plan(x, kernel_k, w)
+        l = plan(y, kernel_l, w, products=False)
         if k is None or l is None:
             return None
         scale = float(w.mean())
@@ -421,11 +444,15 @@ class Pair:
     def sums(self, *, skip_diagonal: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Return Σ w_i w_j K_ij L_ij, Kw and Lw, where K and L are the matrices minus constants."""
         off = self._off_diagonal()
-        joint, k_rows, l_rows = off.joint, off.k_rows, off.l_rows
+        joint = off.joint
+        k_rows = off.k_rows
+        l_rows = off.l_rows
         if not skip_diagonal:
             k, l = self.diagonals()
             u = torch.ones_like(k) if self.u is None else self.u
-            joint, k_rows, l_rows = joint + (u * k) @ (u * l), k_rows + u * k, l_rows + u * l
+            joint = joint + (u * k) @ (u * l)
+            k_rows = k_rows + u * k
+            l_rows = l_rows + u * l
         return joint * self.scale**2, k_rows * self.scale, l_rows * self.scale
 
     def sums_with_squares(
@@ -438,17 +465,16 @@ class Pair:
         """
         off = self._off_diagonal(squares=True)
         k, l = self.diagonals()
-        n, (a, b) = (
-            len(k),
-            (scheme.subtracted - offset for scheme, offset in zip((self.k, self.l), offsets)),
-        )
-        joint, k_squares, l_squares = (
-            off.joint + k @ l,
-            off.k_squares + k @ k,
-            off.l_squares + l @ l,
-        )
-        k_rows, l_rows = off.k_rows + k, off.l_rows + l
-        k_total, l_total = k_rows.sum(), l_rows.sum()
+        n = len(k)
+        a = self.k.subtracted - offsets[0]
+        b = self.l.subtracted - offsets[1]
+        joint = off.joint + k @ l
+        k_squares = off.k_squares + k @ k
+        l_squares = off.l_squares + l @ l
+        k_rows = off.k_rows + k
+        l_rows = off.l_rows + l
+        k_total = k_rows.sum()
+        l_total = l_rows.sum()
         return (
             joint + b * k_total + a * l_total + a * b * n * n,
             k_rows + a * n,
@@ -459,7 +485,8 @@ class Pair:
 
     def _off_diagonal(self, *, squares: bool = False) -> OffDiagonal:
         """Return the sums over pairs of distinct rows; squares are of all weights 1."""
-        k, l = Levels.of(self.x, self.k), Levels.of(self.y, self.l)
+        k = Levels.of(self.x, self.k)
+        l = Levels.of(self.y, self.l)
         if k is not None and l is not None:
             return level_sums(k, l, self.u)
         off = self._pair_sums(squares)
@@ -468,12 +495,15 @@ class Pair:
         return off if k is None else off._replace(k_rows=k.rows(self.u))
 
     def _pair_sums(self, squares: bool) -> OffDiagonal:
-        n, k, l = len(self.x), self.k, self.l
+        n = len(self.x)
+        k = self.k
+        l = self.l
         padded = _padded(n)
-        of_x, of_y = _coordinates(self.x, k, padded), l.coordinates(self.y, padded)
+        of_x = _coordinates(self.x, k, padded)
+        of_y = l.coordinates(self.y, padded)
         weights = of_y if self.u is None else _fitted(self.u, padded)
         rows = torch.zeros(2, padded, dtype=torch.int64, device=of_y.device)
-        fixed = fixed_point(k.bound, n), fixed_point(l.bound, n)
+        fixed = (fixed_point(k.bound, n), fixed_point(l.bound, n))
         arguments = (of_x, padded, k.numbers, of_y, padded, l.numbers, weights, rows[0], rows[1])
         joint, k_squares, l_squares = 2 * _over_chunks(
             kernels.pair_sums,
@@ -512,7 +542,9 @@ class Pair:
         g_j` and the shifts g.
         """
         shift = (cross * l_rows + total) / (2 * joint)
-        k, l, padded = self.k, self.l, _padded(len(self.x))
+        k = self.k
+        l = self.l
+        padded = _padded(len(self.x))
         halves = Halves.of(self.x, padded, (2 * k.unit) ** 0.5, k.center)
         boost = _power(1 / (float(k.numbers[1]) * float((2 * shift.std()).clamp_min(l.spread))))
         factor = 4 * (k.unit / 2) ** 0.5 / boost * float(joint) * self.scale**2
@@ -536,7 +568,7 @@ class One:
     """Rows x with the plan of a kernel."""
 
     x: Tensor
-    k: Plan
+    k: KernelPlan
 
     @classmethod
     def of(cls, x: Tensor, kernel: Kernel) -> One | None:
@@ -553,7 +585,8 @@ class One:
         """Return K b, up to the same number in each column, if the columns of b sum to zero."""
         padded = _padded(len(self.x))
         halves = Halves.of(self.x, padded, (2 * self.k.unit) ** 0.5, self.k.center)
-        scale, boost = _power(1 / float(b.abs().max())), _power(1 / self.k.spread)
+        scale = _power(1 / float(b.abs().max()))
+        boost = _power(1 / self.k.spread)
         out = torch.empty(b.shape, dtype=torch.float64, device=b.device)
         return _products(
             halves, Halves.of(b, padded, scale), self.k, boost, out, 1 / (scale * boost)
@@ -561,9 +594,12 @@ class One:
 
     def cubes(self, means: Tensor, diagonal: Tensor) -> Tensor:
         """Return the sums over i ≠ j of A³, A² d_i and d_i A d_j, where A_ij = K_ij - m_i - m_j."""
-        x, k, padded = self.x, self.k, _padded(len(self.x))
-        vectors = _fitted(means - k.subtracted / 2, padded), _fitted(diagonal, padded)
-        arguments = (_coordinates(x, k, padded), padded, k.numbers, *vectors)
+        x = self.x
+        k = self.k
+        padded = _padded(len(x))
+        centers = _fitted(means - k.subtracted / 2, padded)
+        weights = _fitted(diagonal, padded)
+        arguments = (_coordinates(x, k, padded), padded, k.numbers, centers, weights)
         sums = _over_chunks(
             kernels.pair_cubes, x, k, arguments, (), COLUMNS=x.shape[1], SHIFTED=k.shifted
         )

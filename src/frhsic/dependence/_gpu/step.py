@@ -6,16 +6,19 @@ Each is one kernel for all batches, where PyTorch takes dozens of small ones.
 
 from __future__ import annotations
 
+from math import ceil
+
 import torch
 from torch import Tensor
 
 from frhsic.dependence._gpu import kernels
 
 # Rows of one program and of its steps, in sums over pairs of rows.
-BLOCK_I, BLOCK_J = 32, 64
+TILE_I = 32
+TILE_J = 64
 
 # Entries of the rows that are whitened at a time.
-ENTRIES = 2048
+WHITENED_ENTRIES = 2048
 
 
 def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor, Tensor]:
@@ -25,12 +28,14 @@ def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor,
     strides = g.stride()[:-2]
     if len(lead) > 2 or g.stride()[-2:] != (m, 1):
         g = g.contiguous()
-        lead, strides = [g.shape[:-2].numel()], (m * m,)
+        lead = [g.shape[:-2].numel()]
+        strides = (m * m,)
     together = lead[-1] if lead else 1
-    group, member = ((0, 0, *strides))[-2:]
+    group, member = (0, 0, *strides)[-2:]
     z = z.contiguous()
-    rows, slope = torch.empty_like(z[..., 0]), torch.empty_like(z)
-    kernels.inner[(-(-m // BLOCK_I), _batches(z))](
+    rows = torch.empty_like(z[..., 0])
+    slope = torch.empty_like(z)
+    kernels.inner[(ceil(m / TILE_I), _batches(z))](
         z,
         g,
         rows,
@@ -42,8 +47,8 @@ def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor,
         member,
         linear,
         gaussian,
-        BI=BLOCK_I,
-        BJ=BLOCK_J,
+        BI=TILE_I,
+        BJ=TILE_J,
         **_settings(d),
     )
     return rows.sum(-1), slope
@@ -92,7 +97,7 @@ def _settings(d: int) -> dict[str, int]:
 
 
 def _rows(d: int) -> int:
-    return ENTRIES // _width(d)
+    return WHITENED_ENTRIES // _width(d)
 
 
 def _width(d: int) -> int:
