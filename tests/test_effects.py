@@ -260,7 +260,7 @@ def test_tests_of_binary_and_zero_inflated_variables_say_which_bandwidth_they_us
     assert result.bandwidth_rules == ("median distance", "median of the non-zero distances")
     assert gamma_test(z, s, Gaussian(1.0), Linear()).bandwidth_rules == ("given", "given")
     assert (
-        default_gaussian([0.0] * 9 + [1.0, 5.0])[0].bandwidth == 4.0
+        default_gaussian(torch.tensor([0.0] * 9 + [1.0, 5.0]))[0].bandwidth == 4.0
     )  # of nine 1, one 4 and nine 5
 
 

@@ -193,6 +193,16 @@ def test_members_that_share_batches_are_laid_out_in_the_widest_even_groups(sizes
     )
 
 
+def test_models_of_a_penalty_that_does_not_name_what_it_adapts_do_not_share_it():
+    class Unnamed(Explosive):
+        adapted = ()
+
+    data, members = sample(), [Member(1.0), Member(2.0)]
+    fleet = binary(data, members, penalty=partial(Unnamed, 1e9))
+    for index, member in enumerate(members):
+        assert gap(fleet, index, by_hand(data, member, partial(Explosive, 1e9))) < 1e-6
+
+
 def test_penalty_that_replaces_its_state_is_refused():
     class Replacing(Explosive):
         def _adapt(self, z: Tensor, s: Tensor) -> None:

@@ -232,7 +232,7 @@ def test_ratios_are_those_of_hyppo():
 # -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", [name for name in KERNELS if name != "per column with a sum"])
 def test_products_of_features_have_the_kernel_as_their_mean(name):
     kernel = KERNELS[name]
     z, _ = rounded(5, torch.float64)

@@ -99,7 +99,7 @@ def test_value_and_gradient_are_those_of_float64(name, on_and_off, monkeypatch):
 
 
 @needs_kernels
-@pytest.mark.parametrize("name", ["gaussian", "products", "few columns"])
+@pytest.mark.parametrize("name", ["gaussian", "few columns", "discrete"])
 def test_unbiased_and_weighted_values_are_those_of_float64(name, on_and_off):
     z, s = rows(name)
     weights = torch.linspace(0, 2, N).to(DEVICE)

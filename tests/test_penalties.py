@@ -248,7 +248,7 @@ def test_equal_opportunity_is_the_penalty_of_the_positive_rows_and_zero_if_they_
     [
         lambda: HSIC(scale_z="none"),
         lambda: HSIC(scale_z=0.0),
-        lambda: HSIC(scale_s=()).prepare(torch.rand(9), torch.Generator()),
+        lambda: HSIC(scale_s=0.0),
         lambda: HSIC(attributes="both"),
         lambda: HSIC(head_weight=-1.0),
         lambda: HSIC(0 * Linear(), head_weight=0.0),

@@ -127,7 +127,7 @@ def test_regressors_and_models_without_attributes_come_back(tmp_path: Path):
 
 
 PENALTIES = [
-    HSIC(3 * Gaussian(0.5) + Laplacian(2.0), scale_s=(0.3, 0.4)),
+    HSIC(3 * Gaussian(0.5) + Laplacian(2.0), scale_s=0.3),
     HSIC(attributes="sum"),
     HSIC.published(condition="positive"),
     EIPM(gamma=0.2, anchors=None),

@@ -267,7 +267,8 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
         center = some.median(dim=-2, keepdim=True).values
     else:  # training: the mean is quicker
         center = y.detach().mean(dim=-2, keepdim=True)
-    x, y = x - center, y - center
+    x = x - center
+    y = y - center
     left = torch.cat([x, (x * x).sum(-1, keepdim=True), torch.ones_like(x[..., :1])], dim=-1)
     right = torch.cat([-2 * y, torch.ones_like(y[..., :1]), (y * y).sum(-1, keepdim=True)], dim=-1)
     # relu rather than clamp_min: one pass less in the backward of every step
@@ -439,25 +440,29 @@ def median_bandwidth(x: Any, *, name: str = "x") -> float:
     >>> median_bandwidth([0.0, 1.0, 3.0])
     2.0
     """
-    value = _lower_median(_pair_distances(x, name))
+    return _median_distance(_tensors.matrix(x, name), name)
+
+
+def _median_distance(rows: Tensor, name: str) -> float:
+    value = _lower_median(_pair_distances(rows, name))
     if value == 0:
-        raise _zero_median(x, name)
+        raise _zero_median(rows, name)
     return value
 
 
-def _zero_median(x: Any, name: str) -> ValueError:
+def _zero_median(rows: Tensor, name: str) -> ValueError:
     return ValueError(
-        f"median distance of {name}, of shape {tuple(np.shape(x))}, is 0: half or more of its pairs"
+        f"median distance of {name}, of shape {tuple(rows.shape)}, is 0: half or more of its pairs"
         " coincide. Pass a kernel with a bandwidth, such as Gaussian(bandwidth=...), for"
         f" {name}."
     )
 
 
-def _pair_distances(x: Any, name: str) -> np.ndarray:
+def _pair_distances(rows: Tensor, name: str) -> np.ndarray:
     """Return the distances between pairs of rows; 0 exactly where two coincide, as differences are
     squared.
     """
-    rows = _tensors.matrix(x, name).detach().to(torch.float64)
+    rows = rows.detach().to(torch.float64).reshape(len(rows), -1)
     _arrays.require_rows(rows.shape[0], 2, f"the median distance of {name}")
     if rows.shape[0] > MEDIAN_ROWS:
         order = torch.randperm(
@@ -472,7 +477,7 @@ def _lower_median(values: np.ndarray) -> float:
     return float(np.partition(values, middle)[middle])
 
 
-def default_gaussian(x: Any, *, name: str = "x") -> tuple[Gaussian, str]:
+def default_gaussian(rows: Tensor, *, name: str = "x") -> tuple[Gaussian, str]:
     """Return the kernel that tests and audits use for `None`, and the rule of its bandwidth in
     words.
 
@@ -482,22 +487,24 @@ def default_gaussian(x: Any, *, name: str = "x") -> tuple[Gaussian, str]:
 
     Examples
     --------
-    >>> default_gaussian([0.0, 0.0, 0.0, 0.0, 3.0])
+    >>> default_gaussian(torch.tensor([[0.0], [0.0], [0.0], [0.0], [3.0]]))
     (Gaussian(bandwidth=3.0), 'median of the non-zero distances')
     """
-    distances = _pair_distances(x, name)
+    distances = _pair_distances(rows, name)
     apart = distances[distances > 0]
     if len(apart) == 0:  # all rows are equal
-        raise _zero_median(x, name)
+        raise _zero_median(rows, name)
     median = _lower_median(distances)
     if median > 0:
         return Gaussian(median), "median distance"
     return Gaussian(_lower_median(apart)), "median of the non-zero distances"
 
 
-def gaussian_at_median(x: Any, *, name: str = "x") -> Gaussian:
-    """Return the Gaussian kernel at the median distance of x: the kernel that `None` stands for."""
-    return Gaussian(median_bandwidth(x, name=name))
+def gaussian_at_median(rows: Tensor, *, name: str = "x") -> Gaussian:
+    """Return the Gaussian kernel at the median distance of rows that were checked: the kernel that
+    `None` stands for.
+    """
+    return Gaussian(_median_distance(rows, name))
 
 
 def per_column_gaussians(x: Any, *, name: str = "x") -> PerColumn:
@@ -506,6 +513,7 @@ def per_column_gaussians(x: Any, *, name: str = "x") -> PerColumn:
     """
     rows = _tensors.matrix(x, name)
     names = _arrays.column_names(x, name, rows.shape[1])
+    columns = torch.split(rows, 1, dim=1)
     return PerColumn(
-        tuple(gaussian_at_median(rows[:, i], name=names[i]) for i in range(rows.shape[1]))
+        tuple(gaussian_at_median(column, name=own) for column, own in zip(columns, names))
     )

@@ -153,7 +153,8 @@ def _hsic(
 
 def _weights(weights: Any, z: Any, where: Any) -> Tensor:
     """Return the weights of the rows of z that `where` keeps, summing to one."""
-    _tensors.paired((z, "z"), (weights, "sample_weight"))  # raises unless there are as many
+    _arrays.require_same_rows((z, "z"), (weights, "sample_weight"))
+    _arrays.require_same_lengths({"z": len(z), "sample_weight": len(weights)})
     w = _tensors.vector(weights, "sample_weight").detach().to(torch.float64)
     if where is not None:
         w = w[_tensors.subset_mask(where, len(w)).to(w.device)]
@@ -170,7 +171,8 @@ def _from_sums(sums: Tensor, n: int, unbiased: bool) -> Tensor:
     joint, cross, k_total, l_total = sums
     if unbiased:
         return unbiased_from_sums(joint, cross, k_total, l_total, n)
-    return joint - 2 * cross + k_total * l_total
+    value: Tensor = joint - 2 * cross + k_total * l_total
+    return value
 
 
 class _TiledHSIC(torch.autograd.Function):

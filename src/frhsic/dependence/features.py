@@ -19,8 +19,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from itertools import product
-from operator import add, mul
+from operator import add
 from typing import Any
 
 import torch
@@ -47,63 +46,41 @@ Normal = Callable[[int], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class _Term:
-    """Features of one product of kernels: cosines and sines, times a coordinate for each linear
-    factor.
+    """Features of one kernel of a sum, times the root of a factor.
 
-    Frequencies have shape (blocks, d, m); without radial factors there are none, and one block is
-    enough.
+    Cosines and sines of frequencies, of shape (blocks, d, m); or for the linear kernel, without
+    frequencies, the coordinates themselves, of which one block is enough.
     """
 
-    frequencies: Tensor | None = None
-    linear: tuple[slice, ...] = ()
-    factor: float = 1.0
-
-    def __mul__(self, other: _Term) -> _Term:
-        # a product of kernels has the convolution of their spectral laws: frequencies add
-        both = [term.frequencies for term in (self, other) if term.frequencies is not None]
-        return _Term(
-            reduce(add, both) if both else None,
-            self.linear + other.linear,
-            self.factor * other.factor,
-        )
+    frequencies: Tensor | None
+    factor: float
 
     def __call__(self, x: Tensor) -> Tensor:
-        features = x.new_ones(len(x), 1, 1)
+        features = x[:, None, :]
         if self.frequencies is not None:
             blocks, width, count = self.frequencies.shape
             # blocks are the last axis in memory, since a row has few frequencies in each
             phases = x @ self.frequencies.to(x.device).permute(1, 2, 0).reshape(width, -1)
             features = torch.cat([phases.cos(), phases.sin_()], dim=1).div_(math.sqrt(count))
             features = features.view(len(x), 2 * count, blocks).mT
-        for columns in self.linear:
-            features = (features[..., :, None] * x[:, None, None, columns]).flatten(2)
         return features if self.factor == 1 else math.sqrt(self.factor) * features
 
 
-def _terms(kernel: Kernel, columns: int, normal: Normal, at: slice = slice(None)) -> list[_Term]:
-    """Draw the features of a kernel on some of so many columns, as those of a sum of products."""
+def _terms(kernel: Kernel, columns: int, normal: Normal, factor: float = 1.0) -> list[_Term]:
+    """Draw the features of a kernel times a factor, as those of a sum."""
     if isinstance(kernel, Sum):
-        return _terms(kernel.a, columns, normal, at) + _terms(kernel.b, columns, normal, at)
+        first = _terms(kernel.a, columns, normal, factor)
+        return first + _terms(kernel.b, columns, normal, factor)
     if isinstance(kernel, Multiple):
-        return [
-            _Term(factor=kernel.factor) * term
-            for term in _terms(kernel.kernel, columns, normal, at)
-        ]
-    if isinstance(kernel, PerColumn):
-        if len(kernel.kernels) != columns:
-            raise ValueError(
-                f"{len(kernel.kernels)} kernels for {columns} columns; pass one for each."
-            )
-        parts = [
-            _terms(part, columns, normal, slice(i, i + 1)) for i, part in enumerate(kernel.kernels)
-        ]
-        return [reduce(mul, terms) for terms in product(*parts)]
+        return _terms(kernel.kernel, columns, normal, factor * kernel.factor)
     if isinstance(kernel, Linear):
-        return [_Term(linear=(at,))]
-    own = _frequencies(kernel, len(range(columns)[at]), normal)
-    frequencies = own.new_zeros(own.shape[0], columns, own.shape[2])
-    frequencies[:, at] = own
-    return [_Term(frequencies)]
+        return [_Term(None, factor)]
+    if not isinstance(kernel, PerColumn):
+        return [_Term(_frequencies(kernel, columns, normal), factor)]
+    if len(kernel.kernels) != columns:
+        raise ValueError(f"{len(kernel.kernels)} kernels for {columns} columns; pass one for each.")
+    own = [_frequencies(part, 1, normal) for part in kernel.kernels]
+    return [_Term(torch.cat(own, dim=1), factor)]
 
 
 def _frequencies(kernel: Kernel, columns: int, normal: Normal) -> Tensor:
@@ -288,7 +265,8 @@ def hsic_features(
     ----------
     z, s, kernel_z, kernel_s, where, device
         As for :func:`frhsic.dependence.hsic`. Kernels may be Gaussian, Laplacian, inverse
-        multiquadric, linear (which needs no draw), their sums, and products over columns.
+        multiquadric, linear (which needs no draw), products over columns without linear ones, and
+        sums of these.
     features
         Number of features of each variable, half of them cosines and half sines: a multiple of 2 *
         blocks. The error falls with its square root, the time grows with its square.

@@ -65,12 +65,11 @@ def fit(
     _arrays.require_integer(epochs, "epochs", 1)
     attributes = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     require_columns(frame, [target, *attributes, *(columns or ())])
-    features = (
-        [name for name in frame.columns if name not in (target, *attributes)]
-        if columns is None
-        else [*columns]
-    )
-    tell, seed = watch or (lambda step: None), _arrays.seed_of(random_state)
+    features = list(columns or ())
+    if columns is None:
+        features = [name for name in frame.columns if name not in (target, *attributes)]
+    tell = watch or (lambda step: None)
+    seed = _arrays.seed_of(random_state)
     dask = dask_module()
     parts = frame[[*dict.fromkeys([*features, *attributes, target])]].to_delayed()
     tell("drawing a sample")

@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from frhsic import _arrays
+from frhsic.datasets.dataset import Task
 from frhsic.estimators.inputs import (
     named_arguments,
     require_variation,
@@ -47,8 +48,8 @@ from frhsic.splits import rows_of
 from frhsic.tables.encoding import Number, Quantiles, Scaling, TableEncoding, Unknown
 from frhsic.training import MLP, Fleet, Member, Recipe, Training, TrainingData, train
 from frhsic.training.data import Purpose, seeded, stream_seed
-from frhsic.training.recipe import Task, output_width
-from frhsic.training.result import enough_rows
+from frhsic.training.recipe import output_width
+from frhsic.training.result import Bottleneck, enough_rows
 
 # Rows of a block of predictions. All blocks have this size, so that the score of a row depends on
 # no other row.
@@ -226,7 +227,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if not self.has_bottleneck_:
             return self.representation_size_
         *_, bottleneck = self.encoder_.children()
-        return int(bottleneck.rank)
+        assert isinstance(bottleneck, Bottleneck)
+        return bottleneck.rank
 
     @property
     def _n_features_out(self) -> int:

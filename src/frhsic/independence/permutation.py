@@ -183,7 +183,9 @@ def permuted_statistics(
     A seed draws the same permutations on every device. With `clusters`, the label of each row,
     clusters of equal size are permuted as a whole.
     """
-    algorithm = cheapest_algorithm(pair)
+    z = _side(pair.k, pair.sums.k)
+    s = _side(pair.l, pair.sums.l)
+    algorithm = cheapest_algorithm(z, s)
     device = pair.k.x.device
     identity = torch.arange(pair.n, device="cpu")
     alone = identity if clusters is None else clusters
@@ -212,11 +214,9 @@ class _Side:
         return math.inf if self.factor is None else self.factor.shape[1]
 
 
-def cheapest_algorithm(pair: GramPair) -> Algorithm:
+def cheapest_algorithm(z: _Side, s: _Side) -> Algorithm:
     """Return the algorithm with the fewest multiplications for one permutation."""
-    z = _side(pair.k, pair.sums.k)
-    s = _side(pair.l, pair.sums.l)
-    n = pair.n
+    n = z.gram.n
     by_factors = 2 * n * z.columns * s.columns
     by_one = n * n * min(z.columns, s.columns)
     by_entries = n * n * (LOOKUP_COST if n <= DENSE_ROWS else EVALUATION_COST)

@@ -82,8 +82,7 @@ class HSIC(ScaledPenalty):
         The unit :math:`\sigma_S`, fixed by :meth:`prepare`. ``"median"`` is the median distance of
         the training rows, see :func:`frhsic.kernels.median_bandwidth`; ``"published"`` the lower
         median distance of the first 1,000, + 1e-5. Where the median is 0, because half or more of
-        the pairs coincide, it is the median of the distances that are not 0. Or pass a number, or
-        one per attribute.
+        the pairs coincide, it is the median of the distances that are not 0. Or pass a number.
     head_weight
         h. Set it to 0 if there is no head, or if the head is not used; no scores are needed then.
     attributes
@@ -122,7 +121,7 @@ class HSIC(ScaledPenalty):
         kernel_s: Kernel | None = None,
         *,
         scale_z: ScaleZ | float = "whitened",
-        scale_s: ScaleS | float | tuple[float, ...] = "median",
+        scale_s: ScaleS | float = "median",
         head_weight: float = 1.0,
         attributes: Attributes = "joint",
         condition: PenaltyCondition = None,
@@ -139,7 +138,11 @@ class HSIC(ScaledPenalty):
             )
         one_of("attributes", attributes, get_args(Attributes))
         self.kernel_s = kernel_or_unit("kernel_s", kernel_s)
-        self.scale_s = _checked_scale_s(scale_s)
+        if isinstance(scale_s, str):
+            one_of("scale_s", scale_s, get_args(ScaleS))
+        else:
+            _arrays.require_positive(scale_s, "scale_s")
+        self.scale_s: ScaleS | float = scale_s
         self.head_weight = float(head_weight)
         self.attributes = attributes
         self.needs_scores = head_weight > 0
@@ -153,8 +156,8 @@ class HSIC(ScaledPenalty):
             if self._terms:
                 self.default_variance_floor = 0.3 if head_weight > 0 else 0.01
         fixed = None
-        if not isinstance(self.scale_s, str):
-            fixed = torch.tensor(self.scale_s, dtype=torch.float64)
+        if not isinstance(scale_s, str):
+            fixed = torch.tensor([scale_s], dtype=torch.float64)
         self.register_buffer("scale_s_now", fixed)
 
     @classmethod
@@ -190,13 +193,8 @@ class HSIC(ScaledPenalty):
         if isinstance(self.scale_s, str):
             parts = [s] if self.attributes == "isotropic" else torch.split(s, 1, dim=1)
             self.scale_s_now = torch.stack([_unit(part, self.scale_s).to(s) for part in parts])
-            return
-        if len(self.scale_s) not in (1, s.shape[1]):
-            raise ValueError(
-                f"scale_s has {len(self.scale_s)} numbers, s {s.shape[1]} columns; pass one for"
-                " each."
-            )
-        self.scale_s_now = torch.tensor(self.scale_s, dtype=s.dtype, device=s.device)
+        else:
+            self.scale_s_now = s.new_tensor([self.scale_s])
 
     def _value(self, batch: Batch) -> Tensor:
         l = self._gram_s(batch.s)
@@ -267,16 +265,6 @@ def _inner(x: Tensor, l: Tensor, terms: Terms) -> Tensor:
 
 def _sum(terms: Iterable[Tensor]) -> Tensor:
     return reduce(operator.add, terms)
-
-
-def _checked_scale_s(scale: ScaleS | float | tuple[float, ...]) -> str | tuple[float, ...]:
-    if isinstance(scale, str):
-        one_of("scale_s", scale, get_args(ScaleS))
-        return scale
-    numbers = scale if isinstance(scale, tuple) else (scale,)
-    for number in numbers:
-        _arrays.require_positive(number, "scale_s")
-    return tuple(map(float, numbers))
 
 
 def _unit(s: Tensor, scale: str) -> Tensor:

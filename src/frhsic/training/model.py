@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.func import functional_call, vmap
 
+from frhsic.datasets.dataset import Task
 from frhsic.penalties.base import Penalty
 from frhsic.training.data import (
     Member,
@@ -29,7 +30,7 @@ from frhsic.training.data import (
     stream,
     stream_seed,
 )
-from frhsic.training.recipe import Recipe, Task, require_rows, row_losses
+from frhsic.training.recipe import Recipe, require_rows, row_losses
 
 # Pieces of the parameters that Adam's one kernel on a GPU gets; it takes 36 at once.
 PIECES = 32
@@ -267,8 +268,11 @@ def losses(
         )
         return result
 
-    own, shared, weight = state.own, state.shared, state.weight
-    g, k = state.groups, state.together
+    own = state.own
+    shared = state.shared
+    weight = state.weight
+    g = state.groups
+    k = state.together
     if g * k == 1:  # a fleet of one is the model itself
         result = one(state.parameters(), _viewed(own), _viewed(shared), rows[0], weight.view(()))
     elif g == 1:

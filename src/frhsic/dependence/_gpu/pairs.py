@@ -147,15 +147,13 @@ def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Kern
 
 def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
     """Return the factor on the squared difference of each of d columns in minus the logarithm to
-    base 2, or None.
+    base 2; None if the kernel is not Gaussian.
     """
-    if type(kernel) is Gaussian:
-        return (_LOG2E / (2 * float(kernel.bandwidth) ** 2),) * d
-    if isinstance(kernel, PerColumn):
-        if not all(type(part) is Gaussian for part in kernel.kernels):
-            return None
-        return tuple(exponent for part in kernel.kernels for exponent in _exponents(part, 1))
-    return None
+    parts = kernel.kernels if isinstance(kernel, PerColumn) else (kernel,) * d
+    gaussians = [part for part in parts if isinstance(part, Gaussian)]
+    if len(gaussians) < len(parts):
+        return None
+    return tuple(_LOG2E / (2 * float(part.bandwidth) ** 2) for part in gaussians)
 
 
 def _mean_square_norm(x: Tensor, center: Tensor, w: Tensor) -> float:
@@ -180,25 +178,24 @@ class Halves(NamedTuple):
     def of(cls, x: Tensor, rows: int, factor: float, center: Tensor | None = None) -> Halves:
         """Return the halves of (x - center) · factor, padded with zeros to a number of rows."""
         d = x.shape[1]
+        width = ceil(d / STEP) * STEP
         if d <= STEP:
             width = max(16, triton.next_power_of_2(d))
-        else:
-            width = ceil(d / STEP) * STEP
         high, low = torch.empty(2, rows, width, dtype=torch.float16, device=x.device)
         half = torch.empty(rows, dtype=torch.float32, device=x.device)
         if center is None:
             center = torch.zeros(d, dtype=torch.float64, device=x.device)
         kernels.halve[(rows // BLOCK_I,)](
-            x,
-            center,
-            high,
-            low,
-            half,
-            len(x),
-            d,
-            x.stride(0),
-            x.stride(1),
-            factor,
+            x=x,
+            center=center,
+            high=high,
+            low=low,
+            half=half,
+            n=len(x),
+            d=d,
+            stride_row=x.stride(0),
+            stride_column=x.stride(1),
+            factor=factor,
             WIDTH=width,
             SPAN=triton.next_power_of_2(width),
             BI=BLOCK_I,
@@ -224,10 +221,10 @@ def table(x: Tensor, k: KernelPlan) -> Tensor:
     padded = _padded(n)
     out = torch.empty(padded, padded, dtype=torch.float32, device=x.device)
     kernels.table[(padded // BLOCK_I, padded // BLOCK_J)](
-        k.coordinates(x, padded),
-        padded,
-        k.numbers,
-        out,
+        x=k.coordinates(x, padded),
+        stride=padded,
+        numbers=k.numbers,
+        out=out,
         COLUMNS=x.shape[1],
         SHIFTED=k.shifted,
         FAST=not INTERPRETED,
@@ -242,10 +239,10 @@ def _products(
     halves: Halves,
     b: Halves,
     k: KernelPlan,
+    *,
     boost: float,
     out: Tensor,
     factor: float,
-    *,
     of_y: Tensor | None = None,
     l: KernelPlan | None = None,
     shift: Tensor | None = None,
@@ -256,20 +253,23 @@ def _products(
     group = min(thin, STEP)
     unused = halves.half
     kernels.gram_products[(padded // BLOCK_I, thin // group)](
-        *halves,
-        b.high,
-        b.low,
-        unused if of_y is None else of_y,
-        padded,
-        k.numbers,
-        k.numbers if l is None else l.numbers,
-        unused if shift is None else shift,
-        unused if w is None else w,
-        out,
-        *out.shape,
-        padded // BLOCK_J,
-        boost,
-        factor,
+        high_i=halves.high,
+        low_i=halves.low,
+        half_i=halves.half,
+        high_b=b.high,
+        low_b=b.low,
+        y=unused if of_y is None else of_y,
+        stride_y=padded,
+        numbers_k=k.numbers,
+        numbers_l=k.numbers if l is None else l.numbers,
+        shift=unused if shift is None else shift,
+        w=unused if w is None else w,
+        out=out,
+        n=out.shape[0],
+        columns=out.shape[1],
+        blocks=padded // BLOCK_J,
+        boost=boost,
+        factor=factor,
         K_SHIFTED=k.shifted,
         L_COLUMNS=0 if l is None else len(l.scales),
         L_SHIFTED=l is not None and l.shifted,
@@ -282,39 +282,39 @@ def _products(
     return out
 
 
-def _over_chunks(
-    kernel: Any, x: Tensor, k: KernelPlan, arguments: tuple[Any, ...], scales: Any, **options: Any
-) -> Tensor:
+def _over_chunks(kernel: Any, rows: Tensor, k: KernelPlan, **arguments: Any) -> Tensor:
     """Return three sums of a kernel over pairs of chunks of rows on and above the diagonal."""
-    padded = _padded(len(x))
+    padded = _padded(len(rows))
     scaled = k.scaled
     size = min(HALVED_ROWS, padded) if k.unit > 0 else padded
     totals = []
     for first_i in range(0, padded, size):
         rows_i = min(size, padded - first_i)
         blocks_i = rows_i // BLOCK_I
-        left = _halves(x, k, first_i, rows_i)
+        left = _halves(rows, k, first_i, rows_i)
         for first_j in range(first_i, padded, size):
             rows_j = min(size, padded - first_j)
             right = left  # also frees the former one
             if first_i != first_j:
-                right = _halves(x, k, first_j, rows_j)
+                right = _halves(rows, k, first_j, rows_j)
             grid = (rows_j // BLOCK_J, ceil(blocks_i / SEGMENT))
-            partial = torch.zeros(grid[0] * grid[1], 3, dtype=torch.float64, device=x.device)
+            partial = torch.zeros(grid[0] * grid[1], 3, dtype=torch.float64, device=rows.device)
             kernel[grid](
-                *left,
-                *right,
-                *arguments,
-                partial,
-                first_i,
-                first_j,
-                len(x),
-                blocks_i,
-                *scales,
+                high_i=left.high,
+                low_i=left.low,
+                half_i=left.half,
+                high_j=right.high,
+                low_j=right.low,
+                half_j=right.half,
+                partial=partial,
+                first_i=first_i,
+                first_j=first_j,
+                n=len(rows),
+                blocks_i=blocks_i,
                 SCALED=scaled,
                 MATRIX=k.unit > 0,
                 SEGMENT=SEGMENT,
-                **options,
+                **arguments,
                 **_tiling(left),
             )
             totals.append(partial.sum(0))
@@ -503,14 +503,23 @@ class Pair:
         of_y = l.coordinates(self.y, padded)
         weights = of_y if self.u is None else _fitted(self.u, padded)
         rows = torch.zeros(2, padded, dtype=torch.int64, device=of_y.device)
-        fixed = (fixed_point(k.bound, n), fixed_point(l.bound, n))
-        arguments = (of_x, padded, k.numbers, of_y, padded, l.numbers, weights, rows[0], rows[1])
+        fixed_k = fixed_point(k.bound, n)
+        fixed_l = fixed_point(l.bound, n)
         joint, k_squares, l_squares = 2 * _over_chunks(
             kernels.pair_sums,
             self.x,
             k,
-            arguments,
-            fixed,
+            x=of_x,
+            stride_x=padded,
+            numbers_k=k.numbers,
+            y=of_y,
+            stride_y=padded,
+            numbers_l=l.numbers,
+            w=weights,
+            rows_k=rows[0],
+            rows_l=rows[1],
+            fixed_k=fixed_k,
+            fixed_l=fixed_l,
             K_COLUMNS=self.x.shape[1],
             K_SHIFTED=k.shifted,
             L_COLUMNS=self.y.shape[1],
@@ -518,8 +527,13 @@ class Pair:
             WEIGHTED=self.u is not None,
             SQUARES=squares,
         )
-        k_rows, l_rows = (of.double() / scale for of, scale in zip(rows[:, :n], fixed))
-        return OffDiagonal(joint, k_rows, l_rows, k_squares, l_squares)
+        return OffDiagonal(
+            joint=joint,
+            k_rows=rows[0, :n].double() / fixed_k,
+            l_rows=rows[1, :n].double() / fixed_l,
+            k_squares=k_squares,
+            l_squares=l_squares,
+        )
 
     def diagonals(self) -> tuple[Tensor, Tensor]:
         """Return the diagonals of K and L minus their constants, in float64."""
@@ -552,9 +566,9 @@ class Pair:
             halves,
             halves,
             k,
-            boost,
-            torch.empty_like(self.x, dtype=torch.float32),
-            factor,
+            boost=boost,
+            out=torch.empty_like(self.x, dtype=torch.float32),
+            factor=factor,
             of_y=l.coordinates(self.y, padded),
             l=l,
             shift=_fitted(shift, padded),
@@ -588,9 +602,8 @@ class One:
         scale = _power(1 / float(b.abs().max()))
         boost = _power(1 / self.k.spread)
         out = torch.empty(b.shape, dtype=torch.float64, device=b.device)
-        return _products(
-            halves, Halves.of(b, padded, scale), self.k, boost, out, 1 / (scale * boost)
-        )
+        thin = Halves.of(b, padded, scale)
+        return _products(halves, thin, self.k, boost=boost, out=out, factor=1 / (scale * boost))
 
     def cubes(self, means: Tensor, diagonal: Tensor) -> Tensor:
         """Return the sums over i ≠ j of A³, A² d_i and d_i A d_j, where A_ij = K_ij - m_i - m_j."""
@@ -599,8 +612,16 @@ class One:
         padded = _padded(len(x))
         centers = _fitted(means - k.subtracted / 2, padded)
         weights = _fitted(diagonal, padded)
-        arguments = (_coordinates(x, k, padded), padded, k.numbers, centers, weights)
         sums = _over_chunks(
-            kernels.pair_cubes, x, k, arguments, (), COLUMNS=x.shape[1], SHIFTED=k.shifted
+            kernels.pair_cubes,
+            x,
+            k,
+            x=_coordinates(x, k, padded),
+            stride_x=padded,
+            numbers=k.numbers,
+            means=centers,
+            diagonal=weights,
+            COLUMNS=x.shape[1],
+            SHIFTED=k.shifted,
         )
         return sums * torch.tensor([2.0, 1.0, 2.0], dtype=torch.float64, device=x.device)

@@ -36,17 +36,17 @@ def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor,
     rows = torch.empty_like(z[..., 0])
     slope = torch.empty_like(z)
     kernels.inner[(ceil(m / TILE_I), _batches(z))](
-        z,
-        g,
-        rows,
-        slope,
-        m,
-        d,
-        together,
-        group,
-        member,
-        linear,
-        gaussian,
+        z=z,
+        g=g,
+        rows=rows,
+        slope=slope,
+        m=m,
+        d=d,
+        together=together,
+        stride_group=group,
+        stride_member=member,
+        linear=linear,
+        gaussian=gaussian,
         BI=TILE_I,
         BJ=TILE_J,
         **_settings(d),
@@ -57,13 +57,26 @@ def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor,
 def whiten(z: Tensor, w: Tensor, ridge: float, least: float, length: float) -> tuple[Tensor, ...]:
     """Return the whitened and the centred rows, the map and the variances of z (..., m, d)."""
     *lead, m, d = z.shape
-    shapes = (*lead, m, d), (*lead, m, d), (*lead, d, d), (*lead, d)
-    parts = tuple(z.new_empty(shape) for shape in shapes)
-    w = w.expand(*lead, m).contiguous()
+    white = z.new_empty((*lead, m, d))
+    centered = z.new_empty((*lead, m, d))
+    mapping = z.new_empty((*lead, d, d))
+    variance = z.new_empty((*lead, d))
     kernels.whiten[(_batches(z),)](
-        z.contiguous(), w, *parts, m, d, ridge, least, length, BLOCK=_rows(d), **_settings(d)
+        z=z.contiguous(),
+        w=w.expand(*lead, m).contiguous(),
+        white=white,
+        centered=centered,
+        mapping=mapping,
+        variance=variance,
+        m=m,
+        d=d,
+        ridge=ridge,
+        least=least,
+        length=length,
+        BLOCK=_rows(d),
+        **_settings(d),
     )
-    return parts
+    return white, centered, mapping, variance
 
 
 def whiten_backward(
@@ -72,16 +85,19 @@ def whiten_backward(
     """Return the gradient in z."""
     *lead, m, d = upstream.shape
     slope = upstream.new_empty(upstream.shape)
-    w = w.expand(*lead, m).contiguous()
+    white, centered, mapping, variance = parts
     kernels.whiten_backward[(_batches(upstream),)](
-        upstream.contiguous(),
-        w,
-        *parts,
-        slope,
-        m,
-        d,
-        least,
-        length**-2,
+        upstream=upstream.contiguous(),
+        w=w.expand(*lead, m).contiguous(),
+        white=white,
+        centered=centered,
+        mapping=mapping,
+        variance=variance,
+        slope=slope,
+        m=m,
+        d=d,
+        least=least,
+        square=length**-2,
         BLOCK=_rows(d),
         **_settings(d),
     )
