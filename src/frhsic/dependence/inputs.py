@@ -33,12 +33,16 @@ def kernel_or_median(kernel: Kernel | None, x: Tensor, name: str) -> Kernel:
     """Return the given kernel, or for None the Gaussian at the median distance of x."""
     if kernel is None:
         return gaussian_at_median(x, name=name)
-    if not isinstance(kernel, Kernel):
-        raise TypeError(
-            f"kernel_{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or"
-            " None."
-        )
+    require_kernel(kernel, f"kernel_{name}")
     return kernel
+
+
+def require_kernel(kernel: object, name: str) -> None:
+    """Raise unless a kernel came, or None."""
+    if kernel is not None and not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or None."
+        )
 
 
 def recentered(x: Tensor, kernel: Kernel) -> Tensor:

@@ -206,6 +206,7 @@ class _Law:
 
 def hsic_effect(pair: GramPair, confidence: float) -> Effect:
     """:func:`hsic_interval` of Gram matrices that other statistics use as well."""
+    _require_variation(pair)
     value = float(pair.sums.unbiased)
     law = _law(pair, value, pair.influence, 1.0)
     return _effect(pair, value, law, confidence, math.inf)
@@ -213,6 +214,7 @@ def hsic_effect(pair: GramPair, confidence: float) -> Effect:
 
 def normalized_effect(pair: GramPair, confidence: float) -> Effect:
     """:func:`normalized_hsic_interval` of Gram matrices that other statistics use as well."""
+    _require_variation(pair)
     law = _normalized_law(pair)
     if law is None:
         return Effect(0.0, Interval(0.0, 1.0, confidence, METHOD), **pair.about)
@@ -229,7 +231,6 @@ def _normalized_law(pair: GramPair) -> tuple[float, _Law] | None:
     least_zz = 1e-6 * float(pair.sums.k.centered.squares) / pair.n**2
     least_ss = 1e-6 * float(pair.sums.l.centered.squares) / pair.n**2
     if zz <= least_zz or ss <= least_ss:
-        _null_variance(pair)  # raises if z or s is constant
         return None
     scale = math.sqrt(zz) * math.sqrt(ss)
     value = float(pair.sums.unbiased) / scale
@@ -244,19 +245,19 @@ def _with_itself(gram: Gram, sums: GramSums, own: OwnSums) -> tuple[float, Tenso
     return float(twice.unbiased), 2 * rows / len(rows)
 
 
-def _null_variance(pair: GramPair) -> float:
+def _require_variation(pair: GramPair) -> None:
     _, variance = pair.permutation_mean_variance()
     if variance <= 0:
         raise ValueError(
             "every permutation of s gives the same HSIC: z or s is constant under its kernel."
         )
-    return variance
 
 
 def _law(pair: GramPair, value: float, influence: Tensor, scale: float) -> _Law:
     """Return the law of HSIC divided by `scale`, of which `value` is the estimate."""
     n = pair.n
-    variance = _null_variance(pair) / scale**2
+    _, variance = pair.permutation_mean_variance()
+    variance = variance / scale**2
     third = pair.permutation_third_cumulant() / scale**3
     of_z, of_s = pair.own
     typical_z = float(of_z.cubes.trace / pair.sums.k.centered.squares) / n

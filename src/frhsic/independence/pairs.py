@@ -13,7 +13,7 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence.cubes import OwnSums, own_sums, random_signs
-from frhsic.dependence.inputs import kernel_or_median, paired_rows, working_copy
+from frhsic.dependence.inputs import paired_rows, require_kernel, working_copy
 from frhsic.dependence.sums import PairSums, pair_sums, product_rows
 from frhsic.dependence.tiles import Gram
 from frhsic.independence.moments import permutation_mean_variance, permutation_third_moment
@@ -270,9 +270,9 @@ def _gram_and_rule(x: Tensor, kernel: Kernel | None, name: str) -> tuple[Gram, s
     """Return the Gram matrix of a variable and the rule of its bandwidth; None is a Gaussian at the
     median distance.
     """
+    require_kernel(kernel, f"kernel_{name}")
     rule = "given"
     if kernel is None:
         kernel, rule = default_gaussian(x, name=name)
-    kernel = kernel_or_median(kernel, x, name)  # raises if it is none
     single = x.dtype == torch.float32
     return Gram.of(working_copy(x, kernel), kernel, single=single), rule

@@ -36,7 +36,7 @@ from torch import Tensor, nn
 
 from frhsic import _arrays
 from frhsic.dependence.grams import hsic_biased, hsic_weighted
-from frhsic.dependence.inputs import recentered
+from frhsic.dependence.inputs import recentered, require_kernel
 from frhsic.kernels import Gaussian, Kernel, squared_distances
 from frhsic.penalties.closed_forms import whitened
 
@@ -450,13 +450,8 @@ class ScaledPenalty(Penalty):
 
 def kernel_or_unit(name: str, kernel: Kernel | None) -> Kernel:
     """Return the kernel, or the Gaussian of bandwidth 1 for None."""
-    if kernel is None:
-        return Gaussian(1.0)
-    if not isinstance(kernel, Kernel):
-        raise TypeError(
-            f"{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or None."
-        )
-    return kernel
+    require_kernel(kernel, name)
+    return Gaussian(1.0) if kernel is None else kernel
 
 
 def median_distance(x: Tensor) -> Tensor:

@@ -220,7 +220,8 @@ class TrainingData:
     @property
     def widths(self) -> tuple[int, int, int, int]:
         """Columns of x, s, y and the sample weight in :meth:`table`; 0 for what is not there."""
-        return self.columns, self.s.shape[-1], 1, int(self.sample_weight is not None)
+        weights = 0 if self.sample_weight is None else 1
+        return self.columns, self.s.shape[-1], 1, weights
 
     @property
     def splits(self) -> int:
