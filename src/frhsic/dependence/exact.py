@@ -116,9 +116,7 @@ def hsic_unbiased(
     0.6667
     """
     rows_z, rows_s = paired_rows(z, s, where=where, device=device, least=4, what="unbiased HSIC")
-    w = torch.ones(len(rows_z), dtype=torch.float64, device=rows_z.device)
-    value = _hsic(rows_z, rows_s, kernel_z, kernel_s, w, unbiased=True)
-    return _tensors.as_given(value, z, s)
+    return _tensors.as_given(hsic_of_rows(rows_z, rows_s, kernel_z, kernel_s, unbiased=True), z, s)
 
 
 def hsic_of_rows(
@@ -127,28 +125,23 @@ def hsic_of_rows(
     kernel_z: Kernel | None = None,
     kernel_s: Kernel | None = None,
     w: Tensor | None = None,
-) -> Tensor:
-    """Return HSIC of rows that were checked, as a tensor; the weights sum to one."""
-    if w is None:
-        w = torch.full((len(z),), 1 / len(z), dtype=torch.float64, device=z.device)
-    return _hsic(z, s, kernel_z, kernel_s, w, unbiased=False).clamp_min(0)  # rounding
-
-
-def _hsic(
-    z: Tensor,
-    s: Tensor,
-    kernel_z: Kernel | None,
-    kernel_s: Kernel | None,
-    w: Tensor,
     *,
-    unbiased: bool,
+    unbiased: bool = False,
 ) -> Tensor:
+    """Return HSIC of rows that were checked, as a tensor; the weights sum to one.
+
+    The U-statistic has no weights.
+    """
     _arrays.require_varying(s, "s")
     kernels = (kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s"))
-    w = w.to(z.device)
+    if w is None:
+        share = 1.0 if unbiased else 1 / len(z)
+        w = torch.full((len(z),), share, dtype=torch.float64)
     # torch gives `apply` of its autograd functions no types
-    value: Tensor = _TiledHSIC.apply(z, s, kernels, w, unbiased)  # type: ignore[no-untyped-call]
-    return value
+    value: Tensor = _TiledHSIC.apply(  # type: ignore[no-untyped-call]
+        z, s, kernels, w.to(z.device), unbiased
+    )
+    return value if unbiased else value.clamp_min(0)  # below 0 by rounding alone
 
 
 def _weights(weights: Any, z: Any, where: Any) -> Tensor:

@@ -27,7 +27,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -130,7 +129,7 @@ def train(
         trial = tried(first, recipe, data)
         rows = data.table().to(place)
         held_out = None if data.held_out is None else data.held_out.table().to(place)
-        waiting = deque(chunks([members[i] for i in order], models_at_once(place, trial.bytes)))
+        at_once = models_at_once(place, trial.bytes)
 
         def trained(chunk: Sequence[Member]) -> Course:
             before = sum(len(course.state.members) for course in courses)
@@ -145,16 +144,20 @@ def train(
             with seeded(seed, private=False) if trial.draws else nullcontext():
                 return trainer.run(report)
 
-        while waiting:
-            chunk = waiting.popleft()
+        def train_in_parts(chunk: Sequence[Member]) -> None:
             try:
                 courses.append(trained(chunk))
+                return
             except RuntimeError as error:  # out of memory, or modules that vmap does not admit
                 if len(chunk) == 1:
                     raise
-                half = len(chunk) // 2
                 log.warning("training %d models in two halves, after: %s", len(chunk), error)
-                waiting.extendleft([chunk[half:], chunk[:half]])
+            half = len(chunk) // 2
+            train_in_parts(chunk[:half])
+            train_in_parts(chunk[half:])
+
+        for chunk in chunks([members[i] for i in order], at_once):
+            train_in_parts(chunk)
         fleet = assembled(courses, order, first.to(place))  # line 9
         fleet = floored(fleet, data, recipe.floor(first.penalty))
     warn_of_divergence(fleet)
