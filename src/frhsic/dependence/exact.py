@@ -81,8 +81,11 @@ def hsic(
     >>> hsic([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 3.0], Linear(), Linear())
     1.5625
     """
-    w = None if sample_weight is None else _weights(sample_weight, z, where)
     rows_z, rows_s = paired_rows(z, s, where=where, device=device, least=2, what="HSIC")
+    w = None
+    if sample_weight is not None:
+        _arrays.require_same_rows((z, "z"), (sample_weight, "sample_weight"))
+        w = _weights(sample_weight, where, len(rows_z))
     return _tensors.as_given(hsic_of_rows(rows_z, rows_s, kernel_z, kernel_s, w), z, s)
 
 
@@ -136,7 +139,7 @@ def hsic_of_rows(
     kernels = (kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s"))
     if w is None:
         share = 1.0 if unbiased else 1 / len(z)
-        w = torch.full((len(z),), share, dtype=torch.float64)
+        w = torch.full((len(z),), share, dtype=torch.float64, device=z.device)
     # torch gives `apply` of its autograd functions no types
     value: Tensor = _TiledHSIC.apply(  # type: ignore[no-untyped-call]
         z, s, kernels, w.to(z.device), unbiased
@@ -144,13 +147,12 @@ def hsic_of_rows(
     return value if unbiased else value.clamp_min(0)  # below 0 by rounding alone
 
 
-def _weights(weights: Any, z: Any, where: Any) -> Tensor:
-    """Return the weights of the rows of z that `where` keeps, summing to one."""
-    _arrays.require_same_rows((z, "z"), (weights, "sample_weight"))
-    _arrays.require_same_lengths({"z": len(z), "sample_weight": len(weights)})
+def _weights(weights: Any, where: Any, rows: int) -> Tensor:
+    """Return the weights of the rows that `where` keeps, summing to one."""
     w = _tensors.vector(weights, "sample_weight").detach().to(torch.float64)
     if where is not None:
         w = w[_tensors.subset_mask(where, len(w)).to(w.device)]
+    _arrays.require_same_lengths({"z": rows, "sample_weight": len(w)})
     if bool((w < 0).any()) or not bool(w.sum() > 0):
         raise ValueError(
             "sample_weight is negative, or zero in all rows that count; pass weights of zero or"

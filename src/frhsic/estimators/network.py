@@ -335,10 +335,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         cut = self.has_bottleneck_ and not through_bottleneck
         encoder = next(self.encoder_.children()) if cut else self.encoder_
         asked = recipe.penalty
-        same = (
-            isinstance(asked, type(self.penalty_))
-            and asked.arguments() == self.penalty_.arguments()
-        )
+        assert isinstance(asked, Penalty)
+        same = type(asked) is type(self.penalty_) and asked.arguments() == self.penalty_.arguments()
         return replace(
             recipe,
             penalty=self.penalty_ if same else asked,

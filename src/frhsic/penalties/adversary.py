@@ -138,9 +138,8 @@ class Adversary(_Adversarial):
         super().__init__(z_dim, hidden, learning_rate)
 
     def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
-        return (
-            (outputs - s).square().mean()
-        )  # mse_loss fails under nested vmap if one side is batched
+        # mse_loss fails under nested vmap if one side is batched
+        return (outputs - s).square().mean()
 
 
 class BinnedAdversary(_Adversarial):

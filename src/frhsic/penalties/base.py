@@ -69,9 +69,7 @@ class Batch:
     z: Tensor  # (m, d)
     s: Tensor  # (m, q)
     scores: Tensor | None  # (m, c), or None if the penalty does not use them
-    row_weight: (
-        Tensor | None
-    )  # (m,), how much each row counts, 0 for not at all; None if all count alike
+    row_weight: Tensor | None  # (m,), 0 for a row that does not count; None if all count alike
 
     @property
     def rows(self) -> int:
@@ -212,9 +210,8 @@ class Penalty(nn.Module, ABC):
         initial weights or a random subsample.
         """
         s = columns(s_train, "s_train")
-        s = (
-            s if s.is_floating_point() else s.to(torch.get_default_dtype())
-        )  # an integer scale would be truncated
+        if not s.is_floating_point():  # an integer scale would be truncated
+            s = s.to(torch.get_default_dtype())
         if not bool(torch.isfinite(s).all()):
             raise ValueError(
                 "s_train holds values that are NaN or infinite; drop those rows or impute them."

@@ -237,7 +237,7 @@ class Fleet:
         x = x.to(next(iter(self.parameters.values())))
         stacked = self.parameters | self.buffers
         layers = [values.shape[1] for values in self.parameters.values() if values.ndim > 1]
-        width = max(x.shape[-1], *layers)
+        width = max([x.shape[-1], *layers])
         rows = max(1, LAYER_BYTES // (4 * width * x.element_size()))
 
         def one(index: int, own: Tensor) -> Tensor:

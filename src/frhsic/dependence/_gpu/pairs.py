@@ -150,7 +150,7 @@ def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
     base 2; None if the kernel is not Gaussian.
     """
     parts = kernel.kernels if isinstance(kernel, PerColumn) else (kernel,) * d
-    gaussians = [part for part in parts if isinstance(part, Gaussian)]
+    gaussians = [part for part in parts if type(part) is Gaussian]
     if len(gaussians) < len(parts):
         return None
     return tuple(_LOG2E / (2 * float(part.bandwidth) ** 2) for part in gaussians)
