@@ -105,8 +105,10 @@ def choose(candidates: Sequence[Candidate], limits: Sequence[Limit]) -> tuple[li
     smallest weight, and others the best performance. If none does, the nearest by the first limit
     is taken, among those whose estimates keep it if there are any.
     """
-    each = [_admitted(candidates, limit) for limit in limits]
-    admitted = [all(kept) for kept in zip(*each)] if each else [True] * len(candidates)
+    admitted = [True] * len(candidates)
+    for limit in limits:
+        kept = _admitted(candidates, limit)
+        admitted = [before and now for before, now in zip(admitted, kept)]
     inside = [i for i, kept in enumerate(admitted) if kept]
     measures = {limit.measure for limit in limits}
     if not inside:
@@ -125,17 +127,13 @@ def _admitted(candidates: Sequence[Candidate], limit: Limit) -> list[bool]:
     if limit.measure == "p":
         return [one.pvalue > limit.value for one in candidates]
     if limit.measure == "gdp" and limit.is_aim:
-        gaps = [_gap(one, limit) for one in candidates]
+        gaps = [_estimate(one, limit) for one in candidates]
         aim = min(gaps) if limit.value == 0 else limit.bound(gap=gaps[0])
         return [gap <= aim for gap in gaps]
     bounds = [_bound(one, limit) for one in candidates]
     # from the largest weight down: the order is fixed beforehand, so the confidence is that of all
     # admitted ones
     return [all(bound <= limit.value for bound in bounds[i:]) for i in range(len(bounds))]
-
-
-def _gap(candidate: Candidate, limit: Limit) -> float:
-    return candidate.gdp if limit.attribute is None else candidate.gaps[limit.attribute]
 
 
 def _bound(candidate: Candidate, limit: Limit) -> float:
@@ -148,7 +146,10 @@ def _bound(candidate: Candidate, limit: Limit) -> float:
 
 
 def _estimate(candidate: Candidate, limit: Limit) -> float:
-    return candidate.hsic if limit.measure == "hsic" else _gap(candidate, limit)
+    """Return the estimate that a limit on GDP or HSIC is about."""
+    if limit.measure == "hsic":
+        return candidate.hsic
+    return candidate.gdp if limit.attribute is None else candidate.gaps[limit.attribute]
 
 
 def _nearest(candidates: Sequence[Candidate], limit: Limit) -> int:
@@ -158,7 +159,7 @@ def _nearest(candidates: Sequence[Candidate], limit: Limit) -> int:
     if limit.measure == "p":
         return int(np.argmin([one.hsic for one in candidates]))
     if limit.is_aim:
-        return int(np.argmin([_gap(one, limit) for one in candidates]))
+        return int(np.argmin([_estimate(one, limit) for one in candidates]))
     places = range(len(candidates))
     keeping = [i for i in places if _estimate(candidates[i], limit) <= limit.value]
     return min(keeping or places, key=lambda i: _bound(candidates[i], limit))
