@@ -38,7 +38,6 @@ BLOCKS = {
     "dependence.tiles.CPU_TILE": 16,
     "dependence.tiles.FEWEST_FOR_FACTOR": 8,
     "dependence.features.CHUNK_ROWS": 16,
-    "dependence.grams.TILE_ENTRIES": 300,
     "dependence.cubes.PANEL": 16,
     "independence.permutation.DENSE_ROWS": 10,
     "independence.permutation.BLOCK_ENTRIES": 300,

@@ -41,7 +41,6 @@ from torch import Tensor
 
 from frhsic import _arrays, _tensors
 from frhsic.dependence import hsic
-from frhsic.dependence.grams import gram_times
 from frhsic.dependence.inputs import kernel_or_median
 from frhsic.kernels import (
     Gaussian,
@@ -67,6 +66,7 @@ from frhsic_paper.certificates import (
     rows_and_kernels,
     symmetrized,
 )
+from frhsic_paper.products import gram_times
 from frhsic_paper.statistics import kernel_hgr
 
 # Laws with finitely many sensitive values
