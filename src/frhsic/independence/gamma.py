@@ -79,31 +79,10 @@ def gamma_test(
 def gamma_test_of(pair: GramPair, level: float, epsilon: float | None = None) -> IndependenceResult:
     """:func:`gamma_test` of Gram matrices that other statistics use as well."""
     mean, variance = pair.permutation_mean_variance()
-    skewness = None
-    if not degenerate(mean, variance):
-        skewness = pair.permutation_third_cumulant() / variance**1.5
-    return gamma_result(
-        pair, (mean, variance), skewness, "gamma, moments over permutations", level, epsilon
-    )
-
-
-def gamma_result(
-    pair: GramPair,
-    null: tuple[float, float],
-    skewness: float | None,
-    method: str,
-    level: float,
-    epsilon: float | None,
-) -> IndependenceResult:
-    """Return the test against a gamma with this mean, variance and skewness; None is the gamma that
-    starts at 0.
-    """
-    mean, variance = null
     pvalue = 1.0
     threshold = mean
     if not degenerate(mean, variance):
-        deviation = math.sqrt(variance)
-        if skewness is None:  # of the gamma with these two moments that starts at zero
-            skewness = 2 * deviation / mean
-        pvalue, threshold = pearson_tail(pair.statistic, mean, deviation, skewness, level)
-    return pair.result(pvalue, threshold, level, method, null=null, epsilon=epsilon)
+        skewness = pair.permutation_third_cumulant() / variance**1.5
+        pvalue, threshold = pearson_tail(pair.statistic, mean, math.sqrt(variance), skewness, level)
+    method = "gamma, moments over permutations"
+    return pair.result(pvalue, threshold, level, method, epsilon=epsilon)
