@@ -53,8 +53,8 @@ NOT_SEEN = ["bank", "credit", "support", "diabetes"]
 LEVELS = (0.75, 0.5, 0.25)
 BASES: dict[str, dict[str, Any]] = {
     "default": {},
-    "trees": {"SHARES": np.zeros(1)},
-    "splines": {"SHARES": np.ones(1), "MANY_ROWS": np.inf},
+    "trees": {"SPLINE_SHARES": np.zeros(1)},
+    "splines": {"SPLINE_SHARES": np.ones(1), "MANY_ROWS": np.inf},
 }
 ALLOWED = 1.0
 
@@ -144,7 +144,7 @@ def unit(
 
 def isolated(*one: Any) -> dict[str, Any]:
     """Return the record of a unit, and the settings as they were."""
-    before = {name: getattr(conditional, name, None) for name in ("SHARES", "MANY_ROWS")}
+    before = {name: getattr(conditional, name, None) for name in ("SPLINE_SHARES", "MANY_ROWS")}
     try:
         return unit(*one)
     finally:

@@ -19,7 +19,7 @@ import numpy as np
 
 from frhsic.parity import gdp
 from frhsic.parity.limits import parse_limits
-from frhsic.selection import MEASURES, Candidate, choose
+from frhsic.selection import LIMITED_MEASURES, Candidate, choose
 
 SIZES = 0.8 ** np.arange(10)
 MIDDLE = 4
@@ -76,7 +76,7 @@ def chosen_candidate(
         Candidate(float(k), 1.0 - k / 100, 1.0, {"s": 0.0}, {"s": bound}, 0.0, 0.0, 1.0)
         for k, bound in enumerate(bounds)
     ]
-    accepted, at = choose(candidates, parse_limits(target, MEASURES))
+    accepted, at = choose(candidates, parse_limits(target, LIMITED_MEASURES))
     return at if accepted[at] else None
 
 

@@ -34,7 +34,7 @@ PENALTIES: dict[str, Callable[[], Penalty]] = {
     "none": NoPenalty,
     "frhsic": HSIC.published,
     "head and gaussian": HSIC,
-    "standardised": partial(HSIC, scale_z="standardized", standardize_scores=True),
+    "standardised": partial(HSIC, scale_z="standardized"),
     "sum of kernels": partial(HSIC, Gaussian(0.5) + Linear(), scale_z=1.0),
     "equal opportunity": partial(HSIC, condition="positive"),
     "frem": EIPM,

@@ -52,7 +52,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
         ("epsilon", "bandwidth", "ridge_z", "ridge_s", "tolerance"), (0.0, -1.0, np.inf)
     ),
     **dict.fromkeys(("bins", "blocks"), (1, 0)),
-    **dict.fromkeys(("anchors", "components", "features"), (0, 41)),
+    **dict.fromkeys(("anchors", "features"), (0, 41)),
     **dict.fromkeys(("resamples", "permutations", "bootstrap"), (-1, 2.5)),
     "max_rows": (3, 2.5),
     "max_rank": (1,),

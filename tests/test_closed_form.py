@@ -32,8 +32,8 @@ from frhsic.estimators.conditional import (
 from frhsic.estimators.constraints import GapCurve
 from frhsic.estimators.families import (
     FAMILIES,
+    Problem,
     SoftRanks,
-    Task,
     Units,
     expanded,
     least_root,
@@ -88,14 +88,14 @@ class Law:
         units = Units(center=0.0, scale=1.0, threshold=0.5, ranks=np.linspace(0, 1, 2))
         return FAMILIES[family].inputs(self.eta, self.means, units)[0]
 
-    def rows(self, family: str) -> Task:
+    def rows(self, family: str) -> Problem:
         """One row for each x, s and y, with its probability as weight."""
         x, s, y = (index.ravel() for index in np.indices(self.table.shape))
         weights = self.table.ravel()
         counted = weights * y if self.positive else weights
         curve = GapCurve.of(self.basis, self.basis(s * 1.0), counted)
         width = np.full(len(x), 0.1 * self.eta[x].std())
-        return Task(self.base(family)[x], self.means[x], y * 1.0, weights, [curve], width)
+        return Problem(self.base(family)[x], self.means[x], y * 1.0, weights, [curve], width)
 
 
 def laws() -> dict[str, Law]:
@@ -473,7 +473,7 @@ def test_the_dual_bounds_every_predictor_from_below():
 # Gradients
 
 
-def sample_rows(family: str) -> tuple[Task, np.ndarray]:
+def sample_rows(family: str) -> tuple[Problem, np.ndarray]:
     rng = np.random.default_rng(0)
     n, k = 40, 3
     weights = rng.uniform(0.5, 1.5, size=n)
@@ -489,7 +489,7 @@ def sample_rows(family: str) -> tuple[Task, np.ndarray]:
         y = rng.normal(size=n)
     if family.startswith("rank"):
         means = expanded(means, rng.uniform(size=n))
-    rows = Task(base, means, y, weights, width=0.3)
+    rows = Problem(base, means, y, weights, width=0.3)
     start = FAMILIES[family].first(rows).parameters
     return rows, start + 0.2 * rng.normal(size=len(start))
 
@@ -743,8 +743,8 @@ def test_the_default_model_of_few_rows_follows_a_smooth_sum_that_trees_alone_mis
     noisy = truth[:600] + (rng.logistic(size=600) if classifier else rng.normal(size=600))
     y = noisy > 0 if classifier else noisy
     errors = []
-    for shares in (conditional.SHARES, np.zeros(1)):
-        monkeypatch.setattr(conditional, "SHARES", shares)
+    for shares in (conditional.SPLINE_SHARES, np.zeros(1)):
+        monkeypatch.setattr(conditional, "SPLINE_SHARES", shares)
         model = SplinesAndTrees(classifier, random_state=0).fit(X[:600], y)
         if classifier:
             predicted = model.predict_proba(X[600:])[:, 1]

@@ -13,19 +13,19 @@ import pytest
 import torch
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score, roc_auc_score
-from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from typer.testing import CliRunner
 
-from frhsic import FRHSICClassifier, FRHSICRegressor, distributed, probes
+from frhsic import FRHSICClassifier, FRHSICRegressor, distributed
 from frhsic.auditing import Settings
 from frhsic.auditing.results import Number
 from frhsic.cli import app
 from frhsic.dependence import hsic_features
 from frhsic.dependence.features import draw_feature_maps
 from frhsic.distributed.frames import Roles, block_of, file_columns, hashed, read_files, table_files
-from frhsic.distributed.running import Sample, hsic_number
+from frhsic.distributed.running import RowSample, hsic_number
+from frhsic.estimators.network import FitArguments
 from frhsic.independence import gamma_test, hsic_interval
-from frhsic.independence.gamma import feature_moments, feature_test
+from frhsic.independence.features import feature_moments, feature_test
 from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.parity import gdp, gdp_curve, standardized_gdp
 from frhsic.parity.column import ColumnGap, GapOptions
@@ -33,7 +33,6 @@ from frhsic.parity.curve import curve_of_sums
 from frhsic.parity.gap import largest_gap
 from frhsic.parity.local_means import Windows
 from frhsic.parity.sums import Cells
-from frhsic.probes import linear_head, linear_probe_of_sums, probe_sums
 from frhsic.report import render
 from frhsic.selection import fit_weights
 from frhsic.training import Training
@@ -186,25 +185,6 @@ def test_groups_from_a_sample_change_gdp_by_a_small_part_of_its_error():
     assert curve_of_sums(sums, cells, 0.95).rows.sum() == len(s)
 
 
-def test_the_linear_probe_from_sums_is_ridge_regression_on_the_same_folds(monkeypatch):
-    rng = np.random.default_rng(2)
-    z, fold = rng.normal(size=(2000, 4)), rng.integers(5, size=2000)
-    s = z @ [1.0, 0.5, 0.0, 0.0] + rng.normal(size=2000)
-    t = (s - s.mean()) / s.std()
-    sums = probe_sums(z[:700], np.column_stack([t, t])[:700], fold[:700])
-    sums += probe_sums(z[700:], np.column_stack([t, t])[700:], fold[700:])
-
-    def exact():
-        predicted = cross_val_predict(linear_head(binary=False), z, t, cv=PredefinedSplit(fold))
-        return 1 - np.mean((t - predicted) ** 2)
-
-    assert linear_probe_of_sums(sums, 4, [0], 1).r2 == pytest.approx(
-        exact(), abs=5e-4
-    )  # ridges are chosen differently
-    monkeypatch.setattr(probes, "RIDGES", np.array([30.0]))
-    assert linear_probe_of_sums(sums, 4, [0], 1).r2 == pytest.approx(exact(), rel=1e-10)
-
-
 def test_the_test_by_features_is_the_gamma_test_where_features_are_exact():
     rng = np.random.default_rng(3)
     z = torch.from_numpy(rng.normal(size=(1500, 3)))
@@ -338,7 +318,7 @@ def test_a_representation_without_scores_has_no_gap():
     frame = people(1200)
     result = run(frame, 2, score=None, embedding=["score", "x"])
     numbers = result["age"].all_rows
-    assert (numbers.rows, numbers["hsic"].rows, numbers["probe_linear"].rows) == (1200, 1200, 1200)
+    assert (numbers.rows, numbers["hsic"].rows) == (1200, 1200)
     assert numbers.curves == {}
     assert (result.subject.base_rate, result.subject.threshold) == (None, None)
     assert numbers.get("gdp") is None
@@ -373,7 +353,7 @@ def test_an_attribute_that_is_constant_among_the_favoured_has_no_equal_opportuni
 def test_candidates_of_a_sample_are_the_rows_with_the_smallest_hashes():
     frame = people(4000)
     _, block = block_of(frame, Roles(("score",), ("age",), "score", None, None, None, 0), 0, 0)
-    few = Sample.of(block, 100, 4000).block
+    few = RowSample.of(block, 100, 4000).block
     np.testing.assert_array_equal(few.key, np.sort(block.key)[:100])
     np.testing.assert_array_equal(few.s, block.first(100).s)
 
@@ -598,9 +578,10 @@ def test_fleets_as_tasks_give_the_models_of_one_fleet():
     frame = workers(300)
     X, y, s = frame[["skill", "seniority"]], frame["paid"], frame["age"]
     model, weights = FRHSICClassifier(training=Training(epochs=2), random_state=0), [0.0, 1.0, 10.0]
-    whole = fit_weights(model, weights, X, y, s)
+    given = FitArguments(X, y, s)
+    whole = fit_weights(model, weights, given)
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        tasks = fit_weights(model, weights, X, y, s)
+        tasks = fit_weights(model, weights, given)
     for one, other in zip(whole, tasks):
         assert one.penalty_weight == other.penalty_weight
         np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=1e-4)

@@ -12,9 +12,11 @@ from scipy import stats
 from dependence_samples import gaussian_pair as correlated
 from dependence_samples import gaussian_population, waves
 from frhsic.dependence import distance_covariance, hsic, hsic_unbiased
-from frhsic.dependence.exact import CUBE_ROWS, CenteredGram, _estimated_trace, own_sums, pair_sums
-from frhsic.dependence.grams import Gram, centered, hsic_biased
+from frhsic.dependence.cubes import CUBE_ROWS, _estimated_trace, own_sums, random_signs
+from frhsic.dependence.grams import centered, hsic_biased
 from frhsic.dependence.grams import hsic_unbiased as unbiased
+from frhsic.dependence.sums import CenteredGram, pair_sums
+from frhsic.dependence.tiles import Gram
 from frhsic.independence import (
     gamma_test,
     hsic_interval,
@@ -205,12 +207,12 @@ def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(kind, m
     sums = pair_sums(gram, other).k
     assert gram.factor is None
     exact = float(own_sums(gram, sums).cubes.trace)
-    monkeypatch.setattr("frhsic.dependence.exact.CUBE_ROWS", 100)
+    monkeypatch.setattr("frhsic.dependence.cubes.CUBE_ROWS", 100)
     assert CUBE_ROWS > 100
     estimated = own_sums(gram, sums).cubes
     assert float(estimated.trace) == approx(exact, rel=0.03)
     for of_s in (other, Gram.of(s, Gaussian(1.0))):  # without and with a thin factor
-        prepared = pair_sums(gram, of_s, third=True).k
+        prepared = pair_sums(gram, of_s, signs=random_signs(gram)).k
         assert prepared.signed is not None
         torch.testing.assert_close(
             torch.stack([*own_sums(gram, prepared).cubes]), torch.stack([*estimated])
@@ -221,10 +223,10 @@ def test_the_trace_of_a_projection_needs_no_luck(monkeypatch):
     """All rows equally far apart: A is a multiple of H, whose powers random vectors cannot tell
     apart.
     """
-    monkeypatch.setattr("frhsic.dependence.exact.CUBE_ROWS", 100)
+    monkeypatch.setattr("frhsic.dependence.cubes.CUBE_ROWS", 100)
     gram = Gram.of(torch.eye(200, dtype=torch.float64), Gaussian(1.0))
     assert gram.factor is None
-    cubes = own_sums(gram, pair_sums(gram, gram, third=True).k).cubes
+    cubes = own_sums(gram, pair_sums(gram, gram, signs=random_signs(gram)).k).cubes
     rounding = (
         3 * gram.n**2 * torch.finfo(torch.float64).eps
     )  # a third power of sums of n² terms, in any order
@@ -258,7 +260,7 @@ def test_tests_of_binary_and_zero_inflated_variables_say_which_bandwidth_they_us
     assert result.bandwidth_rules == ("median distance", "median of the non-zero distances")
     assert gamma_test(z, s, Gaussian(1.0), Linear()).bandwidth_rules == ("given", "given")
     assert (
-        default_gaussian([0.0] * 9 + [1.0, 5.0])[0].bandwidth == 4.0
+        default_gaussian(torch.tensor([0.0] * 9 + [1.0, 5.0]))[0].bandwidth == 4.0
     )  # of nine 1, one 4 and nine 5
 
 

@@ -29,7 +29,7 @@ from frhsic.estimators import (
 from frhsic.estimators.network import AUTO_ROWS, fit_path
 from frhsic.kernels import Gaussian
 from frhsic.parity import gdp_difference
-from frhsic.penalties import GDP, HSIC
+from frhsic.penalties import GDP, HSIC, DistanceCorrelation, DistanceCovariance
 from frhsic.tables.encoding import TableEncoding
 from frhsic.training import MLP, Member, Recipe, Training, TrainingData, train
 from frhsic.training.result import Bottleneck
@@ -341,6 +341,9 @@ def test_later_calls_follow_the_penalty_that_is_asked_for():
     assert model.has_bottleneck_
     model.set_params(penalty="reg-gdp").partial_fit(X, y, sensitive_features=s)
     assert (type(model.penalty_), model.has_bottleneck_) == (GDP, False)
+    for kind in (DistanceCovariance, DistanceCorrelation):  # the second is a subclass of the first
+        model.set_params(penalty=kind()).partial_fit(X, y, sensitive_features=s)
+        assert type(model.penalty_) is kind
     model.set_params(penalty=HSIC(3 * Gaussian(1.0))).partial_fit(X, y, sensitive_features=s)
     assert model.penalty_.kernel_z == 3 * Gaussian(1.0)
     model.set_params(penalty_weight=0).partial_fit(X[:20], y[:20], sensitive_features=s[:20])
@@ -415,7 +418,7 @@ def test_the_score_of_a_row_depends_on_no_other_row(monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(model.decision_function(frame.iloc[order]), scores[order])
     for rows in (slice(0, 1), slice(650, 651), slice(3, 300)):
         np.testing.assert_array_equal(model.decision_function(frame.iloc[rows]), scores[rows])
-    monkeypatch.setattr("frhsic.estimators.network.CHUNK_BYTES", 1)
+    monkeypatch.setattr("frhsic.estimators.network.ENCODED_BYTES", 1)
     np.testing.assert_array_equal(model.decision_function(frame), scores)
 
 

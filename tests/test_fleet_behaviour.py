@@ -17,7 +17,7 @@ from frhsic.penalties.base import Batch
 from frhsic.training import MLP, Member, Recipe, TrainingData, grid
 from frhsic.training.data import Purpose, stream_seed
 from frhsic.training.loop import Trainer
-from frhsic.training.model import Model, sharing, tried
+from frhsic.training.model import sharing
 from frhsic.training.result import DivergenceWarning
 
 binary = quick()
@@ -35,6 +35,8 @@ class Explosive(Penalty):
 
     def adapts(self, epoch: int) -> bool:
         return True
+
+    adapted = ("calls",)
 
     def _adapt(self, z: Tensor, s: Tensor) -> None:
         self.calls.add_(1)
@@ -141,7 +143,7 @@ def test_models_that_vmap_does_not_admit_are_trained_one_by_one(encoder, caplog)
     data, members = sample(), grid([0.0, 1.0], [0, 1], [0, 1])
     with caplog.at_level(logging.WARNING, logger="frhsic.training"):
         fleet = binary(data, members, encoder=encoder, penalty=HSIC)
-    assert "one by one" in caplog.text
+    assert "in two halves, after" in caplog.text
     assert fleet.members == tuple(members)
     for index, member in enumerate(members):
         assert gap(fleet, index, alone(binary(data, [member], encoder=encoder, penalty=HSIC))) == 0
@@ -191,6 +193,16 @@ def test_members_that_share_batches_are_laid_out_in_the_widest_even_groups(sizes
     )
 
 
+def test_models_of_a_penalty_that_does_not_name_what_it_adapts_do_not_share_it():
+    class Unnamed(Explosive):
+        adapted = ()
+
+    data, members = sample(), [Member(1.0), Member(2.0)]
+    fleet = binary(data, members, penalty=partial(Unnamed, 1e9))
+    for index, member in enumerate(members):
+        assert gap(fleet, index, by_hand(data, member, partial(Explosive, 1e9))) < 1e-6
+
+
 def test_penalty_that_replaces_its_state_is_refused():
     class Replacing(Explosive):
         def _adapt(self, z: Tensor, s: Tensor) -> None:
@@ -204,10 +216,7 @@ def test_penalty_that_replaces_its_state_is_refused():
 
 def trainer(name):
     data, recipe = sample(), Recipe("binary", PENALTIES[name], ENCODER, epochs=3, batch_size=BATCH)
-    trial = tried(Model.initial(recipe, data, 0, 0), recipe, data, 3)
-    return Trainer(
-        data, [data.table(), None], [Member(1.0), Member(2.0)], recipe, torch.device("cpu"), trial
-    )
+    return Trainer(data, data.table(), None, [Member(1.0), Member(2.0)], recipe)
 
 
 def test_only_state_that_adapts_is_kept_for_every_model():

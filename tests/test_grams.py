@@ -8,16 +8,14 @@ import pytest
 import torch
 from pytest import approx
 
-from frhsic.dependence import grams
 from frhsic.dependence.grams import (
-    Gram,
     centered,
-    gram_times,
     hsic_biased,
     hsic_unbiased,
     hsic_weighted,
     pivoted_cholesky,
 )
+from frhsic.dependence.tiles import Gram
 from frhsic.kernels import Gaussian, HalfDistance, InverseMultiquadric, Laplacian, Linear
 
 KERNELS = [
@@ -133,16 +131,6 @@ def test_statistics_of_gram_matrices_are_differentiable(statistic):
 
 def rows(n, d, dtype=torch.float64, seed=0):
     return torch.randn(n, d, dtype=dtype, generator=torch.Generator().manual_seed(seed))
-
-
-@each_kernel
-def test_product_by_tiles_is_the_product(kernel, dtype, monkeypatch):
-    monkeypatch.setattr(grams, "TILE_ENTRIES", 100)  # tiles of 2 rows, and a last one of 1
-    x, y, b = rows(37, 3, dtype), rows(41, 3, dtype, 1), rows(41, 2, dtype, 2)
-    assert torch.allclose(gram_times(kernel, x, b, y=y), kernel(x, y) @ b, rtol=1e-5, atol=1e-5)
-    assert torch.allclose(
-        gram_times(kernel.shifted, y, b), kernel.shifted(y, y) @ b, rtol=1e-5, atol=1e-5
-    )
 
 
 @each_kernel

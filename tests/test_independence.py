@@ -5,7 +5,6 @@ refuse.
 import itertools
 import math
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,10 +13,15 @@ from scipy import stats
 
 from dependence_samples import gaussian_pair as correlated
 from dependence_samples import gaussian_population
-from frhsic.dependence.exact import own_sums, pair_sums, product_rows
+from frhsic.dependence.cubes import own_sums
 from frhsic.dependence.features import draw_feature_maps
-from frhsic.dependence.grams import Gram, centered, hsic_biased, hsic_unbiased
-from frhsic.independence import gamma, gamma_test, permutation, permutation_test
+from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased
+from frhsic.dependence.sums import pair_sums, product_rows
+from frhsic.dependence.tiles import Gram
+from frhsic.independence import gamma_test, permutation, permutation_test
+from frhsic.independence.features import feature_moments, feature_test
+from frhsic.independence.moments import permutation_mean_variance, permutation_third_moment
+from frhsic.independence.pairs import gram_pair
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear, gaussian_at_median
 
 
@@ -62,7 +66,7 @@ def drawn_orders(n, resamples, seed):
 
 
 def null_of(z, s, k=None, l=None):
-    return gamma.gram_pair(z, s, k, l, least=4)
+    return gram_pair(z, s, k, l, least=4)
 
 
 @pytest.mark.parametrize(
@@ -140,12 +144,12 @@ def test_large_samples_do_not_overflow():
     """
     n = 200_000
     h = (n - 1.0, n - 1.0, (n - 1.0) ** 2 / n)
-    mean, variance = gamma.permutation_mean_variance(h, h, n)
+    mean, variance = permutation_mean_variance(h, h, n)
     assert mean == approx(n - 1.0)
     assert math.sqrt(variance) <= 1e-6 * mean
     t = n - 1.0
     invariants = (t**3, t * t, t * t * t / n, t, (t**3 - t) / n**2, t**3 / n**2, t * t / n, 0.0)
-    assert gamma.permutation_third_moment(invariants, invariants, n) == approx(t**3, rel=1e-9)
+    assert permutation_third_moment(invariants, invariants, n) == approx(t**3, rel=1e-9)
 
 
 WAYS = ["_by_factors", "_by_one_factor", "_by_entries"]
@@ -191,7 +195,8 @@ def test_the_way_is_chosen_by_what_is_thin_and_its_error_is_within_the_bound(d_z
     n = 400
     z, s = rows(n, d_z, 0), rows(n, d_s, 1)
     data = null_of(z, s)
-    chosen = permutation.cheapest_algorithm(data)
+    sides = [permutation._side(data.k, data.sums.k), permutation._side(data.l, data.sums.l)]
+    chosen = permutation.cheapest_algorithm(*sides)
     assert way in chosen.statistics.__qualname__
     p = torch.randperm(n, generator=torch.Generator().manual_seed(3))
     k, l = grams(z, s, data.k.kernel, data.l.kernel)
@@ -203,7 +208,7 @@ def test_the_way_is_chosen_by_what_is_thin_and_its_error_is_within_the_bound(d_z
 
 @pytest.mark.parametrize("n", [100, 3000])
 @pytest.mark.parametrize("columns", list(itertools.product((None, 0, 3, 40, 500), repeat=2)))
-def test_the_way_has_the_fewest_multiplications(columns, n, monkeypatch):
+def test_the_way_has_the_fewest_multiplications(columns, n):
     """2nrr' by factors, n² times the columns of the thinner factor, or n² times the cost of one
     kernel value.
     """
@@ -212,11 +217,7 @@ def test_the_way_has_the_fewest_multiplications(columns, n, monkeypatch):
         permutation._Side(gram, gram.x[:, 0], 1.0, None if c is None else gram.x.expand(n, c), 0)
         for c in columns
     ]
-    monkeypatch.setattr(permutation, "_side", lambda gram, sums: sides[gram])
-    monkeypatch.setattr(permutation, "_tiles", lambda side, **options: list)
-    chosen = permutation.cheapest_algorithm(
-        SimpleNamespace(k=0, l=1, sums=SimpleNamespace(k=None, l=None), n=n)
-    )
+    chosen = permutation.cheapest_algorithm(*sides)
     thin = [math.inf if c is None else c for c in columns]
     entries = n * n * (60 if n <= 2048 else 300)
     costs = {"_by_factors": 2 * n * thin[0] * thin[1] if None not in columns else math.inf}
@@ -228,8 +229,8 @@ def test_a_factor_says_what_it_leaves_out(monkeypatch):
     """The second column has a ten-thousandth of the variance; one axis is enough for a tolerance
     above that.
     """
-    monkeypatch.setattr(permutation, "TOLERANCE", 1e-3)
-    monkeypatch.setattr("frhsic.dependence.grams.FEW_ROWS", 8)
+    monkeypatch.setattr(permutation, "FACTOR_TOLERANCE", 1e-3)
+    monkeypatch.setattr("frhsic.dependence.tiles.FEWEST_FOR_FACTOR", 8)
     z = torch.tensor(
         [[a, b] for a in (-1.0, 1.0) for b in (-0.01, 0.01)], dtype=torch.float64
     ).repeat(5, 1)
@@ -238,7 +239,8 @@ def test_a_factor_says_what_it_leaves_out(monkeypatch):
     assert side.columns == 1
     assert float(side.factor.square().sum()) == approx(20.0)
     assert side.left_out == approx(20 * 1e-4)
-    assert permutation.cheapest_algorithm(data).error == approx(2 * side.left_out * side.norm)
+    chosen = permutation.cheapest_algorithm(side, side)
+    assert chosen.error == approx(2 * side.left_out * side.norm)
     constant = null_of(torch.ones(20, 1), z, Linear(), Linear())
     assert permutation._side(constant.k, constant.sums.k).columns == 0
 
@@ -511,12 +513,12 @@ def test_the_test_by_features_is_that_of_the_kernel_that_they_make(blocks):
     a, b = (
         (50 * float(p.sum()), 50**2 * float((p**2).sum()), 50 * float(p.sum()) ** 2) for p in parts
     )
-    mean, variance = gamma.permutation_mean_variance(a, b, 50)
+    mean, variance = permutation_mean_variance(a, b, 50)
     mean, deviation = mean / 50**2, math.sqrt(variance) / 50**2
     skewness = 8 * math.prod(float((p**3).sum()) for p in parts) / 50**3 / deviation**3
-    result = gamma.feature_test(
+    result = feature_test(
         maps,
-        gamma.feature_moments(maps, z[:20], s[:20]) + gamma.feature_moments(maps, z[20:], s[20:]),
+        feature_moments(maps, z[:20], s[:20]) + feature_moments(maps, z[20:], s[20:]),
     )
     assert result.statistic == approx(float(hsic_biased(*(part @ part.mT for part in features))))
     assert (result.null_mean, result.null_standard_deviation, result.n) == approx(
@@ -525,5 +527,5 @@ def test_the_test_by_features_is_that_of_the_kernel_that_they_make(blocks):
     law = stats.pearson3(skew=skewness, loc=mean, scale=deviation)
     assert result.pvalue == approx(float(law.sf(result.statistic)), rel=1e-8)
     maps = draw_feature_maps(Linear(), Gaussian(2.0), 2, 1, random_state=0)
-    flat = gamma.feature_test(maps, gamma.feature_moments(maps, torch.ones(6, 2), s[:6]))
+    flat = feature_test(maps, feature_moments(maps, torch.ones(6, 2), s[:6]))
     assert (flat.pvalue, flat.null_standard_deviation, flat.n) == (1.0, 0.0, 6)

@@ -153,16 +153,6 @@ def test_any_kernel_goes_with_any_scale(kernel, dtype):
     assert penalty(z, s).item() == approx(by_definition(k, l), **tolerance(dtype))
 
 
-def test_standardised_scores_make_it_the_squared_correlation(dtype):
-    z, s, f = batch(dtype=dtype)
-    unit_s = (s - s.mean()) / s.std(correction=0)
-    penalty = HSIC(0 * Linear(), Linear(), scale_s=1.0, standardize_scores=True)
-    correlation = torch.corrcoef(torch.cat([f, s], 1).double().mT)[0, 1]
-    assert penalty(z, unit_s, scores=f).item() == approx(
-        correlation.item() ** 2, **tolerance(dtype)
-    )
-
-
 # --- several attributes
 # -------------------------------------------------------------------------------------------
 
@@ -456,14 +446,10 @@ def reg_gdp(f: Tensor, s: Tensor, grid: np.ndarray, bandwidth: float) -> float:
     return float(np.mean([abs(w @ scores / w.sum() - scores.mean()) for w in weights]))
 
 
-def test_gdp_is_reg_gdp_at_equispaced_points_or_at_the_rows(dtype):
+def test_gdp_is_reg_gdp_at_equispaced_points(dtype):
     z, s, f = batch(dtype=dtype)
     points = np.linspace(s.min().item(), s.max().item(), 30)
     assert GDP()(z, s, scores=f).item() == near(reg_gdp(f, s, points, 0.2), dtype)
-    expected = reg_gdp(f, s, s.flatten().numpy(), 0.3)
-    assert GDP(weighting="population", bandwidth=0.3)(z, s, scores=f).item() == near(
-        expected, dtype
-    )
 
 
 def test_the_gap_of_many_models_is_that_of_each_under_vmap_too():

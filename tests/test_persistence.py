@@ -42,7 +42,7 @@ from frhsic.estimators import (
     ParityRegressor,
 )
 from frhsic.estimators.conditional import BoostedMeans
-from frhsic.kernels import Gaussian, Laplacian, Linear
+from frhsic.kernels import Gaussian, Laplacian
 from frhsic.penalties import EIPM, GDP, HSIC, PENALTY_NAMES, BinnedMMD, DistanceCorrelation, Penalty
 from frhsic.penalties.base import Batch
 from frhsic.persistence import file_bytes, from_json, to_json
@@ -127,11 +127,11 @@ def test_regressors_and_models_without_attributes_come_back(tmp_path: Path):
 
 
 PENALTIES = [
-    HSIC(3 * Gaussian(0.5) + Linear() * Laplacian(2.0), scale_s=(0.3, 0.4)),
+    HSIC(3 * Gaussian(0.5) + Laplacian(2.0), scale_s=0.3),
     HSIC(attributes="sum"),
     HSIC.published(condition="positive"),
     EIPM(gamma=0.2, anchors=None),
-    GDP(weighting="population"),
+    GDP(points=7),
     BinnedMMD(bins=4, edges="quantile"),
     DistanceCorrelation(statistic="unbiased"),
 ]

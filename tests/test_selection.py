@@ -21,7 +21,7 @@ from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, UnmetLimitWarni
 from frhsic.independence import gamma_test
 from frhsic.parity import gdp
 from frhsic.parity.limits import parse_limits
-from frhsic.selection import MEASURES, Candidate, LowGainWarning, Selection, choose, reason
+from frhsic.selection import LIMITED_MEASURES, Candidate, LowGainWarning, Selection, choose, reason
 
 
 def credit(n: int, seed: int = 0, rate: float = 0.06) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -134,7 +134,7 @@ NO, YES = False, True
     ],
 )
 def test_a_limit_admits_and_takes_what_it_describes(limit: Any, admitted: list[bool], at: int):
-    limits = parse_limits(limit, MEASURES)
+    limits = parse_limits(limit, LIMITED_MEASURES)
     assert choose(GRID, limits) == (admitted, at)
     assert len(reason(GRID[at], limits, admitted[at], 100)) > 20
 
@@ -143,12 +143,14 @@ def test_a_weight_that_keeps_a_limit_by_luck_does_not_count_where_a_larger_one_m
     uneven = [
         candidate(weight, 0.9, gap) for weight, gap in ((0, 0.3), (1, 0.05), (10, 0.2), (100, 0.04))
     ]
-    assert choose(uneven, parse_limits(0.1, MEASURES)) == ([NO, NO, NO, YES], 3)
+    assert choose(uneven, parse_limits(0.1, LIMITED_MEASURES)) == ([NO, NO, NO, YES], 3)
     equal = [candidate(0, 0.9, 0.2), candidate(1, 0.9, 0.1)]
-    assert choose(equal, parse_limits(0.5, MEASURES))[1] == 1  # of equal performances the least gap
+    assert (
+        choose(equal, parse_limits(0.5, LIMITED_MEASURES))[1] == 1
+    )  # of equal performances the least gap
     without = [replace(one, gain=np.nan) for one in GRID]
     # no gain to keep: the best performance
-    assert choose(without, parse_limits("gain >= 80%", MEASURES)) == ([NO] * 4, 1)
+    assert choose(without, parse_limits("gain >= 80%", LIMITED_MEASURES)) == ([NO] * 4, 1)
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +209,7 @@ def test_the_chosen_model_keeps_the_target_and_others_that_do_have_no_better_per
 
 def test_a_limit_that_only_estimates_keep_says_how_many_rows_would_settle_it():
     """The upper bound is 0.015 above 0.08; a limit of 0.09 needs (0.015 / 0.01)² as many rows."""
-    limits = parse_limits(0.09, MEASURES)
+    limits = parse_limits(0.09, LIMITED_MEASURES)
     path = [replace(one, gap_bounds=dict.fromkeys(one.gaps, one.gdp + 0.015)) for one in GRID[:3]]
     path[2] = replace(path[2], gaps={"age": 0.08}, gap_bounds={"age": 0.095})
     admitted, at = choose(path, limits)
@@ -246,7 +248,7 @@ def test_a_target_is_missed_no_more_often_than_its_confidence_says_for_a_smooth_
             Candidate(float(k), -float(k), 1.0, {"s": 0.0}, {"s": upper}, 0.0, 0.0, 1.0)
             for k, upper in enumerate(uppers)
         ]
-        admitted, at = choose(path, parse_limits(limit, MEASURES))
+        admitted, at = choose(path, parse_limits(limit, LIMITED_MEASURES))
         missed += admitted[at] and at <= 2
     assert missed / 400 < 0.025 + 4 * 0.008
 

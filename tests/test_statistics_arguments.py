@@ -15,7 +15,7 @@ from dependence_samples import KINDS
 from frhsic import dependence, independence, parity
 from frhsic.dependence.features import draw_feature_maps
 from frhsic.independence import SequentialTest
-from frhsic.independence.gamma import feature_moments, feature_test
+from frhsic.independence.features import feature_moments, feature_test
 from frhsic.kernels import Gaussian, HalfDistance, Linear, PerColumn
 from frhsic.parity.curve import local_mean
 from statistic_arguments import (

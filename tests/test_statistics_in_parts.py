@@ -18,9 +18,11 @@ from pytest import approx
 
 from frhsic import dependence as d
 from frhsic import independence as i
-from frhsic.dependence import exact
+from frhsic.dependence import _gpu, cubes
 from frhsic.dependence.features import draw_feature_maps
-from frhsic.dependence.grams import Gram, pivoted_cholesky
+from frhsic.dependence.grams import pivoted_cholesky
+from frhsic.dependence.sums import pair_sums
+from frhsic.dependence.tiles import Gram
 from frhsic.independence import effects
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear
 
@@ -33,11 +35,10 @@ KERNELS = (Laplacian(2.0) + 3 * Linear(), InverseMultiquadric(0.7))
 FEW: dict[str, Any] = {"resamples": 49, "random_state": 3}
 
 BLOCKS = {
-    "dependence.grams.CPU_TILE": 16,
-    "dependence.grams.FEW_ROWS": 8,
-    "dependence.features.CHUNK": 16,
-    "dependence.grams.TILE_ENTRIES": 300,
-    "dependence.exact.PANEL": 16,
+    "dependence.tiles.CPU_TILE": 16,
+    "dependence.tiles.FEWEST_FOR_FACTOR": 8,
+    "dependence.features.CHUNK_ROWS": 16,
+    "dependence.cubes.PANEL": 16,
     "independence.permutation.DENSE_ROWS": 10,
     "independence.permutation.BLOCK_ENTRIES": 300,
     "independence.sequential.BLOCK_ENTRIES": 300,
@@ -169,27 +170,25 @@ class Summed:
 def test_sums_of_a_gpu_are_put_together_as_those_of_a_cpu(
     rows: int, multiplies: bool, factored: bool, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(exact, "CUBE_ROWS", rows)
+    monkeypatch.setattr(cubes, "CUBE_ROWS", rows)
     a, b = (
         Gram.without_factor(x, kernel)
         for x, kernel in ((TENSOR, Gaussian(2.0)), (COLUMN, Gaussian(1.0)))
     )
-    expected = exact.pair_sums(a, b)
-    of_a = exact.own_sums(a, expected.k)
-    monkeypatch.setattr(
-        exact, "gpu_pair", lambda x, y, of_x, of_y, ones: Summed((x, of_x), (y, of_y))
-    )
-    monkeypatch.setattr(exact, "gpu_gram", lambda x, of_x: Summed((x, of_x), multiplies=multiplies))
+    expected = pair_sums(a, b)
+    of_a = cubes.own_sums(a, expected.k)
+    monkeypatch.setattr(_gpu, "pair", lambda x, y, of_x, of_y, ones: Summed((x, of_x), (y, of_y)))
+    monkeypatch.setattr(_gpu, "gram", lambda x, of_x: Summed((x, of_x), multiplies=multiplies))
     a, b = (Gram.without_factor(gram.x, gram.kernel, single=True) for gram in (a, b))
-    sums = exact.pair_sums(a, b)
+    sums = pair_sums(a, b)
     for mine, other in ((sums.k, expected.k), (sums.l, expected.l)):
         assert flat(mine[:3]) == approx(flat(other[:3]), rel=1e-9)
     assert float(sums.joint) == approx(float(expected.joint))
     if factored:  # its trace is exact
         a = replace(a, factor=pivoted_cholesky(a.kernel, a.x, tolerance=0.0)[0])
-        monkeypatch.setattr(exact, "CUBE_ROWS", 100)
-        of_a = exact.own_sums(replace(a, single=False, factor=None), expected.k)
-    own = exact.own_sums(a, sums.k)
+        monkeypatch.setattr(cubes, "CUBE_ROWS", 100)
+        of_a = cubes.own_sums(replace(a, single=False, factor=None), expected.k)
+    own = cubes.own_sums(a, sums.k)
     assert own.square_rows is None
     assert flat(list(own.cubes)) == approx(flat(list(of_a.cubes)), rel=1e-9)
     (value, influence), (same, expected_influence) = (
@@ -210,9 +209,7 @@ def test_value_and_gradient_of_a_gpu_are_those_of_a_cpu(
         return float(value.detach()), z.grad
 
     value, slope = of_single()
-    monkeypatch.setattr(
-        exact, "gpu_pair", lambda x, y, of_x, of_y, w: Summed((x, of_x), (y, of_y), w=w)
-    )
+    monkeypatch.setattr(_gpu, "pair", lambda x, y, of_x, of_y, w: Summed((x, of_x), (y, of_y), w=w))
     value_on_gpu, slope_on_gpu = of_single()
     assert value_on_gpu == approx(value, rel=1e-4)
     torch.testing.assert_close(slope_on_gpu, slope, rtol=1e-3, atol=1e-7)

@@ -81,7 +81,7 @@ def test_a_statistic_is_its_definition(statistic, definition, options, columns, 
 def test_gradients_in_z_are_those_of_finite_differences_across_tiles(
     statistic, options, monkeypatch
 ):
-    monkeypatch.setattr("frhsic.dependence.grams.CPU_TILE", 4)
+    monkeypatch.setattr("frhsic.dependence.tiles.CPU_TILE", 4)
     z, s = gaussian_pair(9, 0.5, 5, columns=2)
     without = statistic(z, s, ONE, **options).item()
     assert torch.autograd.gradcheck(

@@ -203,9 +203,9 @@ TIED_S[::5] = 0  # and many zeros
 TIED_Z = np.stack([np.sin(k) + 0.4 * TIED_S, np.cos(1.7 * k) * k / 20, k * k % 7], axis=1)
 
 BLOCKS = {
-    "frhsic.dependence.grams.CPU_TILE": 16,
-    "frhsic.dependence.grams.FEW_ROWS": 8,
-    "frhsic.dependence.grams.TILE_ENTRIES": 300,
+    "frhsic.dependence.tiles.CPU_TILE": 16,
+    "frhsic.dependence.tiles.FEWEST_FOR_FACTOR": 8,
+    "frhsic_paper.products.TILE_ENTRIES": 300,
     "frhsic_paper.statistics.conditional.TILE_ENTRIES": 300,
 }
 

@@ -433,7 +433,6 @@ def test_mlp_complexity_by_hand() -> None:
 KERNELS = (
     Gaussian(0.7),
     InverseMultiquadric(1.3),
-    Gaussian(1.0) * InverseMultiquadric(0.5),
     PerColumn((Gaussian(0.3), InverseMultiquadric(2.0))),
 )
 

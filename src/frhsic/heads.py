@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -38,7 +37,7 @@ from frhsic.splits import subsample
 
 __all__ = ["HEADS", "SVM_ROWS", "AttributeProbes", "HeadGap", "HeadProbes", "probe_heads"]
 
-Kind = Literal["classification", "regression"]
+HeadTask = Literal["classification", "regression"]
 
 # The heads that are fitted unless others are given.
 HEADS = ("linear", "mlp", "forest", "svm", "boosting")
@@ -205,44 +204,55 @@ def probe_heads(
         )
     else:
         X_test, y_test, s_test = test
-    s, s_test = _attributes(s), _attributes(s_test)
+    s = _attributes(s)
+    s_test = _attributes(s_test)
     names = _arrays.column_names(sensitive_features, "sensitive", s.shape[1])
     if s.shape[1] != s_test.shape[1]:
         raise ValueError(
             f"the test rows have {s_test.shape[1]} attributes, the others {s.shape[1]}; pass the"
             " same."
         )
-    z, z_test = _encoded(encoder, X), _encoded(encoder, X_test)
-    y, y_test = np.asarray(y).ravel(), np.asarray(y_test).ravel()
+    z = _encoded(encoder, X)
+    z_test = _encoded(encoder, X_test)
+    y = np.asarray(y).ravel()
+    y_test = np.asarray(y_test).ravel()
     check_consistent_length(z, y, s)
-    kind: Kind = (
-        task
-        if task != "auto"
-        else "regression"
-        if type_of_target(y) == "continuous"
-        else "classification"
-    )
+    if task == "auto":
+        task = "regression" if type_of_target(y) == "continuous" else "classification"
     gaps = []
-    for name, head in _unfitted(heads, kind, seed).items():
-        rows = subsample(len(z), SVM_ROWS if name == "svm" else len(z), np.random.default_rng(seed))
-        with warnings.catch_warnings(
-            action="ignore", category=ConvergenceWarning
-        ):  # networks stop after 100 epochs
+    for name, head in _unfitted(heads, task, seed).items():
+        most = SVM_ROWS if name == "svm" else len(z)
+        rows = subsample(len(z), most, np.random.default_rng(seed))
+        # networks stop after 100 epochs
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             fitted = clone(head).fit(z[rows], y[rows])
-        scores, performance = _measured(fitted, z_test, y_test, kind)
+        scores, performance = _measured(fitted, z_test, y_test, task)
         for attribute, column in zip(names, s_test.T):
             gap = gdp(scores, column, resolution=resolution, random_state=seed)
-            standardized = _standardized(scores, column, resolution)
-            numbers = gap.value, *gap.interval, gap.expected_under_independence, standardized
-            gaps.append(HeadGap(name, attribute, performance, *numbers, len(rows)))
-    probes = []
-    for name, own, own_test in zip(names, s.T, s_test.T):
-        linear, trees = (
-            held_out_r2(probe, z, own, z_test, own_test, seed=seed) for probe in ("linear", "trees")
+            low, high = gap.interval
+            gaps.append(
+                HeadGap(
+                    head=name,
+                    attribute=attribute,
+                    performance=performance,
+                    gdp=gap.value,
+                    low=low,
+                    high=high,
+                    expected_under_independence=gap.expected_under_independence,
+                    standardized_gdp=_standardized(scores, column, resolution),
+                    train_rows=len(rows),
+                )
+            )
+    probes = [
+        AttributeProbes(
+            attribute=name,
+            linear_r2=held_out_r2("linear", z, own, z_test, own_test, seed=seed),
+            trees_r2=held_out_r2("trees", z, own, z_test, own_test, seed=seed),
+            mutual_information=float(mutual_information(z_test, own_test, random_state=seed)),
         )
-        information = float(mutual_information(z_test, own_test, random_state=seed))
-        probes.append(AttributeProbes(name, linear, trees, information))
-    unit = "probability" if kind == "classification" else "unit of y"
+        for name, own, own_test in zip(names, s.T, s_test.T)
+    ]
+    unit = "probability" if task == "classification" else "unit of y"
     return HeadProbes(tuple(gaps), tuple(probes), unit, len(z), len(z_test), seed)
 
 
@@ -265,42 +275,51 @@ def _encoded(encoder: Any, X: Any) -> np.ndarray:
     return _arrays.matrix(z, "z").astype(np.float64)
 
 
-def _unfitted(heads: Sequence[str] | Mapping[str, Any], kind: Kind, seed: int) -> dict[str, Any]:
+def _unfitted(
+    heads: Sequence[str] | Mapping[str, Any], task: HeadTask, seed: int
+) -> dict[str, Any]:
     if isinstance(heads, Mapping) and heads:
         return dict(heads)
     if isinstance(heads, str) or not heads or any(name not in HEADS for name in heads):
         raise ValueError(
             f"heads={heads!r}; pass names among {', '.join(HEADS)}, or a mapping to estimators."
         )
-    drawn: dict[str, Any] = {"random_state": seed}
-    network, boosting = (
-        {"hidden_layer_sizes": (64,), "max_iter": 100} | drawn,
-        {"early_stopping": False} | drawn,
-    )
-    scaled = partial(make_pipeline, StandardScaler())
-    # two regressors depend on the unit of y; float32 is not exact enough for the check of the
-    # inverse
-    in_own_unit = partial(
-        TransformedTargetRegressor, transformer=StandardScaler(), check_inverse=False
-    )
-    models = {
-        "linear": (linear_head(binary=True), linear_head(binary=False)),
-        "mlp": (scaled(MLPClassifier(**network)), scaled(in_own_unit(MLPRegressor(**network)))),
-        "forest": (RandomForestClassifier(**drawn), RandomForestRegressor(**drawn)),
-        "svm": (
-            scaled(CalibratedClassifierCV(SVC(), ensemble=False, cv=3)),
-            scaled(in_own_unit(SVR())),
-        ),
-        "boosting": (
-            HistGradientBoostingClassifier(**boosting),
-            HistGradientBoostingRegressor(**boosting),
-        ),
+    made = _classifiers(seed) if task == "classification" else _regressors(seed)
+    return {name: made[name] for name in heads}
+
+
+def _classifiers(seed: int) -> dict[str, Any]:
+    network = MLPClassifier(hidden_layer_sizes=(64,), max_iter=100, random_state=seed)
+    machine = CalibratedClassifierCV(SVC(), ensemble=False, cv=3)
+    return {
+        "linear": linear_head(binary=True),
+        "mlp": make_pipeline(StandardScaler(), network),
+        "forest": RandomForestClassifier(random_state=seed),
+        "svm": make_pipeline(StandardScaler(), machine),
+        "boosting": HistGradientBoostingClassifier(early_stopping=False, random_state=seed),
     }
-    return {name: models[name][kind == "regression"] for name in heads}
 
 
-def _measured(head: Any, z: np.ndarray, y: np.ndarray, kind: Kind) -> tuple[np.ndarray, float]:
-    if kind == "regression":
+def _regressors(seed: int) -> dict[str, Any]:
+    def scaled(regressor: Any) -> Any:
+        # these depend on the unit of y; float32 is not exact enough for the check of the inverse
+        in_own_unit = TransformedTargetRegressor(
+            regressor, transformer=StandardScaler(), check_inverse=False
+        )
+        return make_pipeline(StandardScaler(), in_own_unit)
+
+    network = MLPRegressor(hidden_layer_sizes=(64,), max_iter=100, random_state=seed)
+    return {
+        "linear": linear_head(binary=False),
+        "mlp": scaled(network),
+        "forest": RandomForestRegressor(random_state=seed),
+        "svm": scaled(SVR()),
+        "boosting": HistGradientBoostingRegressor(early_stopping=False, random_state=seed),
+    }
+
+
+def _measured(head: Any, z: np.ndarray, y: np.ndarray, task: HeadTask) -> tuple[np.ndarray, float]:
+    if task == "regression":
         predicted = np.asarray(head.predict(z))
         return predicted, float(mean_squared_error(y, predicted))
     if not hasattr(head, "predict_proba"):

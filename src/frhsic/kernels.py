@@ -1,10 +1,10 @@
 r"""Kernels, their algebra, and the median bandwidth.
 
 A kernel is an immutable callable :math:`(x, y) \mapsto k(x, y)` on the rows of two matrices; its
-docstring states the formula. Each variable has its own kernel and its own bandwidth. Kernels add
-and multiply, with each other and with numbers, as in ``10 * Linear() + Gaussian(1.0)``. Each knows
-the properties that the theorems need: an upper bound of :math:`k(x, x)`, and whether it is
-invariant to a common shift.
+docstring states the formula. Each variable has its own kernel and its own bandwidth. Kernels add,
+and are multiplied by numbers, as in ``10 * Linear() + Gaussian(1.0)``. Each knows the properties
+that the theorems need: an upper bound of :math:`k(x, x)`, and whether it is invariant to a common
+shift.
 
 References
 ----------
@@ -15,9 +15,8 @@ Attributes*.
 from __future__ import annotations
 
 import math
-import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -45,9 +44,9 @@ class Kernel(ABC):
     """A positive semi-definite kernel: callable, with properties that the theorems and the numerics
     need.
 
-    Kernels add and multiply, with each other and with non-negative numbers: ``10 * Linear() +
-    Gaussian(1.0)``. A kernel of your own implements the call and :meth:`diagonal`; properties claim
-    nothing unless it says more.
+    Kernels add, and are multiplied by non-negative numbers: ``10 * Linear() + Gaussian(1.0)``. A
+    kernel of your own implements the call and :meth:`diagonal`; properties claim nothing unless it
+    says more.
     """
 
     @abstractmethod
@@ -71,7 +70,7 @@ class Kernel(ABC):
     def offset(self) -> float:
         """The constant that :meth:`shifted` subtracts: 1 for a radial kernel, 0 for the linear one.
 
-        Offsets add and multiply as the kernels do.
+        Offsets of a sum add, and those of a product over columns multiply.
         """
         return 0.0
 
@@ -102,105 +101,49 @@ class Kernel(ABC):
     def __add__(self, other: Kernel) -> Sum:
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
-    def __mul__(self, other: Kernel | float) -> Product | Multiple:
-        return Product(self, other) if isinstance(other, Kernel) else Multiple(other, self)
+    def __mul__(self, factor: float) -> Multiple:
+        return NotImplemented if isinstance(factor, Kernel) else Multiple(factor, self)
 
-    def __rmul__(self, factor: float) -> Multiple:
-        return Multiple(factor, self)
-
-
-class _Combined(Kernel):
-    """Several kernels joined by + or ×, each on all columns or on one."""
-
-    _join: Callable[[Any, Any], Any]
-
-    @property
-    @abstractmethod
-    def _parts(self) -> tuple[Kernel, ...]:
-        """The kernels."""
-
-    def _each(self, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
-        """Yield each kernel with its columns of each of the matrices."""
-        return ((kernel, *rows) for kernel in self._parts)
-
-    def _joined(self, values: Iterable[Any]) -> Any:
-        return reduce(self._join, values)
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        gram: Tensor = self._joined(kernel(a, b) for kernel, a, b in self._each(x, y))
-        return gram
-
-    def diagonal(self, x: Tensor) -> Tensor:
-        values: Tensor = self._joined(kernel.diagonal(columns) for kernel, columns in self._each(x))
-        return values
-
-    @property
-    def offset(self) -> float:
-        return float(self._joined(kernel.offset for kernel in self._parts))
-
-    @property
-    def bound(self) -> float:
-        return float(self._joined(kernel.bound for kernel in self._parts))
-
-    @property
-    def shift_invariant(self) -> bool:
-        return all(kernel.shift_invariant for kernel in self._parts)
+    __rmul__ = __mul__
 
 
 @dataclass(frozen=True)
-class Sum(_Combined):
+class Sum(Kernel):
     """Sum of two kernels on the same variable, k(x, y) = a(x, y) + b(x, y); characteristic if
     either is.
     """
 
-    _join = staticmethod(operator.add)
     a: Kernel
     b: Kernel
 
-    @property
-    def _parts(self) -> tuple[Kernel, ...]:
-        return self.a, self.b
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.a(x, y) + self.b(x, y)
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        return self.a.diagonal(x) + self.b.diagonal(x)
 
     def shifted(self, x: Tensor, y: Tensor) -> Tensor:
         return self.a.shifted(x, y) + self.b.shifted(x, y)
+
+    @property
+    def offset(self) -> float:
+        return self.a.offset + self.b.offset
+
+    @property
+    def bound(self) -> float:
+        return self.a.bound + self.b.bound
+
+    @property
+    def shift_invariant(self) -> bool:
+        return self.a.shift_invariant and self.b.shift_invariant
 
     @property
     def centering_safe(self) -> bool:
         return self.a.centering_safe and self.b.centering_safe
 
 
-class _Multiplied(_Combined):
-    _join = staticmethod(operator.mul)
-
-    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        # ab - αβ = (a-α)(b-β) + β(a-α) + α(b-β), with α and β the offsets
-        (first, *rest), offset = self._each(x, y), self._parts[0].offset
-        total: Tensor = first[0].shifted(*first[1:])
-        for kernel, a, b in rest:
-            other = kernel.shifted(a, b)
-            total = total * other + kernel.offset * total + offset * other
-            offset *= kernel.offset
-        return total
-
-
 @dataclass(frozen=True)
-class Product(_Multiplied):
-    """Product of two kernels on the same variable, k(x, y) = a(x, y) b(x, y).
-
-    Characteristic if both factors are radial (the spectral density of their product is then
-    positive everywhere); a product with the linear kernel is not claimed to be.
-    """
-
-    a: Kernel
-    b: Kernel
-
-    @property
-    def _parts(self) -> tuple[Kernel, ...]:
-        return self.a, self.b
-
-
-@dataclass(frozen=True)
-class PerColumn(_Multiplied):
+class PerColumn(Kernel):
     r"""Product over columns, one kernel each: :math:`k(x, y) = \prod_c k_c(x_c, y_c)`.
 
     The joint kernel on several sensitive attributes, each in its own unit and with its own
@@ -216,17 +159,47 @@ class PerColumn(_Multiplied):
 
     kernels: tuple[Kernel, ...]
 
-    @property
-    def _parts(self) -> tuple[Kernel, ...]:
-        return self.kernels
+    def _columns(self, x: Tensor) -> tuple[Tensor, ...]:
+        if x.shape[-1] != len(self.kernels):
+            raise ValueError(
+                f"{len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each."
+            )
+        return torch.split(x, 1, dim=-1)
 
-    def _each(self, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
-        for x in rows:
-            if x.shape[-1] != len(self.kernels):
-                raise ValueError(
-                    f"{len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each."
-                )
-        return zip(self.kernels, *(torch.split(x, 1, dim=-1) for x in rows))
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        columns = zip(self.kernels, self._columns(x), self._columns(y))
+        return _product(kernel(a, b) for kernel, a, b in columns)
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        return _product(kernel.diagonal(a) for kernel, a in zip(self.kernels, self._columns(x)))
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        # ab - αβ = (a-α)(b-β) + β(a-α) + α(b-β), with α and β the offsets
+        total, *others = (
+            kernel.shifted(a, b)
+            for kernel, a, b in zip(self.kernels, self._columns(x), self._columns(y))
+        )
+        offset = self.kernels[0].offset
+        for kernel, other in zip(self.kernels[1:], others):
+            total = total * other + kernel.offset * total + offset * other
+            offset *= kernel.offset
+        return total
+
+    @property
+    def offset(self) -> float:
+        return math.prod(kernel.offset for kernel in self.kernels)
+
+    @property
+    def bound(self) -> float:
+        return math.prod(kernel.bound for kernel in self.kernels)
+
+    @property
+    def shift_invariant(self) -> bool:
+        return all(kernel.shift_invariant for kernel in self.kernels)
+
+
+def _product(values: Iterable[Tensor]) -> Tensor:
+    return reduce(torch.mul, values)
 
 
 @dataclass(frozen=True)
@@ -246,7 +219,7 @@ class Multiple(Kernel):
 
     def __post_init__(self) -> None:
         factor = _number(self.factor, "the factor of a kernel")
-        if factor:
+        if factor != 0:
             _arrays.require_scale(factor, "the factor of a kernel")
         object.__setattr__(self, "factor", factor)
 
@@ -265,9 +238,9 @@ class Multiple(Kernel):
 
     @property
     def bound(self) -> float:
-        return (
-            self.factor * self.kernel.bound if self.factor else 0.0
-        )  # 0 times an unbounded kernel is 0, not NaN
+        if self.factor == 0:  # also of an unbounded kernel, where the product is NaN
+            return 0.0
+        return self.factor * self.kernel.bound
 
     @property
     def shift_invariant(self) -> bool:
@@ -294,12 +267,12 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
         center = some.median(dim=-2, keepdim=True).values
     else:  # training: the mean is quicker
         center = y.detach().mean(dim=-2, keepdim=True)
-    x, y = x - center, y - center
+    x = x - center
+    y = y - center
     left = torch.cat([x, (x * x).sum(-1, keepdim=True), torch.ones_like(x[..., :1])], dim=-1)
     right = torch.cat([-2 * y, torch.ones_like(y[..., :1]), (y * y).sum(-1, keepdim=True)], dim=-1)
-    return torch.relu(
-        left @ right.mT
-    )  # relu rather than clamp_min: one pass less in the backward of every step
+    # relu rather than clamp_min: one pass less in the backward of every step
+    return torch.relu(left @ right.mT)
 
 
 @dataclass(frozen=True)
@@ -467,22 +440,29 @@ def median_bandwidth(x: Any, *, name: str = "x") -> float:
     >>> median_bandwidth([0.0, 1.0, 3.0])
     2.0
     """
-    value = _lower_median(_pair_distances(x, name))
+    return _median_distance(_tensors.matrix(x, name), name)
+
+
+def _median_distance(rows: Tensor, name: str) -> float:
+    value = _lower_median(_pair_distances(rows, name))
     if value == 0:
-        raise ValueError(
-            f"median distance of {name}, of shape"
-            f" {tuple(x.shape) if hasattr(x, 'shape') else (len(x),)}, is 0: half or more of its"
-            " pairs coincide. Pass a kernel with a bandwidth, such as Gaussian(bandwidth=...), for"
-            f" {name}."
-        )
+        raise _zero_median(rows, name)
     return value
 
 
-def _pair_distances(x: Any, name: str) -> np.ndarray:
+def _zero_median(rows: Tensor, name: str) -> ValueError:
+    return ValueError(
+        f"median distance of {name}, of shape {tuple(rows.shape)}, is 0: half or more of its pairs"
+        " coincide. Pass a kernel with a bandwidth, such as Gaussian(bandwidth=...), for"
+        f" {name}."
+    )
+
+
+def _pair_distances(rows: Tensor, name: str) -> np.ndarray:
     """Return the distances between pairs of rows; 0 exactly where two coincide, as differences are
     squared.
     """
-    rows = _tensors.matrix(x, name).detach().to(torch.float64)
+    rows = rows.detach().to(torch.float64).reshape(len(rows), -1)
     _arrays.require_rows(rows.shape[0], 2, f"the median distance of {name}")
     if rows.shape[0] > MEDIAN_ROWS:
         order = torch.randperm(
@@ -497,7 +477,7 @@ def _lower_median(values: np.ndarray) -> float:
     return float(np.partition(values, middle)[middle])
 
 
-def default_gaussian(x: Any, *, name: str = "x") -> tuple[Gaussian, str]:
+def default_gaussian(rows: Tensor, *, name: str = "x") -> tuple[Gaussian, str]:
     """Return the kernel that tests and audits use for `None`, and the rule of its bandwidth in
     words.
 
@@ -507,22 +487,24 @@ def default_gaussian(x: Any, *, name: str = "x") -> tuple[Gaussian, str]:
 
     Examples
     --------
-    >>> default_gaussian([0.0, 0.0, 0.0, 0.0, 3.0])
+    >>> default_gaussian(torch.tensor([[0.0], [0.0], [0.0], [0.0], [3.0]]))
     (Gaussian(bandwidth=3.0), 'median of the non-zero distances')
     """
-    distances = _pair_distances(x, name)
-    value, apart = _lower_median(distances), distances[distances > 0]
-    if value > 0 or not len(apart):
-        return (
-            Gaussian(value or median_bandwidth(x, name=name)),
-            "median distance",
-        )  # raises if all rows are equal
+    distances = _pair_distances(rows, name)
+    apart = distances[distances > 0]
+    if len(apart) == 0:  # all rows are equal
+        raise _zero_median(rows, name)
+    median = _lower_median(distances)
+    if median > 0:
+        return Gaussian(median), "median distance"
     return Gaussian(_lower_median(apart)), "median of the non-zero distances"
 
 
-def gaussian_at_median(x: Any, *, name: str = "x") -> Gaussian:
-    """Return the Gaussian kernel at the median distance of x: the kernel that `None` stands for."""
-    return Gaussian(median_bandwidth(x, name=name))
+def gaussian_at_median(rows: Tensor, *, name: str = "x") -> Gaussian:
+    """Return the Gaussian kernel at the median distance of rows that were checked: the kernel that
+    `None` stands for.
+    """
+    return Gaussian(_median_distance(rows, name))
 
 
 def per_column_gaussians(x: Any, *, name: str = "x") -> PerColumn:
@@ -531,6 +513,7 @@ def per_column_gaussians(x: Any, *, name: str = "x") -> PerColumn:
     """
     rows = _tensors.matrix(x, name)
     names = _arrays.column_names(x, name, rows.shape[1])
+    columns = torch.split(rows, 1, dim=1)
     return PerColumn(
-        tuple(gaussian_at_median(rows[:, i], name=names[i]) for i in range(rows.shape[1]))
+        tuple(gaussian_at_median(column, name=own) for column, own in zip(columns, names))
     )

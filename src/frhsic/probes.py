@@ -4,7 +4,6 @@ have not seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -93,7 +92,7 @@ def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Pr
     folds = min(FOLDS, len(s) // 2)
     split = KFold(folds, shuffle=True, random_state=seed)
     value, rank = ((t - t.mean()) / t.std() for t in (s, rankdata(s)))
-    targets = value, rank, np.random.default_rng(seed).permutation(rank)
+    targets = (value, rank, np.random.default_rng(seed).permutation(rank))
     model = _model(kind, seed)
     if kind == "linear":
         fits = cross_val_predict(model, z, np.column_stack(targets), cv=split).T
@@ -126,17 +125,19 @@ def cross_fitted_scores(
     """
     binary = set(np.unique(y)) <= {0.0, 1.0}
     if groups is None:
-        split: Any = (StratifiedKFold if binary else KFold)(FOLDS, shuffle=True, random_state=seed)
+        folds: Any = StratifiedKFold if binary else KFold
+        count = FOLDS
     else:
+        folds = StratifiedGroupKFold if binary else GroupKFold
         count = min(FOLDS, len(np.unique(groups)))
-        split = (StratifiedGroupKFold if binary else GroupKFold)(
-            count, shuffle=True, random_state=seed
-        )
-    target, method = (y.astype(int), "predict_proba") if binary else (y, "predict")
+    split = folds(count, shuffle=True, random_state=seed)
+    head = linear_head(binary=binary)
+    if not binary:
+        return np.asarray(cross_val_predict(head, z, y, groups=groups, cv=split))
     scores = cross_val_predict(
-        linear_head(binary=binary), z, target, groups=groups, cv=split, method=method
+        head, z, y.astype(int), groups=groups, cv=split, method="predict_proba"
     )
-    return np.asarray(scores[:, 1] if binary else scores)
+    return np.asarray(scores[:, 1])
 
 
 def _model(kind: ProbeKind, seed: int) -> Any:
@@ -145,87 +146,3 @@ def _model(kind: ProbeKind, seed: int) -> Any:
     # trees of few rows: more threads gain little, and wait for each other without end where cores
     # are busy
     return lightgbm.LGBMRegressor(n_estimators=TREES, random_state=seed, n_jobs=1, verbose=-1)
-
-
-def probe_sums(z: np.ndarray, targets: np.ndarray, fold: np.ndarray) -> np.ndarray:
-    """Return the products of columns over the rows of each fold, which add up over parts of the
-    data.
-
-    They have the shape (folds, 1 + columns, 1 + columns): the columns of Z, then the targets, after
-    a column of ones. `fold` has the number of the fold of each row, below :data:`FOLDS`. Pass
-    columns near mean 0 and spread 1, or the sums lose digits.
-    """
-    rows = np.column_stack([np.ones(len(z)), z, targets])
-    order = np.argsort(fold, kind="stable")
-    parts = np.split(rows[order], np.cumsum(np.bincount(fold, minlength=FOLDS))[:-1])
-    return np.stack([part.T @ part for part in parts])
-
-
-def linear_probe_of_sums(
-    sums: np.ndarray, columns: int, targets: Sequence[int], independent: int
-) -> Probe:
-    """:func:`probe` of kind ``"linear"`` from sums over rows in :data:`FOLDS` folds.
-
-    The ridge is chosen by the error on the other folds of the training rows in turn; leave-one-out
-    errors, by which :func:`probe` chooses, are not sums.
-
-    Parameters
-    ----------
-    sums
-        :func:`probe_sums` of all rows.
-    columns
-        Number of columns of Z.
-    targets
-        Which of the targets are recovered, such as an attribute and its ranks; the largest R²
-        counts.
-    independent
-        A target that is independent of Z by construction, for `shuffled_r2`.
-
-    Examples
-    --------
-    >>> x = np.linspace(-1, 1, 100)
-    >>> sums = probe_sums(x[:, None], np.column_stack([3 * x, np.cos(99 * x)]), np.arange(100) % 5)
-    >>> round(linear_probe_of_sums(sums, 1, [0], 1).r2, 3)
-    1.0
-    """
-    counts, r2 = sums[:, 0, 0], []
-    for index in (*targets, independent):
-        at = [*range(1 + columns), 1 + columns + index]
-        products = sums[:, at][:, :, at]
-        whole = products.sum(axis=0)
-        spread = whole[-1, -1] - whole[0, -1] ** 2 / whole[0, 0]
-        if not spread > 0:
-            raise ValueError("s is constant: there is nothing to recover.")
-        errors = [_held_out_error(products, fold) for fold in range(len(products))]
-        r2.append(float(1 - sum(errors) / spread))
-    return Probe(max(r2[:-1]), r2[-1], int(counts.sum()), len(counts))
-
-
-def _held_out_error(products: np.ndarray, fold: int) -> float:
-    """Return the squared error on one fold of a ridge regression on the others."""
-    others = [other for other in range(len(products)) if other != fold]
-    inner = sum(
-        _errors(products[[i for i in others if i != out]].sum(axis=0), products[out])
-        for out in others
-    )
-    return float(_errors(products[others].sum(axis=0), products[fold])[int(np.argmin(inner))])
-
-
-def _errors(train: np.ndarray, held: np.ndarray) -> np.ndarray:
-    """Return the squared error on held-out rows for each of the ridges; the last column is the
-    target.
-    """
-    n = train[0, 0]
-    mean = train[0] / n
-    centered = train[1:, 1:] - n * np.outer(mean[1:], mean[1:])
-    scale = np.sqrt(np.maximum(np.diag(centered)[:-1], 0) / n)
-    scale = np.where(scale > 1e-12, scale, 1.0)  # a constant column, as in StandardScaler
-    values, vectors = np.linalg.eigh(centered[:-1, :-1] / np.outer(scale, scale))
-    along = vectors.T @ (centered[:-1, -1] / scale)
-    # the residual of a row is its product with these coefficients, of shape (1 + columns + 1,
-    # ridges)
-    slopes = vectors @ (along[:, None] / (np.maximum(values, 0)[:, None] + RIDGES)) / scale[:, None]
-    coefficients = np.vstack(
-        [-(mean[-1] - mean[1:-1] @ slopes)[None], -slopes, np.ones((1, len(RIDGES)))]
-    )
-    return np.asarray(np.einsum("ir,ij,jr->r", coefficients, held, coefficients))

@@ -24,7 +24,7 @@ from frhsic import _arrays
 from frhsic._pictures import card, tradeoff_svg
 from frhsic._warnings import warn
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, UnmetLimitWarning
-from frhsic.estimators.network import fit_path
+from frhsic.estimators.network import FitArguments, fit_path
 from frhsic.formatting import capitalized, figure, percent, settled_by
 from frhsic.independence import IndependenceResult, gamma_test
 from frhsic.kernels import Gaussian, per_column_gaussians
@@ -36,7 +36,7 @@ from frhsic.splits import held_out_rows, rows_of
 __all__ = ["LowGainWarning", "Selection", "select_weight"]
 
 # Default grid; 0 is the unpenalised model.
-WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+PENALTY_WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
 # Share of the unpenalised model's gain over a constant that a chosen model should keep at least.
 LEAST_GAIN = 0.25
@@ -46,7 +46,7 @@ LEAST_GAIN = 0.25
 TEST_ROWS = 2000
 
 # What a limit may be on; a number or a share is about the first.
-MEASURES = ("gdp", "hsic", "gain", "p")
+LIMITED_MEASURES = ("gdp", "hsic", "gain", "p")
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,10 @@ def choose(candidates: Sequence[Candidate], limits: Sequence[Limit]) -> tuple[li
     smallest weight, and others the best performance. If none does, the nearest by the first limit
     is taken, among those whose estimates keep it if there are any.
     """
-    each = [_admitted(candidates, limit) for limit in limits]
-    admitted = [all(kept) for kept in zip(*each)] if each else [True] * len(candidates)
+    admitted = [True] * len(candidates)
+    for limit in limits:
+        kept = _admitted(candidates, limit)
+        admitted = [before and now for before, now in zip(admitted, kept)]
     inside = [i for i, kept in enumerate(admitted) if kept]
     measures = {limit.measure for limit in limits}
     if not inside:
@@ -126,17 +128,13 @@ def _admitted(candidates: Sequence[Candidate], limit: Limit) -> list[bool]:
     if limit.measure == "p":
         return [one.pvalue > limit.value for one in candidates]
     if limit.measure == "gdp" and limit.is_aim:
-        gaps = [_gap(one, limit) for one in candidates]
+        gaps = [_estimate(one, limit) for one in candidates]
         aim = min(gaps) if limit.value == 0 else limit.bound(gap=gaps[0])
         return [gap <= aim for gap in gaps]
     bounds = [_bound(one, limit) for one in candidates]
     # from the largest weight down: the order is fixed beforehand, so the confidence is that of all
     # admitted ones
     return [all(bound <= limit.value for bound in bounds[i:]) for i in range(len(bounds))]
-
-
-def _gap(candidate: Candidate, limit: Limit) -> float:
-    return candidate.gdp if limit.attribute is None else candidate.gaps[limit.attribute]
 
 
 def _bound(candidate: Candidate, limit: Limit) -> float:
@@ -149,7 +147,10 @@ def _bound(candidate: Candidate, limit: Limit) -> float:
 
 
 def _estimate(candidate: Candidate, limit: Limit) -> float:
-    return candidate.hsic if limit.measure == "hsic" else _gap(candidate, limit)
+    """Return the estimate that a limit on GDP or HSIC is about."""
+    if limit.measure == "hsic":
+        return candidate.hsic
+    return candidate.gdp if limit.attribute is None else candidate.gaps[limit.attribute]
 
 
 def _nearest(candidates: Sequence[Candidate], limit: Limit) -> int:
@@ -159,7 +160,7 @@ def _nearest(candidates: Sequence[Candidate], limit: Limit) -> int:
     if limit.measure == "p":
         return int(np.argmin([one.hsic for one in candidates]))
     if limit.is_aim:
-        return int(np.argmin([_gap(one, limit) for one in candidates]))
+        return int(np.argmin([_estimate(one, limit) for one in candidates]))
     places = range(len(candidates))
     keeping = [i for i in places if _estimate(candidates[i], limit) <= limit.value]
     return min(keeping or places, key=lambda i: _bound(candidates[i], limit))
@@ -214,10 +215,11 @@ def _asked(limit: Limit) -> str:
 
 def _measured(taken: Candidate, limits: Sequence[Limit]) -> str:
     """Return the numbers of a candidate that its limits are about."""
+    gain = "no gain" if math.isnan(taken.gain) else f"{percent(taken.gain)} of the gain"
     numbers = {
         "gdp": f"GDP {figure(taken.gdp)}, at most {figure(taken.gdp_upper)}",
         "hsic": f"HSIC {figure(taken.hsic)}, at most {figure(taken.hsic_upper)}",
-        "gain": "no gain" if math.isnan(taken.gain) else f"{percent(taken.gain)} of the gain",
+        "gain": gain,
         "p": f"p = {figure(taken.pvalue)}, HSIC {figure(taken.hsic)}",
     }
     return "; ".join(numbers[one] for one in dict.fromkeys(limit.measure for limit in limits))
@@ -230,7 +232,7 @@ class LowGainWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class HeldOutMeasures:
     """Measures of the chosen model on rows that neither trained nor chose it; as in
     :class:`Candidate`.
     """
@@ -295,7 +297,7 @@ class Selection:
 
     def evaluate(
         self, X: Any, y: Any, *, sensitive_features: Any, groups: Any = None
-    ) -> Evaluation:
+    ) -> HeldOutMeasures:
         """Measure the chosen model on other rows; report these numbers.
 
         Parameters
@@ -306,9 +308,9 @@ class Selection:
             Group of each row, such as a person: intervals take groups, not rows, as independent of
             each other.
         """
-        rows = Rows.of(X, y, sensitive_features, groups, 0)
+        rows = HeldOutRows.of(X, y, sensitive_features, groups, 0)
         scores = scores_of(self.estimator, rows.X)
-        return Evaluation(
+        return HeldOutMeasures(
             performance=self.scorer(self.estimator, rows.X, rows.y),
             gain=rows.gain(self.estimator, self.models[0], self.constant),
             gdp={
@@ -354,7 +356,7 @@ class Selection:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class HeldOutRows:
     """Rows that no model was trained on; `groups` is the group of each row, or None."""
 
     X: Any
@@ -365,7 +367,7 @@ class Rows:
     seed: int
 
     @classmethod
-    def of(cls, X: Any, y: Any, s: Any, groups: Any, seed: int) -> Rows:
+    def of(cls, X: Any, y: Any, s: Any, groups: Any, seed: int) -> HeldOutRows:
         """Convert the attributes to a matrix and number the groups; rows that lack an attribute are
         left out.
         """
@@ -385,18 +387,19 @@ class Rows:
         """
         encodes = hasattr(model, "transform")
         seen = np.asarray(model.transform(self.X)) if encodes else scores_of(model, self.X)
-        rows, generator = np.arange(len(self.s)), np.random.default_rng(self.seed)
+        rows = np.arange(len(self.s))
+        generator = np.random.default_rng(self.seed)
         if self.groups is not None:
             shuffled = generator.permutation(rows)
             rows = shuffled[np.unique(self.groups[shuffled], return_index=True)[1]]
         if len(rows) > TEST_ROWS:
             rows = generator.choice(rows, TEST_ROWS, replace=False)
-        seen, values = seen[rows], self.s[rows]
-        kernel_s = per_column_gaussians(values) if values.shape[1] > 1 else None
-        kernel_z = (
-            Gaussian(1.0) if np.ptp(seen, axis=0).max() == 0 else None
-        )  # a collapsed Z has no median distance
-        return gamma_test(seen, values, kernel_z, kernel_s, epsilon=hsic_limit)
+        z = seen[rows]
+        s = self.s[rows]
+        kernel_s = per_column_gaussians(s) if s.shape[1] > 1 else None
+        collapsed = np.ptp(z, axis=0).max() == 0  # which has no median distance
+        kernel_z = Gaussian(1.0) if collapsed else None
+        return gamma_test(z, s, kernel_z, kernel_s, epsilon=hsic_limit)
 
     def gain(self, model: Any, unpenalised: Any, constant: Any) -> float:
         r"""Return the share of the unpenalised model's gain over a constant that a model keeps on
@@ -408,14 +411,16 @@ class Rows:
         1 is the unpenalised model, 0 a constant; a model worse than a constant has a negative
         share. NaN if the unpenalised model itself does not beat the constant.
         """
-        own, best, worst = (
-            proper_loss(one, self.X, self.y) for one in (model, unpenalised, constant)
-        )
-        return (worst - own) / (worst - best) if worst > best else math.nan
+        worst = proper_loss(constant, self.X, self.y)
+        best = proper_loss(unpenalised, self.X, self.y)
+        if not worst > best:
+            return math.nan
+        return (worst - proper_loss(model, self.X, self.y)) / (worst - best)
 
     def candidate(
         self,
         model: Any,
+        *,
         limits: Sequence[Limit],
         confidence: float | None,
         scorer: Any,
@@ -424,13 +429,18 @@ class Rows:
     ) -> Candidate:
         """Measure one model; without a confidence, upper bounds are the estimates themselves."""
         scores = scores_of(model, self.X)
-        level = confidence or 0.95
-        results = [
-            gdp(scores, column, confidence=level, groups=self.groups, random_state=self.seed)
-            for column in self.s.T
-        ]
-        gaps = {name: float(one) for name, one in zip(self.names, results)}
-        gap_bounds = {name: _upper_end(one) for name, one in zip(self.names, results)}
+        gaps = {}
+        gap_bounds = {}
+        for name, column in zip(self.names, self.s.T):
+            gap = gdp(
+                scores,
+                column,
+                confidence=confidence or 0.95,
+                groups=self.groups,
+                random_state=self.seed,
+            )
+            gaps[name] = gap.value
+            gap_bounds[name] = gap.value if confidence is None else max(*gap.interval, gap.value)
         hsic_limit = next((one.value for one in limits if one.measure == "hsic"), None)
         test = self.tested(model, hsic_limit)
         error = math.nan if test.standard_error is None else test.standard_error
@@ -440,7 +450,7 @@ class Rows:
             performance=scorer(model, self.X, self.y),
             gain=self.gain(model, unpenalised, constant),
             gaps=gaps,
-            gap_bounds=gaps if confidence is None else gap_bounds,
+            gap_bounds=gap_bounds,
             hsic=test.statistic,
             hsic_upper=test.statistic + reach * error,
             pvalue=test.pvalue,
@@ -450,10 +460,6 @@ class Rows:
         """Return the share of the second of two classes, or the mean of numbers."""
         values = self.y == model.classes_[1] if is_classifier(model) else self.y
         return float(np.mean(np.asarray(values, dtype=np.float64)))
-
-
-def _upper_end(gap: ParityResult) -> float:
-    return max(gap.interval[1], gap.value)
 
 
 def proper_loss(model: Any, X: Any, y: Any) -> float:
@@ -471,7 +477,7 @@ def select_weight(
     sensitive_features: Any,
     limit: LimitLike = "gain >= 80%",
     confidence: float | None = 0.95,
-    penalty_weights: Sequence[float] = WEIGHTS,
+    penalty_weights: Sequence[float] = PENALTY_WEIGHTS,
     validation: float | tuple[Any, ...] = 0.2,
     groups: Any = None,
     scoring: str | Callable[..., float] | None = None,
@@ -556,7 +562,7 @@ def select_weight(
     (True, True)
     """
     _check_estimator(estimator)
-    limits = parse_limits(limit, MEASURES)
+    limits = parse_limits(limit, LIMITED_MEASURES)
     if confidence is not None:
         _arrays.require_fraction(confidence, "confidence")
     scorer = _scorer(scoring, estimator)
@@ -571,37 +577,45 @@ def select_weight(
             "sensitive_features is None: without it there is no dependence to choose by."
         )
     seed = _arrays.seed_of(random_state) % 2**32
-    fit, held = _parts((X, y, sensitive_features, sample_weight, groups), validation, seed)
+    given = FitArguments(X, y, sensitive_features, sample_weight, groups)
+    fit, held = _parts(given, validation, seed)
     by_attribute(limits, held.names)  # raises before anything is trained
-    models = fit_weights(estimator, grid, *fit)
+    models = fit_weights(estimator, grid, fit)
     constant = DummyClassifier(strategy="prior") if is_classifier(estimator) else DummyRegressor()
-    constant.fit(np.zeros((len(fit[1]), 1)), fit[1], sample_weight=fit[3])
+    constant.fit(np.zeros((len(fit.y), 1)), fit.y, sample_weight=fit.sample_weight)
     candidates = [
-        held.candidate(model, limits, confidence, scorer, models[0], constant) for model in models
-    ]
-    limits = tuple(
-        (
-            replace(one, value=one.bound(0.0, held.base_rate(models[0])), base="")
-            if one.base == "base rate"
-            else one
+        held.candidate(
+            model,
+            limits=limits,
+            confidence=confidence,
+            scorer=scorer,
+            unpenalised=models[0],
+            constant=constant,
         )
+        for model in models
+    ]
+    base_rate = held.base_rate(models[0])
+    limits = tuple(
+        replace(one, value=one.bound(0.0, base_rate), base="") if one.base == "base rate" else one
         for one in limits
     )
     admitted, at = choose(candidates, limits)
-    why = reason(candidates[at], limits, admitted[at], len(held.s))
+    chosen = candidates[at]
+    why = reason(chosen, limits, admitted[at], len(held.s))
     if not admitted[at]:
         warn(f"{capitalized(why)}. Try larger weights, or another penalty.", UnmetLimitWarning)
-    low = not candidates[at].gain >= LEAST_GAIN
+    low = not chosen.gain >= LEAST_GAIN
     if low:
-        gained = candidates[at].gain
-        kept = "no gain to keep" if math.isnan(gained) else f"{percent(gained)} of the gain kept"
+        kept = "no gain to keep"
+        if not math.isnan(chosen.gain):
+            kept = f"{percent(chosen.gain)} of the gain kept"
         warn(
-            f"weight {candidates[at].penalty_weight:g}: {kept}, compared with a constant. Allow"
+            f"weight {chosen.penalty_weight:g}: {kept}, compared with a constant. Allow"
             " more dependence, or bring more rows or better features.",
             LowGainWarning,
         )
     return Selection(
-        penalty_weight=candidates[at].penalty_weight,
+        penalty_weight=chosen.penalty_weight,
         estimator=models[at],
         satisfied=admitted[at] and not low,
         reason=why,
@@ -612,19 +626,13 @@ def select_weight(
     )
 
 
-def fit_weights(
-    estimator: Any,
-    weights: Sequence[float],
-    X: Any,
-    y: Any,
-    s: Any,
-    sample_weight: Any = None,
-    groups: Any = None,
-) -> list[Any]:
+def fit_weights(estimator: Any, weights: Sequence[float], given: FitArguments) -> list[Any]:
     """Fit a copy for each weight: networks all at once, as one fleet for each joblib worker, others
     one by one.
     """
-    named = {"sensitive_features": s, "sample_weight": sample_weight, "groups": groups}
+    named = dict(vars(given))
+    X = named.pop("X")
+    y = named.pop("y")
     if isinstance(estimator, (FRHSICClassifier, FRHSICRegressor)):
         workers = min(effective_n_jobs(None), len(weights))
         # the rows are part of each task: arguments that joblib spreads over a Dask cluster are lost
@@ -636,9 +644,9 @@ def fit_weights(
         return [fleets[i % workers][i // workers] for i in range(len(weights))]
     if not has_fit_parameter(estimator, "groups"):
         del named["groups"]
-    given = {name: value for name, value in named.items() if value is not None}
+    known = {name: value for name, value in named.items() if value is not None}
     return [
-        clone(estimator).set_params(penalty_weight=weight).fit(X, y, **given) for weight in weights
+        clone(estimator).set_params(penalty_weight=weight).fit(X, y, **known) for weight in weights
     ]
 
 
@@ -664,33 +672,26 @@ def _scorer(
 
 
 def _parts(
-    everything: tuple[Any, ...], validation: float | tuple[Any, ...], seed: int
-) -> tuple[tuple[Any, ...], Rows]:
-    """Return (X, y, s, sample_weight, groups) of the rows to train on, and the rows to choose
-    on.
-    """
-    groups = everything[4]
+    given: FitArguments, validation: float | tuple[Any, ...], seed: int
+) -> tuple[FitArguments, HeldOutRows]:
+    """Return the rows to train on, and the rows to choose on."""
     if isinstance(validation, (int, float)):
-        n = len(everything[1])
-        both = (
-            train_test_split(np.arange(n), test_size=float(validation), random_state=seed)
-            if groups is None
-            else held_out_rows(n, validation, seed=seed, groups=groups)
-        )
-        trained, (X, y, s, _, held_groups) = (
-            tuple(None if part is None else rows_of(part, rows) for part in everything)
-            for rows in both
-        )
-        return trained, Rows.of(X, y, s, held_groups, seed)
+        n = len(given.y)
+        if given.groups is None:
+            both = train_test_split(np.arange(n), test_size=float(validation), random_state=seed)
+        else:
+            both = held_out_rows(n, validation, seed=seed, groups=given.groups)
+        trained, held = (given.rows(rows) for rows in both)
+        return trained, HeldOutRows.of(held.X, held.y, held.sensitive_features, held.groups, seed)
     if isinstance(validation, str) or len(validation) not in (3, 4):
         raise ValueError(
             "validation: pass a share of the rows, or (X, y, sensitive_features) with groups if"
             " any."
         )
-    if groups is not None and len(validation) == 3:
+    if given.groups is not None and len(validation) == 3:
         raise ValueError(
             "groups are those of the rows to train on; pass those of `validation` as its fourth"
             " part."
         )
     X, y, s, *more = validation
-    return everything, Rows.of(X, y, s, more[0] if more else None, seed)
+    return given, HeldOutRows.of(X, y, s, more[0] if more else None, seed)

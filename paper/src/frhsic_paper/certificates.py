@@ -51,9 +51,11 @@ from torch import Tensor
 
 from frhsic import _arrays, _tensors
 from frhsic.dependence import hsic
-from frhsic.dependence.grams import gram_times, kernel_or_median, paired_rows, pivoted_cholesky
+from frhsic.dependence.grams import pivoted_cholesky
+from frhsic.dependence.inputs import kernel_or_median, paired_rows
 from frhsic.kernels import Kernel, Linear
 from frhsic.parity import gdp
+from frhsic_paper.products import gram_times
 
 Detail = float | int | tuple[float, ...]
 """A value of :attr:`Certificate.details`: a number or a tuple of numbers."""

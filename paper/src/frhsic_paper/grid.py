@@ -17,12 +17,11 @@ from joblib import Parallel, delayed
 from torch import Tensor, nn
 
 from frhsic.datasets import Dataset
-from frhsic.datasets.dataset import Split
+from frhsic.datasets.dataset import Split, Task
 from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import HSIC, BinnedMMD, DistanceCorrelation, Penalty, penalty_named
 from frhsic.penalties.adversary import _Adversarial
 from frhsic.training import MLP, Fleet, Member, Recipe, TrainingData, train
-from frhsic.training.recipe import Task
 from frhsic_paper import records
 from frhsic_paper.datasets import loaded
 from frhsic_paper.measures import measured

@@ -29,10 +29,10 @@ from frhsic.auditing.results import (
     Setting,
 )
 from frhsic.calibration import calibration_error
-from frhsic.dependence.grams import column_scales
+from frhsic.dependence.inputs import column_scales
 from frhsic.independence import gamma, normalized_hsic_interval
 from frhsic.independence.effects import hsic_effect, normalized_effect
-from frhsic.independence.gamma import gram_pair
+from frhsic.independence.pairs import gram_pair
 from frhsic.intervals import Interval
 from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
 from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, gdp_curve, rank_gap

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.datasets.dataset import Dataset, DatasetTask, encoded, legacy_permutation
+from frhsic.datasets.dataset import Dataset, Task, encoded, legacy_permutation
 from frhsic.datasets.sources import Obtained, RawFile, obtain, zip_member
 from frhsic.formatting import did_you_mean
 
@@ -358,7 +358,7 @@ class Entry:
         return cls(name, tuple(files), **_tuples(facts))
 
     @property
-    def task(self) -> DatasetTask:
+    def task(self) -> Task:
         """The task of the dataset's target."""
         return "binary" if self.classes else "regression"
 

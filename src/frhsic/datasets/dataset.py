@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-DatasetTask = Literal["binary", "regression", "multiclass"]
+Task = Literal["binary", "regression", "multiclass"]
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Dataset:
     y: pd.Series[Any]
     s: pd.Series[Any] | pd.DataFrame
     features: tuple[Feature, ...]
-    task: DatasetTask
+    task: Task
     classes: tuple[str, ...] = ()
     provenance: str = ""
     licence: str = ""

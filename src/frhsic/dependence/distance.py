@@ -29,11 +29,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
-from frhsic.dependence.exact import GramSums, PairSums, hsic_of_rows, pair_sums
-from frhsic.dependence.grams import Gram, paired_rows, safe_sqrt, working_copy
+from frhsic.dependence.exact import hsic_of_rows
+from frhsic.dependence.grams import safe_sqrt
+from frhsic.dependence.inputs import paired_rows, working_copy
+from frhsic.dependence.sums import GramSums, PairSums, pair_sums
+from frhsic.dependence.tiles import Gram
 from frhsic.kernels import HalfDistance, squared_distances
 
-Numbers = NDArray[np.float64]
+Values = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 # Part of a sum of squares below which a difference of sums would lose more digits than the six of
@@ -144,16 +147,23 @@ def _inner_products(
     """Return the inner products of centred distances: z with s, z with itself, s with itself."""
     z, s = paired_rows(z, s, where=where, device=device, least=2, what="distance covariance")
     _arrays.require_varying(s, "s")
-    half, n = HalfDistance(), len(z)
+    half = HalfDistance()
     if torch.is_grad_enabled() and (z.requires_grad or s.requires_grad):
         zz = hsic_of_rows(z, z, half, half) if bool((z != z[:1]).any()) else z.sum() * 0
         return 4 * hsic_of_rows(z, s, half, half), 4 * zz, 4 * hsic_of_rows(s, s, half, half)
-    sums, times = _sorted_sums(z, s) if z.shape[1] == s.shape[1] == 1 else None, 1
+    sums = None
+    times = 1
+    if z.shape[1] == s.shape[1] == 1:
+        sums = _sorted_sums(z, s)
     if sums is None:
-        k, l = (Gram.of(working_copy(x, half), half) for x in (z, s))
-        sums, times = pair_sums(k, l), 4
-    three = sums.centered_joint, sums.k.centered.squares, sums.l.centered.squares
-    zs, zz, ss = ((times * each / n**2).to(z.dtype) for each in three)
+        k = Gram.of(working_copy(z, half), half)
+        l = Gram.of(working_copy(s, half), half)
+        sums = pair_sums(k, l)
+        times = 4
+    zs, zz, ss = (
+        (times * total / len(z) ** 2).to(z.dtype)
+        for total in (sums.centered_joint, sums.k.centered.squares, sums.l.centered.squares)
+    )
     return zs, zz, ss
 
 
@@ -164,24 +174,25 @@ def _sorted_sums(z: Tensor, s: Tensor) -> PairSums | None:
     one row is a million times as far out as all others: the half-distance kernel keeps more digits
     there.
     """
-    both = [
-        _arrays.to_numpy((x - x.median())[:, 0].detach().double()) for x in (z, s)
-    ]  # a constant column becomes 0
-    orders = [x.argsort() for x in both]
-    sums = []
-    for x, order in zip(both, orders):
-        rows = torch.from_numpy(distance_rows(x, order))
-        sums.append(
-            GramSums(
-                rows, torch.zeros_like(rows), rows.new_tensor(2 * (len(x) * (x @ x) - x.sum() ** 2))
-            )
-        )
-    if any(bool(each.centered.squares < SMALL * each.squares) for each in sums):
+    # a constant column becomes 0
+    x, y = (_arrays.to_numpy((rows - rows.median())[:, 0].detach().double()) for rows in (z, s))
+    x_order = x.argsort()
+    y_order = y.argsort()
+    k = _distance_sums(x, x_order)
+    l = _distance_sums(y, y_order)
+    if any(bool(sums.centered.squares < SMALL * sums.squares) for sums in (k, l)):
         return None
-    return PairSums(rows.new_tensor(distance_products(*both, *orders)), *sums)
+    joint = distance_products(x, y, x_order, y_order)
+    return PairSums(k.rows.new_tensor(joint), k, l)
 
 
-def distance_rows(x: Numbers, order: Places) -> Numbers:
+def _distance_sums(x: Values, order: Places) -> GramSums:
+    rows = torch.from_numpy(distance_rows(x, order))
+    squares = 2 * (len(x) * (x @ x) - x.sum() ** 2)
+    return GramSums(rows, torch.zeros_like(rows), rows.new_tensor(squares))
+
+
+def distance_rows(x: Values, order: Places) -> Values:
     r"""Return :math:`\sum_j |x_i - x_j|` of n numbers, given the order that sorts them; of shape
     (n,).
 
@@ -191,20 +202,22 @@ def distance_rows(x: Numbers, order: Places) -> Numbers:
     >>> distance_rows(x, x.argsort()).tolist()
     [4.0, 5.0, 3.0]
     """
-    n, sums, values = len(x), np.empty_like(x), x[order]
+    n = len(x)
+    values = x[order]
     up_to = values.cumsum()
+    sums = np.empty_like(x)
     sums[order] = (2 * np.arange(1, n + 1) - n) * values + up_to[-1] - 2 * up_to
     return sums
 
 
-def distance_products(x: Numbers, y: Numbers, x_order: Places, y_order: Places) -> float:
+def distance_products(x: Values, y: Values, x_order: Places, y_order: Places) -> float:
     r"""Return :math:`\sum_{ij} |x_i - x_j| \, |y_i - y_j|` of n pairs, given the orders that sort
     them.
 
     :math:`(x_i - x_j)(y_i - y_j)` is the product of the distances, negative for pairs that x and y
     order differently. The sum over all pairs has a closed form, and the sum over the discordant
     ones is taken out of it twice. Ties are pairs at distance 0 and add nothing, in whichever order
-    they stand. Numbers far from 0 cost digits.
+    they stand. Values far from 0 cost digits.
 
     Examples
     --------
@@ -219,7 +232,7 @@ def distance_products(x: Numbers, y: Numbers, x_order: Places, y_order: Places) 
     return float(2 * (n * (x @ y) - x.sum() * y.sum() - 2 * discordant))
 
 
-def _discordant(x: Numbers, y: Numbers, rank: Places) -> float:
+def _discordant(x: Values, y: Values, rank: Places) -> float:
     r"""Return the sum of :math:`(x_j - x_i)(y_j - y_i)` over i < j where the rank of i exceeds that
     of j.
 
@@ -228,21 +241,26 @@ def _discordant(x: Numbers, y: Numbers, rank: Places) -> float:
     a group, a row with digit 1 before a row with digit 0 is a discordant pair. Every such pair is
     met once, at the first digit in which its ranks differ.
     """
-    n, total = len(x), 0.0
+    n = len(x)
+    total = 0.0
     place = np.arange(n)
     for digit in reversed(range((n - 1).bit_length())):
         digits = (rank >> digit) & 1
         one = digits.astype(np.float64)  # products with integers are slow
         first = place & -(2 << digit)  # of the row's group
-        x_one, y_one, count = x * one, y * one, _before(digits, first)
-        x_zero, y_zero = x - x_one, y - y_one
-        total += (x_zero * y_zero) @ count.astype(np.float64) + (1 - one) @ _before(
-            x_one * y_one, first
-        )
+        count = _before(digits, first)
+        x_one = x * one
+        y_one = y * one
+        x_zero = x - x_one
+        y_zero = y - y_one
+        products = _before(x_one * y_one, first)
+        total += (x_zero * y_zero) @ count.astype(np.float64) + (1 - one) @ products
         total -= x_zero @ _before(y_one, first) + y_zero @ _before(x_one, first)
         source = np.empty_like(place)
         source[np.where(digits, first + (1 << digit) + count, place - count)] = place
-        rank, x, y = rank.take(source), x.take(source), y.take(source)
+        rank = rank.take(source)
+        x = x.take(source)
+        y = y.take(source)
     return total
 
 

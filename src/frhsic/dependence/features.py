@@ -19,15 +19,14 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from itertools import product
-from operator import add, mul
+from operator import add
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
-from frhsic.dependence.grams import kernel_or_median, paired_rows, recentered
+from frhsic.dependence.inputs import kernel_or_median, paired_rows, recentered
 from frhsic.kernels import (
     Gaussian,
     InverseMultiquadric,
@@ -36,83 +35,52 @@ from frhsic.kernels import (
     Linear,
     Multiple,
     PerColumn,
-    Product,
     Sum,
 )
 
-CHUNK = 4096  # rows whose features are held at once
+CHUNK_ROWS = 4096  # rows whose features are held at once
 
-
+# Draws standard normal numbers of shape (blocks, rows, frequencies) for a number of rows.
 Normal = Callable[[int], Tensor]
-# draws standard normal numbers of shape (blocks, rows, frequencies) for a number of rows
 
 
 @dataclass(frozen=True, eq=False)
 class _Term:
-    """Features of one product of kernels: cosines and sines, times a coordinate for each linear
-    factor.
+    """Features of one kernel of a sum, times the root of a factor.
 
-    Frequencies have shape (blocks, d, m); without radial factors there are none, and one block is
-    enough.
+    Cosines and sines of frequencies, of shape (blocks, d, m); or for the linear kernel, without
+    frequencies, the coordinates themselves, of which one block is enough.
     """
 
-    frequencies: Tensor | None = None
-    linear: tuple[slice, ...] = ()
-    factor: float = 1.0
-
-    def __mul__(self, other: _Term) -> _Term:
-        # a product of kernels has the convolution of their spectral laws: frequencies add
-        both = [term.frequencies for term in (self, other) if term.frequencies is not None]
-        return _Term(
-            reduce(add, both) if both else None,
-            self.linear + other.linear,
-            self.factor * other.factor,
-        )
+    frequencies: Tensor | None
+    factor: float
 
     def __call__(self, x: Tensor) -> Tensor:
-        features = x.new_ones(len(x), 1, 1)
+        features = x[:, None, :]
         if self.frequencies is not None:
             blocks, width, count = self.frequencies.shape
             # blocks are the last axis in memory, since a row has few frequencies in each
             phases = x @ self.frequencies.to(x.device).permute(1, 2, 0).reshape(width, -1)
             features = torch.cat([phases.cos(), phases.sin_()], dim=1).div_(math.sqrt(count))
             features = features.view(len(x), 2 * count, blocks).mT
-        for columns in self.linear:
-            features = (features[..., :, None] * x[:, None, None, columns]).flatten(2)
         return features if self.factor == 1 else math.sqrt(self.factor) * features
 
 
-def _terms(kernel: Kernel, columns: int, normal: Normal, at: slice = slice(None)) -> list[_Term]:
-    """Draw the features of a kernel on some of so many columns, as those of a sum of products."""
+def _terms(kernel: Kernel, columns: int, normal: Normal, factor: float = 1.0) -> list[_Term]:
+    """Draw the features of a kernel times a factor, as those of a sum."""
     if isinstance(kernel, Sum):
-        return _terms(kernel.a, columns, normal, at) + _terms(kernel.b, columns, normal, at)
+        first = _terms(kernel.a, columns, normal, factor)
+        return first + _terms(kernel.b, columns, normal, factor)
     if isinstance(kernel, Multiple):
-        return [
-            _Term(factor=kernel.factor) * term
-            for term in _terms(kernel.kernel, columns, normal, at)
-        ]
-    if isinstance(kernel, Product):
-        return [
-            a * b
-            for a, b in product(
-                *(_terms(part, columns, normal, at) for part in (kernel.a, kernel.b))
-            )
-        ]
-    if isinstance(kernel, PerColumn):
-        if len(kernel.kernels) != columns:
-            raise ValueError(
-                f"{len(kernel.kernels)} kernels for {columns} columns; pass one for each."
-            )
-        parts = [
-            _terms(part, columns, normal, slice(i, i + 1)) for i, part in enumerate(kernel.kernels)
-        ]
-        return [reduce(mul, terms) for terms in product(*parts)]
+        return _terms(kernel.kernel, columns, normal, factor * kernel.factor)
     if isinstance(kernel, Linear):
-        return [_Term(linear=(at,))]
-    own = _frequencies(kernel, len(range(columns)[at]), normal)
-    frequencies = own.new_zeros(own.shape[0], columns, own.shape[2])
-    frequencies[:, at] = own
-    return [_Term(frequencies)]
+        return [_Term(None, factor)]
+    if not isinstance(kernel, PerColumn):
+        return [_Term(_frequencies(kernel, columns, normal), factor)]
+    if len(kernel.kernels) != columns:
+        raise ValueError(f"{len(kernel.kernels)} kernels for {columns} columns; pass one for each.")
+    own = [_frequencies(part, 1, normal) for part in kernel.kernels]
+    return [_Term(torch.cat(own, dim=1), factor)]
 
 
 def _frequencies(kernel: Kernel, columns: int, normal: Normal) -> Tensor:
@@ -135,7 +103,7 @@ def _frequencies(kernel: Kernel, columns: int, normal: Normal) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class FeatureEstimate:
     """An approximate statistic with the standard error of the approximation; ``float(...)`` gives
     the value.
 
@@ -218,13 +186,15 @@ class FeatureMaps:
         return reduce(add, (products(f, g) for f, g in self.chunks(z, s)))
 
     def chunks(self, z: Tensor, s: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the features of :data:`CHUNK` rows at a time, of both variables: (rows, blocks,
-        features per block).
+        """Yield the features of some rows at a time, of both variables: (rows, blocks, features per
+        block).
         """
-        for x, y in zip(*(torch.split(rows.detach().to(torch.float64), CHUNK) for rows in (z, s))):
+        some_z = torch.split(z.detach().to(torch.float64), CHUNK_ROWS)
+        some_s = torch.split(s.detach().to(torch.float64), CHUNK_ROWS)
+        for x, y in zip(some_z, some_s):
             yield _side_by_side(self.terms_z, x), _side_by_side(self.terms_s, y)
 
-    def estimate(self, sums: FeatureSums) -> Estimate:
+    def estimate(self, sums: FeatureSums) -> FeatureEstimate:
         r"""Return HSIC and its standard error from sums over all rows.
 
         Each pair of a block of features of z and a block of s gives an unbiased estimate
@@ -234,7 +204,7 @@ class FeatureMaps:
         """
         _arrays.require_rows(sums.n, 2, "HSIC by features")
         table = (sums.cross / sums.n).square().sum(dim=(1, 3))  # (blocks of z, blocks of s)
-        return Estimate(
+        return FeatureEstimate(
             value=float(table.mean()),
             standard_error=_standard_error(table),
             n=sums.n,
@@ -247,24 +217,29 @@ class FeatureMaps:
 
 def _side_by_side(terms: list[_Term], x: Tensor) -> Tensor:
     parts = [term(x) for term in terms]
+    if len(parts) == 1:
+        return parts[0]
     blocks = max(part.shape[1] for part in parts)
-    return (
-        parts[0]
-        if len(parts) == 1
-        else torch.cat([part.expand(-1, blocks, -1) for part in parts], dim=-1)
-    )
+    return torch.cat([part.expand(-1, blocks, -1) for part in parts], dim=-1)
 
 
 def products(f: Tensor, g: Tensor) -> FeatureSums:
     """Return the sums of two features over the same rows, each of shape (rows, blocks, features per
     block).
     """
-    (of_f, a), (of_g, b) = ((x.mT.shape[1:], x.mT.flatten(1)) for x in (f, g))
-    total_f, total_g = a.sum(0), b.sum(0)
-    cross = (
-        ((a - total_f / len(a)).mT @ (b - total_g / len(b))).view(*of_f, *of_g).permute(1, 0, 3, 2)
+    shape_f = f.mT.shape[1:]
+    shape_g = g.mT.shape[1:]
+    a = f.mT.flatten(1)
+    b = g.mT.flatten(1)
+    total_f = a.sum(0)
+    total_g = b.sum(0)
+    cross = (a - total_f / len(a)).mT @ (b - total_g / len(b))
+    return FeatureSums(
+        n=len(a),
+        z=total_f.view(shape_f).mT,
+        s=total_g.view(shape_g).mT,
+        cross=cross.view(*shape_f, *shape_g).permute(1, 0, 3, 2),
     )
-    return FeatureSums(len(a), total_f.view(of_f).mT, total_g.view(of_g).mT, cross)
 
 
 def hsic_features(
@@ -278,7 +253,7 @@ def hsic_features(
     where: Any = None,
     random_state: _arrays.RandomState = 0,
     device: torch.device | str | None = None,
-) -> Estimate:
+) -> FeatureEstimate:
     r"""HSIC by random features, :math:`\| n^{-1} \sum_i \tilde\varphi(z_i) \tilde\psi(s_i)^\top
     \|_F^2`, in O(n) time.
 
@@ -290,8 +265,8 @@ def hsic_features(
     ----------
     z, s, kernel_z, kernel_s, where, device
         As for :func:`frhsic.dependence.hsic`. Kernels may be Gaussian, Laplacian, inverse
-        multiquadric, linear (which needs no draw), their sums and products, and products over
-        columns.
+        multiquadric, linear (which needs no draw), products over columns without linear ones, and
+        sums of these.
     features
         Number of features of each variable, half of them cosines and half sines: a multiple of 2 *
         blocks. The error falls with its square root, the time grows with its square.
@@ -302,7 +277,7 @@ def hsic_features(
 
     Returns
     -------
-    Estimate
+    FeatureEstimate
         Value, and standard error of the features given the rows.
 
     Examples
@@ -317,7 +292,8 @@ def hsic_features(
     """
     z, s = paired_rows(z, s, where=where, device=device, least=2, what="HSIC by features")
     _arrays.require_varying(s, "s")
-    kernel_z, kernel_s = kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
+    kernel_z = kernel_or_median(kernel_z, z, "z")
+    kernel_s = kernel_or_median(kernel_s, s, "s")
     maps = draw_feature_maps(
         kernel_z,
         kernel_s,
@@ -376,17 +352,21 @@ def draw_feature_maps(
         shape = (blocks, rows, features // (2 * blocks))
         return torch.randn(shape, dtype=torch.float64, generator=generator, device=generator.device)
 
-    terms_z, terms_s = _terms(kernel_z, columns_z, normal), _terms(kernel_s, columns_s, normal)
+    terms_z = _terms(kernel_z, columns_z, normal)
+    terms_s = _terms(kernel_s, columns_s, normal)
     return FeatureMaps(kernel_z, kernel_s, features, blocks, terms_z, terms_s)
 
 
 def _standard_error(table: Tensor) -> float:
     """Standard error of the mean of a table whose rows and columns are independent draws."""
     rows, columns = table.shape
+    if rows == columns == 1:
+        return 0.0
     if rows == 1 or columns == 1:
-        return float(table.std() / math.sqrt(table.numel())) if table.numel() > 1 else 0.0
+        return float(table.std() / math.sqrt(table.numel()))
     mean = table.mean()
-    by_row, by_column = table.mean(1), table.mean(0)
+    by_row = table.mean(1)
+    by_column = table.mean(0)
     rest = table - by_row[:, None] - by_column + mean
     interaction = rest.square().sum() / ((rows - 1) * (columns - 1))
     # either margin's variance contains the interaction; the variance of the mean contains it once

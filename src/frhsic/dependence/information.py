@@ -25,14 +25,14 @@ from scipy.special import digamma
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
-from frhsic.dependence.grams import column_scales, paired_rows
+from frhsic.dependence.inputs import column_scales, paired_rows
 
 Matrix = NDArray[np.float64]
 
 MAX_COMPONENTS = 5
 VARIANCE_SHARE = 0.95
 JITTER = 1e-10
-FAR = 10.0
+CLIPPED_AT = 10.0
 
 
 def mutual_information(
@@ -40,7 +40,6 @@ def mutual_information(
     s: Any,
     *,
     n_neighbors: int = 5,
-    components: int | None = None,
     random_state: _arrays.RandomState = 0,
     where: Any = None,
 ) -> Tensor | float:
@@ -63,14 +62,12 @@ def mutual_information(
     ----------
     z, s
         One row per observation. Every column is scaled to unit variance, far-off rows aside, which
-        changes the maximum norm but not the mutual information; constant columns are dropped.
+        changes the maximum norm but not the mutual information; constant columns are dropped. Of
+        more than five columns of z, the fewest principal components with 95 % of the variance of
+        the scaled columns are kept, at most five, since nearest neighbours are uninformative in
+        many dimensions. The mutual information of a projection is a lower bound of that of z.
     n_neighbors
         The k of the formula: a smaller one has less bias, a larger one less variance.
-    components
-        Number of principal components of z to keep. None keeps up to five columns as they are; of
-        more columns it keeps the fewest components with 95 % of the variance of the scaled columns,
-        at most five, since nearest neighbours are uninformative in many dimensions. The mutual
-        information of a projection is a lower bound of that of z.
     random_state
         Seed of the jitter, of relative size 1e-10, that breaks ties.
     where
@@ -92,23 +89,19 @@ def mutual_information(
     >>> round(mutual_information(x, x, n_neighbors=1), 4)
     1.5929
     """
-    inputs = z, s
-    z, s, dtype = information_rows(z, s, where, n_neighbors)
-    columns, z, s = z.shape[1], _standardized(z), _standardized(s)
-    if components is not None and not 1 <= components <= columns:
-        raise ValueError(
-            f"components is {components}; pass from 1 to {columns}, the columns of z, or None."
-        )
-    if z.shape[1] == 0:  # z is constant, hence independent of s
-        return _tensors.as_given(torch.zeros((), dtype=dtype, device="cpu"), *inputs)
-    if components is not None or z.shape[1] > MAX_COMPONENTS:
-        # far-off rows would set the directions
-        z = _standardized(principal_components(z.clip(-FAR, FAR), components, least=1))
-    noise = _arrays.numpy_generator(random_state)
-    z = z + JITTER * noise.standard_normal(z.shape)
-    s = s + JITTER * noise.standard_normal(s.shape)
-    value = torch.tensor(ksg(z, s, n_neighbors, strict=True), dtype=dtype, device="cpu")
-    return _tensors.as_given(value, *inputs)
+    rows_z, rows_s, dtype = information_rows(z, s, where, n_neighbors)
+    x = _standardized(rows_z)
+    y = _standardized(rows_s)
+    information = 0.0  # of a constant z, which is independent of s
+    if x.shape[1] > 0:
+        if x.shape[1] > MAX_COMPONENTS:
+            # far-off rows would set the directions
+            x = _standardized(principal_components(x.clip(-CLIPPED_AT, CLIPPED_AT), least=1))
+        noise = _arrays.numpy_generator(random_state)
+        x = x + JITTER * noise.standard_normal(x.shape)
+        y = y + JITTER * noise.standard_normal(y.shape)
+        information = ksg(x, y, n_neighbors, strict=True)
+    return _tensors.as_given(torch.tensor(information, dtype=dtype, device="cpu"), z, s)
 
 
 def information_rows(
@@ -130,15 +123,13 @@ def _standardized(x: Matrix) -> Matrix:
     return np.asarray((x - np.median(x, axis=0)) / column_scales(x))
 
 
-def principal_components(x: Matrix, components: int | None, *, least: int) -> Matrix:
-    """Project on `components` principal components, or on the fewest with 95 % of the variance."""
-    columns = x.shape[1]
+def principal_components(x: Matrix, *, least: int) -> Matrix:
+    """Project on the fewest principal components with 95 % of the variance."""
     centered = x - x.mean(axis=0)
     variances, directions = np.linalg.eigh(centered.T @ centered)
     shares = np.cumsum(variances[::-1].clip(0))
-    if components is None:
-        enough = int(np.searchsorted(shares, VARIANCE_SHARE * shares[-1])) + 1
-        components = min(max(enough, least), MAX_COMPONENTS, columns)
+    enough = int(np.searchsorted(shares, VARIANCE_SHARE * shares[-1])) + 1
+    components = min(max(enough, least), MAX_COMPONENTS, x.shape[1])
     return np.asarray(centered @ directions[:, ::-1][:, :components])
 
 
@@ -147,12 +138,11 @@ def ksg(z: Matrix, s: Matrix, n_neighbors: int, *, strict: bool) -> float:
     those as near.
     """
     joint = np.hstack([z, s])
-    distances, _ = cKDTree(joint).query(
-        joint, k=[n_neighbors + 1], p=np.inf
-    )  # the nearest is the row itself
-    radius = (
-        np.nextafter(distances[:, 0], 0) if strict else distances[:, 0]
-    )  # the tree counts distances <= radius
+    # the nearest is the row itself
+    distances, _ = cKDTree(joint).query(joint, k=[n_neighbors + 1], p=np.inf)
+    radius = distances[:, 0]
+    if strict:  # the tree counts distances <= radius
+        radius = np.nextafter(radius, 0)
     # counts include the row itself, which is the +1 of the formula
     within = [cKDTree(x).query_ball_point(x, radius, p=np.inf, return_length=True) for x in (z, s)]
     return float(

@@ -16,9 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from frhsic import probes
 from frhsic.auditing.measures import Rows
 from frhsic.tables.columns import numbers
 from frhsic.tables.targets import is_positive
@@ -28,16 +26,16 @@ T = TypeVar("T")
 
 FAN_IN = 8  # results that one task adds up
 
-FLOATS = (
-    {np.dtype(np.float32)},
-    {np.dtype(np.float64)},
-)  # types of columns that are one array when they are read
+# Types of columns that are one array when they are read.
+FLOATS = ({np.dtype(np.float32)}, {np.dtype(np.float64)})
 
 TIMEOUT = 10  # seconds to wait for a scheduler
-BLOCK_BYTES = (
-    2**27
-)  # bytes that one partition of Parquet files holds at most, unless a row group has more
-PARQUET, TEXT = (".parquet", ".pq"), (".csv", ".tsv")
+
+# Bytes that one partition of Parquet files holds at most, unless a row group has more.
+PARTITION_BYTES = 2**27
+
+PARQUET = (".parquet", ".pq")
+TEXT = (".csv", ".tsv")
 
 
 def dask_module() -> Any:
@@ -151,7 +149,10 @@ def read_files(paths: Sequence[str], columns: Sequence[str]) -> Any:
             )
     if paths[0].endswith(PARQUET):
         return dask.dataframe.read_parquet(
-            list(paths), columns=list(columns), split_row_groups="adaptive", blocksize=BLOCK_BYTES
+            list(paths),
+            columns=list(columns),
+            split_row_groups="adaptive",
+            blocksize=PARTITION_BYTES,
         )
     separator = "\t" if paths[0].endswith(".tsv") else ","
     return dask.dataframe.read_csv(list(paths), usecols=list(columns), sep=separator)
@@ -179,7 +180,7 @@ class Roles:
 
 
 @dataclass(frozen=True, eq=False)
-class Block(Rows):
+class KeyedRows(Rows):
     """Rows without missing values; `key` is a hash of the number of each row in the whole frame.
 
     So draws do not depend on the partitions. z is float64, or as it was read.
@@ -187,29 +188,17 @@ class Block(Rows):
 
     key: Keys = field(kw_only=True)
 
-    def first(self, most: int) -> Block:
+    def first(self, most: int) -> KeyedRows:
         """Return the rows with the smallest keys, in the order of their keys: a random sample."""
         return self.keep(np.argsort(self.key)[:most])
 
-    def joined(self, other: Block) -> Block:
+    def joined(self, other: KeyedRows) -> KeyedRows:
         """Return the rows of two blocks."""
         own = {name: part for name, part in vars(self).items() if isinstance(part, np.ndarray)}
         both: dict[str, Any] = {
             name: np.concatenate([part, getattr(other, name)]) for name, part in own.items()
         }
         return replace(self, **both)
-
-    @property
-    def fold(self) -> np.ndarray:
-        """The fold of each row."""
-        return (hashed(self.key, 1) % np.uint64(probes.FOLDS)).astype(np.int64)
-
-    @property
-    def noise(self) -> np.ndarray:
-        """A standard normal number for each row, which is independent of everything else."""
-        return np.asarray(
-            ndtri(((hashed(self.key, 2) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
-        )
 
 
 def hashed(numbers: Keys, seed: int) -> Keys:
@@ -230,7 +219,9 @@ def hashed(numbers: Keys, seed: int) -> Keys:
         return x ^ (x >> np.uint64(31))
 
 
-def block_of(part: pd.DataFrame, roles: Roles, number: int, first_row: int) -> tuple[int, Block]:
+def block_of(
+    part: pd.DataFrame, roles: Roles, number: int, first_row: int
+) -> tuple[int, KeyedRows]:
     """Return how many rows a partition has, and those without missing values.
 
     `number` is that of the partition, for messages; `first_row` is the number of its first row in
@@ -245,15 +236,17 @@ def block_of(part: pd.DataFrame, roles: Roles, number: int, first_row: int) -> t
     z = part[list(roles.z)].to_numpy() if set(part.dtypes[list(roles.z)]) in FLOATS else None
     with np.errstate(over="ignore", invalid="ignore"):
         sound = z is not None and np.isfinite(z.sum())
-    if z is None or (
-        not sound and np.isinf(z).any()
-    ):  # columns one by one, which tell what is wrong
+    # columns one by one, which tell what is wrong
+    if z is None or (not sound and np.isinf(z).any()):
         z = np.column_stack([column(name) for name in roles.z])
     f = None if roles.score is None else column(roles.score)
-    y = favoured = None
+    y = None
+    favoured = None
     known = ~np.isnan(s).any(axis=1)
-    known &= True if sound else ~np.isnan(z).any(axis=1)
-    known &= True if f is None else ~np.isnan(f)
+    if not sound:
+        known &= ~np.isnan(z).any(axis=1)
+    if f is not None:
+        known &= ~np.isnan(f)
     if roles.target is not None:
         target = part[roles.target]
         known &= target.notna().to_numpy()
@@ -262,13 +255,11 @@ def block_of(part: pd.DataFrame, roles: Roles, number: int, first_row: int) -> t
             known &= ~np.isnan(y)
         else:
             y = is_positive(target, roles.positive, f"{roles.target} of partition {number}")
-        favoured = (
-            y == 1
-            if roles.favourable is None
-            else is_positive(target, roles.favourable, roles.target) == 1
-        )
+        favoured = y == 1
+        if roles.favourable is not None:
+            favoured = is_positive(target, roles.favourable, roles.target) == 1
     key = hashed(np.arange(first_row, first_row + len(part), dtype=np.uint64), roles.seed)
-    block = Block(z, s, f, y, favoured, key=key)
+    block = KeyedRows(z, s, f, y, favoured, key=key)
     return len(part), block if known.all() else block.keep(known)
 
 
@@ -301,7 +292,7 @@ def over_partitions(
     parts: Sequence[Any],
     roles: Roles,
     starts: Sequence[int],
-    step: Callable[[int, Block, Any], T],
+    step: Callable[[int, KeyedRows, Any], T],
     plan: Any,
 ) -> T:
     """Return the sum over partitions of ``step(rows given, block, plan)``; see :func:`added`."""
@@ -328,8 +319,10 @@ def added(first: Any, second: Any) -> Any:
     >>> added((1, None, (2.0,)), (10, 5, (20.0,)))
     (11, 5, (22.0,))
     """
-    if first is None or second is None:
-        return second if first is None else first
+    if first is None:
+        return second
+    if second is None:
+        return first
     if isinstance(first, tuple):
         parts = [added(a, b) for a, b in zip(first, second, strict=True)]
         return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)

@@ -48,22 +48,21 @@ from frhsic.auditing.running import (
     require_enough,
     with_threshold,
 )
-from frhsic.dependence.features import Estimate, FeatureMaps, draw_feature_maps
-from frhsic.dependence.grams import column_scales
+from frhsic.dependence.features import FeatureEstimate, FeatureMaps, draw_feature_maps
+from frhsic.dependence.inputs import column_scales
 from frhsic.distributed.frames import (
-    Block,
+    KeyedRows,
     Roles,
     added,
     first_rows,
     over_partitions,
     require_columns,
 )
-from frhsic.independence.gamma import FeatureMoments, feature_moments, feature_test
+from frhsic.independence.features import FeatureMoments, feature_moments, feature_test
 from frhsic.intervals import Interval
 from frhsic.kernels import Kernel
 from frhsic.parity.limits import LimitLike
 from frhsic.parity.sums import Cells, ScoreSums
-from frhsic.probes import linear_probe_of_sums, probe_sums
 from frhsic.splits import subsample
 from frhsic.tables.columns import common_name
 
@@ -102,8 +101,8 @@ def audit(
     over its rows.
 
     What is a sum over rows is computed on all rows: the gaps with their intervals, tests and
-    curves, HSIC by random features with its test, the linear probe, and the histogram of each
-    attribute. The first pass finds the ranks. All other numbers are computed on a random sample of
+    curves, HSIC by random features with its test, and the histogram of each attribute. The first
+    pass finds the ranks. All other numbers are computed on a random sample of
     the rows. The result does not depend on how the rows are divided into partitions, up to
     rounding. The memory of a worker holds one partition for each of its threads.
 
@@ -114,13 +113,13 @@ def audit(
     sensitive : str or list of str
         Columns of the sensitive attributes, as numbers.
     score : str, optional
-        Column of scores.
+        ColumnSummary of scores.
     embedding : list of str
         Columns of a representation; without them the score itself is audited.
     target, positive, favourable, limit, threshold, context
         As in :func:`frhsic.audit`; `target` is a column.
     settings : Settings, optional
-        As in :func:`frhsic.audit`. The seed decides the random features, the folds and the sample.
+        As in :func:`frhsic.audit`. The seed decides the random features and the sample.
     sample_rows : int
         Rows of the sample, at least 1,000.
 
@@ -132,8 +131,8 @@ def audit(
 
     Notes
     -----
-    Rows are numbered in the order of the frame, and a hash of this number decides on sample and
-    folds. An attribute with more than 4,096 different values gets the borders of its groups from
+    Rows are numbered in the order of the frame, and a hash of this number decides on the sample. An
+    attribute with more than 4,096 different values gets the borders of its groups from
     the sample; the rows in them are counted exactly. The interval of HSIC adds the standard error
     of the features to that of the rows, which is taken from the sample and divided by the root of
     the ratio of the numbers of rows.
@@ -156,7 +155,8 @@ def audit(
     settings.tell(f"first pass over {starts[-1]:,} rows")
     first = over_partitions(parts, roles, starts, first_pass, (sample_rows, starts[-1]))
     everyone = _checked(first, roles)
-    block, about_target = everyone.block, None
+    block = everyone.block
+    about_target = None
     if (
         target is not None
         and block.y is not None
@@ -165,7 +165,8 @@ def audit(
     ):
         about_target = named_target(target, positive, favourable, block.y, block.favoured)
         if favourable is None and not first.target.binary:
-            block, first = replace(block, favoured=None), first._replace(favoured=None)
+            block = replace(block, favoured=None)
+            first = first._replace(favoured=None)
     name = common_name(columns) if embedding else columns[0]
     inputs = Inputs(block, attributes, name, score or "score", about_target)
     dropped = first.given - everyone.rows
@@ -188,7 +189,7 @@ def audit(
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class ColumnSummary:
     """Range of a column, sums of its numbers and of their squares, and whether all are whole, and
     all 0 or 1.
 
@@ -204,73 +205,70 @@ class Column:
     counts: pd.Series[int] | None = None
 
     @classmethod
-    def of(cls, x: np.ndarray | None, *, counted: bool = False) -> Column | None:
+    def of(cls, x: np.ndarray | None, *, counted: bool = False) -> ColumnSummary | None:
         """Return what is known of some rows; None if there are none."""
         if x is None or not len(x):
             return None
-        whole, binary = bool(np.array_equal(x, np.round(x))), bool(((x == 0) | (x == 1)).all())
         few = counted and len(np.unique(x[:LOOK])) <= MOST_VALUES
-        counts = pd.Series(x).value_counts(sort=False) if few else None
         return cls(
-            float(x.min()),
-            float(x.max()),
-            float(x.sum()),
-            float(x @ x),
-            whole,
-            binary,
-            _few(counts),
+            low=float(x.min()),
+            high=float(x.max()),
+            total=float(x.sum()),
+            squares=float(x @ x),
+            whole=bool(np.array_equal(x, np.round(x))),
+            binary=bool(((x == 0) | (x == 1)).all()),
+            counts=_few(pd.Series(x).value_counts(sort=False)) if few else None,
         )
 
-    def __add__(self, other: Column) -> Column:
+    def __add__(self, other: ColumnSummary) -> ColumnSummary:
         counts = None
         if self.counts is not None and other.counts is not None:
-            counts = self.counts.add(other.counts, fill_value=0).astype(np.int64)
-        low, high = min(self.low, other.low), max(self.high, other.high)
-        total, squares = self.total + other.total, self.squares + other.squares
-        return Column(
-            low,
-            high,
-            total,
-            squares,
-            self.whole and other.whole,
-            self.binary and other.binary,
-            _few(counts),
+            counts = _few(self.counts.add(other.counts, fill_value=0).astype(np.int64))
+        return ColumnSummary(
+            low=min(self.low, other.low),
+            high=max(self.high, other.high),
+            total=self.total + other.total,
+            squares=self.squares + other.squares,
+            whole=self.whole and other.whole,
+            binary=self.binary and other.binary,
+            counts=counts,
         )
 
 
-def _few(counts: pd.Series[int] | None) -> pd.Series[int] | None:
-    return None if counts is None or len(counts) > MOST_VALUES else counts
+def _few(counts: pd.Series[int]) -> pd.Series[int] | None:
+    return counts if len(counts) <= MOST_VALUES else None
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class RowSample:
     """Number of rows of one population, the values of each attribute, and a random sample of its
     rows.
     """
 
     rows: int
-    values: tuple[Column, ...]
-    block: Block
+    values: tuple[ColumnSummary, ...]
+    block: KeyedRows
     most: int
 
     @classmethod
-    def of(cls, block: Block, most: int, total: int) -> Sample | None:
+    def of(cls, block: KeyedRows, most: int, total: int) -> RowSample | None:
         """Return at most so many of some rows of a frame with `total` rows; None if there are
         none.
         """
         if not block.count:
             return None
-        share, candidates = CANDIDATES * most / max(total, 1), block
+        candidates = block
+        share = CANDIDATES * most / max(total, 1)
         if share < 1:  # others cannot be in a sample of the whole frame
             candidates = block.keep(block.key < np.uint64(int(share * 2**64)))
         candidates = candidates.first(most)
         candidates = replace(candidates, z=candidates.z.astype(np.float64))
-        values = (Column.of(column, counted=True) for column in block.s.T)
+        values = (ColumnSummary.of(column, counted=True) for column in block.s.T)
         return cls(block.count, tuple(filter(None, values)), candidates, most)
 
-    def __add__(self, other: Sample) -> Sample:
+    def __add__(self, other: RowSample) -> RowSample:
         values = tuple(a + b for a, b in zip(self.values, other.values))
-        return Sample(
+        return RowSample(
             self.rows + other.rows,
             values,
             self.block.joined(other.block).first(self.most),
@@ -287,11 +285,6 @@ class Sample:
         counts = counts.sort_index()
         return counts.index.to_numpy(), counts.to_numpy()
 
-    def ranks(self, attribute: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return distinct values of an attribute and their mid-ranks, as shares less one half."""
-        values, counts = self.counted(attribute)
-        return values, (np.cumsum(counts) - counts / 2) / counts.sum() - 0.5
-
     def cells(self, attribute: int) -> Cells | None:
         """Return the cells along an attribute; None if it is constant."""
         values, counts = self.counted(attribute)
@@ -304,17 +297,21 @@ class First(NamedTuple):
     """
 
     given: int
-    everyone: Sample | None
-    favoured: Sample | None
-    scores: Column | None
-    target: Column | None
+    everyone: RowSample | None
+    favoured: RowSample | None
+    scores: ColumnSummary | None
+    target: ColumnSummary | None
 
 
-def first_pass(given: int, block: Block, size: tuple[int, int]) -> First:
-    """Return what the rows of one partition tell; size is that of :class:`Sample`."""
-    favoured = None if block.favoured is None else Sample.of(block.keep(block.favoured), *size)
+def first_pass(given: int, block: KeyedRows, size: tuple[int, int]) -> First:
+    """Return what the rows of one partition tell; size is that of :class:`RowSample`."""
+    favoured = None if block.favoured is None else RowSample.of(block.keep(block.favoured), *size)
     return First(
-        given, Sample.of(block, *size), favoured, Column.of(block.scores), Column.of(block.y)
+        given,
+        RowSample.of(block, *size),
+        favoured,
+        ColumnSummary.of(block.scores),
+        ColumnSummary.of(block.y),
     )
 
 
@@ -328,7 +325,7 @@ class GapPlan:
     columns: dict[str, tuple[float, tuple[float, float]]]
     threshold: float | None
 
-    def sums(self, block: Block) -> GapSums:
+    def sums(self, block: KeyedRows) -> GapSums:
         """Return the sums of some rows: for each attribute one for each gap."""
         if not block.count or block.scores is None:
             return tuple(None for _ in self.cells)
@@ -347,72 +344,75 @@ class GapPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class FeaturePlan:
+    """Random features of HSIC with one attribute, and the scales of Z under its kernel."""
+
+    maps: FeatureMaps
+    scales: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class SecondPlan:
     """What the second pass needs to know; None for what is not summed.
 
-    `dependence` has for each attribute the random features of HSIC and the scales of Z under its
-    kernel; `z` and `s` have the means and standard deviations of the sample.
+    `features` and `edges` are by attribute; `z_center` and `s_center` are means of the sample.
     """
 
     everyone: GapPlan | None
     favoured: GapPlan | None
-    dependence: tuple[tuple[FeatureMaps, np.ndarray] | None, ...]
-    z: tuple[np.ndarray, np.ndarray]
-    s: tuple[np.ndarray, np.ndarray]
-    ranks: tuple[tuple[np.ndarray, np.ndarray], ...]
+    features: tuple[FeaturePlan | None, ...]
+    z_center: np.ndarray
+    s_center: np.ndarray
     edges: tuple[np.ndarray, ...]
 
 
-class Sums(NamedTuple):
-    """Sums over rows: gaps of all and of the favoured rows, and dependence, by attribute; probe;
-    histograms.
+class Second(NamedTuple):
+    """What the second pass sums over rows: gaps of all and of the favoured rows, dependence by
+    attribute, and histograms.
     """
 
     everyone: GapSums
     favoured: GapSums
     dependence: tuple[FeatureMoments | None, ...]
-    probe: np.ndarray | None
     histograms: tuple[np.ndarray, ...]
 
 
-def second_pass(_: int, block: Block, plan: Plan) -> Sums:
+def second_pass(_: int, block: KeyedRows, plan: SecondPlan) -> Second:
     """Return the sums over the rows of one partition."""
-    everyone = favoured = probe = None
-    moments: list[FeatureMoments | None] = [None] * len(plan.dependence)
+    everyone = None
+    favoured = None
+    moments: list[FeatureMoments | None] = [None] * len(plan.features)
     if block.count:
         everyone = None if plan.everyone is None else plan.everyone.sums(block)
         if plan.favoured is not None and block.favoured is not None:
             favoured = plan.favoured.sums(block.keep(block.favoured))
-        ranks = [np.interp(column, *known) for column, known in zip(block.s.T, plan.ranks)]
-        centred = block.s - plan.s[0]
-        fold, targets = block.fold, np.column_stack([centred / plan.s[1], *ranks, block.noise])
-        for rows in (slice(start, start + SLICE) for start in range(0, block.count, SLICE)):
-            z = (
-                block.z[rows] - plan.z[0]
-            )  # a shift keeps more digits, and HSIC under a Gaussian does not notice it
-            for i, one in enumerate(plan.dependence):
-                if one is not None:
-                    pair = torch.from_numpy(z / one[1]), torch.from_numpy(centred[rows, i : i + 1])
-                    moments[i] = added(moments[i], feature_moments(one[0], *pair))
-            probe = added(probe, probe_sums(z / plan.z[1], targets[rows], fold[rows]))
+        # a shift keeps more digits, and HSIC under a Gaussian does not notice it
+        s = torch.from_numpy(block.s - plan.s_center)
+        for start in range(0, block.count, SLICE):
+            rows = slice(start, start + SLICE)
+            z = block.z[rows] - plan.z_center
+            for i, features in enumerate(plan.features):
+                if features is not None:
+                    scaled = torch.from_numpy(z / features.scales)
+                    some = feature_moments(features.maps, scaled, s[rows, i : i + 1])
+                    moments[i] = added(moments[i], some)
     histograms = tuple(
         np.histogram(column, bins=edges)[0] for column, edges in zip(block.s.T, plan.edges)
     )
-    return Sums(everyone, favoured, tuple(moments), probe, histograms)
+    return Second(everyone, favoured, tuple(moments), histograms)
 
 
-def _checked(first: First, roles: Roles) -> Sample:
+def _checked(first: First, roles: Roles) -> RowSample:
     """Return the sample of all complete rows; raise if there are too few, or an attribute is
     constant.
     """
-    everyone, favoured = first.everyone, first.favoured
-    spans = (
-        {}
-        if everyone is None
-        else {name: one.high - one.low for name, one in zip(roles.s, everyone.values)}
-    )
-    require_enough(0 if everyone is None else everyone.rows, first.given, spans, roles.columns)
+    everyone = first.everyone
+    favoured = first.favoured
+    if everyone is None:
+        require_enough(0, first.given, {}, roles.columns)
     assert everyone is not None
+    spans = {name: one.high - one.low for name, one in zip(roles.s, everyone.values)}
+    require_enough(everyone.rows, first.given, spans, roles.columns)
     named = roles.positive if roles.favourable is None else roles.favourable
     if named is not None and (everyone.block.favoured is None or not everyone.block.favoured.any()):
         raise ValueError(
@@ -439,49 +439,42 @@ def _subject(sampled: Subject, first: First, rows: int, threshold: float | None)
     return with_threshold(replace(subject, span=(first.scores.low, first.scores.high)), threshold)
 
 
-def _plan(first: First, everyone: Sample, subject: Subject, settings: Settings) -> Plan:
-    block, target = everyone.block, first.target
+def _plan(first: First, everyone: RowSample, subject: Subject, settings: Settings) -> SecondPlan:
+    block = everyone.block
 
-    def gaps(sample: Sample | None, y: Column | None) -> GapPlan | None:
+    def gaps(sample: RowSample | None, y: ColumnSummary | None) -> GapPlan | None:
         if sample is None or first.scores is None or sample.block.scores is None:
             return None
-        binary, columns = None if y is None else y.binary, {}
+        binary = None if y is None else y.binary
+        columns = {}
         for key in gap_keys(binary=binary, chances=subject.chances, threshold=subject.threshold):
             column = gap_column(key, sample.block.scores, sample.block.y, subject.threshold)
-            ends = (
-                (0.0, 1.0)
-                if key in ("decision_gdp", "error_gdp")
-                else (first.scores.low, first.scores.high)
-            )
-            if key == "calibration_gdp" and y is not None:
+            ends = (first.scores.low, first.scores.high)
+            if key in ("decision_gdp", "error_gdp"):
+                ends = (0.0, 1.0)
+            elif key == "calibration_gdp" and y is not None:
                 ends = (y.low - first.scores.high, y.high - first.scores.low)
             columns[key] = (float(column.mean()), ends)
         cells = tuple(sample.cells(i) for i in range(block.s.shape[1]))
         return GapPlan(cells, columns, subject.threshold)
 
-    return Plan(
-        everyone=gaps(everyone, target),
+    return SecondPlan(
+        everyone=gaps(everyone, first.target),
         favoured=gaps(first.favoured, None),
-        dependence=tuple(_features(block, i, settings) for i in range(block.s.shape[1])),
-        z=_center_and_scale(block.z),
-        s=_center_and_scale(block.s),
-        ranks=tuple(everyone.ranks(i) for i in range(block.s.shape[1])),
+        features=tuple(_features(block, i, settings) for i in range(block.s.shape[1])),
+        z_center=block.z.mean(axis=0),
+        s_center=block.s.mean(axis=0),
         edges=tuple(histogram_edges(one.low, one.high, one.whole) for one in everyone.values),
     )
 
 
-def _center_and_scale(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation of each column; 1 for a constant one."""
-    spread = rows.std(axis=0)
-    return rows.mean(axis=0), np.where(spread > 0, spread, 1.0)
-
-
-def _features(block: Block, i: int, settings: Settings) -> tuple[FeatureMaps, np.ndarray] | None:
+def _features(block: KeyedRows, i: int, settings: Settings) -> FeaturePlan | None:
     """Return the features of HSIC, with the kernels that the audit of the sample uses; None where
     it has none.
     """
     chosen = subsample(block.count, settings.max_rows, settings.generator(1))
-    z, s = unit_columns(block.z[chosen]), block.s[chosen, i : i + 1]
+    z = unit_columns(block.z[chosen])
+    s = block.s[chosen, i : i + 1]
     try:
         kernel_z, kernel_s, *_ = audit_kernels(torch.from_numpy(z), torch.from_numpy(s))
     except ValueError:
@@ -489,24 +482,31 @@ def _features(block: Block, i: int, settings: Settings) -> tuple[FeatureMaps, np
     maps = draw_feature_maps(
         kernel_z, kernel_s, z.shape[1], 1, features=FEATURES, random_state=settings.seed
     )
-    return maps, np.ones(1) if block.z.shape[1] == 1 else column_scales(block.z[chosen])
+    one_column = block.z.shape[1] == 1
+    return FeaturePlan(maps, np.ones(1) if one_column else column_scales(block.z[chosen]))
 
 
 def _on_all_rows(
-    attribute: AttributeAudit, i: int, plan: Plan, sums: Sums, first: First, settings: Settings
+    attribute: AttributeAudit,
+    i: int,
+    plan: SecondPlan,
+    sums: Second,
+    first: First,
+    settings: Settings,
 ) -> AttributeAudit:
     """Return the audit of an attribute with the numbers of all rows in place of those of the
     sample.
     """
-    everyone, favoured, positives = first.everyone, first.favoured, attribute.positives
+    everyone = first.everyone
+    favoured = first.favoured
+    positives = attribute.positives
     assert everyone is not None
-    assert sums.probe is not None  # there are rows
-    features, moments, own = plan.dependence[i], sums.dependence[i], attribute.all_rows.get("hsic")
-    width = everyone.block.s.shape[1]  # targets are the attributes, their ranks, and noise
-    result = linear_probe_of_sums(sums.probe, everyone.block.z.shape[1], [i, width + i], 2 * width)
-    numbers = [Number("probe_linear", result.r2, result.rows, None, result.shuffled_r2)]
+    features = plan.features[i]
+    moments = sums.dependence[i]
+    own = attribute.all_rows.get("hsic")
+    numbers = []
     if features is not None and moments is not None and own is not None:
-        numbers.append(hsic_number(own, features[0], moments, settings))
+        numbers.append(hsic_number(own, features.maps, moments, settings))
     if positives is None and favoured is not None:  # the sample of all rows has too few of them
         rows = replace(
             favoured.block.along(i),
@@ -540,11 +540,9 @@ def _replaced(
     settings: Settings,
 ) -> Population:
     """Return a population of the sample with numbers, curves and count of all rows."""
-    own, cells, curves = (
-        None if sums is None else sums[i],
-        None if plan is None else plan.cells[i],
-        population.curves,
-    )
+    curves = population.curves
+    own = None if sums is None else sums[i]
+    cells = None if plan is None else plan.cells[i]
     if plan is not None and own is not None and cells is not None:
         summed, curves = gaps_of_sums(dict(zip(plan.columns, own)), cells, settings)
         numbers = [*numbers, *summed]
@@ -557,7 +555,8 @@ def hsic_number(
     own: Number, maps: FeatureMaps, moments: FeatureMoments, settings: Settings
 ) -> Number:
     """Return HSIC by features of all rows with its test, in place of the sample's number."""
-    test, estimate = feature_test(maps, moments), maps.estimate(moments.cross)
+    test = feature_test(maps, moments)
+    estimate = maps.estimate(moments.cross)
     if test.null_standard_deviation == 0:
         return own
     quantile = float(stats.norm.ppf((1 + settings.confidence) / 2))
@@ -566,7 +565,8 @@ def hsic_number(
     rows = (own.interval.high - own.value) / quantile * math.sqrt(own.rows / test.n)
     error = math.hypot(estimate.standard_error, rows)
     value = estimate.value - test.null_mean
-    low, high = min(value, max(value - quantile * error, 0.0)), max(value + quantile * error, 0.0)
+    low = min(value, max(value - quantile * error, 0.0))
+    high = max(value + quantile * error, 0.0)
     interval = Interval(
         low, high, settings.confidence, "normal approximation, of random features and of rows"
     )
@@ -587,7 +587,7 @@ def hsic_of_parts(
     *,
     features: int = 512,
     random_state: _arrays.RandomState = 0,
-) -> Estimate:
+) -> FeatureEstimate:
     r"""HSIC by random features of data in parts, from sums of features over the parts.
 
     It equals :func:`frhsic.dependence.hsic_features` on all rows together, for the same kernels and

@@ -13,7 +13,7 @@ from frhsic import _arrays
 from frhsic.distributed.frames import dask_module, first_rows, hashed, require_columns
 from frhsic.estimators.network import NetworkEstimator
 
-SAMPLE_ROWS = 100_000
+FIRST_CALL_ROWS = 100_000
 
 
 def fit(
@@ -24,7 +24,7 @@ def fit(
     sensitive: str | Sequence[str],
     columns: Sequence[str] | None = None,
     epochs: int = 1,
-    sample_rows: int = SAMPLE_ROWS,
+    sample_rows: int = FIRST_CALL_ROWS,
     random_state: _arrays.RandomState = 0,
     watch: Callable[[str], None] | None = None,
 ) -> Any:
@@ -65,12 +65,11 @@ def fit(
     _arrays.require_integer(epochs, "epochs", 1)
     attributes = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     require_columns(frame, [target, *attributes, *(columns or ())])
-    features = (
-        [name for name in frame.columns if name not in (target, *attributes)]
-        if columns is None
-        else [*columns]
-    )
-    tell, seed = watch or (lambda step: None), _arrays.seed_of(random_state)
+    features = list(columns or ())
+    if columns is None:
+        features = [name for name in frame.columns if name not in (target, *attributes)]
+    tell = watch or (lambda step: None)
+    seed = _arrays.seed_of(random_state)
     dask = dask_module()
     parts = frame[[*dict.fromkeys([*features, *attributes, target])]].to_delayed()
     tell("drawing a sample")

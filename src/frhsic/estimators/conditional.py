@@ -51,7 +51,7 @@ ATOM = 0.05
 MANY_ROWS = 10_000
 
 # Shares of the splines beside the trees that are tried.
-SHARES = np.linspace(0, 1, 11)
+SPLINE_SHARES = np.linspace(0, 1, 11)
 
 # Knots of a spline; a column with at most so many different numbers has an indicator of each.
 KNOTS = 6
@@ -347,8 +347,10 @@ class SplinesAndTrees(BaseEstimator):
         self.splines_ = self._additive(kept)
         if self.splines_ is not None:
             parts = self._of_trees(check.x), self._of_splines(check.x)
-            losses = np.stack([self._losses(_mixed(share, *parts), check) for share in SHARES])
-            self.shares_ = SHARES[losses.argmin(axis=0)]
+            losses = np.stack(
+                [self._losses(_mixed(share, *parts), check) for share in SPLINE_SHARES]
+            )
+            self.shares_ = SPLINE_SHARES[losses.argmin(axis=0)]
             self.splines_ = self._additive(rows) if self.shares_.any() else None
         self.boosters_ = self._trees(rows, counts)
         return self

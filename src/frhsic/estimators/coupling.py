@@ -41,9 +41,9 @@ MOST_FUNCTIONS, JOINT_NODES = 24, 256
 # more rows.
 ROUNDS = 120
 # Smallest ratio before it is scaled to mean one.
-FLOOR = 0.02
+LEAST_RATIO = 0.02
 # Proposed exchanges for each removed row, when these are permuted.
-SWEEPS = 100
+COUPLING_SWEEPS = 100
 # Cost of a move along S. It grows with the rows, since tests on more rows find smaller remainders.
 MOVE = 0.5
 # Share of the distance that is between predictions of y, and levels of a category that are told
@@ -184,7 +184,9 @@ class DensityRatio:
 
     def __call__(self, m: np.ndarray) -> np.ndarray:
         """Return the ratio of each row at each node, (n, M)."""
-        positive = np.maximum(1 + m @ self.calibration @ self.basis.values.T, FLOOR) * self.scale
+        positive = (
+            np.maximum(1 + m @ self.calibration @ self.basis.values.T, LEAST_RATIO) * self.scale
+        )
         return np.asarray(positive / (positive @ self.basis.mass)[:, None])
 
     def at(self, m: np.ndarray, node: np.ndarray) -> np.ndarray:
@@ -211,7 +213,7 @@ def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) 
     """
     k = len(node)
     rows = rng.permutation(k)
-    for _ in range(SWEEPS):
+    for _ in range(COUPLING_SWEEPS):
         a, b = rng.permutation(k)[: k // 2 * 2].reshape(2, -1)
         gain = (
             wanted[rows[b], node[a]]

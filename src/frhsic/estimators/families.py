@@ -37,15 +37,15 @@ FamilyName = Literal[
 ]
 
 # Base rate below which decisions are made for balanced accuracy, with the base rate as threshold.
-RARE = 0.2
+RARE_DECISIONS = 0.2
 
 # Rows, drawn at random, that the coefficients are solved on; a few dozen numbers need no more.
-MOST_ROWS = 50_000
+MOST_SOLVED_ROWS = 50_000
 
 DECILES = np.arange(1, 10) / 10
 
 # Places, on the ranks of η, between which the coefficients of the rank family change linearly.
-KNOTS = np.linspace(0.0, 1.0, 4)
+RANK_KNOTS = np.linspace(0.0, 1.0, 4)
 
 # Width over which a decision is softened while solving, in standard deviations of the score or of
 # its log-odds.
@@ -83,7 +83,7 @@ class Units:
             center = mean
             variance = np.average((sample.y - center) ** 2, weights=sample.mass)
             scale = float(np.sqrt(variance)) or 1.0
-        if decides and min(mean, 1 - mean) < RARE:
+        if decides and min(mean, 1 - mean) < RARE_DECISIONS:
             threshold = mean
         ranks = np.zeros(0)
         if eta.ndim == 1:
@@ -105,7 +105,7 @@ class Evaluated(NamedTuple):
     gradient: Callable[[np.ndarray], np.ndarray]
 
 
-class First(NamedTuple):
+class StartingPoint(NamedTuple):
     """The parameters of η itself, a scale for each that gives all steps similar effects, and how
     many of them recalibrate η, before those along m follow.
     """
@@ -116,7 +116,7 @@ class First(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class Problem:
     """What is solved: η as `base`, (n,) or (n, C); m as `means`, (n, K); y (n,) or (n, C); weights
     that sum to 1; and the curves of the gap.
 
@@ -132,7 +132,7 @@ class Task:
     width: np.ndarray | float = 0.0
     ridge: np.ndarray | float = 0.0
 
-    def at(self, rows: np.ndarray) -> Task:
+    def at(self, rows: np.ndarray) -> Problem:
         """Return some of the rows, without curves."""
         return replace(
             self,
@@ -161,7 +161,7 @@ class Family(ABC):
     """
 
     decides: ClassVar[bool] = False
-    most_rows: ClassVar[int] = MOST_ROWS
+    most_rows: ClassVar[int] = MOST_SOLVED_ROWS
 
     @abstractmethod
     def inputs(
@@ -193,10 +193,10 @@ class SmoothFamily(Family):
     iterations: ClassVar[int] = 60
 
     @abstractmethod
-    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+    def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
         """Return loss, sums along functions of the rows (n, K), and gradient at some parameters."""
 
-    def loss(self, task: Task, parameters: np.ndarray) -> float:
+    def loss(self, task: Problem, parameters: np.ndarray) -> float:
         """Return the loss of some parameters."""
         return self.evaluate(task, parameters, np.zeros((len(task.y), 1))).loss
 
@@ -209,12 +209,12 @@ class SmoothFamily(Family):
     ) -> tuple[np.ndarray, np.ndarray]:
         return self.link(units.standard(eta)), means
 
-    def first(self, task: Task) -> First:
+    def first(self, task: Problem) -> StartingPoint:
         """Return the parameters of η itself."""
         spread = max(float(task.base.std()), 1e-3)
         return _with_columns([0.0, 1.0], [1.0, 1 / spread], task)
 
-    def constant(self, task: Task) -> np.ndarray:
+    def constant(self, task: Problem) -> np.ndarray:
         """Return the parameters of the best constant."""
         constant = np.zeros_like(self.first(task).parameters)
         constant[0] = self.link(task.mean())
@@ -228,16 +228,16 @@ class SmoothFamily(Family):
         """Return the width over which outputs are softened."""
         return 0.0
 
-    def softened(self, task: Task, parameters: np.ndarray) -> Task:
+    def softened(self, task: Problem, parameters: np.ndarray) -> Problem:
         """Return the rows with the width that belongs to some parameters."""
         return task
 
 
-def _with_columns(own: list[float], scales: list[float], task: Task) -> First:
+def _with_columns(own: list[float], scales: list[float], task: Problem) -> StartingPoint:
     """Return first parameters with zeros along m, one for each class."""
     classes = 1 if task.base.ndim == 1 else task.base.shape[1]
     along = np.repeat(1 / np.maximum(task.means.std(axis=0), 1e-3), classes)
-    return First(np.append(own, np.zeros(len(along))), np.append(scales, along), len(own))
+    return StartingPoint(np.append(own, np.zeros(len(along))), np.append(scales, along), len(own))
 
 
 def _combined(means: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -253,7 +253,7 @@ def _log_loss_curvature(eta: np.ndarray, shares: np.ndarray) -> float:
     return float(np.mean(shares @ (eta * (1 - eta)))) / 2
 
 
-class Binary(SmoothFamily):
+class BinaryScores(SmoothFamily):
     """Probabilities with the least log loss: f = η - m f(1 - f), η recalibrated."""
 
     def link(self, eta: np.ndarray) -> np.ndarray:
@@ -266,7 +266,7 @@ class Binary(SmoothFamily):
         eta = expit(parameters[0] + parameters[1] * base)
         return least_root(eta, _combined(means, parameters[2:]))[0]
 
-    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+    def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
         eta = expit(parameters[0] + parameters[1] * task.base)
         f, discriminant = least_root(eta, task.means @ parameters[2:])
         f = np.clip(f, CLIP, 1 - CLIP)
@@ -306,7 +306,7 @@ def least_root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return np.clip(f, 0.0, 1.0), discriminant
 
 
-class Classes(SmoothFamily):
+class ClassScores(SmoothFamily):
     """Probabilities of several classes with the least log loss; their margins move along m."""
 
     def link(self, eta: np.ndarray) -> np.ndarray:
@@ -319,11 +319,11 @@ class Classes(SmoothFamily):
         codes = sample.y.astype(int)
         return np.asarray(np.eye(codes.max() + 1)[codes])
 
-    def first(self, task: Task) -> First:
+    def first(self, task: Problem) -> StartingPoint:
         classes = task.base.shape[1]
         return _with_columns([1.0, *[0.0] * classes], [1.0] * (1 + classes), task)
 
-    def constant(self, task: Task) -> np.ndarray:
+    def constant(self, task: Problem) -> np.ndarray:
         first = self.first(task)
         constant = np.zeros_like(first.parameters)
         constant[1 : first.own] = self.link(task.mean())
@@ -337,7 +337,7 @@ class Classes(SmoothFamily):
         c = parameters[1 + classes :].reshape(-1, classes)
         return np.asarray(parameters[1 : 1 + classes] + parameters[0] * base - _combined(means, c))
 
-    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+    def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
         log_f = log_softmax(self._margins(parameters, task.base, task.means), axis=1)
         f = np.exp(log_f)
         loss = -float(task.weights @ (task.y * log_f).sum(axis=1))
@@ -352,13 +352,13 @@ class Classes(SmoothFamily):
         return Evaluated(loss, functions.T @ f, gradient)
 
 
-class Numbers(SmoothFamily):
+class NumberScores(SmoothFamily):
     """Numbers with the least squared error, f = a + b η - Σ c_k m_k."""
 
     def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
         return np.asarray(parameters[0] + parameters[1] * base - _combined(means, parameters[2:]))
 
-    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+    def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
         f = self.outputs(parameters, task.base, task.means)
         loss = float(task.weights @ (f - task.y) ** 2)
 
@@ -369,17 +369,17 @@ class Numbers(SmoothFamily):
         return Evaluated(loss, functions.T @ f[:, None], gradient)
 
 
-def _linear_gradient(task: Task, slope: np.ndarray) -> np.ndarray:
+def _linear_gradient(task: Problem, slope: np.ndarray) -> np.ndarray:
     return np.concatenate([[slope.sum(), slope @ task.base], -(task.means.T @ slope)])
 
 
-class RanksOfNumbers(Numbers):
+class NumberRanks(NumberScores):
     """Numbers whose curves see soft indicators of the score above its own deciles; coefficients
     along m change with the rank of η.
     """
 
     beats_constant = False
-    most_rows = MOST_ROWS // 3
+    most_rows = MOST_SOLVED_ROWS // 3
     iterations = 30
 
     def inputs(
@@ -389,16 +389,16 @@ class RanksOfNumbers(Numbers):
         rank = np.interp(eta, units.ranks, np.linspace(0, 1, len(units.ranks)))
         return self.link(eta), expanded(means, rank)
 
-    def softened(self, task: Task, parameters: np.ndarray) -> Task:
-        score = Numbers.outputs(self, parameters, task.base, task.means)
+    def softened(self, task: Problem, parameters: np.ndarray) -> Problem:
+        score = NumberScores.outputs(self, parameters, task.base, task.means)
         return replace(task, width=max(WIDTH * float(score.std()), CLIP))
 
-    def task_loss(self, task: Task, score: np.ndarray) -> tuple[float, np.ndarray]:
+    def task_loss(self, task: Problem, score: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the loss of scores, and its slope at each row."""
         loss = float(task.weights @ (score - task.y) ** 2)
         return loss, 2 * task.weights * (score - task.y)
 
-    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+    def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
         score = parameters[0] + parameters[1] * task.base - task.means @ parameters[2:]
         loss, slope_of_loss = self.task_loss(task, score)
         ranks = SoftRanks.of(score, task.weights, float(task.width))
@@ -420,8 +420,8 @@ class RanksOfNumbers(Numbers):
         return Evaluated(loss, sums, gradient)
 
 
-class Ranks(RanksOfNumbers):
-    """As :class:`RanksOfNumbers` for probabilities, whose log-odds move along m."""
+class ScoreRanks(NumberRanks):
+    """As :class:`NumberRanks` for probabilities, whose log-odds move along m."""
 
     def link(self, eta: np.ndarray) -> np.ndarray:
         return _log_odds(eta)
@@ -432,7 +432,7 @@ class Ranks(RanksOfNumbers):
     def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
         return np.asarray(expit(super().outputs(parameters, base, means)))
 
-    def task_loss(self, task: Task, score: np.ndarray) -> tuple[float, np.ndarray]:
+    def task_loss(self, task: Problem, score: np.ndarray) -> tuple[float, np.ndarray]:
         small = np.exp(-np.abs(score))
         loss = task.weights @ (np.maximum(score, 0) + np.log1p(small) - task.y * score)
         chance = np.where(score >= 0, 1.0, small) / (1 + small)
@@ -443,7 +443,7 @@ def expanded(means: np.ndarray, rank: np.ndarray) -> np.ndarray:
     """Return the columns that coefficients of a rank family multiply: m times each hat function of
     the rank of η.
     """
-    hats = np.stack([np.interp(rank, KNOTS, unit) for unit in np.eye(len(KNOTS))], axis=1)
+    hats = np.stack([np.interp(rank, RANK_KNOTS, unit) for unit in np.eye(len(RANK_KNOTS))], axis=1)
     return np.asarray((hats[:, :, None] * means[:, None, :]).reshape(len(means), -1))
 
 
@@ -517,10 +517,10 @@ class Decisions(SmoothFamily):
         spread = float(_log_odds(eta).std())
         return np.asarray(np.maximum(WIDTH * spread * eta * (1 - eta), 1e-4))
 
-    def first(self, task: Task) -> First:
+    def first(self, task: Problem) -> StartingPoint:
         return _with_columns([0.0], [1.0], task)
 
-    def constant(self, task: Task) -> np.ndarray:
+    def constant(self, task: Problem) -> np.ndarray:
         """Return the one decision for everybody that is right more often."""
         constant = np.zeros_like(self.first(task).parameters)
         constant[0] = -1.0 if task.mean() > 0.5 else 1.0
@@ -529,7 +529,7 @@ class Decisions(SmoothFamily):
     def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
         return np.asarray(base - parameters[0] - _combined(means, parameters[1:]))
 
-    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+    def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
         taken = expit(self.outputs(parameters, task.base, task.means) / task.width)
         loss = float(task.weights @ (task.y * (1 - taken) + (1 - task.y) * taken))
 
@@ -558,7 +558,7 @@ class ClippedRanks(Family):
         """Return the thresholds at which the gap of scores is measured."""
         return np.asarray(np.quantile(score, DECILES, method="inverted_cdf", weights=weights))
 
-    def moves(self, task: Task, shares: np.ndarray) -> np.ndarray:
+    def moves(self, task: Problem, shares: np.ndarray) -> np.ndarray:
         """Return the largest move of each trade-off, (G, 1), so that their gaps are spread as some
         shares are.
         """
@@ -591,11 +591,11 @@ class ClippedDecisions(ClippedRanks):
 
 
 FAMILIES: dict[FamilyName, Family] = {
-    "binary": Binary(),
-    "classes": Classes(),
-    "numbers": Numbers(),
-    "rank": Ranks(),
-    "rank of numbers": RanksOfNumbers(),
+    "binary": BinaryScores(),
+    "classes": ClassScores(),
+    "numbers": NumberScores(),
+    "rank": ScoreRanks(),
+    "rank of numbers": NumberRanks(),
     "decision": Decisions(),
     "clipped": ClippedRanks(),
     "clipped decision": ClippedDecisions(),

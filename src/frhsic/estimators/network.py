@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from frhsic import _arrays
+from frhsic.datasets.dataset import Task
 from frhsic.estimators.inputs import (
     named_arguments,
     require_variation,
@@ -43,31 +44,72 @@ from frhsic.estimators.inputs import (
     warn_without_attributes,
 )
 from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty, penalty_named
+from frhsic.splits import rows_of
 from frhsic.tables.encoding import Quantiles, RangeScale, Scaling, TableEncoding, Unknown
 from frhsic.training import MLP, Fleet, Member, Recipe, Training, TrainingData, train
 from frhsic.training.data import Purpose, seeded, stream_seed
-from frhsic.training.recipe import Task, output_width
+from frhsic.training.recipe import output_width
 from frhsic.training.result import Bottleneck, enough_rows
 
 # Rows of a block of predictions. All blocks have this size, so that the score of a row depends on
 # no other row.
-BLOCK = 256
+PREDICTION_ROWS = 256
 
 # Bytes of encoded rows that are held at once when predicting.
-CHUNK_BYTES = 64 * 2**20
+ENCODED_BYTES = 64 * 2**20
 
-# Share of the rows held out to stop early, and numbers of rows, from and below, for which "auto"
-# holds some out. Small tables overfit in few steps without penalty and need more with it. Large
-# tables do not overfit in the steps of ``epochs="auto"``, and very small ones have no rows to
-# spare.
-HELD_OUT, AUTO_ROWS = 0.1, (500, 10_000)
+# Share of the rows held out to stop early.
+HELD_OUT = 0.1
+
+# Numbers of rows, from and below, for which "auto" holds some out. Small tables overfit in few
+# steps without penalty and need more with it. Large tables do not overfit in the steps of
+# ``epochs="auto"``, and very small ones have no rows to spare.
+AUTO_ROWS = (500, 10_000)
+
+
+@dataclass(frozen=True)
+class FitArguments:
+    """What a call of ``fit`` or ``partial_fit`` was given."""
+
+    X: Any
+    y: Any
+    sensitive_features: Any
+    sample_weight: Any = None
+    groups: Any = None
+
+    def rows(self, chosen: np.ndarray) -> FitArguments:
+        """Return the arguments of some rows."""
+        parts = {
+            name: None if part is None else rows_of(part, chosen)
+            for name, part in vars(self).items()
+        }
+        return FitArguments(**parts)
+
+
+@dataclass(frozen=True)
+class EncodedRows:
+    """Rows as training takes them, the task, and whether there is a penalty to train with."""
+
+    data: TrainingData
+    task: Task
+    penalized: bool
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Trained models, and whether their encoder ends in the bottleneck of an earlier call, because
+    there were too few rows for a new one.
+    """
+
+    fleet: Fleet
+    through_bottleneck: bool
 
 
 class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Constructor and training of the estimators, which document the parameters.
 
-    Fitted attributes are learned by the call that finds them missing: `fit` removes them all first,
-    while `partial_fit` keeps them.
+    Fitted attributes are learned by the call that finds them missing: `fit` starts without any,
+    `partial_fit` with those of the last call.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -141,7 +183,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Rows of one group, such as those of one person, are held out together for early
             stopping, or not at all.
         """
-        return self._fit((X, y, sensitive_features, sample_weight, groups), whole=True)
+        given = FitArguments(X, y, sensitive_features, sample_weight, groups)
+        return self._fit(given, whole=True)
 
     def partial_fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
@@ -152,20 +195,17 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         moments start anew in each call, so pass parts of many batches. It does not stop early and
         holds out no rows. The parameters are those of :meth:`fit`.
         """
-        return self._fit((X, y, sensitive_features, sample_weight, None))
+        return self._fit(FitArguments(X, y, sensitive_features, sample_weight))
 
-    def _fit(self, rows: tuple[Any, ...], classes: Any = None, whole: bool = False) -> Self:
-        """Fit anew, or for one epoch more; leave the estimator as it was before if that fails."""
-        before = dict(vars(self))
-        try:
-            for name in before:
-                if whole and name.endswith("_"):
-                    delattr(self, name)
-            self._adopt(*self._train(rows, classes, whole), 0)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+    def _fit(self, given: FitArguments, classes: Any = None, *, whole: bool = False) -> Self:
+        """Fit anew, or for one epoch more, on a copy: what fails leaves the estimator as it was."""
+        fitted = copy.copy(self)
+        if whole:  # nothing of an earlier fit stays
+            fitted = clone(self).set_params(**self.get_params(deep=False))
+        fitted._adopt(fitted._train(given, classes, whole=whole), 0)
+        # scikit-learn keeps attributes of its own while it fits a pipeline
+        not_learned = {name: value for name, value in vars(self).items() if name[-1] != "_"}
+        self.__dict__ = vars(fitted) | not_learned
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -184,8 +224,11 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def representation_rank_(self) -> int:
         """Number of directions of Z that are left above the variance floor."""
         check_is_fitted(self)
-        *_, last = self.encoder_.children() if self.has_bottleneck_ else (None,)
-        return last.rank if isinstance(last, Bottleneck) else self.representation_size_
+        if not self.has_bottleneck_:
+            return self.representation_size_
+        *_, bottleneck = self.encoder_.children()
+        assert isinstance(bottleneck, Bottleneck)
+        return bottleneck.rank
 
     @property
     def _n_features_out(self) -> int:
@@ -204,106 +247,122 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         encoder = MLP() if self.encoder is None else self.encoder
         return (lambda _: copy.deepcopy(encoder)) if isinstance(encoder, nn.Module) else encoder
 
+    def _asked_penalty(self) -> Penalty:
+        """Return the penalty that the parameters ask for."""
+        if isinstance(self.penalty, Penalty):
+            return self.penalty
+        return penalty_named(self.penalty, getattr(self, "representation_size_", 1))
+
     def _train(
         self,
-        rows: tuple[Any, ...],
+        given: FitArguments,
         classes: Any = None,
+        *,
         whole: bool = True,
         path: Sequence[float] = (),
-    ) -> tuple[Fleet, bool]:
+    ) -> Trained:
         """Check all arguments and train one model for each weight of a path, by default for the
         penalty's own.
 
         A first call starts from new initial weights. A later one goes on from the last, on its
-        scales and classes, and its penalty keeps its state unless another one is asked for. Also
-        return whether the encoder ends in the bottleneck of the last call, because there are too
-        few rows for a new one.
+        scales and classes, and its penalty keeps its state unless another one is asked for.
         """
         first = not self.__sklearn_is_fitted__()
         if first:
-            self.random_seed_, self.n_fits_ = seed_of(self.random_state), 0
-        data, task, penalized = self._rows(rows, classes, whole)
+            self.random_seed_ = seed_of(self.random_state)
+            self.n_fits_ = 0
+        rows = self._rows(given, classes, whole)
         if first:
-            make, outputs = self._encoder_maker(), len(self.classes_) if task == "multiclass" else 1
-            with seeded():
-                module = make(data.columns)
-            if not isinstance(module, nn.Module):
-                raise TypeError(
-                    f"encoder made {type(module).__name__}; it must make a torch.nn.Module."
-                )
-            self.representation_size_ = output_width(module.to(data.x.dtype), data)
-        training = self.training or Training()
-        training = training if whole else replace(training, epochs=1, early_stopping=False)
-        penalty = self.penalty
-        if not isinstance(penalty, Penalty):
-            penalty = penalty_named(penalty, self.representation_size_)
-        if penalized and penalty.condition == "positive" and task != "binary":
-            raise ValueError(
-                "the penalty has condition='positive', which needs two classes; the task is"
-                f" {task}."
-            )
-        asked = penalty.unprepared() if penalized else NoPenalty()
-        recipe = Recipe(task, asked, **vars(training))
-        floor, through_bottleneck = recipe.floor(penalty), False
-        recipe = replace(recipe, weight_decay=recipe.decay(penalty), variance_floor=floor)
+            self.representation_size_ = self._encoder_width(rows.data)
+        recipe = self._recipe(rows, whole)
+        through_bottleneck = False
         if first:
             seed = self.random_seed_
-            # a part of the rows may lack the last classes
-            recipe = replace(
-                recipe,
-                encoder=make,
-                head=lambda width, least: nn.Linear(width, max(least, outputs)),
-            )
+            recipe = self._from_scratch(recipe)
         else:
-            seed = int(
-                np.random.SeedSequence([self.random_seed_, self.n_fits_]).generate_state(1)[0]
-            )  # other batches
-            few = floor > 0 and not enough_rows(data.rows, self.representation_size_)
-            through_bottleneck = penalized and few and self.has_bottleneck_
-            cut = self.has_bottleneck_ and not through_bottleneck
-            encoder, head = next(self.encoder_.children()) if cut else self.encoder_, self.head_
-            same = (
-                type(asked) is type(self.penalty_)
-                and asked.arguments() == self.penalty_.arguments()
+            seed_sequence = np.random.SeedSequence([self.random_seed_, self.n_fits_])
+            seed = int(seed_sequence.generate_state(1)[0])  # other batches
+            through_bottleneck = (
+                self.has_bottleneck_
+                and rows.penalized
+                and recipe.floor(self._asked_penalty()) > 0
+                and not enough_rows(rows.data.rows, self.representation_size_)
             )
-            recipe = replace(
-                recipe,
-                penalty=self.penalty_ if same else asked,
-                encoder=lambda _: copy.deepcopy(encoder),
-                head=lambda *_: copy.deepcopy(head),
-            )
-        members = [
-            Member(weight if penalized else 0.0, seed)
-            for weight in path or [float(self.penalty_weight)]
-        ]
-        return train(data, members, recipe, device=self.device), through_bottleneck
+            recipe = self._continued(recipe, through_bottleneck)
+        weights = path or [float(self.penalty_weight)]
+        members = [Member(weight if rows.penalized else 0.0, seed) for weight in weights]
+        return Trained(train(rows.data, members, recipe, device=self.device), through_bottleneck)
 
-    def _rows(
-        self, rows: tuple[Any, ...], classes: Any, whole: bool
-    ) -> tuple[TrainingData, Task, bool]:
-        """Check parameters and rows; return the rows encoded, the task, and whether there is a
-        penalty.
-        """
-        X, y, s, sample_weight, groups = rows
+    def _encoder_width(self, data: TrainingData) -> int:
+        """Return the width of the representation of a new encoder."""
+        with seeded():
+            module = self._encoder_maker()(data.columns)
+        if not isinstance(module, nn.Module):
+            raise TypeError(
+                f"encoder made {type(module).__name__}; it must make a torch.nn.Module."
+            )
+        return output_width(module.to(data.x.dtype), data)
+
+    def _recipe(self, rows: EncodedRows, whole: bool) -> Recipe:
+        """Return what to learn; encoder and head are still open."""
+        training = self.training or Training()
+        if not whole:
+            training = replace(training, epochs=1, early_stopping=False)
+        penalty = self._asked_penalty()
+        if rows.penalized and penalty.condition == "positive" and rows.task != "binary":
+            raise ValueError(
+                "the penalty has condition='positive', which needs two classes; the task is"
+                f" {rows.task}."
+            )
+        asked = penalty.unprepared() if rows.penalized else NoPenalty()
+        recipe = Recipe(rows.task, asked, **vars(training))
+        return replace(
+            recipe, weight_decay=recipe.decay(penalty), variance_floor=recipe.floor(penalty)
+        )
+
+    def _from_scratch(self, recipe: Recipe) -> Recipe:
+        """Return the recipe with a new encoder and head."""
+        # a part of the rows may lack the last classes
+        outputs = len(self.classes_) if recipe.task == "multiclass" else 1
+        return replace(
+            recipe,
+            encoder=self._encoder_maker(),
+            head=lambda width, least: nn.Linear(width, max(least, outputs)),
+        )
+
+    def _continued(self, recipe: Recipe, through_bottleneck: bool) -> Recipe:
+        """Return the recipe with the encoder, the head and the penalty of the last call."""
+        cut = self.has_bottleneck_ and not through_bottleneck
+        encoder = next(self.encoder_.children()) if cut else self.encoder_
+        asked = recipe.penalty
+        assert isinstance(asked, Penalty)
+        same = type(asked) is type(self.penalty_) and asked.arguments() == self.penalty_.arguments()
+        return replace(
+            recipe,
+            penalty=self.penalty_ if same else asked,
+            encoder=lambda _: copy.deepcopy(encoder),
+            head=lambda *_: copy.deepcopy(self.head_),
+        )
+
+    def _rows(self, given: FitArguments, classes: Any, whole: bool) -> EncodedRows:
+        """Check parameters and rows, and encode the rows."""
         self._validate_params()
         first = not hasattr(self, "feature_encoding_")
-        others = {"y": y, "sensitive_features": s, "sample_weight": sample_weight, "groups": groups}
-        X = typed_table(self, X, first=first, **others)
+        others = {name: value for name, value in vars(given).items() if name != "X"}
+        X = typed_table(self, given.X, first=first, **others)
         if first:
             self.feature_encoding_ = TableEncoding.fit(X, scaling=self.scaling)
         x = self.feature_encoding_(X, self.handle_unknown)
-        weights = (
-            None
-            if sample_weight is None
-            else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
-        )
-        attributes = self._attributes(s, len(x))
-        values, task = self._target(y, classes)
+        weights = given.sample_weight
+        if weights is not None:
+            weights = _check_sample_weight(weights, x, ensure_non_negative=True)
+        attributes = self._attributes(given.sensitive_features, len(x))
+        values, task = self._target(given.y, classes)
         check_consistent_length(x, values)
         if first:
             names = list(getattr(self, "sensitive_names_in_", ()))
             warn_of_suspicions(self, X, values, attributes, names)
-        held_out = self._held_out(values, task, attributes, groups) if whole else None
+        held_out = self._held_out(values, task, attributes, given.groups) if whole else None
         known = np.zeros((len(x), 1)) if attributes is None else attributes
 
         def chosen(rows: Any, others: TrainingData | None = None) -> TrainingData:
@@ -313,7 +372,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
 
         data = chosen(slice(None)) if held_out is None else chosen(~held_out, chosen(held_out))
-        return data, task, attributes is not None
+        return EncodedRows(data, task, attributes is not None)
 
     def _attributes(self, values: Any, rows: int) -> np.ndarray | None:
         """Return the sensitive attributes scaled, (n, q), or None if there is no penalty to train
@@ -324,11 +383,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         changes.
         """
         # without a penalty the attributes are checked, but not used
-        off = (
-            self.penalty_weight == 0
-            or self.penalty == "none"
-            or isinstance(self.penalty, NoPenalty)
-        )
+        off = self.penalty_weight == 0 or isinstance(self._asked_penalty(), NoPenalty)
         if values is None:
             if not off:
                 warn_without_attributes(self, "penalty_weight=0")
@@ -361,20 +416,16 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         They are a tenth of the rows of each class, and of the rows with and without S, or of the
         `groups`, which are not cut. The draw depends on the random state alone.
         """
-        n, wanted = len(y), (self.training or Training()).early_stopping
+        n = len(y)
+        wanted = (self.training or Training()).early_stopping
         if wanted == "auto":
-            learning = isinstance(self.penalty, (Adversary, BinnedAdversary)) or self.penalty in (
-                "adv",
-                "laftr",
-            )
+            learning = isinstance(self._asked_penalty(), (Adversary, BinnedAdversary))
             wanted = AUTO_ROWS[0] <= n < AUTO_ROWS[1] and not learning
         if not wanted:
             return None
         known = np.ones(n, dtype=bool) if s is None else ~np.isnan(s).any(axis=1)
-        seed, held_out = (
-            stream_seed(self.random_seed_, 0, Purpose.HELD_OUT, 1),
-            np.zeros(n, dtype=bool),
-        )
+        seed = stream_seed(self.random_seed_, 0, Purpose.HELD_OUT, 1)
+        held_out = np.zeros(n, dtype=bool)
         if groups is not None and len(set(np.asarray(groups).tolist())) > 1:
             split = GroupShuffleSplit(1, test_size=HELD_OUT, random_state=seed % 2**32)
             held_out[next(split.split(known, groups=groups))[1]] = True
@@ -392,30 +443,30 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
         return held_out
 
-    def _adopt(self, fleet: Fleet, through_bottleneck: bool, index: int) -> None:
-        """Take over one model, which was trained through a bottleneck or may have got one
-        afterwards.
-
-        The library's own encoder is kept in float64, in which it predicts.
+    def _adopt(self, trained: Trained, index: int) -> None:
+        """Take over one model. The library's own encoder is kept in float64, in which it
+        predicts.
         """
-        encoder, head = (module.cpu() for module in fleet.module(index))
-        own = self.encoder is None or isinstance(self.encoder, MLP)
-        self.encoder_, self.head_ = (
-            module.double() if own else module for module in (encoder, head)
-        )
-        self.has_bottleneck_ = through_bottleneck or fleet.cuts(index)
+        fleet = trained.fleet
+        modules = nn.ModuleList(fleet.module(index)).cpu()
+        if self.encoder is None or isinstance(self.encoder, MLP):
+            modules.double()
+        self.encoder_, self.head_ = modules
+        self.has_bottleneck_ = trained.through_bottleneck or fleet.cuts(index)
         self.penalty_ = copy.deepcopy(fleet.penalty).cpu()
         state = {
             name: values[index].detach().clone().cpu()
             for name, values in fleet.penalty_state.items()
         }
         set_state(self.penalty_, state)
-        history, epochs = fleet.history, int(fleet.epochs_done[index])
-        self.best_epoch_ = self.validation_curve_ = None
+        history = fleet.history
+        last = None
+        self.best_epoch_ = None
+        self.validation_curve_ = None
         if history.best_epoch is not None and history.held_out_objective is not None:
+            last = int(fleet.epochs_done[index])
             self.best_epoch_ = int(history.best_epoch[index])
-            self.validation_curve_ = _arrays.to_numpy(history.held_out_objective[index, :epochs])
-        last = None if history.best_epoch is None else epochs
+            self.validation_curve_ = _arrays.to_numpy(history.held_out_objective[index, :last])
         self.loss_curve_ = _arrays.to_numpy(history.task_loss[index, :last])
         self.penalty_curve_ = _arrays.to_numpy(history.penalty[index, :last])
         self.n_fits_ += 1
@@ -426,17 +477,19 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self)
         X = typed_table(self, X, first=False)
-        rows = BLOCK * max(1, CHUNK_BYTES // (8 * BLOCK * self.feature_encoding_.width))
+        block_bytes = 8 * PREDICTION_ROWS * self.feature_encoding_.width
+        rows = PREDICTION_ROWS * max(1, ENCODED_BYTES // block_bytes)
         parts = []
         with torch.no_grad():
             for start in range(0, _num_samples(X), rows):
                 part = _safe_indexing(X, slice(start, start + rows))
                 x = torch.from_numpy(self.feature_encoding_(part, self.handle_unknown))
-                for block in torch.split(x.to(self.head_.weight.dtype), BLOCK):
-                    z = self.encoder_(functional.pad(block, (0, 0, 0, BLOCK - len(block))))
-                    parts.append(
-                        (self.head_(z) if with_head else z)[: len(block)].to(torch.float64)
-                    )
+                for block in torch.split(x.to(self.head_.weight.dtype), PREDICTION_ROWS):
+                    missing = PREDICTION_ROWS - len(block)
+                    values = self.encoder_(functional.pad(block, (0, 0, 0, missing)))
+                    if with_head:
+                        values = self.head_(values)
+                    parts.append(values[: len(block)].to(torch.float64))
         return _arrays.to_numpy(torch.cat(parts))
 
 
@@ -518,7 +571,7 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         classes : array, optional
             All labels. Needed in the first call if its rows lack some of them.
         """
-        return self._fit((X, y, sensitive_features, sample_weight, None), classes)
+        return self._fit(FitArguments(X, y, sensitive_features, sample_weight), classes)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the head's raw output: log-odds (n,) of the second class, or one column per
@@ -537,8 +590,9 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of the most probable class of each row."""
         scores = self.decision_function(X)
-        at = (scores > 0).astype(int) if len(self.classes_) == 2 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[at])
+        if len(self.classes_) == 2:
+            return np.asarray(self.classes_[(scores > 0).astype(int)])
+        return np.asarray(self.classes_[scores.argmax(axis=1)])
 
     def _target(self, y: Any, classes: Any) -> tuple[np.ndarray, Task]:
         """Return labels as codes of `classes_`, which the first call learns from y or takes from
@@ -562,9 +616,8 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
             )
         if len(known) < 2:
             raise ValueError(f"y has one class only, {known.tolist()[0]!r}; two are needed.")
-        return np.searchsorted(known, column).astype(np.float64), (
-            "binary" if len(known) == 2 else "multiclass"
-        )
+        task: Task = "binary" if len(known) == 2 else "multiclass"
+        return np.searchsorted(known, column).astype(np.float64), task
 
 
 class FRHSICRegressor(RegressorMixin, NetworkEstimator):
@@ -609,7 +662,8 @@ class FRHSICRegressor(RegressorMixin, NetworkEstimator):
         """Return numbers standardized by the mean and the standard deviation of the first call."""
         values = _arrays.vector(target_column(self, y).astype(np.float64), "y")
         if not hasattr(self, "target_scale_"):
-            self.target_mean_, self.target_scale_ = float(values.mean()), float(values.std()) or 1.0
+            self.target_mean_ = float(values.mean())
+            self.target_scale_ = float(values.std()) or 1.0
         return (values - self.target_mean_) / self.target_scale_, "regression"
 
 
@@ -672,10 +726,11 @@ def fit_path(
             " same."
         )
     lead = clone(estimator).set_params(penalty_weight=max(path))
-    fleet, _ = lead._train((X, y, sensitive_features, sample_weight, groups), path=path)
+    given = FitArguments(X, y, sensitive_features, sample_weight, groups)
+    trained = lead._train(given, path=path)
     models = []
     for i, weight in enumerate(path):
         model = copy.copy(lead).set_params(penalty_weight=weight)
-        model._adopt(fleet, False, i)
+        model._adopt(trained, i)
         models.append(model)
     return models

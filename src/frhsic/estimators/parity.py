@@ -70,7 +70,7 @@ from frhsic.estimators.inputs import (
     warn_without_attributes,
 )
 from frhsic.estimators.solution import Solution
-from frhsic.estimators.solving import SHARES
+from frhsic.estimators.solving import GAP_SHARES
 from frhsic.parity.limits import LimitLike, by_attribute, parse_limits
 from frhsic.tables.columns import is_frame, to_pandas
 
@@ -335,7 +335,7 @@ class ParityEstimator(BaseEstimator, ABC):
         measure = limited_measure(self.aim, self.condition)
         limits = by_attribute(parse_limits(self.limit, [measure]), names)
         solution = Solution.fit(self._family(), sample, constraints, eta, means, limits)
-        scores = [solution.out_of_fold(at, fold, eta, means) for at in range(len(SHARES))]
+        scores = [solution.out_of_fold(at, fold, eta, means) for at in range(len(GAP_SHARES))]
         each = [self._performance(sample, one, solution.form.decides) for one in scores]
         performance = {name: np.array([one[name] for one in each]) for name in each[0]}
         path = np.stack(

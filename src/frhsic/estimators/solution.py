@@ -14,11 +14,11 @@ from frhsic.estimators.families import (
     ClippedRanks,
     Family,
     FamilyName,
+    Problem,
     SmoothFamily,
-    Task,
     Units,
 )
-from frhsic.estimators.solving import SHARES, solve
+from frhsic.estimators.solving import GAP_SHARES, solve
 from frhsic.parity.limits import Limit
 
 # Least share of the gap that a mixture with a constant aims at; closer to it hardly a prediction is
@@ -66,7 +66,7 @@ class Solution:
         if units.threshold != 0.5:  # of rare decisions: balanced accuracy
             rate = units.threshold
             cost = cost * np.where(sample.y == 1, 0.5 / rate, 0.5 / (1 - rate))
-        whole = Task(base, columns, form.target(sample, units), cost / cost.sum())
+        whole = Problem(base, columns, form.target(sample, units), cost / cost.sum())
         if isinstance(form, SmoothFamily):
             ridge = solution._ridge(form, sample, eta, means)
             whole = replace(whole, width=form.width(eta), ridge=ridge)
@@ -85,7 +85,7 @@ class Solution:
         whole = replace(whole, curves=curves_of(np.arange(len(sample.y))))
         return solution.above_constant(form, whole, sample.fold)
 
-    def above_constant(self, form: SmoothFamily, task: Task, fold: np.ndarray) -> Self:
+    def above_constant(self, form: SmoothFamily, task: Problem, fold: np.ndarray) -> Self:
         """Return the trade-offs without those that lose to a constant at the same gap, out of fold.
 
         A mixture of a predictor with a constant has as large a share of its gap, and at least this
@@ -115,7 +115,7 @@ class Solution:
         gaps = np.maximum(gaps, 1e-12)
         best = int(np.argmax(gains / gaps))
         for i in range(best + 1, count):
-            aim = min(gaps[i], max(SHARES[i], LEAST_MIXED) * gaps[0])
+            aim = min(gaps[i], max(GAP_SHARES[i], LEAST_MIXED) * gaps[0])
             share = min(aim / gaps[best], 1.0) if gains[best] > 0 else 0.0
             parameters[i] = constant + share * (parameters[best] - constant)
         return replace(self, parameters=parameters)
@@ -196,9 +196,9 @@ class Solution:
         return scores
 
 
-def _path(form: Family, task: Task) -> np.ndarray:
+def _path(form: Family, task: Problem) -> np.ndarray:
     """Return the parameters for each trade-off, (G, P)."""
     if isinstance(form, ClippedRanks):
-        return form.moves(task, SHARES)
+        return form.moves(task, GAP_SHARES)
     assert isinstance(form, SmoothFamily)
     return solve(form, task)

@@ -25,10 +25,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from frhsic.estimators.constraints import GapCurve
-from frhsic.estimators.families import SmoothFamily, Task
+from frhsic.estimators.families import Problem, SmoothFamily
 
 # Shares of the unconstrained gap that the trade-offs aim at.
-SHARES = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.02, 0.005])
+GAP_SHARES = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.02, 0.005])
 
 # μ of a first solution with almost no gap, in units of the loss; what it costs sets the scale of
 # the others.
@@ -47,7 +47,7 @@ SMOOTHNESS = 0.1
 NORM_POWER = 4.0
 
 
-def solve(family: SmoothFamily, task: Task, iterations: int | None = None) -> np.ndarray:
+def solve(family: SmoothFamily, task: Problem, iterations: int | None = None) -> np.ndarray:
     """Return the parameters for each trade-off, (G, P): η recalibrated, then each started from the
     one before.
     """
@@ -92,7 +92,7 @@ def solve(family: SmoothFamily, task: Task, iterations: int | None = None) -> np
     cost = max(loss_at(strict) - loss_at(free), 1e-4 * unit)
     path = [calibrated]
     current = free
-    for target in SHARES[1:]:
+    for target in GAP_SHARES[1:]:
         # where the cost of a share r of the gap is cost * (1 - r)², this μ leads to it
         mu = 2 * cost * (1 - target) / target
         current, curvature = solved(current, curvature, mu, target)
@@ -120,7 +120,7 @@ class GapNorm:
     functions: np.ndarray
 
     @classmethod
-    def of(cls, family: SmoothFamily, task: Task, parameters: np.ndarray) -> GapNorm:
+    def of(cls, family: SmoothFamily, task: Problem, parameters: np.ndarray) -> GapNorm:
         """Return the norm of a task, in which some parameters have the norm 1."""
         functions = np.column_stack([curve.functions for curve in task.curves])
         sums = family.evaluate(task, parameters, functions).sums

@@ -4,7 +4,8 @@ from frhsic.independence.effects import (
     hsic_interval,
     normalized_hsic_interval,
 )
-from frhsic.independence.gamma import IndependenceResult, gamma_test
+from frhsic.independence.gamma import gamma_test
+from frhsic.independence.pairs import IndependenceResult
 from frhsic.independence.permutation import permutation_test
 from frhsic.independence.sequential import SequentialTest
 

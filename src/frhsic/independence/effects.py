@@ -27,9 +27,11 @@ from scipy.special import gammainc, gammaincc
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence.exact import GramSums, OwnSums, PairSums, product_rows
-from frhsic.dependence.grams import Gram
-from frhsic.independence.gamma import GramPair, gram_pair, pearson_parameters
+from frhsic.dependence.cubes import OwnSums
+from frhsic.dependence.sums import GramSums, PairSums, product_rows
+from frhsic.dependence.tiles import Gram
+from frhsic.independence.moments import pearson_parameters
+from frhsic.independence.pairs import GramPair, gram_pair
 from frhsic.intervals import Interval
 from frhsic.kernels import Kernel
 
@@ -204,6 +206,7 @@ class _Law:
 
 def hsic_effect(pair: GramPair, confidence: float) -> Effect:
     """:func:`hsic_interval` of Gram matrices that other statistics use as well."""
+    _require_variation(pair)
     value = float(pair.sums.unbiased)
     law = _law(pair, value, pair.influence, 1.0)
     return _effect(pair, value, law, confidence, math.inf)
@@ -211,6 +214,7 @@ def hsic_effect(pair: GramPair, confidence: float) -> Effect:
 
 def normalized_effect(pair: GramPair, confidence: float) -> Effect:
     """:func:`normalized_hsic_interval` of Gram matrices that other statistics use as well."""
+    _require_variation(pair)
     law = _normalized_law(pair)
     if law is None:
         return Effect(0.0, Interval(0.0, 1.0, confidence, METHOD), **pair.about)
@@ -224,9 +228,9 @@ def _normalized_law(pair: GramPair) -> tuple[float, _Law] | None:
     zz, influence_z = _with_itself(pair.k, pair.sums.k, pair.own[0])
     ss, influence_s = _with_itself(pair.l, pair.sums.l, pair.own[1])
     # the estimate of one positive decision is zero up to rounding
-    squares = (float(sums.centered.squares) / pair.n**2 for sums in (pair.sums.k, pair.sums.l))
-    if any(value <= 1e-6 * square for value, square in zip((zz, ss), squares)):
-        _null_variance(pair)  # raises if z or s is constant
+    least_zz = 1e-6 * float(pair.sums.k.centered.squares) / pair.n**2
+    least_ss = 1e-6 * float(pair.sums.l.centered.squares) / pair.n**2
+    if zz <= least_zz or ss <= least_ss:
         return None
     scale = math.sqrt(zz) * math.sqrt(ss)
     value = float(pair.sums.unbiased) / scale
@@ -241,23 +245,24 @@ def _with_itself(gram: Gram, sums: GramSums, own: OwnSums) -> tuple[float, Tenso
     return float(twice.unbiased), 2 * rows / len(rows)
 
 
-def _null_variance(pair: GramPair) -> float:
+def _require_variation(pair: GramPair) -> None:
     _, variance = pair.permutation_mean_variance()
     if variance <= 0:
         raise ValueError(
             "every permutation of s gives the same HSIC: z or s is constant under its kernel."
         )
-    return variance
 
 
 def _law(pair: GramPair, value: float, influence: Tensor, scale: float) -> _Law:
     """Return the law of HSIC divided by `scale`, of which `value` is the estimate."""
     n = pair.n
-    variance = _null_variance(pair)
-    variance, third = variance / scale**2, pair.permutation_third_cumulant() / scale**3
-    both = zip(pair.own, (pair.sums.k, pair.sums.l))
-    typical = [float(own.cubes.trace / sums.centered.squares) / n for own, sums in both]
-    weak = 4 * typical[0] * typical[1] / n / scale
+    _, variance = pair.permutation_mean_variance()
+    variance = variance / scale**2
+    third = pair.permutation_third_cumulant() / scale**3
+    of_z, of_s = pair.own
+    typical_z = float(of_z.cubes.trace / pair.sums.k.centered.squares) / n
+    typical_s = float(of_s.cubes.trace / pair.sums.l.centered.squares) / n
+    weak = 4 * typical_z * typical_s / n / scale
     # the variance by influence contains twice the null variance; the slope of weak dependence holds
     # up to 2 deviations
     excess = max(float(influence.var()) / n - 2 * variance, 0.0)
@@ -267,5 +272,6 @@ def _law(pair: GramPair, value: float, influence: Tensor, scale: float) -> _Law:
 
 def _effect(pair: GramPair, value: float, law: _Law, confidence: float, most: float) -> Effect:
     tail = (1 - confidence) / 2
-    low, high = min(law.smallest(value, tail), value), min(law.largest(value, tail), most)
+    low = min(law.smallest(value, tail), value)
+    high = min(law.largest(value, tail), most)
     return Effect(value, Interval(low, max(high, value), confidence, METHOD), **pair.about)

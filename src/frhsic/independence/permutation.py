@@ -24,25 +24,27 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
-from frhsic.dependence.exact import GramSums
-from frhsic.dependence.grams import Gram, pivoted_cholesky, tiles
-from frhsic.independence.gamma import GramPair, IndependenceResult, gram_pair, require_level
+from frhsic.dependence.grams import pivoted_cholesky
+from frhsic.dependence.sums import GramSums
+from frhsic.dependence.tiles import Gram, tiles
+from frhsic.independence.pairs import GramPair, IndependenceResult, gram_pair, require_level
 from frhsic.kernels import Kernel
 
 DENSE_ROWS = 2048
 """Up to this many rows a Gram matrix may be held whole (32 MiB); above it memory is O(n)."""
 
-TOLERANCE = 1e-11
+FACTOR_TOLERANCE = 1e-11
 """A factor replaces its Gram matrix if it leaves out at most twice this share of the centred trace.
 """
 
 BLOCK_ENTRIES = 1 << 22
 """Numbers held for one block of permutations (32 MiB)."""
 
-LOOKUP_COST, EVALUATION_COST = 60, 300
-"""Number of multiplications that cost as much as one lookup, or one evaluation, of a kernel value
-(on a CPU).
-"""
+LOOKUP_COST = 60
+"""Number of multiplications that cost as much as one lookup of a kernel value (on a CPU)."""
+
+EVALUATION_COST = 300
+"""Number of multiplications that cost as much as one evaluation of a kernel value."""
 
 
 def permutation_test(
@@ -110,17 +112,17 @@ def permutation_test(
     require_level(level, epsilon)
     _arrays.require_integer(resamples, "resamples")
     pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=4)
-    seed, resamples = _arrays.seed_of(random_state), int(resamples)
+    seed = _arrays.seed_of(random_state)
     labels = None if groups is None else _cluster_labels(groups, where, pair.n, epsilon)
-    observed, null, slack = permuted_statistics(pair, resamples, _tensors.generator(seed), labels)
-    pvalue, threshold = (
-        permutation_pvalue(observed, null, slack),
-        critical_value(null, level) / pair.n**2,
-    )
+    generator = _tensors.generator(seed)
+    observed, null, slack = permuted_statistics(pair, int(resamples), generator, labels)
+    pvalue = permutation_pvalue(observed, null, slack)
+    threshold = critical_value(null, level) / pair.n**2
     if labels is None:
         return pair.result(pvalue, threshold, level, "permutation", epsilon=epsilon, seed=seed)
     null = null / pair.n**2
-    mean, variance = float(null.mean()), float(null.var(correction=0))
+    mean = float(null.mean())
+    variance = float(null.var(correction=0))
     result = pair.result(
         pvalue, threshold, level, "permutation of clusters", null=(mean, variance), seed=seed
     )
@@ -157,9 +159,7 @@ def critical_value(null: Tensor, level: float) -> float:
     """Return the value to exceed for p <= level: the m-th largest of B values, with m = ⌊level (1 +
     B)⌋.
     """
-    m = math.floor(
-        level * (1 + len(null)) * (1 + 1e-12)
-    )  # .05 · 200 must give 10 in floating point
+    m = math.floor(level * (1 + len(null)) * (1 + 1e-12))  # .05 · 200 must give 10
     return math.inf if m == 0 else float(null.topk(m).values[-1])
 
 
@@ -183,11 +183,15 @@ def permuted_statistics(
     A seed draws the same permutations on every device. With `clusters`, the label of each row,
     clusters of equal size are permuted as a whole.
     """
-    algorithm, n, device = cheapest_algorithm(pair), pair.n, pair.k.x.device
-    clusters = torch.arange(n, device="cpu") if clusters is None else clusters
-    blocks = permutations(clusters, resamples, algorithm.block, generator)
+    z = _side(pair.k, pair.sums.k)
+    s = _side(pair.l, pair.sums.l)
+    algorithm = cheapest_algorithm(z, s)
+    device = pair.k.x.device
+    identity = torch.arange(pair.n, device="cpu")
+    alone = identity if clusters is None else clusters
+    blocks = permutations(alone, resamples, algorithm.block, generator)
     null = torch.cat([algorithm.statistics(block.to(device)) for block in blocks])
-    observed = float(algorithm.statistics(torch.arange(n, device=device)[None]))
+    observed = float(algorithm.statistics(identity[None].to(device)))
     # rounding of the summed terms, and the error of factors
     slack = 100 * torch.finfo(torch.float64).eps * pair.magnitude + algorithm.error
     return observed, null, slack
@@ -210,12 +214,12 @@ class _Side:
         return math.inf if self.factor is None else self.factor.shape[1]
 
 
-def cheapest_algorithm(pair: GramPair) -> Algorithm:
+def cheapest_algorithm(z: _Side, s: _Side) -> Algorithm:
     """Return the algorithm with the fewest multiplications for one permutation."""
-    z, s = _side(pair.k, pair.sums.k), _side(pair.l, pair.sums.l)
-    n, thinner = pair.n, min(z.columns, s.columns)
-    lookup = LOOKUP_COST if n <= DENSE_ROWS else EVALUATION_COST
-    by_factors, by_one, by_entries = 2 * n * z.columns * s.columns, n * n * thinner, n * n * lookup
+    n = z.gram.n
+    by_factors = 2 * n * z.columns * s.columns
+    by_one = n * n * min(z.columns, s.columns)
+    by_entries = n * n * (LOOKUP_COST if n <= DENSE_ROWS else EVALUATION_COST)
     if z.factor is not None and s.factor is not None and by_factors <= min(by_one, by_entries):
         # a residual R is positive semi-definite, so 0 <= tr(RL) <= tr R · ‖L‖
         error = z.left_out * s.norm + s.left_out * z.norm
@@ -235,16 +239,16 @@ def permutations(
 
     They do not depend on the size of the blocks.
     """
-    sizes, rows = torch.bincount(clusters), clusters.argsort(stable=True)
+    sizes = torch.bincount(clusters)
+    rows = clusters.argsort(stable=True)
     size_of_row = sizes[clusters[rows]]
     tables = [rows[size_of_row == size].reshape(-1, size) for size in sorted(set(sizes.tolist()))]
 
     def order() -> Tensor:
         moved = torch.empty_like(clusters)
         for table in tables:
-            moved[table] = table[
-                torch.randperm(len(table), generator=generator, device=generator.device)
-            ]
+            shuffled = torch.randperm(len(table), generator=generator, device=generator.device)
+            moved[table] = table[shuffled]
         return moved
 
     for begin in range(0, count, block):
@@ -252,32 +256,35 @@ def permutations(
 
 
 def _side(gram: Gram, sums: GramSums) -> _Side:
-    x, kernel, n, centered = gram.x, gram.kernel, gram.n, sums.centered
-    norm, trace = math.sqrt(float(centered.squares)), float(centered.trace)
-    whole = float(kernel.diagonal(x).sum())
+    x = gram.x
+    norm = math.sqrt(float(sums.centered.squares))
+    trace = float(sums.centered.trace)
+    whole = float(gram.kernel.diagonal(x).sum())
     if trace <= 0 or whole <= 0:  # constant: the centred matrix is zero
-        return _Side(gram, sums.centers, norm, x.new_zeros((n, 0)), 0.0)
-    factor, left_out = gram.factor, 0.0
+        return _Side(gram, sums.centers, norm, x.new_zeros((gram.n, 0)), 0.0)
+    factor = gram.factor
+    left_out = 0.0
     if factor is None:
-        most = min(max(n // 8, 64), 512)
+        most = min(max(gram.n // 8, 64), 512)
         factor, share = pivoted_cholesky(
-            kernel, x, tolerance=TOLERANCE * trace / whole, max_rank=most
+            gram.kernel, x, tolerance=FACTOR_TOLERANCE * trace / whole, max_rank=most
         )
         left_out = share * whole
-        if left_out > 2 * TOLERANCE * trace:
+        if left_out > 2 * FACTOR_TOLERANCE * trace:
             return _Side(gram, sums.centers, norm, None, 0.0)
     factor = factor - factor.mean(dim=0)
     # the same matrix in fewer columns: rotate to principal axes, and drop the last ones up to the
     # tolerance
     values, axes = torch.linalg.eigh(factor.mT @ factor)
     dropped = values.clamp_min(0).cumsum(0)
-    kept = dropped > TOLERANCE * trace
+    kept = dropped > FACTOR_TOLERANCE * trace
     left_out += float(torch.where(kept, 0, dropped).max())
     return _Side(gram, sums.centers, norm, factor @ axes[:, kept], left_out)
 
 
 def _by_factors(a: Tensor, b: Tensor, error: float) -> Algorithm:
-    thin, wide, inverted = (b, a, False) if b.shape[1] <= a.shape[1] else (a, b, True)
+    inverted = a.shape[1] < b.shape[1]
+    thin, wide = (a, b) if inverted else (b, a)
 
     def statistics(order: Tensor) -> Tensor:
         moved = thin[order.argsort(1) if inverted else order]  # (q, n, r)
@@ -293,9 +300,8 @@ def _by_one_factor(factor: Tensor, other: _Side, error: float, *, inverted: bool
 
     def statistics(order: Tensor) -> Tensor:
         q = len(order)
-        moved = factor[(order.argsort(1) if inverted else order).mT].reshape(
-            n, q * r
-        )  # (n, q, r) as a thin matrix
+        sources = order.argsort(1) if inverted else order
+        moved = factor[sources.mT].reshape(n, q * r)  # (n, q, r) as a thin matrix
         total = factor.new_zeros(q)
         for rows, columns, tile in parts():
             product = (moved[rows] * (tile @ moved[columns])).sum(0).reshape(q, r).sum(1)
@@ -310,17 +316,19 @@ def _by_entries(z: _Side, s: _Side) -> Algorithm:
     dense = gram.tile(slice(None), slice(None)) if gram.n <= DENSE_ROWS else None
     parts = _tiles(z, centered=True)
 
+    def entries_of(p: Tensor) -> Callable[[slice, slice], Tensor]:
+        if dense is None:
+            return replace(gram, x=gram.x[p]).tile
+        return lambda rows, columns: dense[p[rows]][:, p[columns]]
+
     def statistics(order: Tensor) -> Tensor:
         total = gram.x.new_zeros(len(order))
-        moved = [gram if dense is not None else replace(gram, x=gram.x[p]) for p in order]
+        entries = [entries_of(p) for p in order]
         for rows, columns, tile in parts():
-            for b, p in enumerate(order):
-                entries = (
-                    moved[b].tile(rows, columns) if dense is None else dense[p[rows]][:, p[columns]]
-                )
-                total[b] += (1 if rows == columns else 2) * torch.dot(
-                    tile.reshape(-1), entries.reshape(-1)
-                )
+            times = 1 if rows == columns else 2  # the tile and its mirror image
+            for b, of_permuted in enumerate(entries):
+                moved = of_permuted(rows, columns)
+                total[b] += times * torch.dot(tile.reshape(-1), moved.reshape(-1))
         return total
 
     return Algorithm(statistics, 64, 0.0)
@@ -336,12 +344,12 @@ def _tiles(
 
     def computed() -> Iterator[tuple[slice, slice, Tensor]]:
         for rows, columns in tiles(gram.n, gram.x.device, torch.get_num_threads()):
-            tile = (
-                gram.centered_tile(side.centers, rows, columns)
-                if centered
-                else gram.tile(rows, columns)
-            )
-            yield rows, columns, tile
+            if centered:
+                yield rows, columns, gram.centered_tile(side.centers, rows, columns)
+            else:
+                yield rows, columns, gram.tile(rows, columns)
 
-    kept = list(computed()) if gram.n <= DENSE_ROWS else None
-    return computed if kept is None else lambda: kept
+    if gram.n > DENSE_ROWS:
+        return computed
+    kept = list(computed())
+    return lambda: kept

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from frhsic import _arrays
+from frhsic.independence.permutation import BLOCK_ENTRIES
 
-Array = NDArray[np.float64]
+Waves = NDArray[np.float64]
 
 WAVES = 6
 """Cosines of the ranks of each column; the k-th has the weight 1/k²."""
@@ -20,9 +21,6 @@ BETS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
 """Strengths of the bets, in standard deviations of the statistic; the e-value is the mean over
 them.
 """
-
-BLOCK_ENTRIES = 1 << 22
-"""Numbers held for one block of permutations."""
 
 
 class SequentialTest:
@@ -93,11 +91,13 @@ class SequentialTest:
     ) -> None:
         _arrays.require_fraction(level, "level")
         _arrays.require_integer(resamples, "resamples")
-        self.level, self.resamples, self.seed = level, int(resamples), _arrays.seed_of(random_state)
+        self.level = level
+        self.resamples = int(resamples)
+        self.seed = _arrays.seed_of(random_state)
         self.n = 0
         self.history: tuple[float, ...] = ()
         self._wealth = np.zeros(len(BETS))  # logarithm, for each strength
-        self._direction: Array | None = None
+        self._direction: Waves | None = None
 
     def __repr__(self) -> str:
         return f"SequentialTest(batches={self.batches}, n={self.n}, evalue={self.evalue:.3g})"
@@ -143,7 +143,8 @@ class SequentialTest:
             raise ValueError(
                 f"s has {v.shape[1]} columns; pass one attribute, and use a test for each."
             )
-        a, b = _waves(f), _waves(v)  # (rows, waves of all columns), (rows, waves)
+        a = _waves(f)  # (rows, waves of all columns)
+        b = _waves(v)  # (rows, waves)
         if self._direction is None:
             self._direction = np.zeros((a.shape[1], b.shape[1]))
         elif len(self._direction) != a.shape[1]:
@@ -156,23 +157,22 @@ class SequentialTest:
         self.history = (*self.history, math.exp(min(logarithm, 700.0)))
         return self
 
-    def _gain(self, along: Array, b: Array) -> Array:
+    def _gain(self, along: Waves, b: Waves) -> Waves:
         """Return the logarithm of the factor of this batch for each strength of the bet."""
-        rng, m = np.random.default_rng([self.seed, self.batches]), len(b)
+        rng = np.random.default_rng([self.seed, self.batches])
+        rows = np.arange(len(b))
         values = [float((along * b).sum())]
         step = max(1, BLOCK_ENTRIES // b.size)
         for start in range(0, self.resamples, step):
-            orders = rng.permuted(
-                np.tile(np.arange(m), (min(step, self.resamples - start), 1)), axis=1
-            )
+            copies = np.tile(rows, (min(step, self.resamples - start), 1))
+            orders = rng.permuted(copies, axis=1)
             values += (b[orders].reshape(len(orders), -1) @ along.ravel()).tolist()
         all_values = np.asarray(values)
         spread = float(all_values.std())
         if spread <= 1e-12 * float(np.linalg.norm(along) * np.linalg.norm(b) + 1e-300):
             return np.zeros(len(BETS))
-        t = (
-            all_values - all_values.mean()
-        ) / spread  # symmetric in the permutations, so the mean of E stays one
+        # symmetric in the permutations, so the mean of E stays one
+        t = (all_values - all_values.mean()) / spread
         bets = BETS[:, None] * t
         return np.asarray(bets[:, 0] - np.logaddexp.reduce(bets, axis=1) + math.log(len(t)))
 
@@ -192,13 +192,14 @@ class SequentialTest:
     def from_dict(cls, state: dict[str, Any]) -> SequentialTest:
         """Return the test of a state of :meth:`to_dict`; it continues where that one stopped."""
         test = cls(level=state["level"], resamples=state["resamples"], random_state=state["seed"])
-        test.n, test.history = state["n"], tuple(state["history"])
+        test.n = state["n"]
+        test.history = tuple(state["history"])
         test._wealth = np.asarray(state["wealth"])
         test._direction = None if state["direction"] is None else np.asarray(state["direction"])
         return test
 
 
-def _waves(x: Array) -> Array:
+def _waves(x: Waves) -> Waves:
     """Return cosines of the mid-ranks of each column within the batch, centred: of shape (rows,
     columns · waves).
     """
@@ -207,6 +208,6 @@ def _waves(x: Array) -> Array:
     return np.asarray(waves - waves.mean(axis=0))
 
 
-def _weights(columns: int) -> Array:
+def _weights(columns: int) -> Waves:
     squares = 1.0 / np.arange(1, WAVES + 1) ** 2
     return np.tile(squares, columns)[:, None] * squares

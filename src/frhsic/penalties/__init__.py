@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from frhsic.penalties.adversary import Adversary, BinnedAdversary
-from frhsic.penalties.base import Condition, NoPenalty, Penalty
+from frhsic.penalties.base import NoPenalty, Penalty, PenaltyCondition
 from frhsic.penalties.hsic import HSIC
 from frhsic.penalties.rivals import EIPM, GDP, BinnedMMD, DistanceCorrelation, DistanceCovariance
 
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 # How to make each penalty from the columns of Z and which rows count.
-MAKERS: dict[str, Callable[[int, Condition], Penalty]] = {
+MAKERS: dict[str, Callable[[int, PenaltyCondition], Penalty]] = {
     "hsic": lambda z_dim, condition: HSIC(condition=condition),
     "frhsic": lambda z_dim, condition: HSIC.published(condition=condition),
     "frem": lambda z_dim, condition: EIPM(condition=condition),
@@ -39,7 +39,7 @@ MAKERS: dict[str, Callable[[int, Condition], Penalty]] = {
 PENALTY_NAMES = tuple(MAKERS)
 
 
-def penalty_named(name: str, z_dim: int = 50, *, condition: Condition = None) -> Penalty:
+def penalty_named(name: str, z_dim: int = 50, *, condition: PenaltyCondition = None) -> Penalty:
     """Return the penalty of a name in :data:`PENALTY_NAMES`. For a variant, make an object of
     :mod:`frhsic.penalties`.
 

@@ -15,8 +15,8 @@ from frhsic import _arrays
 from frhsic.penalties.base import Batch, Penalty
 from frhsic.penalties.bins import bin_membership, quantile_edges
 
-LAYERS = (("weight_in", "bias_in"), ("weight_out", "bias_out"))
-NAMES = tuple(name for layer in LAYERS for name in layer)
+PARAMETERS = ("weight_in", "bias_in", "weight_out", "bias_out")
+MOMENTS = tuple(f"{name}_{moment}" for name in PARAMETERS for moment in ("first", "second"))
 
 
 class _Adversarial(Penalty):
@@ -28,6 +28,7 @@ class _Adversarial(Penalty):
     """
 
     steps: Tensor
+    adapted = ("steps", *PARAMETERS, *MOMENTS)
     bins: int = 1  # outputs for each attribute
 
     def __init__(self, z_dim: int, hidden: int, learning_rate: float) -> None:
@@ -35,12 +36,11 @@ class _Adversarial(Penalty):
         _arrays.require_integer(z_dim, "z_dim", 1)
         _arrays.require_integer(hidden, "hidden", 1)
         _arrays.require_positive(learning_rate, "learning_rate")
-        self.z_dim, self.hidden, self.learning_rate = z_dim, hidden, learning_rate
-        for buffer in (
-            "steps",
-            *(name + moment for name in NAMES for moment in ("", "_first", "_second")),
-        ):
-            self.register_buffer(buffer, None)
+        self.z_dim = z_dim
+        self.hidden = hidden
+        self.learning_rate = learning_rate
+        for name in self.adapted:
+            self.register_buffer(name, None)
 
     @abstractmethod
     def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
@@ -57,19 +57,21 @@ class _Adversarial(Penalty):
         return _network({name: weight.detach() for name, weight in self._weights().items()}, z)
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
-        widths = ((self.z_dim, self.hidden), (self.hidden, s.shape[1] * self.bins))
-        for (fan_in, fan_out), (weight, bias) in zip(widths, LAYERS):
+        outputs = s.shape[1] * self.bins
+        layers = {
+            "weight_in": ((self.hidden, self.z_dim), self.z_dim),
+            "bias_in": ((self.hidden,), self.z_dim),
+            "weight_out": ((outputs, self.hidden), self.hidden),
+            "bias_out": ((outputs,), self.hidden),
+        }
+        for name, (shape, fan_in) in layers.items():
             bound = 1 / math.sqrt(fan_in)  # as torch.nn.Linear, for weights and biases alike
-            for name, shape in ((weight, (fan_out, fan_in)), (bias, (fan_out,))):
-                initial = torch.empty(shape, dtype=s.dtype, device=generator.device)
-                setattr(
-                    self, name, initial.uniform_(-bound, bound, generator=generator).to(s.device)
-                )
-                for moment in ("first", "second"):
-                    setattr(
-                        self, f"{name}_{moment}", torch.zeros(shape, dtype=s.dtype, device=s.device)
-                    )
-        self.steps = torch.zeros((), dtype=s.dtype, device=s.device)
+            initial = torch.empty(shape, dtype=s.dtype, device=generator.device)
+            initial.uniform_(-bound, bound, generator=generator)
+            setattr(self, name, initial.to(s.device))
+            for moment in ("first", "second"):
+                setattr(self, f"{name}_{moment}", s.new_zeros(shape))
+        self.steps = s.new_zeros(())
 
     def _adapt(self, z: Tensor, s: Tensor) -> None:
         def loss(weights: dict[str, Tensor]) -> Tensor:
@@ -79,8 +81,14 @@ class _Adversarial(Penalty):
         gradients = torch.func.grad(loss)(weights)
         self.steps.add_(1)
         for name, weight in weights.items():
-            first, second = getattr(self, f"{name}_first"), getattr(self, f"{name}_second")
-            adam_step(weight, gradients[name], first, second, self.steps, self.learning_rate)
+            adam_step(
+                weight,
+                gradients[name],
+                first=getattr(self, f"{name}_first"),
+                second=getattr(self, f"{name}_second"),
+                steps=self.steps,
+                learning_rate=self.learning_rate,
+            )
 
     def _value(self, batch: Batch) -> Tensor:
         return -self._loss(self.predict(batch.z), batch.s)
@@ -88,7 +96,7 @@ class _Adversarial(Penalty):
     def _weights(self) -> dict[str, Tensor]:
         if self.steps is None:
             raise self._not_prepared("adversary")
-        return {name: getattr(self, name) for name in NAMES}
+        return {name: getattr(self, name) for name in PARAMETERS}
 
 
 class Adversary(_Adversarial):
@@ -130,9 +138,8 @@ class Adversary(_Adversarial):
         super().__init__(z_dim, hidden, learning_rate)
 
     def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
-        return (
-            (outputs - s).square().mean()
-        )  # mse_loss fails under nested vmap if one side is batched
+        # mse_loss fails under nested vmap if one side is batched
+        return (outputs - s).square().mean()
 
 
 class BinnedAdversary(_Adversarial):
@@ -194,6 +201,7 @@ class BinnedAdversary(_Adversarial):
 def adam_step(
     parameter: Tensor,
     gradient: Tensor,
+    *,
     first: Tensor,
     second: Tensor,
     steps: Tensor,
@@ -211,17 +219,18 @@ def adam_step(
     --------
     The first step is the learning rate, whatever the size of the gradient.
 
-    >>> p, first, second = torch.tensor(1.0), torch.tensor(0.0), torch.tensor(0.0)
-    >>> adam_step(p, torch.tensor(7.0), first, second, torch.tensor(1.0), 0.25)
+    >>> p, first, second = torch.tensor([1.0, 0.0, 0.0])
+    >>> steps = torch.tensor(1.0)
+    >>> gradient = torch.tensor(7.0)
+    >>> adam_step(p, gradient, first=first, second=second, steps=steps, learning_rate=0.25)
     >>> p
     tensor(0.7500)
     """
-    slow, slower = 0.9, 0.999
-    first.mul_(slow).add_(gradient * (1 - slow))
-    second.mul_(slower).add_(gradient * gradient * (1 - slower))
+    first.mul_(0.9).add_(gradient * (1 - 0.9))
+    second.mul_(0.999).add_(gradient * gradient * (1 - 0.999))
     # 1 - β^t by expm1: in single precision 1 - 0.999 would have four digits
-    corrected = first / -torch.expm1(steps * math.log(slow))
-    spread = (second / -torch.expm1(steps * math.log(slower))).sqrt() + 1e-8
+    corrected = first / -torch.expm1(steps * math.log(0.9))
+    spread = (second / -torch.expm1(steps * math.log(0.999))).sqrt() + 1e-8
     parameter.sub_(learning_rate * corrected / spread)
 
 

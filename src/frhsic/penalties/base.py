@@ -35,13 +35,14 @@ import torch
 from torch import Tensor, nn
 
 from frhsic import _arrays
-from frhsic.dependence.grams import hsic_biased, hsic_weighted, recentered
+from frhsic.dependence.grams import hsic_biased, hsic_weighted
+from frhsic.dependence.inputs import recentered, require_kernel
 from frhsic.kernels import Gaussian, Kernel, squared_distances
 from frhsic.penalties.closed_forms import whitened
 
 # Rows that must be independent of S: all (Demographic Parity), or those with y = 1 (Equal
 # Opportunity).
-Condition = Literal["positive"] | None
+PenaltyCondition = Literal["positive"] | None
 
 # Units of z, see :class:`ScaledPenalty`.
 ScaleZ = Literal["normalized", "standardized", "whitened", "published"]
@@ -53,7 +54,7 @@ SLACK = 1e-5
 REFRESH_EVERY = 20
 
 # Least spread that a representation is divided by.
-SMALLEST = 1e-6
+LEAST_BATCH_SPREAD = 1e-6
 
 # Rows with y = 1 that a batch needs for a penalty of them.
 MIN_ROWS = 11
@@ -68,9 +69,7 @@ class Batch:
     z: Tensor  # (m, d)
     s: Tensor  # (m, q)
     scores: Tensor | None  # (m, c), or None if the penalty does not use them
-    row_weight: (
-        Tensor | None
-    )  # (m,), how much each row counts, 0 for not at all; None if all count alike
+    row_weight: Tensor | None  # (m,), 0 for a row that does not count; None if all count alike
 
     @property
     def rows(self) -> int:
@@ -108,8 +107,9 @@ class Penalty(nn.Module, ABC):
     that do not count (Equal Opportunity) have share 0. If needed, implement ``_prepare(s,
     generator)`` (fit to the training rows of S) and ``adapts(epoch)`` with ``_adapt(z, s)`` (refit
     to a batch). Declare state in ``__init__`` with ``self.register_buffer(name, None)`` and assign
-    it in ``_prepare``, so that fleets can stack it and saved models can hold it. List every
-    argument in ``__init__``, `condition` too, and keep it under its own name.
+    it in ``_prepare``, so that fleets can stack it and saved models can hold it. What ``_adapt``
+    changes, it changes in place, and ``adapted`` names it. List every argument in ``__init__``,
+    `condition` too, and keep it under its own name.
 
     Parameters
     ----------
@@ -122,6 +122,9 @@ class Penalty(nn.Module, ABC):
     ----------
     needs_scores, needs_target
         Whether a call must be given the head's raw output, and y.
+    adapted
+        Names of the buffers that :meth:`adapt` changes. Each model of a fleet has its own; models
+        that see the same batches share all others.
     n_attributes
         Number of sensitive attributes, once prepared; None before.
     default_weight_decay, default_variance_floor
@@ -159,10 +162,11 @@ class Penalty(nn.Module, ABC):
 
     needs_scores: bool = False
     needs_target: bool = False
+    adapted: tuple[str, ...] = ()
     default_weight_decay: float = 0.0
     default_variance_floor: float = 0.0
 
-    def __init__(self, *, condition: Condition = None) -> None:
+    def __init__(self, *, condition: PenaltyCondition = None) -> None:
         super().__init__()
         one_of("condition", condition, ("positive", None))
         self.condition = condition
@@ -206,9 +210,8 @@ class Penalty(nn.Module, ABC):
         initial weights or a random subsample.
         """
         s = columns(s_train, "s_train")
-        s = (
-            s if s.is_floating_point() else s.to(torch.get_default_dtype())
-        )  # an integer scale would be truncated
+        if not s.is_floating_point():  # an integer scale would be truncated
+            s = s.to(torch.get_default_dtype())
         if not bool(torch.isfinite(s).all()):
             raise ValueError(
                 "s_train holds values that are NaN or infinite; drop those rows or impute them."
@@ -229,9 +232,14 @@ class Penalty(nn.Module, ABC):
         """
         if not self.adapts(epoch):
             return
+        before = dict(self.named_buffers())
         with torch.no_grad():
             batch = self._checked(z.detach(), s, None, None)
             self._adapt(batch.z, batch.s)
+        if any(buffer is not before.get(name) for name, buffer in self.named_buffers()):
+            raise TypeError(
+                f"{type(self).__name__}.adapt replaced a buffer; it must write in place (copy_)."
+            )
 
     def forward(
         self, z: Tensor, s: Tensor, *, scores: Tensor | None = None, y: Tensor | None = None
@@ -351,8 +359,8 @@ class ScaledPenalty(Penalty):
     \sigma_Z)`.
 
     A kernel of bandwidth :math:`\sigma` on z is the kernel of bandwidth 1 on :math:`z / \sigma`,
-    for every family here. So one choice of unit, `scale_z`, works with every kernel, including sums
-    and products.
+    for every family here. So one choice of unit, `scale_z`, works with every kernel, including
+    sums.
 
     Parameters
     ----------
@@ -389,9 +397,10 @@ class ScaledPenalty(Penalty):
     """
 
     scale_z_now: Tensor | None
+    adapted = ("scale_z_now",)
 
     def __init__(
-        self, kernel_z: Kernel | None, scale_z: ScaleZ | float, condition: Condition
+        self, kernel_z: Kernel | None, scale_z: ScaleZ | float, condition: PenaltyCondition
     ) -> None:
         super().__init__(condition=condition)
         if isinstance(scale_z, str):
@@ -424,7 +433,7 @@ class ScaledPenalty(Penalty):
         """Return z divided by its scale."""
         z = batch.z
         if self.scale_z == "whitened":
-            return whitened(z, batch.shares, smallest=SMALLEST)
+            return whitened(z, batch.shares, smallest=LEAST_BATCH_SPREAD)
         if self.scale_z == "standardized":
             return standardized(z, batch.shares) / math.sqrt(2 * z.shape[1])
         z = recentered(z, self.kernel_z)
@@ -438,13 +447,8 @@ class ScaledPenalty(Penalty):
 
 def kernel_or_unit(name: str, kernel: Kernel | None) -> Kernel:
     """Return the kernel, or the Gaussian of bandwidth 1 for None."""
-    if kernel is None:
-        return Gaussian(1.0)
-    if not isinstance(kernel, Kernel):
-        raise TypeError(
-            f"{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or None."
-        )
-    return kernel
+    require_kernel(kernel, name)
+    return Gaussian(1.0) if kernel is None else kernel
 
 
 def median_distance(x: Tensor) -> Tensor:
@@ -479,7 +483,7 @@ def root_mean_square_distance(z: Tensor, w: Tensor) -> Tensor:
     tensor(2.1213)
     """
     centered = z - w @ z
-    return (2 * (w @ (centered * centered)).sum()).clamp_min(SMALLEST**2).sqrt()
+    return (2 * (w @ (centered * centered)).sum()).clamp_min(LEAST_BATCH_SPREAD**2).sqrt()
 
 
 def standardized(z: Tensor, w: Tensor) -> Tensor:
@@ -492,4 +496,4 @@ def standardized(z: Tensor, w: Tensor) -> Tensor:
             [ 1.,  0.]])
     """
     centered = z - w @ z
-    return centered / (w @ (centered * centered)).clamp_min(SMALLEST**2).sqrt()
+    return centered / (w @ (centered * centered)).clamp_min(LEAST_BATCH_SPREAD**2).sqrt()

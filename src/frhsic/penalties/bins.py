@@ -38,7 +38,7 @@ def equal_width_edges(s: Any, bins: int = 10) -> Tensor:
     tensor([2., 4., 6.], dtype=torch.float64)
     """
     values = one_attribute(s).detach()
-    low, high = values.min(), values.max()
+    low, high = values.aminmax()
     return low + (high - low) * _inner_shares(bins, values.dtype, values.device)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from frhsic.dependence import exact
+from frhsic.dependence import _gpu
 from frhsic.kernels import Gaussian
 
 # Added to the variance of each direction when z is whitened, in units of the variance of a
@@ -24,7 +24,8 @@ RIDGE = 0.1
 
 # Columns up to which a GPU takes one kernel for inner products, and one for whitening, whose matrix
 # has to fit one multiprocessor.
-INNER_COLUMNS, WHITENED_COLUMNS = 128, 64
+INNER_COLUMNS = 128
+WHITENED_COLUMNS = 64
 
 
 def whitened(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
@@ -45,9 +46,8 @@ def whitened(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
     >>> (white.mT @ white / 4).trace()  # (2 / 2.1 + 1 / 1.1) / 6
     tensor(0.3102)
     """
-    wide = z.to(
-        torch.promote_types(z.dtype, torch.float32)
-    )  # torch has no Cholesky in half precision
+    # torch has no Cholesky in half precision
+    wide = z.to(torch.promote_types(z.dtype, torch.float32))
     white: Tensor
     white, *_ = _Whitened.apply(wide, w.to(wide), smallest**2)  # type: ignore[no-untyped-call]
     return white.to(z.dtype)
@@ -85,7 +85,7 @@ def _length(z: Tensor) -> float:
 class _Whitened(torch.autograd.Function):
     @staticmethod
     def forward(z: Tensor, w: Tensor, least: float) -> tuple[Tensor, ...]:
-        step = exact.step_kernels(z, WHITENED_COLUMNS)
+        step = _gpu.step_kernels(z, WHITENED_COLUMNS)
         if step is None:
             return tuple(_parts(z, w, least))
         return tuple(step.whiten(z, w, RIDGE, least, _length(z)))
@@ -108,7 +108,7 @@ class _Whitened(torch.autograd.Function):
             return None, None, None
         if torch.is_grad_enabled():
             white, centered, mapping, variance = _parts(z, w, ctx.least)
-        elif (step := exact.step_kernels(z, WHITENED_COLUMNS)) is not None:
+        elif (step := _gpu.step_kernels(z, WHITENED_COLUMNS)) is not None:
             return step.whiten_backward(upstream, w, saved, ctx.least, _length(z)), None, None
         else:
             white, centered, mapping, variance = saved
@@ -155,7 +155,7 @@ def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> Tensor:
 class _Inner(torch.autograd.Function):
     @staticmethod
     def forward(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor, Tensor]:
-        step = exact.step_kernels(z, INNER_COLUMNS) if gaussian else None
+        step = _gpu.step_kernels(z, INNER_COLUMNS) if gaussian else None
         value, slope = (step.inner if step else _value_and_slope)(z, g, linear, gaussian)
         return value, slope
 
@@ -165,9 +165,8 @@ class _Inner(torch.autograd.Function):
     ) -> None:
         z, g, *ctx.factors = inputs
         ctx.mark_non_differentiable(output[1])
-        ctx.set_materialize_grads(
-            False
-        )  # else a matrix of zeros is made for the slope, only to be ignored
+        # else a matrix of zeros is made for the slope, only to be ignored
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(z, g, output[1])
 
     @staticmethod
@@ -177,9 +176,8 @@ class _Inner(torch.autograd.Function):
         z, g, slope = ctx.saved_tensors
         if upstream is None:
             return None, None, None, None
-        if (
-            torch.is_grad_enabled()
-        ):  # for a second derivative the slope must be a function of z again
+        if torch.is_grad_enabled():
+            # for a second derivative the slope must be a function of z again
             slope = _value_and_slope(z, g, *ctx.factors)[1]
         upstream = upstream[..., None, None]
         to_g = None
@@ -209,7 +207,8 @@ def _value_and_slope(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tu
     if gaussian == 0:
         slope = 2 * linear * (g @ z)
         return (z * slope).sum((-2, -1)) / 2, slope
-    half, one = (z * z).sum(-1, keepdim=True) / -2, torch.ones_like(z[..., :1])
+    half = (z * z).sum(-1, keepdim=True) / -2
+    one = torch.ones_like(z[..., :1])
     # the exponent z·z' − |z|²/2 − |z'|²/2 is one matrix product
     exponent = torch.cat([z, half, one], dim=-1) @ torch.cat([z, one, half], dim=-1).mT
     # rows of g sum to 0, so that its products with exponents are those with z·z'

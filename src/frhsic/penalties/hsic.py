@@ -12,18 +12,18 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence.grams import centered, recentered
+from frhsic.dependence.grams import centered
+from frhsic.dependence.inputs import recentered
 from frhsic.kernels import Gaussian, Kernel, Linear, Multiple, PerColumn, Sum, default_gaussian
 from frhsic.penalties.base import (
     SLACK,
     Batch,
-    Condition,
+    PenaltyCondition,
     ScaledPenalty,
     ScaleZ,
     kernel_or_unit,
     median_distance,
     one_of,
-    standardized,
 )
 from frhsic.penalties.closed_forms import inner
 
@@ -82,14 +82,9 @@ class HSIC(ScaledPenalty):
         The unit :math:`\sigma_S`, fixed by :meth:`prepare`. ``"median"`` is the median distance of
         the training rows, see :func:`frhsic.kernels.median_bandwidth`; ``"published"`` the lower
         median distance of the first 1,000, + 1e-5. Where the median is 0, because half or more of
-        the pairs coincide, it is the median of the distances that are not 0. Or pass a number, or
-        one per attribute.
+        the pairs coincide, it is the median of the distances that are not 0. Or pass a number.
     head_weight
         h. Set it to 0 if there is no head, or if the head is not used; no scores are needed then.
-    standardize_scores
-        Give the scores mean 0 and variance 1 over the batch first, with gradient. Use it if only
-        the order of the scores matters: shrinking the scores then does not lower the penalty. Leave
-        it off for probabilities.
     attributes
         How to treat several columns of s. ``"joint"``, the product over columns of
         :math:`\kappa_S`, each in its own unit, makes Z independent of all of them together.
@@ -126,11 +121,10 @@ class HSIC(ScaledPenalty):
         kernel_s: Kernel | None = None,
         *,
         scale_z: ScaleZ | float = "whitened",
-        scale_s: ScaleS | float | tuple[float, ...] = "median",
+        scale_s: ScaleS | float = "median",
         head_weight: float = 1.0,
-        standardize_scores: bool = False,
         attributes: Attributes = "joint",
-        condition: Condition = None,
+        condition: PenaltyCondition = None,
     ) -> None:
         super().__init__(kernel_z, scale_z, condition)
         self._terms = _terms(self.kernel_z)
@@ -144,9 +138,12 @@ class HSIC(ScaledPenalty):
             )
         one_of("attributes", attributes, get_args(Attributes))
         self.kernel_s = kernel_or_unit("kernel_s", kernel_s)
-        self.scale_s = _checked_scale_s(scale_s)
+        if isinstance(scale_s, str):
+            one_of("scale_s", scale_s, get_args(ScaleS))
+        else:
+            _arrays.require_positive(scale_s, "scale_s")
+        self.scale_s: ScaleS | float = scale_s
         self.head_weight = float(head_weight)
-        self.standardize_scores = standardize_scores
         self.attributes = attributes
         self.needs_scores = head_weight > 0
         if scale_z in ("standardized", "whitened"):
@@ -156,17 +153,19 @@ class HSIC(ScaledPenalty):
             # Such a term of the representation pushes S into directions of Z that hardly vary; the
             # head alone does not. A head uses few directions, and the others may go; what has no
             # head yet keeps all but the smallest.
-            self.default_variance_floor = (0.3 if head_weight > 0 else 0.01) if self._terms else 0.0
-        fixed = (
-            None
-            if isinstance(self.scale_s, str)
-            else torch.tensor(self.scale_s, dtype=torch.float64)
-        )
+            if self._terms:
+                self.default_variance_floor = 0.3 if head_weight > 0 else 0.01
+        fixed = None
+        if not isinstance(scale_s, str):
+            fixed = torch.tensor([scale_s], dtype=torch.float64)
         self.register_buffer("scale_s_now", fixed)
 
     @classmethod
     def published(
-        cls, *, attributes: Literal["isotropic", "sum"] = "isotropic", condition: Condition = None
+        cls,
+        *,
+        attributes: Literal["isotropic", "sum"] = "isotropic",
+        condition: PenaltyCondition = None,
     ) -> HSIC:
         """Return the penalty of the paper's printed numbers: Gaussians at median bandwidths on Z
         and S, no head.
@@ -194,13 +193,8 @@ class HSIC(ScaledPenalty):
         if isinstance(self.scale_s, str):
             parts = [s] if self.attributes == "isotropic" else torch.split(s, 1, dim=1)
             self.scale_s_now = torch.stack([_unit(part, self.scale_s).to(s) for part in parts])
-            return
-        if len(self.scale_s) not in (1, s.shape[1]):
-            raise ValueError(
-                f"scale_s has {len(self.scale_s)} numbers, s {s.shape[1]} columns; pass one for"
-                " each."
-            )
-        self.scale_s_now = torch.tensor(self.scale_s, dtype=s.dtype, device=s.device)
+        else:
+            self.scale_s_now = s.new_tensor([self.scale_s])
 
     def _value(self, batch: Batch) -> Tensor:
         l = self._gram_s(batch.s)
@@ -218,11 +212,8 @@ class HSIC(ScaledPenalty):
         """Return the terms of K: scores, and z in its unit, each with the kernels that see it."""
         terms: list[tuple[Tensor, Terms]] = []
         if batch.scores is not None:
-            if self.standardize_scores:
-                f = standardized(batch.scores, batch.shares)
-            else:
-                f = recentered(batch.scores, Linear())
-            terms.append((f, ((self.head_weight, Linear()),)))
+            head = Linear()
+            terms.append((recentered(batch.scores, head), ((self.head_weight, head),)))
         if self._terms:
             terms.append((self._in_units(batch), self._terms))
         return terms
@@ -276,20 +267,9 @@ def _sum(terms: Iterable[Tensor]) -> Tensor:
     return reduce(operator.add, terms)
 
 
-def _checked_scale_s(scale: ScaleS | float | tuple[float, ...]) -> str | tuple[float, ...]:
-    if isinstance(scale, str):
-        one_of("scale_s", scale, get_args(ScaleS))
-        return scale
-    numbers = scale if isinstance(scale, tuple) else (scale,)
-    for number in numbers:
-        _arrays.require_positive(number, "scale_s")
-    return tuple(map(float, numbers))
-
-
 def _unit(s: Tensor, scale: str) -> Tensor:
     if scale == "published":
         return median_distance(s[:PUBLISHED_ROWS]) + SLACK
-    kernel, _ = default_gaussian(
-        s, name="s_train"
-    )  # the bandwidth that tests and audits use, for zero-inflated s too
+    # the bandwidth that tests and audits use, for zero-inflated s too
+    kernel, _ = default_gaussian(s, name="s_train")
     return torch.tensor(kernel.bandwidth, dtype=torch.float64)

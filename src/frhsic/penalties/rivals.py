@@ -16,27 +16,32 @@ from frhsic import _arrays
 from frhsic.dependence.distance import euclidean_distances, ratio
 from frhsic.dependence.grams import hsic_unbiased, safe_sqrt
 from frhsic.kernels import Kernel, squared_distances
-from frhsic.penalties.base import Batch, Condition, Penalty, ScaledPenalty, ScaleZ, one_of, zero
+from frhsic.penalties.base import (
+    Batch,
+    Penalty,
+    PenaltyCondition,
+    ScaledPenalty,
+    ScaleZ,
+    one_of,
+    zero,
+)
 from frhsic.penalties.bins import bin_membership, equal_width_edges, quantile_edges
 
-Kind = Literal["pairwise", "mean-difference"]
+BinnedKind = Literal["pairwise", "mean-difference"]
 Edges = Literal["equal-width", "quantile"]
-
-# Where the gap of Reg-GDP is taken: at the rows, or at equispaced values.
-Weighting = Literal["population", "uniform"]
 
 # V-statistic (never negative, any row weights) or U-statistic (no row weights, at least four rows).
 Statistic = Literal["biased", "unbiased"]
 
 # Number of bandwidths by which rows of weight 0 are moved away, so that the smoother gives them
 # weight 0.
-FAR = 1e4
+BANDWIDTHS_AWAY = 1e4
 
 # Least value under the root of an EIPM.
-FLOOR = 1e-10
+EIPM_FLOOR = 1e-10
 
 # Entries of a Gram matrix below this are set to zero.
-NEGLIGIBLE = 1e-30
+SMALLEST_ENTRY = 1e-30
 
 
 def leave_one_out_weights(
@@ -118,9 +123,9 @@ def eipm_from_gram(
     """
     away = weights - (1 / k.shape[-1] if marginal is None else marginal)
     terms = safe_sqrt(((away @ k) * away).sum(-1).clamp_min(floor))
-    return (
-        terms.mean(-1) if counts is None else (terms * counts).sum(-1) / counts.sum(-1).clamp_min(1)
-    )
+    if counts is None:
+        return terms.mean(-1)
+    return (terms * counts).sum(-1) / counts.sum(-1).clamp_min(1)
 
 
 class EIPM(ScaledPenalty):
@@ -170,7 +175,7 @@ class EIPM(ScaledPenalty):
         scale_z: ScaleZ | float = 1.0,
         gamma: float = 0.5,
         anchors: int | None = 32,
-        condition: Condition = None,
+        condition: PenaltyCondition = None,
     ) -> None:
         super().__init__(kernel_z, scale_z, condition)
         if anchors is not None:
@@ -185,17 +190,17 @@ class EIPM(ScaledPenalty):
             return zero(batch.z)
         # With bandwidth 1 in many dimensions most entries underflow. Denormal numbers make a
         # product 10 times slower on a CPU than zeros.
-        k = functional.hardshrink(self._gram_z(batch), NEGLIGIBLE)
+        k = functional.hardshrink(self._gram_z(batch), SMALLEST_ENTRY)
         count = m if self.anchors is None else min(self.anchors, m)
         if batch.row_weight is None:
             anchors = torch.arange(count, device=k.device)
             return eipm_from_gram(
-                k, leave_one_out_weights(batch.s, self.gamma, anchors), floor=FLOOR
+                k, leave_one_out_weights(batch.s, self.gamma, anchors), floor=EIPM_FLOOR
             )
         w = leave_one_out_weights(batch.s, self.gamma) * batch.row_weight
         w = w / w.sum(-1, keepdim=True).clamp_min(torch.finfo(w.dtype).tiny)
         counts = batch.row_weight * (batch.row_weight.cumsum(0) <= count)
-        return eipm_from_gram(k, w, floor=FLOOR, marginal=batch.shares, counts=counts)
+        return eipm_from_gram(k, w, floor=EIPM_FLOOR, marginal=batch.shares, counts=counts)
 
 
 def mean_difference_from_bins(z: Tensor, membership: Tensor) -> Tensor:
@@ -299,16 +304,16 @@ class BinnedMMD(ScaledPenalty):
 
     def __init__(
         self,
-        kind: Kind = "pairwise",
+        kind: BinnedKind = "pairwise",
         kernel_z: Kernel | None = None,
         *,
         scale_z: ScaleZ | float = "normalized",
         bins: int = 10,
         edges: Edges = "equal-width",
-        condition: Condition = None,
+        condition: PenaltyCondition = None,
     ) -> None:
         super().__init__(kernel_z, scale_z, condition)
-        one_of("kind", kind, get_args(Kind))
+        one_of("kind", kind, get_args(BinnedKind))
         one_of("edges", edges, get_args(Edges))
         if kind == "mean-difference" and kernel_z is not None:
             raise ValueError(
@@ -321,7 +326,7 @@ class BinnedMMD(ScaledPenalty):
         self.register_buffer("edges", None)
 
     @classmethod
-    def published(cls, *, condition: Condition = None) -> BinnedMMD:
+    def published(cls, *, condition: PenaltyCondition = None) -> BinnedMMD:
         """Return the penalty of the paper's printed numbers: mean differences over 10 quantile bins
         of unscaled z.
 
@@ -336,10 +341,10 @@ class BinnedMMD(ScaledPenalty):
         """Return the arguments; `edges` is the rule, not the edges it gave, and differences of
         means have no kernel.
         """
-        own = {"edges": self.edge_rule} | (
-            {"kernel_z": None} if self.kind == "mean-difference" else {}
-        )
-        return super().arguments() | own
+        arguments = super().arguments() | {"edges": self.edge_rule}
+        if self.kind == "mean-difference":
+            arguments["kernel_z"] = None
+        return arguments
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         super()._prepare(s, generator)
@@ -352,9 +357,8 @@ class BinnedMMD(ScaledPenalty):
         k = self._gram_z(batch) if self.kind == "pairwise" else None
         z = self._in_units(batch) if self.kind == "mean-difference" else batch.z
         if batch.row_weight is not None:
-            z = (z - batch.shares @ z) * batch.row_weight[
-                :, None
-            ]  # mean 0 over all rows, and over those with weight
+            # mean 0 over all rows, and over those with weight
+            z = (z - batch.shares @ z) * batch.row_weight[:, None]
         terms = []
         for column, edges in zip(batch.s.mT, self.edges.to(batch.s)):
             member = bin_membership(column, edges)
@@ -397,7 +401,9 @@ class DistanceCovariance(Penalty):
     tensor(0.2500)
     """
 
-    def __init__(self, *, statistic: Statistic = "biased", condition: Condition = None) -> None:
+    def __init__(
+        self, *, statistic: Statistic = "biased", condition: PenaltyCondition = None
+    ) -> None:
         super().__init__(condition=condition)
         one_of("statistic", statistic, get_args(Statistic))
         if statistic == "unbiased" and condition == "positive":
@@ -528,10 +534,9 @@ def gdp_value(
 
 def equispaced(values: Tensor, points: int) -> Tensor:
     """Return equispaced points from the smallest to the largest value."""
-    low, high = values.min(), values.max()
-    return low + (high - low) * torch.arange(points, dtype=values.dtype, device=values.device) / (
-        points - 1
-    )
+    low, high = values.aminmax()
+    steps = torch.arange(points, dtype=values.dtype, device=values.device)
+    return low + (high - low) * steps / (points - 1)
 
 
 class GDP(Penalty):
@@ -549,12 +554,9 @@ class GDP(Penalty):
     ----------
     bandwidth
         The b of the Nadaraya–Watson smoother, in units of s.
-    weighting
-        ``"population"``: :math:`s_g` are the rows of the batch, as in the definition of GDP.
-        ``"uniform"``: they are `points` equispaced values between the least and the largest s of
-        the batch, as in the published numbers.
     points
-        G, for the uniform weighting.
+        G: the :math:`s_g` are so many equispaced values between the least and the largest s of the
+        batch.
     condition
         Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: range, mean and smoother of
         the rows with y = 1.
@@ -580,25 +582,21 @@ class GDP(Penalty):
         self,
         *,
         bandwidth: float = 0.2,
-        weighting: Weighting = "uniform",
         points: int = 30,
-        condition: Condition = None,
+        condition: PenaltyCondition = None,
     ) -> None:
         super().__init__(condition=condition)
-        one_of("weighting", weighting, get_args(Weighting))
         _arrays.require_integer(points, "points", 2)
         _arrays.require_positive(bandwidth, "bandwidth")
         self.bandwidth = bandwidth
-        self.weighting = weighting
         self.points = points
 
     def _value(self, batch: Batch) -> Tensor:
         assert batch.scores is not None
         f = batch.scores
         if batch.row_weight is not None:
-            f = (f - batch.shares @ f) * batch.row_weight[
-                :, None
-            ]  # mean 0 over all rows, and over those with weight
+            # mean 0 over all rows, and over those with weight
+            f = (f - batch.shares @ f) * batch.row_weight[:, None]
         return torch.stack([self._of_attribute(f.mT, s, batch) for s in batch.s.mT]).sum()
 
     def _of_attribute(self, f: Tensor, s: Tensor, batch: Batch) -> Tensor:
@@ -609,7 +607,5 @@ class GDP(Penalty):
             # rows of weight 0 move inside the range of the others for the points, and far away for
             # the smoother
             inside = torch.where(counts, s, torch.where(counts, s, s.amax()).amin())
-            s = torch.where(counts, s, s.amax() + FAR * self.bandwidth)
-        if self.weighting == "population":
-            return gdp_value(f, s, self.bandwidth, s, batch.shares).sum()
+            s = torch.where(counts, s, s.amax() + BANDWIDTHS_AWAY * self.bandwidth)
         return gdp_value(f, s, self.bandwidth, equispaced(inside, self.points)).sum()

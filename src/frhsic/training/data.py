@@ -136,30 +136,32 @@ class TrainingData:
         """
         known = _tensors.matrix(s, "s", allow_missing=True)
         missing = known.isnan().any(1)
-        given = {"x": x, "s": known.nan_to_num(), "y": y}
+        named = [(x, "x"), (y, "y"), (known.nan_to_num(), "s")]
         if sample_weight is not None:
-            given["sample_weight"] = sample_weight
-        tensors = dict(
-            zip(given, _tensors.paired(*((values, name) for name, values in given.items())))
-        )
-        tensors = {name: values.to(dtype) for name, values in tensors.items()}
-        if (weights := tensors.get("sample_weight")) is not None:
+            named.append((sample_weight, "sample_weight"))
+        x, y, s, *more = (values.to(dtype) for values in _tensors.paired(*named))
+        y = y.squeeze(1)
+        weights = None
+        if more:
+            weights = more[0].squeeze(1)
             if bool((weights < 0).any()) or not bool(weights.sum() > 0):
                 raise ValueError("sample_weight must be zero or more, and not zero everywhere.")
-            tensors["sample_weight"] = weights.squeeze(1) / weights.mean()
-        tensors["y"] = tensors["y"].squeeze(1)
-        order = (
-            missing.int().argsort(stable=True) if bool(missing.any()) else slice(None)
-        )  # those with S first
-        splits = {name: values[order][None] for name, values in tensors.items()}
-        labelled = int((~missing).sum()) if bool(missing.any()) else None
+            weights = weights / weights.mean()
+        labelled = None
+        if bool(missing.any()):
+            labelled = int((~missing).sum())
+            order = missing.int().argsort(stable=True)  # those with S first
+            x = x[order]
+            y = y[order]
+            s = s[order]
+            weights = None if weights is None else weights[order]
         return cls(
-            splits["x"],
-            splits["y"],
-            splits["s"],
-            splits.get("sample_weight"),
-            held_out,
-            labelled,
+            x[None],
+            y[None],
+            s[None],
+            sample_weight=None if weights is None else weights[None],
+            held_out=held_out,
+            labelled=labelled,
         )
 
     @classmethod
@@ -218,7 +220,8 @@ class TrainingData:
     @property
     def widths(self) -> tuple[int, int, int, int]:
         """Columns of x, s, y and the sample weight in :meth:`table`; 0 for what is not there."""
-        return self.columns, self.s.shape[-1], 1, int(self.sample_weight is not None)
+        weights = 0 if self.sample_weight is None else 1
+        return self.columns, self.s.shape[-1], 1, weights
 
     @property
     def splits(self) -> int:
@@ -358,13 +361,12 @@ def batch_shapes(data: TrainingData, batch_size: int) -> list[tuple[int, int]]:
     >>> batch_shapes(TrainingData.of([1, 2, 3, 4, 5], [0] * 5, [0, nan, 2, nan, 4]), 2)
     [(2, 1), (2, 1), (1, 1)]
     """
+    labelled = data.rows if data.labelled is None else data.labelled
     ends = [*range(0, data.rows, batch_size), data.rows]
-    with_s = [
-        (data.rows if data.labelled is None else data.labelled) * end // data.rows for end in ends
-    ]
-    return [
-        (b - a, after - before) for (a, b), (before, after) in zip(pairwise(ends), pairwise(with_s))
-    ]
+    with_s = [labelled * end // data.rows for end in ends]
+    sizes = [end - start for start, end in pairwise(ends)]
+    shares = [end - start for start, end in pairwise(with_s)]
+    return list(zip(sizes, shares))
 
 
 def batch_order(
@@ -409,8 +411,11 @@ class Batches:
         batch_size: int,
         purpose: Purpose = Purpose.ORDER,
     ) -> None:
-        self.table, self.keys, self.purpose = table, keys, purpose  # table: (D·n, columns)
-        self.rows, self.labelled = data.rows, data.labelled
+        self.table = table  # (D·n, columns)
+        self.keys = keys
+        self.purpose = purpose
+        self.rows = data.rows
+        self.labelled = data.labelled
         self.shapes = batch_shapes(data, batch_size)
         self.order = torch.zeros(len(keys), self.rows, dtype=torch.int64, device=table.device)
         self.start = torch.arange(self.shapes[0][0], device=table.device)
@@ -419,7 +424,8 @@ class Batches:
     def shuffle(self, epoch: int) -> None:
         """Draw an epoch's order of the rows, one for each group, and go to its beginning."""
         orders = {
-            key: self._order(*key, epoch) + key[1] * self.rows for key in dict.fromkeys(self.keys)
+            (seed, split): self._order(seed, split, epoch) + split * self.rows
+            for seed, split in set(self.keys)
         }
         order = torch.stack([orders[key] for key in self.keys])
         if self.order.is_cuda:

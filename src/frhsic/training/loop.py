@@ -25,8 +25,8 @@ M models take each step at once: their parameters are stacked along a leading ax
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -49,14 +49,21 @@ from frhsic.training.data import (
     seeded,
     stream_seed,
 )
-from frhsic.training.model import Model, State, Trial, losses, pieces, sharing, tried
+from frhsic.training.model import FleetState, Model, losses, pieces, sharing, tried
 from frhsic.training.recipe import Recipe
 from frhsic.training.result import Course, Fleet, assembled, floored, warn_of_divergence
 
 log = logging.getLogger(__name__)
 
-ADAM: Any = {"fused": True, "amsgrad": False, "maximize": False, "weight_decay": 0.0}
-ADAM |= {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+ADAM: Any = {
+    "fused": True,
+    "amsgrad": False,
+    "maximize": False,
+    "weight_decay": 0.0,
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "eps": 1e-8,
+}
 
 # Bytes of the models trained at once on a CPU: what stays in cache, since more is slower per model.
 CPU_BUDGET = 64 * 2**20
@@ -84,7 +91,8 @@ def train(
     Initial weights and batch order are functions of a member's seed and split alone
     (:mod:`frhsic.training.data`). The same call on the same device gives the same numbers, bit for
     bit. In a fleet of another size a model agrees up to the rounding of sums in another order.
-    Models whose modules `vmap` does not admit, such as dropout, are trained one after another.
+    Models that fail together are trained in two halves: those that do not fit into memory, and, one
+    by one in the end, those whose modules `vmap` does not admit, such as dropout.
 
     Parameters
     ----------
@@ -111,50 +119,45 @@ def train(
     >>> fleet.scores(torch.zeros(5, 3)).shape
     torch.Size([2, 5, 1])
     """
-    started, place = time.perf_counter(), _tensors.resolve_device(device)
+    started = time.perf_counter()
+    place = _tensors.resolve_device(device)
     _check(data, members, recipe)
     order = sorted(range(len(members)), key=lambda i: (members[i].seed, members[i].split))
-    in_order, epochs, courses = [members[i] for i in order], recipe.epochs_on(data.rows), []
+    courses: list[Course] = []
     with settings(place):
-        first = Model.initial(recipe, data, in_order[0].seed, in_order[0].split)
-        trial = tried(first, recipe, data, epochs)
+        first = Model.initial(recipe, data, members[order[0]].seed, members[order[0]].split)
+        trial = tried(first, recipe, data)
+        rows = data.table().to(place)
+        held_out = None if data.held_out is None else data.held_out.table().to(place)
         at_once = models_at_once(place, trial.bytes)
-        tables = [
-            None if part is None else part.table().to(place) for part in (data, data.held_out)
-        ]
-        waiting, finished = deque(chunks(in_order, at_once)), 0
-        while waiting:
-            chunk = waiting.popleft()
+
+        def trained(chunk: Sequence[Member]) -> Course:
+            before = sum(len(course.state.members) for course in courses)
+
+            def report(share: float) -> None:
+                if progress is not None:
+                    progress((before + len(chunk) * share) / len(members))
+
+            trainer = Trainer(data, rows, held_out, chunk, recipe)
+            # modules such as dropout draw from the global generators while they are trained
+            seed = stream_seed(chunk[0].seed, chunk[0].split, Purpose.TRAINING)
+            with seeded(seed, private=False) if trial.draws else nullcontext():
+                return trainer.run(report)
+
+        def train_in_parts(chunk: Sequence[Member]) -> None:
             try:
-                trainer, seed = (
-                    Trainer(data, tables, chunk, recipe, place, trial),
-                    (chunk[0].seed, chunk[0].split),
-                )
-                # modules such as dropout draw from the global generators while they are trained
-                draws = (
-                    seeded(stream_seed(*seed, Purpose.TRAINING), private=False)
-                    if trial.draws
-                    else nullcontext()
-                )
-                with draws:
-                    courses.append(trainer.run(progress, finished, len(members)))
-                finished += len(chunk)
-            except torch.OutOfMemoryError:
+                courses.append(trained(chunk))
+                return
+            except RuntimeError as error:  # out of memory, or modules that vmap does not admit
                 if len(chunk) == 1:
                     raise
-                log.warning(
-                    "%d models at once do not fit into memory; training them in two halves",
-                    len(chunk),
-                )
-                waiting.extendleft([chunk[len(chunk) // 2 :], chunk[: len(chunk) // 2]])
-            except RuntimeError as error:
-                if len(chunk) == 1 or "vmap" not in str(error):
-                    raise
-                log.warning(
-                    "vmap does not admit the modules, so that models are trained one by one: %s",
-                    error,
-                )
-                waiting.extendleft([member] for member in reversed(chunk))
+                log.warning("training %d models in two halves, after: %s", len(chunk), error)
+            half = len(chunk) // 2
+            train_in_parts(chunk[:half])
+            train_in_parts(chunk[half:])
+
+        for chunk in chunks([members[i] for i in order], at_once):
+            train_in_parts(chunk)
         fleet = assembled(courses, order, first.to(place))  # line 9
         fleet = floored(fleet, data, recipe.floor(first.penalty))
     warn_of_divergence(fleet)
@@ -187,66 +190,54 @@ class Trainer:
     def __init__(
         self,
         data: TrainingData,
-        tables: Sequence[Tensor | None],  # training and held-out rows on the device
+        rows: Tensor,  # tables of training and held-out rows on the device
+        held_out: Tensor | None,
         members: Sequence[Member],
         recipe: Recipe,
-        device: torch.device,
-        trial: Trial,
     ) -> None:
         keys = [(leader.seed, leader.split) for leader in members[:: sharing(members)]]
         models = {key: Model.initial(recipe, data, *key) for key in dict.fromkeys(keys)}  # line 1
-        self.state = State(members, [models[key] for key in keys], trial.shared, device)
-        self.model = models[keys[0]].to(device)
-        self.recipe, self.decay, self.epochs = (
-            recipe,
-            recipe.decay(self.model.penalty),
-            recipe.epochs_on(data.rows),
-        )
+        self.state = FleetState(members, [models[key] for key in keys], rows.device)
+        self.model = models[keys[0]].to(rows.device)
         self.model.guarded = any(member.penalty_weight == 0 for member in members)
-        table, held_out = tables
-        assert table is not None
-        self.batches = Batches(data, table, keys, recipe.batch_size)
+        self.recipe = recipe
+        self.decay = recipe.decay(self.model.penalty)
+        self.epochs = recipe.epochs_on(data.rows)
+        self.batches = Batches(data, rows, keys, recipe.batch_size)
         self.held_out: Batches | None = None
         if data.held_out is not None and held_out is not None:
             self.held_out = Batches(
                 data.held_out, held_out, keys, recipe.batch_size, Purpose.HELD_OUT
             )
             self.held_out.shuffle(0)
-        self.objective = torch.zeros_like(
-            self.state.weight
-        )  # (M,) summed over the held-out rows so far
+        # (M,) summed over the held-out rows so far
+        self.objective = torch.zeros_like(self.state.weight)
         self.ones = torch.ones_like(self.state.weight)
-        self.captured = GraphCapture(device.type == "cuda")
+        self.captured = GraphCapture(rows.is_cuda)
         self.step_size: float | Tensor = recipe.learning_rate
-        if device.type == "cuda" and recipe.schedule != "constant":
-            self.step_size = torch.zeros((), device=device)  # a captured step reads it anew
+        if rows.is_cuda and recipe.schedule != "constant":
+            self.step_size = torch.zeros((), device=rows.device)  # a captured step reads it anew
         self._steps: dict[tuple[object, ...], Callable[[], object]] = {}
 
-    def run(self, progress: Callable[[float], object] | None, finished: int, of: int) -> Course:
+    def run(self, report: Callable[[float], None]) -> Course:
         """Train for all epochs, or until no model is left running; return the models with their
         history.
 
-        `progress` hears of the share of all models that is trained, `finished` of which were before
-        these.
+        `report` hears of the share of the epochs that is done.
         """
-
-        def report(epochs: int) -> None:
-            if progress is not None:
-                progress((finished + len(state.weight) * epochs / self.epochs) / of)
-
-        state, objective = self.state, None if self.held_out is None else self.held_out_objective
-        course = Course(state, self.epochs, self.recipe.patience, objective)
-        every = EPOCHS_AHEAD if state.flat.is_cuda else 1
+        objective = None if self.held_out is None else self.held_out_objective
+        course = Course(self.state, self.epochs, self.recipe.patience, objective)
+        every = EPOCHS_AHEAD if self.state.flat.is_cuda else 1
         for epoch in range(self.epochs):  # line 2
             self.epoch(epoch)
             course.note(epoch, self.batches.rows)
             if (epoch + 1) % every == 0:
                 if not bool(course.running.any()):  # waits for a GPU
                     break
-                report(epoch + 1)
+                report((epoch + 1) / self.epochs)
         if course.best:
-            state.restore(course.best)
-        report(self.epochs)
+            self.state.restore(course.best)
+        report(1.0)
         return course
 
     def epoch(self, epoch: int) -> None:
@@ -275,14 +266,13 @@ class Trainer:
         self._steps[key]()
 
     def _step(self, size: int, labelled: int, adapt_epoch: int | None) -> None:
-        state, batch = self.state, self.batches.take(size)
-        loss, task, penalty = losses(
-            self.model, state, batch, adapt_epoch, labelled
-        )  # lines 4 to 6
-        (gradient,) = torch.autograd.grad(loss, state.flat, self.ones)  # line 7, (M, P)
+        state = self.state
+        batch = self.batches.take(size)
+        result = losses(self.model, state, batch, adapt_epoch, labelled)  # lines 4 to 6
+        (gradient,) = torch.autograd.grad(result.loss, state.flat, self.ones)  # line 7, (M, P)
         with torch.no_grad():
             self._update(gradient)  # line 8
-            state.sums.add_(torch.stack([task.detach(), penalty.detach()]), alpha=size)
+            state.sums.add_(torch.stack([result.task, result.penalty]), alpha=size)
 
     def held_out_objective(self) -> Tensor:
         """Return task loss + λ · penalty of each model on the held-out rows, (M,): the mean over
@@ -304,19 +294,24 @@ class Trainer:
     @torch.no_grad()
     def _measure(self, size: int, labelled: int) -> None:
         assert self.held_out is not None
-        loss, *_ = losses(self.model, self.state, self.held_out.take(size), None, labelled)
-        self.objective.add_(loss, alpha=size)
+        result = losses(self.model, self.state, self.held_out.take(size), None, labelled)
+        self.objective.add_(result.loss, alpha=size)
 
     def _update(self, gradient: Tensor) -> None:
         """Take one step of Adam (Kingma and Ba 2015) for all models at once, in place."""
         state = self.state
         if self.decay > 0:
             gradient.addcmul_(state.flat.detach(), state.decayed, value=self.decay)
-        tensors = (
-            pieces(tensor) for tensor in (state.flat.detach(), gradient, state.first, state.second)
+        adam(
+            pieces(state.flat.detach()),
+            pieces(gradient),
+            exp_avgs=pieces(state.first),
+            exp_avg_sqs=pieces(state.second),
+            max_exp_avg_sqs=[],
+            state_steps=list(state.steps),
+            lr=self.step_size,
+            **ADAM,
         )
-        values, gradients, first, second = tensors
-        adam(values, gradients, first, second, [], list(state.steps), lr=self.step_size, **ADAM)
 
 
 # Held by the training that a GPU is busy with: two threads cannot capture graphs at once.
@@ -330,7 +325,8 @@ def settings(device: torch.device) -> Iterator[None]:
 
     Batches are small, and one thread is fastest.
     """
-    threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    threads = torch.get_num_threads()
+    precision = torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("highest")
         with torch.inference_mode(False), torch.enable_grad():
@@ -363,9 +359,8 @@ def chunks(members: Sequence[Member], at_once: int) -> list[list[Member]]:
     cut: list[list[Member]] = [[]]
     for _, neighbours in groupby(members, lambda member: (member.seed, member.split)):
         group = list(neighbours)
-        size = -(
-            -len(group) // -(-len(group) // at_once)
-        )  # pieces of one size, at most one model apart
+        count = math.ceil(len(group) / at_once)
+        size = math.ceil(len(group) / count)
         for start in range(0, len(group), size):
             piece = group[start : start + size]
             if len(cut[-1]) + len(piece) > at_once:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.func import functional_call, vmap
 
+from frhsic.datasets.dataset import Task
 from frhsic.penalties.base import Penalty
 from frhsic.training.data import (
     Member,
@@ -29,7 +30,7 @@ from frhsic.training.data import (
     stream,
     stream_seed,
 )
-from frhsic.training.recipe import Recipe, Task, require_rows, row_losses
+from frhsic.training.recipe import Recipe, require_rows, row_losses
 
 # Pieces of the parameters that Adam's one kernel on a GPU gets; it takes 36 at once.
 PIECES = 32
@@ -62,9 +63,8 @@ class Model(nn.Module):
         self.penalty = penalty
         self.task: Task = task
         self.widths = list(widths)  # columns of x, s, y and the sample weight in a row
-        self.guarded = (
-            False  # whether to keep a penalty of weight 0 out of the gradient, since 0 · NaN is NaN
-        )
+        # whether to keep a penalty of weight 0 out of the gradient, since 0 · NaN is NaN
+        self.guarded = False
 
     @classmethod
     def initial(cls, recipe: Recipe, data: TrainingData, seed: int, split: int) -> Model:
@@ -96,14 +96,18 @@ class Model(nn.Module):
         if labelled == 0:
             return Losses(task, task, torch.zeros_like(task))
         if labelled < len(x):
-            z, s, scores, y = z[:labelled], s[:labelled], scores[:labelled], y[:labelled]
+            z = z[:labelled]
+            s = s[:labelled]
+            scores = scores[:labelled]
+            y = y[:labelled]
         if adapt_epoch is not None:
             self.penalty.adapt(z.detach(), s, adapt_epoch)  # line 5
         if not self.guarded:
             penalty = self.penalty(z, s, scores=scores, y=y)
             return Losses(task + weight * penalty, task, penalty)  # line 6
         active = weight != 0
-        z, scores = torch.where(active, z, z.detach()), torch.where(active, scores, scores.detach())
+        z = torch.where(active, z, z.detach())
+        scores = torch.where(active, scores, scores.detach())
         penalty = self.penalty(z, s, scores=scores, y=y)
         return Losses(task + torch.where(active, weight * penalty, 0), task, penalty)  # line 6
 
@@ -120,7 +124,7 @@ def sharing(members: Sequence[Member]) -> int:
     return math.gcd(*Counter((member.seed, member.split) for member in members).values())
 
 
-class State:
+class FleetState:
     """Every tensor that a step reads or changes. Sizes: M models, G groups, P trained parameters of
     a model.
 
@@ -130,8 +134,6 @@ class State:
         The M members, sorted by (seed, split).
     models : sequence of Model
         The initial model of each group.
-    shared : set of str
-        Names of the state that :meth:`Penalty.adapt` does not change, which a group needs once.
     device : torch.device
         Where the tensors lie.
     """
@@ -140,16 +142,18 @@ class State:
         self,
         members: Sequence[Member],
         models: Sequence[Model],
-        shared: frozenset[str],
         device: torch.device,
     ) -> None:
-        self.members, self.groups = tuple(members), len(models)
+        self.members = tuple(members)
+        self.groups = len(models)
         self.together = len(members) // len(models)
         trained = {name: p for name, p in models[0].named_parameters() if is_trained(name, p)}
         if not trained:
             raise ValueError("neither encoder nor head has a parameter to train.")
         states = [dict([*model.named_parameters(), *model.named_buffers()]) for model in models]
         rest = [name for name in states[0] if name not in trained]
+        adapted = {f"penalty.{name}" for name in models[0].penalty.adapted}
+        shared = {name for name in rest if name.startswith("penalty.") and name not in adapted}
 
         def per_group(name: str) -> Tensor:
             return torch.stack([state[name].detach() for state in states])
@@ -161,31 +165,30 @@ class State:
         # (M, P) trained parameters, side by side; Adam's running means of the gradient and of its
         # square
         flat = per_model(torch.cat([per_group(name).flatten(1) for name in trained], dim=1))
-        self.first, self.second = torch.zeros_like(flat), torch.zeros_like(flat)
+        self.first = torch.zeros_like(flat)
+        self.second = torch.zeros_like(flat)
         self.flat = flat.requires_grad_()
         flat = flat.detach()
         # (P,) 1 for weight matrices of the encoder, which decay, 0 for biases and the head
-        decays = [name.startswith("encoder.") and p.ndim > 1 for name, p in trained.items()]
         self.decayed = torch.cat(
-            [torch.full((p.numel(),), float(d)) for d, p in zip(decays, trained.values())]
+            [
+                torch.full((p.numel(),), float(name.startswith("encoder.") and p.ndim > 1))
+                for name, p in trained.items()
+            ]
         ).to(flat)
         # (M, ...) other state of a model: buffers, penalty state that adapts
         self.own = {name: per_model(per_group(name)) for name in rest if name not in shared}
         # (G, ...) state that a group shares: what the penalty fixed before training
         self.shared = {name: per_group(name).to(device) for name in rest if name in shared}
-        self.weight = torch.tensor(
-            [m.penalty_weight for m in members], dtype=flat.dtype, device=device
-        )  # (M,) λ
+        self.weight = flat.new_tensor([m.penalty_weight for m in members])  # (M,) λ
         # (pieces,) steps taken, a count for each piece of `flat`
         self.steps = torch.zeros(len(pieces(flat)), dtype=torch.float32, device=device)
         # (M,) False once an epoch ended with a loss or parameters that are not finite
         self.alive = torch.ones(len(flat), dtype=torch.bool, device=device)
-        self.sums = flat.new_zeros(
-            2, len(flat)
-        )  # task loss and penalty, summed over the rows of the epoch so far
-        self.settled = [
-            tensor.detach().clone() for tensor in self.kept()
-        ]  # at the end of the last whole epoch
+        # task loss and penalty, summed over the rows of the epoch so far
+        self.sums = flat.new_zeros(2, len(flat))
+        # at the end of the last whole epoch
+        self.settled = [tensor.detach().clone() for tensor in self.kept()]
 
     def parameters(self, *lead: int) -> dict[str, Tensor]:
         """Return the trained parameters as views of `flat`, each (*lead, *shape); lead is (M,), (G,
@@ -244,14 +247,12 @@ def pieces(tensor: Tensor) -> list[Tensor]:
     """Cut a tensor for Adam's kernel, which on a GPU gives each piece to a few threads only."""
     if not tensor.is_cuda:
         return [tensor]
-    length = 1024 * -(
-        -tensor.numel() // (1024 * PIECES)
-    )  # whole multiples, so that pieces stay aligned
+    length = 1024 * math.ceil(tensor.numel() / (1024 * PIECES))  # so that pieces stay aligned
     return list(torch.split(tensor.reshape(-1), length))
 
 
 def losses(
-    model: Model, state: State, rows: Tensor, adapt_epoch: int | None, labelled: int
+    model: Model, state: FleetState, rows: Tensor, adapt_epoch: int | None, labelled: int
 ) -> Losses:
     """Run the forward pass of every model on batches `rows` (G, m, columns); each result is (M,).
 
@@ -267,8 +268,11 @@ def losses(
         )
         return result
 
-    own, shared, weight = state.own, state.shared, state.weight
-    g, k = state.groups, state.together
+    own = state.own
+    shared = state.shared
+    weight = state.weight
+    g = state.groups
+    k = state.together
     if g * k == 1:  # a fleet of one is the model itself
         result = one(state.parameters(), _viewed(own), _viewed(shared), rows[0], weight.view(()))
     elif g == 1:
@@ -292,65 +296,34 @@ class Trial(NamedTuple):
     """What one batch tells of a model."""
 
     draws: bool  # whether a step draws from torch's global generators
-    shared: frozenset[str]  # state of the penalty that stays as `prepare` left it
     bytes: int  # memory of one model in a step
 
 
-def tried(model: Model, recipe: Recipe, data: TrainingData, epochs: int) -> Trial:
+def tried(model: Model, recipe: Recipe, data: TrainingData) -> Trial:
     """Run a copy of a model on one batch.
 
     A model takes twice what its backward pass keeps, plus parameters, gradient and Adam's means.
     """
-    copied, outputs = copy.deepcopy(model), recipe.outputs(data)
+    copied = copy.deepcopy(model)
+    outputs = recipe.outputs(data)
     size, labelled = batch_shapes(data, recipe.batch_size)[0]
     rows = data.table()[:size].cpu()
     with seeded():
         before = torch.get_rng_state()
-        x, s, *_ = torch.split(rows, copied.widths, dim=1)
+        x, *_ = torch.split(rows, copied.widths, dim=1)
         with torch.no_grad():
-            z = copied.encoder(x)
-            scores = copied.head(z)
+            scores = copied.head(copied.encoder(x))
         require_rows("head", scores, len(x))
-        wider = (
-            copied.task == "multiclass" and scores.shape[1] > outputs
-        )  # these rows may lack the last classes
+        # these rows may lack the last classes
+        wider = copied.task == "multiclass" and scores.shape[1] > outputs
         if scores.shape[1] != outputs and not wider:
             raise ValueError(
                 f"the head gives {scores.shape[1]} outputs; task={copied.task!r} needs {outputs}."
             )
-        shared = frozenset(
-            f"penalty.{name}"
-            for name in _unadapted(copied.penalty, z[:labelled], s[:labelled], epochs)
-        )
         saved = _saved_bytes(lambda: copied(rows, torch.ones((), dtype=rows.dtype), None, labelled))
         trained = sum(p.numel() for name, p in copied.named_parameters() if is_trained(name, p))
         draws = not torch.equal(before, torch.get_rng_state())
-        return Trial(draws, shared, 2 * saved + 8 * trained * rows.element_size())
-
-
-def _unadapted(penalty: Penalty, z: Tensor, s: Tensor, epochs: int) -> frozenset[str]:
-    """Return the names of the penalty's tensors that `adapt` leaves alone, after one call on a
-    batch.
-    """
-
-    def places_and_writes() -> dict[str, tuple[int, int]]:
-        # the counter of writes in place has no public name; values do not show it, as a write may
-        # leave them equal
-        return {
-            name: (value.data_ptr(), value._version)
-            for name, value in penalty.state_dict(keep_vars=True).items()
-        }
-
-    before = places_and_writes()
-    epoch = next((e for e in range(epochs) if penalty.adapts(e)), None)
-    if epoch is not None:
-        penalty.adapt(z.detach(), s, epoch)
-    after = places_and_writes()
-    if any(after[name][0] != before[name][0] for name in before) or len(after) != len(before):
-        raise TypeError(
-            f"{type(penalty).__name__}.adapt replaced a buffer; it must write in place (copy_)."
-        )
-    return frozenset(name for name in after if after[name] == before[name])
+        return Trial(draws, 2 * saved + 8 * trained * rows.element_size())
 
 
 def _saved_bytes(forward: Callable[[], object]) -> int:

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from frhsic import _arrays
+from frhsic.datasets.dataset import Task
 from frhsic.penalties.base import NoPenalty, Penalty
 from frhsic.training.data import TrainingData, seeded
 
@@ -37,9 +38,9 @@ ACTIVATIONS = {
 }
 
 # Steps of the optimizer that ``epochs="auto"`` aims at, and its fewest and most epochs.
-AUTO_STEPS, AUTO_EPOCHS = 2_500, (20, 100)
+AUTO_STEPS = 2_500
+AUTO_EPOCHS = (20, 100)
 
-Task = Literal["binary", "multiclass", "regression"]
 Schedule = Literal["constant", "cosine"]
 
 
@@ -242,9 +243,11 @@ class Recipe(Training):
     def outputs(self, data: TrainingData) -> int:
         """Return how many outputs the head needs; raise if the target does not suit the task."""
         y = data.y
-        suits = {"binary": (y == 0) | (y == 1), "multiclass": (y >= 0) & (y == y.round())}.get(
-            self.task, y.isfinite()
-        )
+        suits = y.isfinite()
+        if self.task == "binary":
+            suits = (y == 0) | (y == 1)
+        elif self.task == "multiclass":
+            suits = (y >= 0) & (y == y.round())
         if not bool(suits.all()):
             raise ValueError(
                 f"y does not suit task={self.task!r}; pass 0 and 1 for binary, 0, 1, 2, ... for"
@@ -259,12 +262,12 @@ class Recipe(Training):
         encoder = self.encoder(data.columns).to(data.x.dtype)
         head = self.head(output_width(encoder, data), outputs)
         if self.penalty is None:
-            return encoder, head, NoPenalty()
-        return (
-            encoder,
-            head,
-            copy.deepcopy(self.penalty) if isinstance(self.penalty, Penalty) else self.penalty(),
-        )
+            penalty: Penalty = NoPenalty()
+        elif isinstance(self.penalty, Penalty):
+            penalty = copy.deepcopy(self.penalty)
+        else:
+            penalty = self.penalty()
+        return encoder, head, penalty
 
 
 def output_width(encoder: nn.Module, data: TrainingData) -> int:

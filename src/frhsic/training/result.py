@@ -16,10 +16,10 @@ from torch.func import functional_call
 from frhsic._warnings import warn
 from frhsic.penalties.base import Penalty
 from frhsic.training.data import Member, TrainingData
-from frhsic.training.model import Model, State
+from frhsic.training.model import FleetState, Model
 
 # Bytes, about, of the widest layer in one piece of the predictions.
-CHUNK_BYTES = 256 * 2**20
+LAYER_BYTES = 256 * 2**20
 
 # Least number of rows for each coordinate of z; with fewer, small variances are noise and nothing
 # is cut.
@@ -111,7 +111,9 @@ class _Network(nn.Module):
 
     def __init__(self, encoder: nn.Module, head: nn.Module, bottleneck: nn.Module) -> None:
         super().__init__()
-        self.encoder, self.head, self.bottleneck = encoder, head, bottleneck
+        self.encoder = encoder
+        self.head = head
+        self.bottleneck = bottleneck
 
     def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         z = self.bottleneck(self.encoder(rows))
@@ -193,8 +195,10 @@ class Fleet:
         network.load_state_dict(
             {name: values[index] for name, values in (self.parameters | self.buffers).items()}
         )
-        encoder, head = network.encoder, network.head
-        return nn.Sequential(encoder, network.bottleneck) if self.cuts(index) else encoder, head
+        encoder = network.encoder
+        if self.cuts(index):
+            encoder = nn.Sequential(encoder, network.bottleneck)
+        return encoder, network.head
 
     def cuts(self, index: int) -> bool:
         """Return whether directions of a model's Z were cut: it was penalized, and there were
@@ -232,27 +236,22 @@ class Fleet:
             )
         x = x.to(next(iter(self.parameters.values())))
         stacked = self.parameters | self.buffers
-        width = max(
-            [
-                x.shape[-1],
-                *(values.shape[1] for values in self.parameters.values() if values.ndim > 1),
-            ]
-        )
-        rows = max(1, CHUNK_BYTES // (4 * width * x.element_size()))
+        layers = [values.shape[1] for values in self.parameters.values() if values.ndim > 1]
+        width = max([x.shape[-1], *layers])
+        rows = max(1, LAYER_BYTES // (4 * width * x.element_size()))
 
         def one(index: int, own: Tensor) -> Tensor:
             state = {name: values[index] for name, values in stacked.items()}
-            return torch.cat(
-                [
-                    functional_call(self.network, state, (part,))[output]
-                    for part in torch.split(own, rows)
-                ]
-            )
+            parts = [
+                functional_call(self.network, state, (part,))[output]
+                for part in torch.split(own, rows)
+            ]
+            return torch.cat(parts)
 
         with torch.no_grad():
-            return torch.stack(
-                [one(i, x[m.split] if x.ndim == 3 else x) for i, m in enumerate(self.members)]
-            )
+            if x.ndim == 2:
+                return torch.stack([one(i, x) for i in range(len(self))])
+            return torch.stack([one(i, x[m.split]) for i, m in enumerate(self.members)])
 
 
 class Course:
@@ -272,7 +271,7 @@ class Course:
 
     Parameters
     ----------
-    state : State
+    state : FleetState
         State of the models.
     epochs : int
         Number of epochs.
@@ -284,25 +283,23 @@ class Course:
     """
 
     def __init__(
-        self, state: State, epochs: int, patience: int, objective: Callable[[], Tensor] | None
+        self, state: FleetState, epochs: int, patience: int, objective: Callable[[], Tensor] | None
     ) -> None:
-        self.state, self.patience, self.objective = state, patience, objective
+        self.state = state
+        self.patience = patience
+        self.objective = objective
         flat = state.flat.detach()
-        self.curves = flat.new_full(
-            (epochs, 3, len(flat)), torch.nan
-        )  # task loss, penalty, held-out objective
-        self.done = torch.zeros(
-            len(flat), dtype=torch.int64, device=flat.device
-        )  # (M,) whole epochs
-        self.diverged, self.best_epoch = (
-            torch.full_like(self.done, -1),
-            torch.full_like(self.done, -1),
-        )
+        # task loss, penalty, held-out objective
+        self.curves = flat.new_full((epochs, 3, len(flat)), torch.nan)
+        # (M,) whole epochs
+        self.done = torch.zeros(len(flat), dtype=torch.int64, device=flat.device)
+        self.diverged = torch.full_like(self.done, -1)
+        self.best_epoch = torch.full_like(self.done, -1)
         self.waited = torch.zeros_like(self.done)  # epochs since the best one
         self.least = flat.new_full((len(flat),), torch.inf)
-        self.best = (
-            [] if objective is None else [tensor.detach().clone() for tensor in state.kept()]
-        )
+        self.best: list[Tensor] = []
+        if objective is not None:
+            self.best = [tensor.detach().clone() for tensor in state.kept()]
 
     @property
     def running(self) -> Tensor:
@@ -317,7 +314,8 @@ class Course:
         A model whose objective has never been finite counts as improved, so that it ends as without
         held-out rows.
         """
-        before, means = self.running, self.state.sums / rows
+        before = self.running
+        means = self.state.sums / rows
         self.state.settle()
         finished = before & self.state.alive
         self.diverged = torch.where(before & ~finished, epoch, self.diverged)
@@ -342,14 +340,14 @@ def assembled(courses: Sequence[Course], order: Sequence[int], model: Model) -> 
     states = [course.state for course in courses]
     at = back.to(states[0].flat.device)
 
-    def joined(stacked_of: Callable[[State], dict[str, Tensor]]) -> dict[str, Tensor]:
+    def joined(stacked_of: Callable[[FleetState], dict[str, Tensor]]) -> dict[str, Tensor]:
         stacked = [stacked_of(state) for state in states]
         return {
             name: torch.cat([tensors[name].detach() for tensors in stacked])[at]
             for name in stacked[0]
         }
 
-    def rest(state: State) -> dict[str, Tensor]:
+    def rest(state: FleetState) -> dict[str, Tensor]:
         together = state.together
         return state.own | {
             name: values.repeat_interleave(together, dim=0) for name, values in state.shared.items()
@@ -432,13 +430,11 @@ def enough_rows(rows: int, d: int) -> bool:
 def _principal(z: Tensor, floor: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return the mean of z (n, d), and the maps A and B of a :class:`Bottleneck`, (d, d) each."""
     mean = z.mean(0)
-    covariance = torch.cov(z.mT, correction=0).reshape(
-        z.shape[1], -1
-    )  # of one column it is a scalar
+    # of one column it is a scalar
+    covariance = torch.cov(z.mT, correction=0).reshape(z.shape[1], -1)
     variance = covariance.diagonal()
-    spread = torch.where(
-        variance.sqrt() > CONSTANT * (variance + mean * mean).sqrt(), variance.sqrt(), 0
-    )
+    varies = variance.sqrt() > CONSTANT * (variance + mean * mean).sqrt()
+    spread = torch.where(varies, variance.sqrt(), 0)
     per_spread = torch.where(spread > 0, 1 / spread, 0)
     variances, directions = torch.linalg.eigh(per_spread[:, None] * covariance * per_spread)
     return mean, per_spread[:, None] * directions * (variances >= floor), directions.mT * spread

@@ -20,17 +20,12 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
-from frhsic.dependence.grams import (
-    TILE_ENTRIES,
-    gram_times,
-    kernel_or_median,
-    paired_rows,
-    recentered,
-    safe_sqrt,
-)
+from frhsic.dependence.grams import safe_sqrt
+from frhsic.dependence.inputs import kernel_or_median, paired_rows, recentered
 from frhsic.kernels import Kernel
 from frhsic.penalties.bins import bin_membership, one_attribute, quantile_edges
 from frhsic.penalties.rivals import leave_one_out_weights, pairwise_mmd_from_bins
+from frhsic_paper.products import TILE_ENTRIES, gram_times
 
 # Kernel values that `eipm` computes at most unless anchors are given, and for how many its message
 # advises anchors.

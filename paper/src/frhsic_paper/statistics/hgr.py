@@ -19,15 +19,10 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence.grams import (
-    centered,
-    gram_times,
-    kernel_or_median,
-    paired_rows,
-    pivoted_cholesky,
-    working_copy,
-)
+from frhsic.dependence.grams import centered, pivoted_cholesky
+from frhsic.dependence.inputs import kernel_or_median, paired_rows, working_copy
 from frhsic.kernels import Kernel
+from frhsic_paper.products import gram_times
 
 # Up to this many rows the Gram matrix of z is held and factored; above, it is multiplied by tiles.
 DENSE_ROWS = 2048

@@ -10,10 +10,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from frhsic.dependence.grams import over_tiles
 from frhsic.dependence.information import information_rows, ksg, principal_components
+from frhsic.dependence.tiles import over_tiles
 from frhsic.independence import IndependenceResult
-from frhsic.independence.gamma import GramPair, gamma_result, gram_pair
+from frhsic.independence.moments import degenerate, pearson_tail
+from frhsic.independence.pairs import GramPair, gram_pair
 from frhsic.kernels import Kernel
 
 
@@ -49,7 +50,7 @@ def gamma_test_published(
         parts.append((total + pairs * c, squares + 2 * c * total + pairs * c * c))
     mean, variance = published_moments(parts[0], parts[1], n)
     method = "gamma, published moments (wrong level)"
-    return gamma_result(pair, (mean / n, variance / n**2), None, method, 0.05, None)
+    return _gamma_from_zero(pair, (mean / n, variance / n**2), method)
 
 
 def gamma_test_two_moments(
@@ -76,7 +77,19 @@ def gamma_test_two_moments(
     """
     pair = gram_pair(z, s, kernel_z, kernel_s)
     null = pair.permutation_mean_variance() if moments == "permutation" else _gretton(pair)
-    return gamma_result(pair, null, None, f"gamma, {moments} moments", 0.05, None)
+    return _gamma_from_zero(pair, null, f"gamma, {moments} moments")
+
+
+def _gamma_from_zero(pair: GramPair, null: tuple[float, float], method: str) -> IndependenceResult:
+    """Return the test against the gamma that starts at 0 with this mean and variance."""
+    mean, variance = null
+    pvalue = 1.0
+    threshold = mean
+    if not degenerate(mean, variance):
+        deviation = math.sqrt(variance)
+        skewness = 2 * deviation / mean
+        pvalue, threshold = pearson_tail(pair.statistic, mean, deviation, skewness, 0.05)
+    return pair.result(pvalue, threshold, 0.05, method, null=null)
 
 
 def _gretton(pair: GramPair) -> tuple[float, float]:
@@ -165,5 +178,5 @@ def mutual_information_published(z: Any, s: Any, *, n_neighbors: int = 5) -> Ten
     tensor(0., dtype=torch.float64)
     """
     z, s, dtype = information_rows(z, s, None, n_neighbors)
-    z = principal_components(z, None, least=2)
+    z = principal_components(z, least=2)
     return torch.tensor(max(ksg(z, s, n_neighbors, strict=False), 0.0), dtype=dtype)

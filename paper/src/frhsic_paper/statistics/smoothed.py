@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -21,7 +21,9 @@ from torch import Tensor
 
 from frhsic import _arrays, _tensors
 from frhsic.parity.rows import Array, rows_of
-from frhsic.penalties.rivals import Weighting, equispaced
+from frhsic.penalties.rivals import equispaced
+
+Weighting = Literal["population", "uniform"]
 
 GRID_POINTS = 50
 """Equispaced points of the uniform weighting, as in the published numbers."""

@@ -28,12 +28,13 @@ from scipy import integrate, stats
 from torch import Tensor
 
 from frhsic.dependence import hsic
-from frhsic.dependence.grams import gram_times, pivoted_cholesky
+from frhsic.dependence.grams import pivoted_cholesky
 from frhsic.kernels import Gaussian
 from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim
 from frhsic_paper.options import Options
 from frhsic_paper.plot import GRAY, curve, figures_of, finish, panels, styled, variant
 from frhsic_paper.printed import printed
+from frhsic_paper.products import gram_times
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.steps import Computation

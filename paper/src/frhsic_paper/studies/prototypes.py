@@ -28,7 +28,7 @@ from joblib import Parallel, delayed
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from frhsic.datasets.dataset import DatasetTask, Split, Subset
+from frhsic.datasets.dataset import Split, Subset, Task
 from frhsic.estimators import IndistinctGapWarning, ParityEncoder, UnmetLimitWarning
 from frhsic.training import Member, Recipe, TrainingData, train
 from frhsic_paper.claim import FEWEST_SPLITS, outcome_of
@@ -164,7 +164,7 @@ def _in_z(part: Subset, served: ParityEncoder, scaler: StandardScaler) -> Subset
     return replace(part, x=torch.from_numpy(z).float())
 
 
-def _transferred(split: Split, task: DatasetTask, protocol: Protocol, options: Options) -> Record:
+def _transferred(split: Split, task: Task, protocol: Protocol, options: Options) -> Record:
     """Fit the heads of the study "transfer" on Z."""
     if protocol.printed:
         (heads,) = published_heads_on([(split.train.x, split.test.x)], split, task, options)

@@ -24,11 +24,10 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.svm import SVC, SVR
 from torch import Tensor, nn
 
-from frhsic.datasets.dataset import Split
+from frhsic.datasets.dataset import Split, Task
 from frhsic.heads import HeadProbes, probe_heads
 from frhsic.penalties.rivals import gdp_value
 from frhsic.training import Member, Recipe, TrainingData, train
-from frhsic.training.recipe import Task
 from frhsic_paper.claim import (
     FEWEST_SPLITS,
     NOT_RUN,

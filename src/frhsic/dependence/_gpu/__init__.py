@@ -1,3 +1,64 @@
-"""Kernels written in Triton, which is imported only where :mod:`frhsic.dependence.exact` chooses
-them.
+"""GPU kernels, written in Triton, which is imported only where they are chosen here.
+
+They are for rows in float32 on a GPU with Triton, and for Gaussian kernels; otherwise PyTorch
+computes, in float64 for statistics.
 """
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from frhsic.kernels import Kernel
+
+if TYPE_CHECKING:  # Triton is not everywhere
+    from frhsic.dependence._gpu.pairs import One, Pair
+
+
+# Rows from which the GPU kernels of statistics are quicker, and columns that they take.
+FEWEST_ROWS = 1024
+WIDEST = 512
+
+
+def usable(x: Tensor, *, rows: int = FEWEST_ROWS, columns: int = WIDEST) -> bool:
+    """Return whether x (..., m, d) may go to GPU kernels that take this many rows or more, and
+    columns or fewer.
+    """
+    return (
+        x.is_cuda
+        and x.shape[-2] >= rows
+        and x.shape[-1] <= columns
+        and find_spec("triton") is not None
+    )
+
+
+def pair(x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel, w: Tensor) -> Pair | None:
+    """Return the two Gram matrices for the GPU kernels, under weights w of shape (n,), or None."""
+    if not usable(x):
+        return None
+    from frhsic.dependence._gpu.pairs import Pair
+
+    return Pair.of(x, y, kernel_k, kernel_l, w)
+
+
+def gram(x: Tensor, kernel: Kernel) -> One | None:
+    """Return one Gram matrix for the GPU kernels, or None."""
+    if not usable(x):
+        return None
+    from frhsic.dependence._gpu.pairs import One
+
+    return One.of(x, kernel)
+
+
+def step_kernels(z: Tensor, columns: int) -> Any:
+    """Return the module of GPU kernels for a training step on rows z (..., m, d) of at most so many
+    columns, or None.
+    """
+    if not (z.dtype == torch.float32 and usable(z, rows=1, columns=columns)):
+        return None
+    from frhsic.dependence._gpu import step
+
+    return step

@@ -1,8 +1,8 @@
 """Sums over pairs of rows under Gaussian kernels, by GPU kernels, for rows given in float32.
 
-A product of Gaussians, on all columns or on some, is one Gaussian in scaled coordinates: an entry
-is 2 to the power of minus a squared distance. Rows come in halves, chunks bound the memory, and
-sums are integers of fixed point.
+A product of Gaussians, one for each column, is one Gaussian in scaled coordinates: an entry is 2 to
+the power of minus a squared distance. Rows come in halves, chunks bound the memory, and sums are
+integers of fixed point.
 
 Sums of few distinct float32 numbers round in the same direction again and again, and HSIC near
 independence is far smaller than its sums. So where rows have few distinct values (:class:`Levels`),
@@ -22,8 +22,8 @@ import triton
 from torch import Tensor
 
 from frhsic.dependence._gpu import kernels
-from frhsic.dependence.grams import nearly_constant
-from frhsic.kernels import Gaussian, Kernel, PerColumn, Product
+from frhsic.dependence.tiles import nearly_constant
+from frhsic.kernels import Gaussian, Kernel, PerColumn
 
 # Columns from which distances come from matrix products; below, differences are as quick and keep
 # all digits.
@@ -41,13 +41,15 @@ LEAST_ENERGY = 2.0**-6
 SOME_ROWS = 1024
 
 # Distinct rows up to which sums come from a table.
-MOST_LEVELS = 256
+MOST_TABLED = 256
 
 # Rows whose coordinates are held in halves at a time.
-CHUNK = 1 << 17
+HALVED_ROWS = 1 << 17
 
 # Rows and columns of a tile, and tiles of a program; the quickest of those tried on an H200.
-BLOCK_I, BLOCK_J, SEGMENT = 64, 64, 64
+BLOCK_I = 64
+BLOCK_J = 64
+SEGMENT = 64
 OPTIONS: dict[str, Any] = {"num_warps": 4, "num_stages": 3}
 
 # Coordinates of one product of tiles, and columns of a thin matrix that one program multiplies.
@@ -59,7 +61,7 @@ INTERPRETED = not isinstance(kernels.halve, triton.JITFunction)
 
 
 @dataclass(frozen=True)
-class Plan:
+class KernelPlan:
     """A Gaussian kernel on given rows, ready for a GPU.
 
     Attributes
@@ -91,7 +93,8 @@ class Plan:
     @property
     def subtracted(self) -> float:
         """What is subtracted from the kernel in all."""
-        return float(self.numbers[0]) + self.shifted
+        constant = float(self.numbers[0])
+        return constant + 1 if self.shifted else constant
 
     @property
     def scaled(self) -> bool:
@@ -107,7 +110,7 @@ class Plan:
         return placed
 
 
-def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan | None:
+def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> KernelPlan | None:
     """Return the plan of a kernel on rows x with weights w; None if it is not Gaussian.
 
     Rows in float64 are working copies, which are centred already. Without `products` distances
@@ -123,33 +126,34 @@ def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan
     some = x[:: max(1, len(x) // SOME_ROWS)].double() - center
     shifted = nearly_constant(some, kernel)
     sample = (kernel.shifted if shifted else kernel)(some, some)
-    constant, top, unit = float(sample.mean()), max(exponents), 0.0
+    constant = float(sample.mean())
+    top = max(exponents)
+    unit = 0.0
     if products and d >= FEWEST_FOR_PRODUCTS and min(exponents) == top:
         square = _mean_square_norm(x, center, w)
         if 0 < top * square <= MOST_ENERGY:
             unit = top if top * square >= LEAST_ENERGY else 1 / square
-    numbers = torch.tensor([constant, top / unit if unit else 1.0], dtype=torch.float64).to(
-        x.device, torch.float32
-    )
-    scales = torch.tensor(exponents, dtype=torch.float64, device=x.device).sqrt()
-    return Plan(
-        numbers, shifted, unit, 1 + abs(constant), max(float(sample.std()), 1e-30), center, scales
+    factor = top / unit if unit > 0 else 1.0
+    return KernelPlan(
+        numbers=torch.tensor([constant, factor], dtype=torch.float32, device=x.device),
+        shifted=shifted,
+        unit=unit,
+        bound=1 + abs(constant),
+        spread=max(float(sample.std()), 1e-30),
+        center=center,
+        scales=torch.tensor(exponents, dtype=torch.float64, device=x.device).sqrt(),
     )
 
 
 def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
     """Return the factor on the squared difference of each of d columns in minus the logarithm to
-    base 2, or None.
+    base 2; None if the kernel is not Gaussian.
     """
-    if type(kernel) is Gaussian:
-        return (_LOG2E / (2 * float(kernel.bandwidth) ** 2),) * d
-    if isinstance(kernel, PerColumn):
-        columns = [_exponents(part, 1) for part in kernel.kernels]
-        return None if None in columns else tuple(column[0] for column in columns if column)
-    if isinstance(kernel, Product):
-        a, b = _exponents(kernel.a, d), _exponents(kernel.b, d)
-        return None if a is None or b is None else tuple(map(sum, zip(a, b)))
-    return None
+    parts = kernel.kernels if isinstance(kernel, PerColumn) else (kernel,) * d
+    gaussians = [part for part in parts if type(part) is Gaussian]
+    if len(gaussians) < len(parts):
+        return None
+    return tuple(_LOG2E / (2 * float(part.bandwidth) ** 2) for part in gaussians)
 
 
 def _mean_square_norm(x: Tensor, center: Tensor, w: Tensor) -> float:
@@ -174,21 +178,24 @@ class Halves(NamedTuple):
     def of(cls, x: Tensor, rows: int, factor: float, center: Tensor | None = None) -> Halves:
         """Return the halves of (x - center) · factor, padded with zeros to a number of rows."""
         d = x.shape[1]
-        width = max(16, triton.next_power_of_2(d)) if d <= STEP else -(-d // STEP) * STEP
+        width = ceil(d / STEP) * STEP
+        if d <= STEP:
+            width = max(16, triton.next_power_of_2(d))
         high, low = torch.empty(2, rows, width, dtype=torch.float16, device=x.device)
         half = torch.empty(rows, dtype=torch.float32, device=x.device)
-        center = torch.zeros(d, dtype=torch.float64, device=x.device) if center is None else center
+        if center is None:
+            center = torch.zeros(d, dtype=torch.float64, device=x.device)
         kernels.halve[(rows // BLOCK_I,)](
-            x,
-            center,
-            high,
-            low,
-            half,
-            len(x),
-            d,
-            x.stride(0),
-            x.stride(1),
-            factor,
+            x=x,
+            center=center,
+            high=high,
+            low=low,
+            half=half,
+            n=len(x),
+            d=d,
+            stride_row=x.stride(0),
+            stride_column=x.stride(1),
+            factor=factor,
             WIDTH=width,
             SPAN=triton.next_power_of_2(width),
             BI=BLOCK_I,
@@ -208,15 +215,16 @@ class OffDiagonal(NamedTuple):
     l_squares: Tensor
 
 
-def table(x: Tensor, k: Plan) -> Tensor:
+def table(x: Tensor, k: KernelPlan) -> Tensor:
     """Return the matrix of a plan without matrix products, minus its constant, in float32."""
-    n, padded = len(x), _padded(len(x))
+    n = len(x)
+    padded = _padded(n)
     out = torch.empty(padded, padded, dtype=torch.float32, device=x.device)
     kernels.table[(padded // BLOCK_I, padded // BLOCK_J)](
-        k.coordinates(x, padded),
-        padded,
-        k.numbers,
-        out,
+        x=k.coordinates(x, padded),
+        stride=padded,
+        numbers=k.numbers,
+        out=out,
         COLUMNS=x.shape[1],
         SHIFTED=k.shifted,
         FAST=not INTERPRETED,
@@ -230,13 +238,13 @@ def table(x: Tensor, k: Plan) -> Tensor:
 def _products(
     halves: Halves,
     b: Halves,
-    k: Plan,
+    k: KernelPlan,
+    *,
     boost: float,
     out: Tensor,
     factor: float,
-    *,
     of_y: Tensor | None = None,
-    l: Plan | None = None,
+    l: KernelPlan | None = None,
     shift: Tensor | None = None,
     w: Tensor | None = None,
 ) -> Tensor:
@@ -245,20 +253,23 @@ def _products(
     group = min(thin, STEP)
     unused = halves.half
     kernels.gram_products[(padded // BLOCK_I, thin // group)](
-        *halves,
-        b.high,
-        b.low,
-        unused if of_y is None else of_y,
-        padded,
-        k.numbers,
-        k.numbers if l is None else l.numbers,
-        unused if shift is None else shift,
-        unused if w is None else w,
-        out,
-        *out.shape,
-        padded // BLOCK_J,
-        boost,
-        factor,
+        high_i=halves.high,
+        low_i=halves.low,
+        half_i=halves.half,
+        high_b=b.high,
+        low_b=b.low,
+        y=unused if of_y is None else of_y,
+        stride_y=padded,
+        numbers_k=k.numbers,
+        numbers_l=k.numbers if l is None else l.numbers,
+        shift=unused if shift is None else shift,
+        w=unused if w is None else w,
+        out=out,
+        n=out.shape[0],
+        columns=out.shape[1],
+        blocks=padded // BLOCK_J,
+        boost=boost,
+        factor=factor,
         K_SHIFTED=k.shifted,
         L_COLUMNS=0 if l is None else len(l.scales),
         L_SHIFTED=l is not None and l.shifted,
@@ -271,56 +282,59 @@ def _products(
     return out
 
 
-def _over_chunks(
-    kernel: Any, x: Tensor, k: Plan, arguments: tuple[Any, ...], scales: Any, **options: Any
-) -> Tensor:
+def _over_chunks(kernel: Any, rows: Tensor, k: KernelPlan, **arguments: Any) -> Tensor:
     """Return three sums of a kernel over pairs of chunks of rows on and above the diagonal."""
-    padded = _padded(len(x))
+    padded = _padded(len(rows))
     scaled = k.scaled
-    size, totals = min(CHUNK, padded) if k.unit else padded, []
+    size = min(HALVED_ROWS, padded) if k.unit > 0 else padded
+    totals = []
     for first_i in range(0, padded, size):
-        left = _halves(x, k, first_i, min(size, padded - first_i))
+        rows_i = min(size, padded - first_i)
+        blocks_i = rows_i // BLOCK_I
+        left = _halves(rows, k, first_i, rows_i)
         for first_j in range(first_i, padded, size):
-            wide, blocks_i = min(size, padded - first_j), min(size, padded - first_i) // BLOCK_I
+            rows_j = min(size, padded - first_j)
             right = left  # also frees the former one
             if first_i != first_j:
-                right = _halves(x, k, first_j, wide)
-            grid = wide // BLOCK_J, -(-blocks_i // SEGMENT)
-            partial = torch.zeros(grid[0] * grid[1], 3, dtype=torch.float64, device=x.device)
+                right = _halves(rows, k, first_j, rows_j)
+            grid = (rows_j // BLOCK_J, ceil(blocks_i / SEGMENT))
+            partial = torch.zeros(grid[0] * grid[1], 3, dtype=torch.float64, device=rows.device)
             kernel[grid](
-                *left,
-                *right,
-                *arguments,
-                partial,
-                first_i,
-                first_j,
-                len(x),
-                blocks_i,
-                *scales,
+                high_i=left.high,
+                low_i=left.low,
+                half_i=left.half,
+                high_j=right.high,
+                low_j=right.low,
+                half_j=right.half,
+                partial=partial,
+                first_i=first_i,
+                first_j=first_j,
+                n=len(rows),
+                blocks_i=blocks_i,
                 SCALED=scaled,
                 MATRIX=k.unit > 0,
                 SEGMENT=SEGMENT,
-                **options,
+                **arguments,
                 **_tiling(left),
             )
             totals.append(partial.sum(0))
     return torch.stack(totals).sum(0)
 
 
-def _halves(x: Tensor, k: Plan, first: int, rows: int) -> Halves:
-    if not k.unit:
+def _halves(x: Tensor, k: KernelPlan, first: int, rows: int) -> Halves:
+    if k.unit == 0:
         nothing = x.new_zeros(1)
         return Halves(nothing, nothing, nothing)
     return Halves.of(x[first : first + rows], rows, (2 * k.unit) ** 0.5, k.center)
 
 
-def _coordinates(x: Tensor, k: Plan, padded: int) -> Tensor:
-    return x.new_zeros(1) if k.unit else k.coordinates(x, padded)
+def _coordinates(x: Tensor, k: KernelPlan, padded: int) -> Tensor:
+    return x.new_zeros(1) if k.unit > 0 else k.coordinates(x, padded)
 
 
 def _padded(n: int) -> int:
     step = max(BLOCK_I, BLOCK_J)
-    return -(-n // step) * step
+    return ceil(n / step) * step
 
 
 def _fitted(values: Tensor, padded: int) -> Tensor:
@@ -352,12 +366,12 @@ class Levels(NamedTuple):
     place: Tensor
 
     @classmethod
-    def of(cls, x: Tensor, scheme: Plan) -> Levels | None:
+    def of(cls, x: Tensor, scheme: KernelPlan) -> Levels | None:
         """Return the levels; None if there are many, or if distances come from matrix products."""
-        if scheme.unit or len(torch.unique(x[: 16 * MOST_LEVELS], dim=0)) > MOST_LEVELS:
+        if scheme.unit > 0 or len(torch.unique(x[: 16 * MOST_TABLED], dim=0)) > MOST_TABLED:
             return None
         values, place = torch.unique(x, dim=0, return_inverse=True)
-        if len(values) > MOST_LEVELS:
+        if len(values) > MOST_TABLED:
             return None
         return cls(table(values, scheme).double(), place)
 
@@ -367,23 +381,27 @@ class Levels(NamedTuple):
         own = self.table.diagonal()[self.place]
         return sums - (own if u is None else u * own)
 
+    def squares(self, counts: Tensor) -> Tensor:
+        """Return the sum of squares without the diagonal, given the rows at each level."""
+        squares = self.table.square()
+        return counts @ squares @ counts - squares.diagonal() @ counts
+
 
 def level_sums(k: Levels, l: Levels, u: Tensor | None) -> OffDiagonal:
     """Return the sums over pairs of distinct rows, where both matrices have few levels."""
-    sizes = len(k.table), len(l.table)
+    sizes = (len(k.table), len(l.table))
     both = k.place * sizes[1] + l.place
     squared = None if u is None else u * u
-    counts, own = (
-        _totals(both, sizes[0] * sizes[1], weights).view(sizes) for weights in (u, squared)
+    counts = _totals(both, sizes[0] * sizes[1], u).view(sizes)
+    own = _totals(both, sizes[0] * sizes[1], squared).view(sizes)
+    all_pairs = (k.table * (counts @ l.table @ counts.mT)).sum()
+    return OffDiagonal(
+        joint=all_pairs - k.table.diagonal() @ own @ l.table.diagonal(),
+        k_rows=k.rows(u),
+        l_rows=l.rows(u),
+        k_squares=k.squares(counts.sum(1)),
+        l_squares=l.squares(counts.sum(0)),
     )
-    joint = (
-        k.table * (counts @ l.table @ counts.mT)
-    ).sum() - k.table.diagonal() @ own @ l.table.diagonal()
-    squares = [
-        total @ of.table.square() @ total - of.table.diagonal().square() @ total
-        for of, total in ((k, counts.sum(1)), (l, counts.sum(0)))
-    ]
-    return OffDiagonal(joint, k.rows(u), l.rows(u), *squares)
 
 
 def _totals(place: Tensor, size: int, weights: Tensor | None) -> Tensor:
@@ -405,16 +423,18 @@ class Pair:
 
     x: Tensor
     y: Tensor
-    k: Plan
-    l: Plan
+    k: KernelPlan
+    l: KernelPlan
     u: Tensor | None
     scale: float
 
     @classmethod
     def of(cls, x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel, w: Tensor) -> Pair | None:
         """Return the pair, or None if a kernel has no plan."""
-        x, y = x.detach(), y.detach()
-        k, l = plan(x, kernel_k, w), plan(y, kernel_l, w, products=False)
+        x = x.detach()
+        y = y.detach()
+        k = plan(x, kernel_k, w)
+        l = plan(y, kernel_l, w, products=False)
         if k is None or l is None:
             return None
         scale = float(w.mean())
@@ -424,11 +444,15 @@ class Pair:
     def sums(self, *, skip_diagonal: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Return Σ w_i w_j K_ij L_ij, Kw and Lw, where K and L are the matrices minus constants."""
         off = self._off_diagonal()
-        joint, k_rows, l_rows = off.joint, off.k_rows, off.l_rows
+        joint = off.joint
+        k_rows = off.k_rows
+        l_rows = off.l_rows
         if not skip_diagonal:
             k, l = self.diagonals()
             u = torch.ones_like(k) if self.u is None else self.u
-            joint, k_rows, l_rows = joint + (u * k) @ (u * l), k_rows + u * k, l_rows + u * l
+            joint = joint + (u * k) @ (u * l)
+            k_rows = k_rows + u * k
+            l_rows = l_rows + u * l
         return joint * self.scale**2, k_rows * self.scale, l_rows * self.scale
 
     def sums_with_squares(
@@ -441,17 +465,16 @@ class Pair:
         """
         off = self._off_diagonal(squares=True)
         k, l = self.diagonals()
-        n, (a, b) = (
-            len(k),
-            (scheme.subtracted - offset for scheme, offset in zip((self.k, self.l), offsets)),
-        )
-        joint, k_squares, l_squares = (
-            off.joint + k @ l,
-            off.k_squares + k @ k,
-            off.l_squares + l @ l,
-        )
-        k_rows, l_rows = off.k_rows + k, off.l_rows + l
-        k_total, l_total = k_rows.sum(), l_rows.sum()
+        n = len(k)
+        a = self.k.subtracted - offsets[0]
+        b = self.l.subtracted - offsets[1]
+        joint = off.joint + k @ l
+        k_squares = off.k_squares + k @ k
+        l_squares = off.l_squares + l @ l
+        k_rows = off.k_rows + k
+        l_rows = off.l_rows + l
+        k_total = k_rows.sum()
+        l_total = l_rows.sum()
         return (
             joint + b * k_total + a * l_total + a * b * n * n,
             k_rows + a * n,
@@ -462,7 +485,8 @@ class Pair:
 
     def _off_diagonal(self, *, squares: bool = False) -> OffDiagonal:
         """Return the sums over pairs of distinct rows; squares are of all weights 1."""
-        k, l = Levels.of(self.x, self.k), Levels.of(self.y, self.l)
+        k = Levels.of(self.x, self.k)
+        l = Levels.of(self.y, self.l)
         if k is not None and l is not None:
             return level_sums(k, l, self.u)
         off = self._pair_sums(squares)
@@ -471,19 +495,31 @@ class Pair:
         return off if k is None else off._replace(k_rows=k.rows(self.u))
 
     def _pair_sums(self, squares: bool) -> OffDiagonal:
-        n, k, l = len(self.x), self.k, self.l
+        n = len(self.x)
+        k = self.k
+        l = self.l
         padded = _padded(n)
-        of_x, of_y = _coordinates(self.x, k, padded), l.coordinates(self.y, padded)
+        of_x = _coordinates(self.x, k, padded)
+        of_y = l.coordinates(self.y, padded)
         weights = of_y if self.u is None else _fitted(self.u, padded)
         rows = torch.zeros(2, padded, dtype=torch.int64, device=of_y.device)
-        fixed = fixed_point(k.bound, n), fixed_point(l.bound, n)
-        arguments = (of_x, padded, k.numbers, of_y, padded, l.numbers, weights, rows[0], rows[1])
+        fixed_k = fixed_point(k.bound, n)
+        fixed_l = fixed_point(l.bound, n)
         joint, k_squares, l_squares = 2 * _over_chunks(
             kernels.pair_sums,
             self.x,
             k,
-            arguments,
-            fixed,
+            x=of_x,
+            stride_x=padded,
+            numbers_k=k.numbers,
+            y=of_y,
+            stride_y=padded,
+            numbers_l=l.numbers,
+            w=weights,
+            rows_k=rows[0],
+            rows_l=rows[1],
+            fixed_k=fixed_k,
+            fixed_l=fixed_l,
             K_COLUMNS=self.x.shape[1],
             K_SHIFTED=k.shifted,
             L_COLUMNS=self.y.shape[1],
@@ -491,8 +527,13 @@ class Pair:
             WEIGHTED=self.u is not None,
             SQUARES=squares,
         )
-        k_rows, l_rows = (of.double() / scale for of, scale in zip(rows[:, :n], fixed))
-        return OffDiagonal(joint, k_rows, l_rows, k_squares, l_squares)
+        return OffDiagonal(
+            joint=joint,
+            k_rows=rows[0, :n].double() / fixed_k,
+            l_rows=rows[1, :n].double() / fixed_l,
+            k_squares=k_squares,
+            l_squares=l_squares,
+        )
 
     def diagonals(self) -> tuple[Tensor, Tensor]:
         """Return the diagonals of K and L minus their constants, in float64."""
@@ -515,7 +556,9 @@ class Pair:
         g_j` and the shifts g.
         """
         shift = (cross * l_rows + total) / (2 * joint)
-        k, l, padded = self.k, self.l, _padded(len(self.x))
+        k = self.k
+        l = self.l
+        padded = _padded(len(self.x))
         halves = Halves.of(self.x, padded, (2 * k.unit) ** 0.5, k.center)
         boost = _power(1 / (float(k.numbers[1]) * float((2 * shift.std()).clamp_min(l.spread))))
         factor = 4 * (k.unit / 2) ** 0.5 / boost * float(joint) * self.scale**2
@@ -523,9 +566,9 @@ class Pair:
             halves,
             halves,
             k,
-            boost,
-            torch.empty_like(self.x, dtype=torch.float32),
-            factor,
+            boost=boost,
+            out=torch.empty_like(self.x, dtype=torch.float32),
+            factor=factor,
             of_y=l.coordinates(self.y, padded),
             l=l,
             shift=_fitted(shift, padded),
@@ -539,7 +582,7 @@ class One:
     """Rows x with the plan of a kernel."""
 
     x: Tensor
-    k: Plan
+    k: KernelPlan
 
     @classmethod
     def of(cls, x: Tensor, kernel: Kernel) -> One | None:
@@ -556,18 +599,29 @@ class One:
         """Return K b, up to the same number in each column, if the columns of b sum to zero."""
         padded = _padded(len(self.x))
         halves = Halves.of(self.x, padded, (2 * self.k.unit) ** 0.5, self.k.center)
-        scale, boost = _power(1 / float(b.abs().max())), _power(1 / self.k.spread)
+        scale = _power(1 / float(b.abs().max()))
+        boost = _power(1 / self.k.spread)
         out = torch.empty(b.shape, dtype=torch.float64, device=b.device)
-        return _products(
-            halves, Halves.of(b, padded, scale), self.k, boost, out, 1 / (scale * boost)
-        )
+        thin = Halves.of(b, padded, scale)
+        return _products(halves, thin, self.k, boost=boost, out=out, factor=1 / (scale * boost))
 
     def cubes(self, means: Tensor, diagonal: Tensor) -> Tensor:
         """Return the sums over i ≠ j of A³, A² d_i and d_i A d_j, where A_ij = K_ij - m_i - m_j."""
-        x, k, padded = self.x, self.k, _padded(len(self.x))
-        vectors = _fitted(means - k.subtracted / 2, padded), _fitted(diagonal, padded)
-        arguments = (_coordinates(x, k, padded), padded, k.numbers, *vectors)
+        x = self.x
+        k = self.k
+        padded = _padded(len(x))
+        centers = _fitted(means - k.subtracted / 2, padded)
+        weights = _fitted(diagonal, padded)
         sums = _over_chunks(
-            kernels.pair_cubes, x, k, arguments, (), COLUMNS=x.shape[1], SHIFTED=k.shifted
+            kernels.pair_cubes,
+            x,
+            k,
+            x=_coordinates(x, k, padded),
+            stride_x=padded,
+            numbers=k.numbers,
+            means=centers,
+            diagonal=weights,
+            COLUMNS=x.shape[1],
+            SHIFTED=k.shifted,
         )
         return sums * torch.tensor([2.0, 1.0, 2.0], dtype=torch.float64, device=x.device)

@@ -6,16 +6,19 @@ Each is one kernel for all batches, where PyTorch takes dozens of small ones.
 
 from __future__ import annotations
 
+from math import ceil
+
 import torch
 from torch import Tensor
 
 from frhsic.dependence._gpu import kernels
 
 # Rows of one program and of its steps, in sums over pairs of rows.
-BLOCK_I, BLOCK_J = 32, 64
+TILE_I = 32
+TILE_J = 64
 
 # Entries of the rows that are whitened at a time.
-ENTRIES = 2048
+WHITENED_ENTRIES = 2048
 
 
 def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor, Tensor]:
@@ -25,25 +28,27 @@ def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor,
     strides = g.stride()[:-2]
     if len(lead) > 2 or g.stride()[-2:] != (m, 1):
         g = g.contiguous()
-        lead, strides = [g.shape[:-2].numel()], (m * m,)
+        lead = [g.shape[:-2].numel()]
+        strides = (m * m,)
     together = lead[-1] if lead else 1
-    group, member = ((0, 0, *strides))[-2:]
+    group, member = (0, 0, *strides)[-2:]
     z = z.contiguous()
-    rows, slope = torch.empty_like(z[..., 0]), torch.empty_like(z)
-    kernels.inner[(-(-m // BLOCK_I), _batches(z))](
-        z,
-        g,
-        rows,
-        slope,
-        m,
-        d,
-        together,
-        group,
-        member,
-        linear,
-        gaussian,
-        BI=BLOCK_I,
-        BJ=BLOCK_J,
+    rows = torch.empty_like(z[..., 0])
+    slope = torch.empty_like(z)
+    kernels.inner[(ceil(m / TILE_I), _batches(z))](
+        z=z,
+        g=g,
+        rows=rows,
+        slope=slope,
+        m=m,
+        d=d,
+        together=together,
+        stride_group=group,
+        stride_member=member,
+        linear=linear,
+        gaussian=gaussian,
+        BI=TILE_I,
+        BJ=TILE_J,
         **_settings(d),
     )
     return rows.sum(-1), slope
@@ -52,13 +57,26 @@ def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor,
 def whiten(z: Tensor, w: Tensor, ridge: float, least: float, length: float) -> tuple[Tensor, ...]:
     """Return the whitened and the centred rows, the map and the variances of z (..., m, d)."""
     *lead, m, d = z.shape
-    shapes = (*lead, m, d), (*lead, m, d), (*lead, d, d), (*lead, d)
-    parts = tuple(z.new_empty(shape) for shape in shapes)
-    w = w.expand(*lead, m).contiguous()
+    white = z.new_empty((*lead, m, d))
+    centered = z.new_empty((*lead, m, d))
+    mapping = z.new_empty((*lead, d, d))
+    variance = z.new_empty((*lead, d))
     kernels.whiten[(_batches(z),)](
-        z.contiguous(), w, *parts, m, d, ridge, least, length, BLOCK=_rows(d), **_settings(d)
+        z=z.contiguous(),
+        w=w.expand(*lead, m).contiguous(),
+        white=white,
+        centered=centered,
+        mapping=mapping,
+        variance=variance,
+        m=m,
+        d=d,
+        ridge=ridge,
+        least=least,
+        length=length,
+        BLOCK=_rows(d),
+        **_settings(d),
     )
-    return parts
+    return white, centered, mapping, variance
 
 
 def whiten_backward(
@@ -67,16 +85,19 @@ def whiten_backward(
     """Return the gradient in z."""
     *lead, m, d = upstream.shape
     slope = upstream.new_empty(upstream.shape)
-    w = w.expand(*lead, m).contiguous()
+    white, centered, mapping, variance = parts
     kernels.whiten_backward[(_batches(upstream),)](
-        upstream.contiguous(),
-        w,
-        *parts,
-        slope,
-        m,
-        d,
-        least,
-        length**-2,
+        upstream=upstream.contiguous(),
+        w=w.expand(*lead, m).contiguous(),
+        white=white,
+        centered=centered,
+        mapping=mapping,
+        variance=variance,
+        slope=slope,
+        m=m,
+        d=d,
+        least=least,
+        square=length**-2,
         BLOCK=_rows(d),
         **_settings(d),
     )
@@ -92,7 +113,7 @@ def _settings(d: int) -> dict[str, int]:
 
 
 def _rows(d: int) -> int:
-    return ENTRIES // _width(d)
+    return WHITENED_ENTRIES // _width(d)
 
 
 def _width(d: int) -> int:

@@ -1,0 +1,73 @@
+"""Inputs of statistics of two samples: paired rows, a subset of them, and kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from frhsic import _arrays, _tensors
+from frhsic.kernels import Kernel, gaussian_at_median
+
+
+def paired_rows(
+    z: Any, s: Any, *, where: Any, device: torch.device | str | None, least: int, what: str
+) -> tuple[Tensor, Tensor]:
+    """Return z and s as matrices of equal length, restricted to `where`, with at least `least` rows
+    left.
+    """
+    z, s = _tensors.paired((z, "z"), (s, "s"), device=device)
+    if where is not None:
+        kept = _tensors.subset_mask(where, z.shape[0]).to(z.device)
+        z = z[kept]
+        s = s[kept]
+        what = f"{what}, on the rows that `where` keeps,"
+    _arrays.require_rows(z.shape[0], least, what)
+    return z, s
+
+
+def kernel_or_median(kernel: Kernel | None, x: Tensor, name: str) -> Kernel:
+    """Return the given kernel, or for None the Gaussian at the median distance of x."""
+    if kernel is None:
+        return gaussian_at_median(x, name=name)
+    require_kernel(kernel, f"kernel_{name}")
+    return kernel
+
+
+def require_kernel(kernel: object, name: str) -> None:
+    """Raise unless a kernel came, or None."""
+    if kernel is not None and not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or None."
+        )
+
+
+def recentered(x: Tensor, kernel: Kernel) -> Tensor:
+    """Return x at mean zero if HSIC and MMD under the kernel do not change by it: products then
+    keep more digits.
+    """
+    return x - x.detach().mean(dim=0) if kernel.centering_safe else x
+
+
+def working_copy(x: Tensor, kernel: Kernel) -> Tensor:
+    """Return x in float64 and detached; at median zero if HSIC under the kernel does not change by
+    it.
+    """
+    x = x.detach().to(torch.float64)
+    return x - x.median(dim=0).values if kernel.centering_safe else x
+
+
+def column_scales(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard deviation of each column, with far-off values drawn in; 1 for a constant
+    column.
+
+    Far off is more than ten interquartile ranges from the median, where that range is not 0.
+    """
+    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
+    reach = np.where(high > low, 10 * (high - low), np.inf)
+    return np.where(
+        (x == x[:1]).all(axis=0), 1.0, x.clip(middle - reach, middle + reach).std(axis=0)
+    )

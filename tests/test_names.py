@@ -1,0 +1,52 @@
+"""One word, one meaning: a class or a constant of the library is defined in one file."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import frhsic
+
+SOURCES = Path(frhsic.__file__).parent
+
+# Words that still have two meanings. Rename one of them, and take the word off the list.
+AMBIGUOUS = """
+    COLOURS FORMAT MEASURES MOST_COLUMNS MOST_LEVELS Recipe Target Verdict app
+"""
+
+
+def words(module: ast.Module) -> Iterator[str]:
+    for statement in module.body:
+        if isinstance(statement, ast.ClassDef):
+            yield statement.name
+        elif isinstance(statement, ast.Assign | ast.AnnAssign):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            for target in targets:
+                yield from (node.id for node in ast.walk(target) if isinstance(node, ast.Name))
+
+
+def files_of_words() -> dict[str, list[str]]:
+    files: dict[str, list[str]] = {}
+    for path in sorted(SOURCES.rglob("*.py")):
+        for word in set(words(ast.parse(path.read_text()))):
+            if not word.startswith("_"):
+                files.setdefault(word, []).append(str(path.relative_to(SOURCES)))
+    return files
+
+
+def test_the_guide_explains_words_of_the_library():
+    guide = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
+    table = guide.partition("## Words")[2].partition("\n## ")[0]
+    explained = [
+        word for row in re.findall(r"^\| (`.*?) \|", table, re.M) for word in row.split(", ")
+    ]
+    assert len(explained) > 20
+    assert {word.strip("`") for word in explained} <= files_of_words().keys()
+
+
+def test_a_class_or_constant_is_defined_in_one_file():
+    files = files_of_words()
+    twice = {word: where for word, where in files.items() if len(where) > 1}
+    assert not twice.keys() - set(AMBIGUOUS.split()), twice
