@@ -411,7 +411,7 @@ def show_releases(records: list[Record]) -> str:
     """Return what releases tell, by table, and how many rows have changed."""
     lines = []
     for (table,), own in grouped(records, "table").items():
-        for name in [name for name in own[0] if name not in ("split", "table", "changed")]:
+        for name in [name for name in own[0] if name not in ("split", "table", "changed", "cpu")]:
             values = pd.DataFrame([record[name] for record in own])
             means = values.mean()
             line: Record = {"table": table, "release": name, "splits": len(own)}

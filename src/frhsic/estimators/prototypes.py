@@ -72,6 +72,9 @@ RARE = 1e-12
 # Smallest probability of a class in a center.
 FLOOR = 1e-12
 
+# Standard errors by which a model of a function of S must gain before x counts as telling it.
+BEYOND_CHANCE = 2.0
+
 # τ of moves of rows where none is tolerated; below it, distances would hardly count.
 LEAST_TOLERANCE = 1e-2
 # Multiples of τ in the stages of moves.
@@ -653,12 +656,14 @@ class HeadsTest:
 
 def explained(functions: np.ndarray, means: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the share of each function of S, (n, K), that models of its mean explain on rows that
-    they have not seen; 0 where it is none.
+    they have not seen; 0 where it is not beyond chance.
     """
     weights = weights / weights.sum()
-    variance = weights @ (functions - weights @ functions) ** 2
-    left = weights @ (functions - means) ** 2
-    return np.asarray(np.clip(1 - left / variance, 0.0, 1.0))
+    squares = (functions - weights @ functions) ** 2
+    gains = squares - (functions - means) ** 2
+    gain = weights @ gains
+    error = np.sqrt(weights**2 @ (gains - gain) ** 2)
+    return np.where(gain > BEYOND_CHANCE * error, gain / (weights @ squares), 0.0)
 
 
 def _noise(
