@@ -181,8 +181,8 @@ KEY: dict[str, tuple[str, ...]] = {
     "kept": (
         "yes: the gap along age is 0.037, at most 0.042, and the limit is 0.05",
         "95 % confidence, 6,000 applicants who had no part in the fit",
-        "ages 63 to 68: mean score 0.32, without the limit 0.24; 0.17 actually defaulted, so they are"
-        " scored too high, to their disadvantage",
+        "ages 63 to 68: mean score 0.32, without the limit 0.24; 0.17 actually defaulted, so they"
+        " are scored too high, to their disadvantage",
         "recall falls from 0.71 to 0.66 and AUC from 0.75 to 0.73; false alarms fall from 0.36 to"
         " 0.33; log loss rises from 0.58 to 0.60",
         "more: AUC falls from 0.73 to 0.72 at a gap of 0.028 and to 0.67 at the least gap",
@@ -228,8 +228,8 @@ KEY: dict[str, tuple[str, ...]] = {
         "probably, not certain: the gap along age is 0.026, between 0.022 and 0.030, and the limit"
         " is 0.03; the limit of 0.02 along distance is kept (0.0076, at most 0.017)",
         "95 % confidence, 2,000 applicants who had no part in the fit; about 2,300 would settle it",
-        "ages 66 and over: mean score 0.54, without the limit 0.44; 0.38 actually defaulted, so they"
-        " are scored too high",
+        "ages 66 and over: mean score 0.54, without the limit 0.44; 0.38 actually defaulted, so"
+        " they are scored too high",
         "AUC falls from 0.70 to 0.68, false alarms rise from 50 % to 59 %, log loss from 0.62 to"
         " 0.64; recall rises from 76 % to 82 %",
         "more: AUC 0.665 at a quarter of the gap, 0.615 at the least gap",
@@ -239,8 +239,8 @@ KEY: dict[str, tuple[str, ...]] = {
         "probably, not certain: the rank gap along age is 0.047, between 0.033 and 0.073, and the"
         " limit is 0.06",
         "95 % confidence, 2,000 applicants who had no part in the fit; about 7,500 would settle it",
-        "ages 48 to 50: mean score 0.41, without the limit 0.33; 0.23 actually defaulted, so they are"
-        " scored too high",
+        "ages 48 to 50: mean score 0.41, without the limit 0.33; 0.23 actually defaulted, so they"
+        " are scored too high",
         "recall falls from 54 % to 45 %, AUC from 0.74 to 0.71; log loss rises from 0.57 to 0.60;"
         " false alarms fall from 21 % to 17 %",
         "more: AUC 0.695 at a quarter of the gap, 0.66 at the least gap",

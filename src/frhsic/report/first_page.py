@@ -5,7 +5,7 @@ The words stand in ``assets/words.toml``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from scipy.special import ndtri
@@ -27,6 +27,7 @@ from frhsic.formatting import (
     points,
     ranged,
     settled_by,
+    short,
     signed,
     stated,
 )
@@ -63,28 +64,38 @@ from frhsic.report.words import (
 SEVERITY = ("not kept", "probably not kept", "unclear", "probably kept", "kept")
 # What a limit costs, in the order of the page, and which of it are shares.
 COSTS: dict[str, dict[str, str]] = WORDS["costs"]
+MEANINGS: dict[str, str] = WORDS["meanings"]
 SHARES = ("accuracy", "true_positive_rate", "false_positive_rate", "explained")
 # Measures of which more is better; of a mean error, neither is.
 GAINS = ("accuracy", "true_positive_rate", "auc", "explained")
 MOST_COSTS = 4
-# Two of these stand beside each of the other limits.
-STOP_COSTS = ("true_positive_rate", "auc", "root_squared_error", "explained")
+# Those of them that stand beside each of the other limits.
+STOP_COSTS = (
+    "true_positive_rate",
+    "false_positive_rate",
+    "auc",
+    "root_squared_error",
+    "explained",
+)
 # How many times as many rows are worth naming as those that would settle a limit.
 FAR = 100
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The sentence that a reader sees first; `kind` is a verdict on a limit, or "none" without one.
+    """The sentence that a reader sees first; `kind` is that of a :class:`LimitCheck`, or "none"
+    without a limit.
 
-    `attribute` is the one that the picture shows, and `gap` the number that is judged. `others` are
-    the verdicts on other limits or attributes, and `remarks` short sentences that belong to all.
+    `attribute` is the one that the picture shows, `gap` the number that is judged, and `meaning`
+    what it says in plain words. `others` are the verdicts on other limits or attributes, and
+    `remarks` short sentences that belong to all.
     """
 
     kind: str
     sentence: str
     attribute: str
     gap: Number | None = None
+    meaning: str = ""
     others: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -143,20 +154,21 @@ def verdict(report: Report) -> Verdict:
     if judged:
         first, *others = judged
         remarks = []
-        if first.rows_needed is not None and first.rows_needed < FAR * first.rows:
-            remarks.append(f"{capitalized(settled_by(first.rows_needed))}.")
+        if first.rows_needed is not None:
+            settled = say("hardly_settled")
+            if first.rows_needed < FAR * first.rows:
+                settled = capitalized(settled_by(first.rows_needed, people_of(audit)))
+            remarks.append(f"{settled}.")
         if report.tradeoff is not None and not report.tradeoff.met:
             remarks.append(say("not_met"))
-        kind = verdict_phrase(first)
-        if first.base == "gap" and first.verdict == "unclear":
-            kind = "unclear"
-        if first.key not in RATIOS:
-            remarks.append(say("on_average"))
+        key = measure_name(first.key, first.among)
+        gap = Number(key, first.value, first.rows, first.interval)
         return Verdict(
-            kind,
+            first.verdict,
             limit_sentence(first, audit),
             first.attribute,
-            Number(measure_name(first.key, first.among), first.value, first.rows, first.interval),
+            gap,
+            meaning(gap, first.attribute, audit, first),
             tuple(limit_sentence(check, audit) for check in others),
             tuple(remarks),
         )
@@ -173,19 +185,29 @@ def verdict(report: Report) -> Verdict:
         since = report.earlier.context.source if report.earlier else ""
         key = key if change.changed else "no_change"
         told = say(key, c=change, ends=change.interval, since=since or say("the_last"))
-        kind = "kept" if change.improved else "not kept" if change.changed else "none"
         gap = gaps[change.attribute]
-        remarks = [*_unlimited(report)]
-        return Verdict(kind, told, change.attribute, gap, remarks=tuple(remarks))
+        plainly = meaning(gap, change.attribute, audit)
+        others = tuple(_contrary(change, audit.drift))
+        return Verdict("none", told, change.attribute, gap, plainly, others)
     first_name, *rest = names
     return Verdict(
         "none",
         gap_sentence(gaps[first_name], first_name, audit),
         first_name,
         gaps[first_name],
+        meaning(gaps[first_name], first_name, audit),
         tuple(gap_sentence(gaps[name], name, audit) for name in rest),
         tuple(_unlimited(report)),
     )
+
+
+def _contrary(gap: Change, drift: Sequence[Change]) -> Iterator[str]:
+    """Yield that the score has become better while a gap grew, or worse while it fell."""
+    for one in drift:
+        judged = one.key in ("auc", "root_squared_error") and one.changed and gap.changed
+        if judged and one.improved != gap.improved:
+            key = "more_accurate" if one.improved else "less_accurate"
+            yield say(key, name=drift_name(one), change=one)
 
 
 def _unlimited(report: Report) -> Iterator[str]:
@@ -211,8 +233,7 @@ def gap_sentence(gap: Number, s: str, audit: Audit) -> str:
     key = "gap_seen" if is_significant(gap, audit.subject) else "gap_not_seen"
     if key == "gap_seen" and (gap.adjusted or 0.0) > audit.subject.level:
         key = "gap_alone"
-    size = ranged(gap.value, *gap.interval)
-    return say(key, noun=noun_of(audit), s=s, size=size, count=len(audit.attributes))
+    return say(key, noun=noun_of(audit), s=s, gap=gap, count=len(audit.attributes))
 
 
 def limit_sentence(check: LimitCheck, audit: Audit) -> str:
@@ -229,35 +250,35 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
         key = {"kept": "reached", "not kept": "missed"}.get(check.verdict, "unsettled")
         return say(key, what=what, reduced=asked_reduction(check))
     least = check.key in RATIOS
-    ends = check.interval
+    value, low, high = (short(x, check.limit) for x in (check.value, *check.interval))
     bound = {
-        "kept": f"at least {figure(ends.low)}" if least else f"at most {figure(ends.high)}",
-        "not kept": f"at most {figure(ends.high)}" if least else f"at least {figure(ends.low)}",
-    }.get(kind, f"between {figure(ends.low)} and {figure(ends.high)}")
+        "kept": f"at least {low}" if least else f"at most {high}",
+        "not kept": f"at most {high}" if least else f"at least {low}",
+    }.get(kind, f"between {low} and {high}")
     limit = stated(check.limit)
     if check.share is not None:
         limit = say("limit_as_share", check=check)
     passed = say("under" if least else "over")
-    return say(kind, limit=limit, what=what, value=check.value, bound=bound, passed=passed)
+    return say(kind, limit=limit, what=what, value=value, bound=bound, passed=passed)
 
 
-def meaning(report: Report, head: Verdict) -> Iterator[str]:
-    """Yield what the gap of the verdict is, in points of 100 where scores are chances, at which
-    resolution mean scores hold, and which scores count as a prediction.
+def meaning(gap: Number, s: str, audit: Audit, check: LimitCheck | None = None) -> str:
+    """Return what a gap says in plain words, in points of 100 where it is one of chances or shares,
+    and what is allowed.
     """
-    audit, subject, s = report.audit, report.audit.subject, head.attribute
-    shown = audit[s].all_rows.get("gdp")
-    if head.gap is None or shown is None:
-        return
-    if head.gap.key == "gdp":
-        here = say("points", points=100 * head.gap.value) if subject.chances else ""
-        yield say("what_gap", noun=noun_of(audit), people=people_of(audit), s=s, points=here)
-    elif head.gap.key in SENTENCES:
-        yield f"{sentence(head.gap, subject, s)} {say('picture_of_means')}"
-    yield resolution_sentence(shown, s).strip()
-    if any(one.key == "true_positive_rate" for one in audit.quality):
-        key = "threshold" if subject.threshold_stated else "usual_threshold"
-        yield say(key, threshold=subject.threshold, outcome=outcome_phrase(subject))
+    subject = audit.subject
+    if gap.key not in MEANINGS:
+        return sentence(gap, subject, s) if gap.key in SENTENCES else ""
+    shares = subject.chances or gap.key != "gdp"
+    scale = 100 if shares else 1
+    limit = None if check is None or check.base == "gap" else scale * check.limit
+    size = short(scale * gap.value, limit) + (say("points") if shares else "")
+    spread = audit[s].all_rows.get("standardized_gdp")
+    if not shares and spread is not None:
+        size += say("deviations", spread=spread, noun=noun_of(audit))
+    values = {"noun": noun_of(audit), "people": people_of(audit), "threshold": subject.threshold}
+    allowed = "" if limit is None else say("allowed", limit=limit)
+    return fill(MEANINGS[gap.key], s=s, size=size, allowed=allowed, **values)
 
 
 def surety(report: Report) -> str:
@@ -266,14 +287,19 @@ def surety(report: Report) -> str:
     key = "sure" if report.tradeoff is None else "sure_held_out"
     noun = audit.context.people or "rows"
     text = say(key, confidence=audit.subject.confidence, rows=audit.rows.used, people=noun)
+    if report.earlier is not None:
+        text += say("sure_earlier", rows=report.earlier.rows.used)
     names = [a.name for a in audit.attributes] + [g.name for g in audit.groups]
     only = say("only" if len(names) == 1 else "only_several", names=listed(names))
     return f"{text}. {only}"
 
 
-def unanswered(report: Report) -> list[str]:
+def unanswered(report: Report, head: Verdict) -> list[str]:
     """Return what these data cannot answer."""
     lines = []
+    shown = report.audit[head.attribute].all_rows.get("gdp")
+    if shown is not None:
+        lines.append(resolution_sentence(shown, head.attribute))
     for one in report.audit.quality:  # better than a constant by two standard errors
         sign = {"auc": 1, "root_squared_error": -1}.get(one.key, 0)
         if sign and sign * (one.value - one.constant) <= 2 * (one.standard_error or 0.0):
@@ -375,21 +401,14 @@ def frontier_picture(tradeoff: TradeOff) -> str:
 
 def stop_name(report: Report, stop: Stop) -> str:
     """Return the limit that leads to a trade-off."""
+    assert report.tradeoff is not None
     if stop.point.chosen:
-        return say("this_model")
+        asked = [stated(float(f"{limit:.3g}")) for limit in report.tradeoff.limits if limit]
+        asked += [percent(share) for share in report.tradeoff.shares if share is not None]
+        return say("this_model") + (f" ({', '.join(dict.fromkeys(asked))})" if asked else "")
     if stop.limit in ("none", "0"):
         return say("stop_none" if stop.limit == "none" else "stop_least")
-    return say("stop_share", percent=100 - float(stop.limit.rstrip("%")))
-
-
-def stop_side(report: Report, stop: Stop) -> str:
-    """Return whether a limit is looser or stricter than that of the model; nothing for its own."""
-    assert report.tradeoff is not None
-    stops = report.tradeoff.stops
-    own = next((i for i, one in enumerate(stops) if one.point.chosen), None)
-    if own is None or stop.point.chosen:
-        return ""
-    return say("looser" if stops.index(stop) < own else "stricter")
+    return say("stop_share", limit=stop.limit.replace("%", " %"))
 
 
 def stop_costs(stop: Stop) -> list[tuple[str, str]]:

@@ -39,7 +39,7 @@ MEASURES: dict[str, str] = WORDS["measures"]
 FORMS: dict[str, Callable[[Any], str]] = {
     **{
         name: getattr(formatting, name)
-        for name in ("chance", "figure", "percent", "plain", "signed", "stated")
+        for name in ("chance", "figure", "percent", "plain", "short", "signed", "stated")
     },
     "capital": capitalized,
     "count": lambda n: f"{n:,.0f}",
@@ -113,11 +113,12 @@ def gap_phrase(key: str, s: str) -> str:
 
 
 def group_phrase(curve: Curve, i: int, name: str) -> str:
-    """Return where a group of a curve lies, such as “ages 58 to 63”."""
+    """Return where a group of a curve lies, such as “ages 58 to 63”, or “ages 64 and over”."""
     if curve.start[i] == curve.end[i]:
         return f"{name} {plain(curve.grid[i])}"
     several = f"{name}s" if name.lower() == "age" else name
-    return f"{several} {plain(curve.start[i])} to {plain(curve.end[i])}"
+    end = "and over" if i == len(curve.grid) - 1 else f"to {plain(curve.end[i])}"
+    return f"{several} {plain(curve.start[i])} {end}"
 
 
 def is_significant(number: Number | None, subject: Subject) -> bool:
@@ -254,7 +255,7 @@ def drift_verdict(change: Change) -> str:
     seen.
     """
     if change.changed:
-        return say("changed")
+        return say("law_changed" if change.key in ("attribute", "score") else "changed")
     return say("perhaps_changed" if change.significant else "no_change_seen")
 
 
