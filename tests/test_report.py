@@ -36,6 +36,7 @@ from frhsic.report.first_page import (
     costs,
     drifted,
     limit_sentence,
+    meaning,
     needed_lines,
     shortfalls,
     stop_name,
@@ -270,7 +271,7 @@ def test_the_verdict_goes_by_the_interval(low, high, start, kind, bound):
     )
     assert (shown.kind, shown.attribute) == (kind, "age")
     points = short(50 * (low + high), 5)
-    assert shown.meaning == (
+    assert meaning(shown, result) == (
         f"The mean score of people of the same age lies on average {points} points of 100 above or"
         " below that of all; allowed: 5."
     )
@@ -456,7 +457,7 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     assert costs(report, stop)[0].change.endswith(", may be chance")
     stops = report.tradeoff.stops
     named = [stop_name(report, one) for one in stops]
-    assert named == ["no limit", "50 % of the first gap", "this model (20 %)", "least gap"]
+    assert named == ["no limit", "50 % of the first gap", "this model (20 %, 20 %)", "least gap"]
     both = replace(report.tradeoff, limits=(0.03, 0.02), shares=(None, None))
     assert stop_name(replace(report, tradeoff=both), stops[2]) == "this model (0.03, 0.02)"
     free = costs(report, stops[0])
@@ -465,9 +466,9 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     poor = Report(replace(samples.audit(), quality=quality))
     assert [cost.now for cost in costs(poor)] == ["0.510"]  # what has no interval is no cost
     assert costs(poor)[0].change == "0.490 to 0.530"
-    assert any("better than a constant" in line for line in unanswered(poor, verdict(poor)))
+    assert any("better than a constant" in line for line in unanswered(poor))
     good = Report(replace(samples.audit(), quality=(Quality("auc", 0.6, 0.5, 0.01),)))
-    assert not any("better than a constant" in line for line in unanswered(good, verdict(good)))
+    assert not any("better than a constant" in line for line in unanswered(good))
 
 
 def test_of_numbers_the_root_of_the_squared_error_is_told():
@@ -706,7 +707,7 @@ def test_the_gap_that_is_shown_is_the_one_that_is_judged():
     ranks = Report(samples.audit("age"), before=samples.audit("age"), tradeoff=tradeoff)
     assert closing_lines(ranks)["gap"] == "age, rank gap: 0.0500 → 0.0200 (0.0100 to 0.0300)"
     screen = text_of(render(ranks))
-    assert "the share chosen among those of the same age lies on average 2.0 points" in screen
+    assert "the share chosen of people of the same age lies on average 2.0 points" in screen
     assert "allowed: 4." in screen
     assert "Rank gap along age" in screen
     assert " Gap along age" not in screen

@@ -6,7 +6,7 @@ The words stand in ``assets/words.toml``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass
 
 from scipy.special import ndtri
 
@@ -24,6 +24,7 @@ from frhsic.formatting import (
     capitalized,
     figure,
     percent,
+    plain,
     points,
     ranged,
     settled_by,
@@ -53,7 +54,6 @@ from frhsic.report.words import (
     listed,
     outcome_phrase,
     reduced_phrase,
-    resolution_sentence,
     say,
     sentence,
     verdict_phrase,
@@ -86,18 +86,18 @@ class Verdict:
     """The sentence that a reader sees first; `kind` is that of a :class:`LimitCheck`, or "none"
     without a limit.
 
-    `attribute` is the one that the picture shows, `gap` the number that is judged, and `meaning`
-    what it says in plain words. `others` are the verdicts on other limits or attributes, and
-    `remarks` short sentences that belong to all.
+    `attribute` is the one that the picture shows, and `gap` the number that is judged, by `limit`
+    where that is a number. `others` are the verdicts on other limits or attributes, and `remarks`
+    short sentences that belong to all.
     """
 
     kind: str
     sentence: str
     attribute: str
     gap: Number | None = None
-    meaning: str = ""
     others: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    limit: float | None = None
 
 
 @dataclass(frozen=True)
@@ -135,10 +135,9 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
         if share is not None and tradeoff.changes:
             change = tradeoff.changes[i]
             old = Number(key, change.before, rows)
-            check = LimitCheck(name, key, among, share * old.value, gap.value, interval, rows=rows)
-            found.append(
-                replace(check, share=share, base="gap", reference=old, reduction=change.reduction)
-            )
+            shared = share, "gap", old, change.reduction, rows
+            bound = share * old.value
+            found.append(LimitCheck(name, key, among, bound, gap.value, interval, *shared))
     return tuple(found)
 
 
@@ -161,16 +160,14 @@ def verdict(report: Report) -> Verdict:
             remarks.append(f"{settled}.")
         if report.tradeoff is not None and not report.tradeoff.met:
             remarks.append(say("not_met"))
-        key = measure_name(first.key, first.among)
-        gap = Number(key, first.value, first.rows, first.interval)
         return Verdict(
             first.verdict,
             limit_sentence(first, audit),
             first.attribute,
-            gap,
-            meaning(gap, first.attribute, audit, first),
+            Number(measure_name(first.key, first.among), first.value, first.rows, first.interval),
             tuple(limit_sentence(check, audit) for check in others),
             tuple(remarks),
+            None if first.base == "gap" else first.limit,
         )
     gaps = {a.name: a.all_rows["gdp"] for a in audit.attributes if a.all_rows.get("gdp")}
     if not gaps:
@@ -185,17 +182,14 @@ def verdict(report: Report) -> Verdict:
         since = report.earlier.context.source if report.earlier else ""
         key = key if change.changed else "no_change"
         told = say(key, c=change, ends=change.interval, since=since or say("the_last"))
-        gap = gaps[change.attribute]
-        plainly = meaning(gap, change.attribute, audit)
-        others = tuple(_contrary(change, audit.drift))
-        return Verdict("none", told, change.attribute, gap, plainly, others)
+        name = change.attribute
+        return Verdict("none", told, name, gaps[name], tuple(_contrary(change, audit.drift)))
     first_name, *rest = names
     return Verdict(
         "none",
         gap_sentence(gaps[first_name], first_name, audit),
         first_name,
         gaps[first_name],
-        meaning(gaps[first_name], first_name, audit),
         tuple(gap_sentence(gaps[name], name, audit) for name in rest),
         tuple(_unlimited(report)),
     )
@@ -221,7 +215,7 @@ def _unlimited(report: Report) -> Iterator[str]:
         yield say("least_gap")
         for change in tradeoff.changes:
             what = gap_phrase(MEASURES[tradeoff.aim], change.attribute)
-            what = capitalized(what + among_phrase(tradeoff, report.audit))
+            what = capitalized(what + among_phrase(tradeoff.condition, report.audit))
             yield f"{what} {reduced_phrase(change.before, change.after, change.reduction)}."
         return
     yield say("no_limit")
@@ -238,23 +232,16 @@ def gap_sentence(gap: Number, s: str, audit: Audit) -> str:
 
 def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     """Return whether a limit is kept, by how much, and how certain that is."""
-    among = {
-        "all": "",
-        "favourable": say("among_favoured", outcome=outcome_phrase(audit.subject)),
-        "positive": say("among_favoured", outcome=outcome_phrase(audit.subject)),
-        "both": say("among_both"),
-    }[check.among]
-    what = f"{among}{gap_phrase(check.key, check.attribute)}"
+    what = gap_phrase(check.key, check.attribute) + among_phrase(check.among, audit)
     kind = verdict_phrase(check)
     if check.base == "gap":
         key = {"kept": "reached", "not kept": "missed"}.get(check.verdict, "unsettled")
         return say(key, what=what, reduced=asked_reduction(check))
     least = check.key in RATIOS
     value, low, high = (short(x, check.limit) for x in (check.value, *check.interval))
-    bound = {
-        "kept": f"at least {low}" if least else f"at most {high}",
-        "not kept": f"at most {high}" if least else f"at least {low}",
-    }.get(kind, f"between {low} and {high}")
+    bound = f"between {low} and {high}"
+    if check.verdict != "unclear":
+        bound = f"at least {low}" if (kind == "kept") == least else f"at most {high}"
     limit = stated(check.limit)
     if check.share is not None:
         limit = say("limit_as_share", check=check)
@@ -262,23 +249,23 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     return say(kind, limit=limit, what=what, value=value, bound=bound, passed=passed)
 
 
-def meaning(gap: Number, s: str, audit: Audit, check: LimitCheck | None = None) -> str:
-    """Return what a gap says in plain words, in points of 100 where it is one of chances or shares,
-    and what is allowed.
+def meaning(head: Verdict, audit: Audit) -> str:
+    """Return what the gap of a verdict says in plain words, in points of 100 where it is one of
+    chances or shares, and what is allowed.
     """
-    subject = audit.subject
-    if gap.key not in MEANINGS:
-        return sentence(gap, subject, s) if gap.key in SENTENCES else ""
+    subject, s, gap = audit.subject, head.attribute, head.gap
+    if gap is None or gap.key not in MEANINGS:
+        return sentence(gap, subject, s) if gap and gap.key in SENTENCES else ""
     shares = subject.chances or gap.key != "gdp"
     scale = 100 if shares else 1
-    limit = None if check is None or check.base == "gap" else scale * check.limit
+    limit = None if head.limit is None else scale * head.limit
     size = short(scale * gap.value, limit) + (say("points") if shares else "")
     spread = audit[s].all_rows.get("standardized_gdp")
     if not shares and spread is not None:
         size += say("deviations", spread=spread, noun=noun_of(audit))
-    values = {"noun": noun_of(audit), "people": people_of(audit), "threshold": subject.threshold}
     allowed = "" if limit is None else say("allowed", limit=limit)
-    return fill(MEANINGS[gap.key], s=s, size=size, allowed=allowed, **values)
+    values = {"s": s, "size": size, "allowed": allowed, "threshold": subject.threshold}
+    return fill(MEANINGS[gap.key], noun=noun_of(audit), people=people_of(audit), **values)
 
 
 def surety(report: Report) -> str:
@@ -294,12 +281,9 @@ def surety(report: Report) -> str:
     return f"{text}. {only}"
 
 
-def unanswered(report: Report, head: Verdict) -> list[str]:
+def unanswered(report: Report) -> list[str]:
     """Return what these data cannot answer."""
     lines = []
-    shown = report.audit[head.attribute].all_rows.get("gdp")
-    if shown is not None:
-        lines.append(resolution_sentence(shown, head.attribute))
     for one in report.audit.quality:  # better than a constant by two standard errors
         sign = {"auc": 1, "root_squared_error": -1}.get(one.key, 0)
         if sign and sign * (one.value - one.constant) <= 2 * (one.standard_error or 0.0):
@@ -403,9 +387,9 @@ def stop_name(report: Report, stop: Stop) -> str:
     """Return the limit that leads to a trade-off."""
     assert report.tradeoff is not None
     if stop.point.chosen:
-        asked = [stated(float(f"{limit:.3g}")) for limit in report.tradeoff.limits if limit]
+        asked = [plain(limit) for limit in report.tradeoff.limits if limit]
         asked += [percent(share) for share in report.tradeoff.shares if share is not None]
-        return say("this_model") + (f" ({', '.join(dict.fromkeys(asked))})" if asked else "")
+        return say("this_model") + (f" ({', '.join(asked)})" if asked else "")
     if stop.limit in ("none", "0"):
         return say("stop_none" if stop.limit == "none" else "stop_least")
     return say("stop_share", limit=stop.limit.replace("%", " %"))
@@ -451,31 +435,24 @@ def needed_lines(report: Report) -> list[str]:
     tradeoff, audit, lines = report.tradeoff, report.audit, list[str]()
     if tradeoff is None:
         return lines
+    level = audit.subject.level
     for i, name in enumerate(tradeoff.attributes):
-        sizes, seen = [], []
+        sizes = []
         for point in (tradeoff.before, *tradeoff.others):
-            gap, beyond = point.gaps[i], point.pvalues[i] <= audit.subject.level
-            chance = "" if beyond else ", which is not significant"
-            sizes.append(f"{ranged(gap.value, gap.low, gap.high)}{chance}")
-            seen.append(beyond)
-        what = gap_phrase(MEASURES[tradeoff.aim], name) + among_phrase(tradeoff, audit)
+            chance = "" if point.pvalues[i] <= level else ", which is not significant"
+            sizes.append(ranged(*astuple(point.gaps[i])) + chance)
+        what = gap_phrase(MEASURES[tradeoff.aim], name) + among_phrase(tradeoff.condition, audit)
         lines.append(say("without_limit", what=what, size=sizes[0]))
-        others = [*zip(tradeoff.others, sizes[1:], seen[1:])]
-        lines += [
-            say("with_columns", columns=columns_phrase(one), size=size) for one, size, _ in others
-        ]
-        if not seen[0] and tradeoff.points[0].pvalues[i] > audit.subject.level:
-            added = [listed(one.added) for one, _, beyond in others if one.added and beyond]
-            lines.append(
-                say("left_out_enough", names=added[0]) if added else say("nothing_to_lower")
-            )
-        elif seen[0]:
-            # where these rows show no gap anyway, that they show none without some columns says
-            # nothing
-            enough = [
-                listed(one.left_out) for one, _, beyond in others if one.left_out and not beyond
-            ]
-            lines += [say("may_be_enough", names=names) for names in enough[:1]]
+        for one, size in zip(tradeoff.others, sizes[1:]):
+            lines.append(say("with_columns", columns=columns_phrase(one), size=size))
+        # where these rows show no gap anyway, that they show none without some columns says nothing
+        if tradeoff.before.pvalues[i] <= level:
+            few = [one for one in tradeoff.others if one.left_out and one.pvalues[i] > level]
+            lines += [say("may_be_enough", names=listed(one.left_out)) for one in few[:1]]
+        elif tradeoff.points[0].pvalues[i] > level:
+            more = [one for one in tradeoff.others if one.added and one.pvalues[i] <= level]
+            enough = [say("left_out_enough", names=listed(one.added)) for one in more]
+            lines.append([*enough, say("nothing_to_lower")][0])
     return lines
 
 
@@ -488,13 +465,13 @@ def closing_lines(report: Report) -> dict[str, str]:
     lines = {"verdict": head.sentence}
     gap = head.gap
     if gap is not None and gap.interval is not None:
-        size = ranged(gap.value, *gap.interval)
+        was = ""
         paired = () if report.tradeoff is None else report.tradeoff.changes
         for change in (*paired, *report.changes, *report.audit.drift):
             if (change.key, change.attribute) == (gap.key, head.attribute):
-                size = f"{figure(change.before)} → {ranged(gap.value, *gap.interval)}"
+                was = f"{figure(change.before)} → "
         name = "" if gap.key == "gdp" else f", {label(gap.key).lower()}"
-        lines["gap"] = f"{head.attribute}{name}: {size}"
+        lines["gap"] = f"{head.attribute}{name}: {was}{ranged(gap.value, *gap.interval)}"
     shown = [
         f"{cost.name} {cost.was} → {cost.now}" if cost.was else f"{cost.name} {cost.now}"
         for cost in costs(report)[:3]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from frhsic._pictures import Frame, Line, curve_svg, padded
-from frhsic.auditing.results import AttributeAudit, Audit, Curve, Population
+from frhsic.auditing.results import AttributeAudit, Audit, Curve, Law, Population
 from frhsic.formatting import ranged
 from frhsic.report.model import Report, Stop
 from frhsic.report.words import group_phrase, is_significant, outcome_phrase, say, score_phrase
@@ -104,7 +104,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
         marks.append((kind, x, one.mean[i], group_phrase(curve, worst, s)))
     frame = Frame(
         domain,
-        _extent(every, [a for _, a in actual], domain),
+        _extent(every, [a for _, a in actual], attribute.law),
         (s + cut, axis_name(audit), say("drawn", s=s)),
         300 if small else 720,
         200 if small else 470,
@@ -165,10 +165,9 @@ def _domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, float
     """Return the range of the attribute without the outer 1 % of people at an end where they take a
     quarter of it, or 5 % that then take half; and a note on that.
     """
-    law = attribute.law
 
     def at(share: float) -> float:
-        return next(v for v, below in zip(law.values, law.shares) if below >= share - 1e-12)
+        return _quantile(attribute.law, share)
 
     low, high = curve.start[0], curve.end[-1]
     cut = 0
@@ -182,20 +181,19 @@ def _domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, float
     return (low, high), say("not_drawn", cut=cut) if cut else ""
 
 
-def _extent(
-    curves: Sequence[Curve], others: Sequence[float], domain: tuple[float, float]
-) -> tuple[float, float]:
+def _extent(curves: Sequence[Curve], others: Sequence[float], law: Law) -> tuple[float, float]:
     """Return the range of means of trusted groups, and of bands where nine of ten people are."""
     values = [*others]
     for curve in curves:
         values += [curve.overall, *(curve.mean[i] for i in curve.trusted)]
-        reached = 0.0
-        for i, rows in enumerate(curve.rows):
-            middle = (reached + rows / 2) / max(sum(curve.rows), 1e-300)
-            reached += rows
-            if 0.05 <= middle <= 0.95 and domain[0] <= curve.grid[i] <= domain[1]:
-                values += [curve.low[i], curve.high[i]]
+        for x, low, high in zip(curve.grid, curve.low, curve.high):
+            if _quantile(law, 0.05) <= x <= _quantile(law, 0.95):
+                values += [low, high]
     return padded(min(values), max(values))
+
+
+def _quantile(law: Law, share: float) -> float:
+    return next(v for v, below in zip(law.values, law.shares) if below >= share - 1e-12)
 
 
 def _actual(attribute: AttributeAudit) -> list[float | None]:
@@ -266,7 +264,7 @@ def worst_sentence(report: Report, s: str) -> str:
     if curve.low[i] <= curve.overall <= curve.high[i]:
         beyond = False
     chance = "" if beyond else say("may_be_chance")
-    start = say("furthest") if group.actual is None else f"{say('none_wrong')} {say('furthest')}"
+    start = say("furthest" if group.actual is None else "none_wrong")
     return f"{start}: {text}{say('beside_average', overall=curve.overall)}{chance}{actual}."
 
 

@@ -302,21 +302,11 @@ def warnings(audit: Audit) -> list[str]:
     ]
     for attribute in audit.attributes:
         curve, positives = attribute.all_rows.curves.get("gdp"), attribute.positives
-        hidden = (
-            0.0
-            if curve is None
-            else sum(n for n, sparse in zip(curve.rows, curve.sparse) if sparse)
-        )
+        few = zip(curve.rows, curve.sparse) if curve else ()
+        hidden = sum(n for n, sparse in few if sparse)
         if hidden:
-            lines.append(
-                say(
-                    "sparse",
-                    s=attribute.name,
-                    least=SPARSE,
-                    hidden=hidden,
-                    share=hidden / rows.used,
-                )
-            )
+            values = {"least": SPARSE, "hidden": hidden, "share": hidden / rows.used}
+            lines.append(say("sparse", s=attribute.name, **values))
         if positives is not None and positives.rows < 500:
             lines.append(say("few_favoured", positives=positives))
     return list(dict.fromkeys(lines))
@@ -336,9 +326,9 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def among_phrase(tradeoff: TradeOff, audit: Audit) -> str:
+def among_phrase(among: str | None, audit: Audit) -> str:
     """Return the rows that a conditional gap is about; nothing for all."""
-    words: str = WORDS["among"].get(tradeoff.condition, "")
+    words: str = WORDS["among"].get(among, "")
     return words.format(outcome=outcome_phrase(audit.subject))
 
 
@@ -346,21 +336,17 @@ def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
     """Return the trade-offs with what they are, for a table; the last ones are of the rows of the
     report.
     """
-    first = tradeoff.points[0].gaps[tradeoff.worst].value
-    rows = []
-    for i, point in enumerate(tradeoff.points):
-        share = (
-            f"{100 * point.gaps[tradeoff.worst].value / first:.0f} % of the gap" if first else ""
-        )
-        rows.append(
-            (point, ("no limit" if i == 0 else share) + (" (chosen)" if point.chosen else ""))
-        )
-    others = [
+    gaps = [point.gaps[tradeoff.worst].value for point in tradeoff.points]
+    rows: list[tuple[TradeOffPoint, str]] = []
+    for point, gap in zip(tradeoff.points, gaps):
+        share = f"{100 * gap / gaps[0]:.0f} % of the gap" if rows and gaps[0] else ""
+        chosen = " (chosen)" if point.chosen else ""
+        rows.append((point, (share if rows else "no limit") + chosen))
+    rows += [
         (point, f"this report, no limit, {columns_phrase(point)}") for point in tradeoff.others
     ]
     return [
         *rows,
-        *others,
         (tradeoff.before, "this report, no limit"),
         (tradeoff.after, "this report, chosen"),
     ]
