@@ -5,7 +5,7 @@ The words stand in ``assets/words.toml``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass
 
 from scipy.special import ndtri
@@ -37,7 +37,6 @@ from frhsic.parity.limits import measure_name
 from frhsic.report.model import Report, Stop, TradeOff
 from frhsic.report.people import noun_of, people_of
 from frhsic.report.words import (
-    SENTENCES,
     WORDS,
     among_phrase,
     asked_reduction,
@@ -55,7 +54,6 @@ from frhsic.report.words import (
     outcome_phrase,
     reduced_phrase,
     say,
-    sentence,
     verdict_phrase,
     warnings,
 )
@@ -183,7 +181,13 @@ def verdict(report: Report) -> Verdict:
         key = key if change.changed else "no_change"
         told = say(key, c=change, ends=change.interval, since=since or say("the_last"))
         name = change.attribute
-        return Verdict("none", told, name, gaps[name], tuple(_contrary(change, audit.drift)))
+        contrary = (  # the score has become better while the gap grew, or worse while it fell
+            say("more_accurate" if one.improved else "less_accurate", name=drift_name(one), c=one)
+            for one in audit.drift
+            if one.key in ("auc", "root_squared_error") and one.changed and change.changed
+            if one.improved != change.improved
+        )
+        return Verdict("none", told, name, gaps[name], tuple(contrary))
     first_name, *rest = names
     return Verdict(
         "none",
@@ -193,15 +197,6 @@ def verdict(report: Report) -> Verdict:
         tuple(gap_sentence(gaps[name], name, audit) for name in rest),
         tuple(_unlimited(report)),
     )
-
-
-def _contrary(gap: Change, drift: Sequence[Change]) -> Iterator[str]:
-    """Yield that the score has become better while a gap grew, or worse while it fell."""
-    for one in drift:
-        judged = one.key in ("auc", "root_squared_error") and one.changed and gap.changed
-        if judged and one.improved != gap.improved:
-            key = "more_accurate" if one.improved else "less_accurate"
-            yield say(key, name=drift_name(one), change=one)
 
 
 def _unlimited(report: Report) -> Iterator[str]:
@@ -223,7 +218,6 @@ def _unlimited(report: Report) -> Iterator[str]:
 
 def gap_sentence(gap: Number, s: str, audit: Audit) -> str:
     """Return how large a gap is, and whether it is significant."""
-    assert gap.interval is not None
     key = "gap_seen" if is_significant(gap, audit.subject) else "gap_not_seen"
     if key == "gap_seen" and (gap.adjusted or 0.0) > audit.subject.level:
         key = "gap_alone"
@@ -255,7 +249,7 @@ def meaning(head: Verdict, audit: Audit) -> str:
     """
     subject, s, gap = audit.subject, head.attribute, head.gap
     if gap is None or gap.key not in MEANINGS:
-        return sentence(gap, subject, s) if gap and gap.key in SENTENCES else ""
+        return ""
     shares = subject.chances or gap.key != "gdp"
     scale = 100 if shares else 1
     limit = None if head.limit is None else scale * head.limit
@@ -420,11 +414,9 @@ def alarms(audit: Audit) -> list[str]:
     """Return a line for each limit that is not shown to be kept and each change that is not an
     improvement.
     """
-    limits = [check for check in audit.limits if check.verdict != "kept"]
-    changes = [change for change in audit.drift if change.changed and not change.improved]
     return [
-        *(limit_sentence(check, audit) for check in limits),
-        *map(drift_line, changes),
+        *(limit_sentence(check, audit) for check in audit.limits if check.verdict != "kept"),
+        *(drift_line(one) for one in audit.drift if one.changed and not one.improved),
     ]
 
 

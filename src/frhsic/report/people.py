@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from frhsic._pictures import Frame, Line, curve_svg, padded
-from frhsic.auditing.results import AttributeAudit, Audit, Curve, Law, Population
+from frhsic.auditing.results import AttributeAudit, Audit, Curve, Law
 from frhsic.formatting import ranged
 from frhsic.report.model import Report, Stop
 from frhsic.report.words import group_phrase, is_significant, outcome_phrase, say, score_phrase
@@ -16,14 +16,16 @@ MOST_GROUPS = 5
 
 @dataclass(frozen=True)
 class Group:
-    """People along an attribute: who, how many, their score before and now, their outcome, and by
-    how much the score is too high where that is more than chance.
+    """People along an attribute: who, how many, their score before and now and whether its band
+    leaves out the average, their outcome, and by how much the score is too high where that is more
+    than chance.
     """
 
     where: str
     rows: float
     was: float | None
     mean: float
+    apart: bool
     actual: float | None
     error: float | None
 
@@ -84,16 +86,16 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
     curve = attribute.all_rows.curves.get("gdp")
     if curve is None:
         return ""
-    earlier = earlier_of(report, s)
-    before = earlier.curves.get("gdp") if earlier else None
+    before = earlier_curve(report, s)
     layers = {"after": curve}
     if small:
         layers = {"after": stops[0].curves[s]}
     elif stops:
         layers = {f"after stop stop-{i}": stop.curves[s] for i, stop in enumerate(stops)}
     domain, cut = _domain(attribute, curve)
-    every = [*layers.values(), *([before] if before else [])]
-    actual = [(g, a) for g, a in zip(curve.grid, _actual(attribute)) if a is not None]
+    every = [one for one in (before, *layers.values()) if one]
+    known = [(x, _actual(attribute, i)) for i, x in enumerate(curve.grid)]
+    actual = [(x, mean) for x, mean in known if mean is not None]
     lines = [_line("before", before, domain, banded=False)] if before else []
     lines += [_line(kind, one, domain) for kind, one in layers.items()]
     marks = []
@@ -141,12 +143,12 @@ def along_picture(curve: Curve, name: str, s: str) -> str:
     return curve_svg(_line("after", curve, domain), curve.overall, (s, name))
 
 
-def earlier_of(report: Report, s: str) -> Population | None:
-    """Return the measures along an attribute without the limit, or of the earlier audit."""
+def earlier_curve(report: Report, s: str) -> Curve | None:
+    """Return the mean score along an attribute without the limit, or of the earlier audit."""
     earlier = report.before or report.earlier
     for attribute in () if earlier is None else earlier.attributes:
         if attribute.name == s:
-            return attribute.all_rows
+            return attribute.all_rows.curves.get("gdp")
     return None
 
 
@@ -196,13 +198,12 @@ def _quantile(law: Law, share: float) -> float:
     return next(v for v, below in zip(law.values, law.shares) if below >= share - 1e-12)
 
 
-def _actual(attribute: AttributeAudit) -> list[float | None]:
-    """Return the mean outcome of each group; None without a target and where rows are few."""
-    curve, rest = (attribute.all_rows.curves.get(key) for key in ("gdp", "calibration_gdp"))
-    if curve is None or rest is None:
-        return [None] * len(curve.grid if curve else ())
-    pairs = zip(curve.mean, rest.mean, curve.sparse)
-    return [None if sparse else round(mean + more, 12) for mean, more, sparse in pairs]
+def _actual(attribute: AttributeAudit, i: int) -> float | None:
+    """Return the mean outcome of a group; None without a target and where rows are few."""
+    rest = attribute.all_rows.curves.get("calibration_gdp")
+    if rest is None or rest.sparse[i]:
+        return None
+    return round(attribute.all_rows.curves["gdp"].mean[i] + rest.mean[i], 12)
 
 
 def judged(group: Group, audit: Audit) -> str:
@@ -227,15 +228,14 @@ def groups(report: Report, s: str) -> list[Group]:
     """Return some groups, the worst first."""
     attribute = report.audit[s]
     curve = attribute.all_rows.curves["gdp"]
-    earlier = earlier_of(report, s) if report.before else None
-    before = earlier.curves.get("gdp") if earlier else None
-    actual = _actual(attribute)
+    before = earlier_curve(report, s) if report.before else None
     found = []
     for i in worst_first(attribute, report.audit)[:MOST_GROUPS]:
         was = before.mean[i] if before and before.grid == curve.grid else None
         where = group_phrase(curve, i, s)
-        error = _error(attribute, i)
-        found.append(Group(where, curve.rows[i], was, curve.mean[i], actual[i], error))
+        apart = not curve.low[i] <= curve.overall <= curve.high[i]
+        outcome = _actual(attribute, i), _error(attribute, i)
+        found.append(Group(where, curve.rows[i], was, curve.mean[i], apart, *outcome))
     return found
 
 
@@ -246,7 +246,6 @@ def worst_sentence(report: Report, s: str) -> str:
     audit = report.audit
     attribute = audit[s]
     curve = attribute.all_rows.curves["gdp"]
-    i = worst_first(attribute, audit)[0]
     group = groups(report, s)[0]
     actual = ""
     if group.actual is not None:
@@ -261,9 +260,7 @@ def worst_sentence(report: Report, s: str) -> str:
         return f"{start}: {text}{actual}: {how.removesuffix(against)}."
     # one error rate for all claims of the page that a score moves with an attribute
     beyond = is_significant(attribute.all_rows.get("gdp"), audit.subject)
-    if curve.low[i] <= curve.overall <= curve.high[i]:
-        beyond = False
-    chance = "" if beyond else say("may_be_chance")
+    chance = "" if beyond and group.apart else say("may_be_chance")
     start = say("furthest" if group.actual is None else "none_wrong")
     return f"{start}: {text}{say('beside_average', overall=curve.overall)}{chance}{actual}."
 
