@@ -169,10 +169,9 @@ def verdict(report: Report) -> Verdict:
         )
     gaps = {a.name: a.all_rows["gdp"] for a in audit.attributes if a.all_rows.get("gdp")}
     if not gaps:
-        first_one = audit.attributes[0]
-        lines = dependence_lines(first_one, audit.subject) or [say("no_gap", s=first_one.name)]
-        return Verdict("none", lines[0], first_one.name, others=tuple(lines[1:]))
-    names = sorted(gaps, key=lambda name: -gaps[name].value)
+        only = audit.attributes[0]
+        told, *more = dependence_lines(only, audit.subject) or [say("no_gap", s=only.name)]
+        return Verdict("none", told, only.name, others=tuple(more))
     changes = [change for change in audit.drift if change.key == "gdp"]
     if changes:
         change = min(changes, key=lambda change: change.pvalue)
@@ -188,7 +187,7 @@ def verdict(report: Report) -> Verdict:
             if one.improved != change.improved
         )
         return Verdict("none", told, name, gaps[name], tuple(contrary))
-    first_name, *rest = names
+    first_name, *rest = sorted(gaps, key=lambda name: -gaps[name].value)
     return Verdict(
         "none",
         gap_sentence(gaps[first_name], first_name, audit),
@@ -253,9 +252,11 @@ def meaning(head: Verdict, audit: Audit) -> str:
     shares = subject.chances or gap.key != "gdp"
     scale = 100 if shares else 1
     limit = None if head.limit is None else scale * head.limit
-    size = short(scale * gap.value, limit) + (say("points") if shares else "")
+    size = short(scale * gap.value, limit)
     spread = audit[s].all_rows.get("standardized_gdp")
-    if not shares and spread is not None:
+    if shares:
+        size += say("points")
+    elif spread:
         size += say("deviations", spread=spread, noun=noun_of(audit))
     allowed = "" if limit is None else say("allowed", limit=limit)
     values = {"s": s, "size": size, "allowed": allowed, "threshold": subject.threshold}
@@ -377,12 +378,11 @@ def frontier_picture(tradeoff: TradeOff) -> str:
 # Other limits
 
 
-def stop_name(report: Report, stop: Stop) -> str:
+def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
     """Return the limit that leads to a trade-off."""
-    assert report.tradeoff is not None
     if stop.point.chosen:
-        asked = [plain(limit) for limit in report.tradeoff.limits if limit]
-        asked += [percent(share) for share in report.tradeoff.shares if share is not None]
+        asked = [plain(limit) for limit in tradeoff.limits if limit]
+        asked += [percent(share) for share in tradeoff.shares if share is not None]
         return say("this_model") + (f" ({', '.join(asked)})" if asked else "")
     if stop.limit in ("none", "0"):
         return say("stop_none" if stop.limit == "none" else "stop_least")
@@ -481,8 +481,8 @@ def text(report: Report | Audit) -> str:
     >>> import numpy as np
     >>> from frhsic import audit
     >>> age = np.repeat(np.arange(20.0, 60.0), 10)
-    >>> print(text(audit(age / 100, age)).splitlines()[0])
-    The mean score moves with s: the gap is 0.0995 (0.0937 to 0.105).
+    >>> print(text(audit(age / 50, age)).splitlines()[0])
+    The mean score moves with s: the gap is 0.20 (0.19 to 0.21).
     """
     report = Report(report) if isinstance(report, Audit) else report
     audit = report.audit

@@ -100,10 +100,10 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
     lines += [_line(kind, one, domain) for kind, one in layers.items()]
     marks = []
     worst = worst_first(attribute, audit)[0]
+    x = min(max(curve.grid[worst], domain[0]), domain[1])
     for kind, one in layers.items():
-        i = min(range(len(one.grid)), key=lambda i: abs(one.grid[i] - curve.grid[worst]))
-        x = min(max(one.grid[i], domain[0]), domain[1])
-        marks.append((kind, x, one.mean[i], group_phrase(curve, worst, s)))
+        _, mean = min(zip(one.grid, one.mean), key=lambda at: abs(at[0] - curve.grid[worst]))
+        marks.append((kind, x, mean, group_phrase(curve, worst, s)))
     frame = Frame(
         domain,
         _extent(every, [a for _, a in actual], attribute.law),
