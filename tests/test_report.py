@@ -522,6 +522,34 @@ def test_a_curve_is_drawn_where_its_people_are():
     assert places.min() >= 61.9
 
 
+def test_every_limit_rings_the_worst_group_of_the_report_and_the_last_group_has_no_end():
+    """The score is too high by 0.3 from 70 on and right elsewhere; the last 1 % takes 0.3 of the
+    range of ages.
+    """
+    random = np.random.default_rng(0)
+    age = np.where(
+        np.arange(4000) < 30, random.uniform(85, 110, 4000), random.uniform(20, 82, 4000)
+    )
+    chance = random.uniform(0.2, 0.4, 4000)
+    y = (random.random(4000) < chance).astype(int)
+    score = chance + 0.3 * (age >= 70)
+    result = audit(score, pd.Series(age, name="age"), pd.Series(y, name="late"), settings=QUICK)
+    curve = result["age"].all_rows.curves["gdp"]
+    worst = worst_first(result["age"], result)[0]
+    assert curve.start[worst] >= 65
+    last = len(curve.grid) - 1
+    assert group_phrase(curve, last, "age") == f"ages {plain(curve.start[last])} and over"
+    stops = [replace(stop, curves={"age": curve}) for stop in samples.tradeoff().stops]
+    stops[0] = replace(stops[0], curves={"age": replace(curve, mean=curve.mean[::-1])})
+    svg = picture(Report(result), "age", stops)
+    rings = re.findall(r'<circle class="mark"[^>]* cx="([\d.]+)" cy="([\d.]+)"', svg)
+    assert len(rings) == len(stops)
+    assert len({x for x, _ in rings}) == 1
+    assert len({y for _, y in rings}) == 2  # of the reversed curve, and of the others
+    assert svg.count(group_phrase(curve, worst, "age")) >= len(stops)
+    assert "outer 1 % of people not drawn" in svg
+
+
 def test_the_ratio_of_decisions_is_bounded_by_the_band():
     """For every choice of shares inside the band, the lowest over the highest lies in the range
     that is told.
