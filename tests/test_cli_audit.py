@@ -279,7 +279,7 @@ def before(may):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"older": 13.0}, "Distribution of age (mean): "),
+        ({"older": 13.0}, "Mean age: "),
         ({"skill": 0.0}, "Ranking (AUC): "),
     ],
 )

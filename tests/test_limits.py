@@ -18,7 +18,7 @@ import frhsic
 import report_samples as samples
 from cli_samples import run
 from frhsic.auditing import Settings, since
-from frhsic.auditing.results import LIMITABLE, LimitCheck
+from frhsic.auditing.results import LIMITABLE, LimitCheck, Number
 from frhsic.cli._terminal import confidence_of, limit_of
 from frhsic.intervals import Interval
 from frhsic.parity.limits import AT_LEAST, Limit, by_attribute, parse_limits
@@ -43,17 +43,20 @@ def test_a_limit_that_only_the_estimate_keeps_says_how_many_rows_would_settle_it
     assert check.rows_needed == 4000
     shown = verdict(Report(replace(samples.audit(), limits=(check,))))
     assert shown.sentence == (
-        "The limit of 0.03 is probably kept, not certain: the gap along age is 0.0200, between 0"
-        " and 0.0400."
+        "The limit of 0.03 is probably kept, not certain: the gap along age is 0.020, between 0"
+        " and 0.040."
     )
-    assert shown.remarks[0] == "About 4,000 rows would settle it."
+    assert shown.remarks[0] == "About 4,000 people in all would settle it."
     close = replace(check, limit=0.0201)  # would take 40 million
     lines = verdict(Report(replace(samples.audit(), limits=(close,)))).remarks
-    assert not any("settle" in line for line in lines)
+    assert lines == ("It is so close to the limit that more people would hardly settle it.",)
     ratio = replace(
         check, key="decision_ratio", limit=0.8, value=0.9, interval=Interval(0.7, 1, 0.95, "")
     )
     assert ratio.rows_needed == 4000
+    was = Number("gdp", 0.05, 1000)  # of which 0.4 is left: 0.6 is gone, and 0.5 is asked
+    half = replace(check, share=0.5, base="gap", reference=was)
+    assert replace(half, reduction=Interval(0.4, 0.8, 0.95, "")).rows_needed == 4000
     assert replace(check, limit=0.05).rows_needed is None  # kept
     assert replace(check, limit=0.01).rows_needed is None  # the estimate does not keep it
 

@@ -26,7 +26,7 @@ from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.measures import decision_ratio
 from frhsic.auditing.results import Change, Curve, LimitCheck, Quality, Subject
 from frhsic.estimators.frontier import Gap
-from frhsic.formatting import figure, plain, ranged, stated
+from frhsic.formatting import figure, plain, ranged, short, stated
 from frhsic.intervals import Interval
 from frhsic.report import Report, page, render, text, words, write
 from frhsic.report.first_page import (
@@ -36,16 +36,16 @@ from frhsic.report.first_page import (
     costs,
     drifted,
     limit_sentence,
+    meaning,
     needed_lines,
     shortfalls,
     stop_name,
-    stop_side,
     unanswered,
     verdict,
 )
 from frhsic.report.model import Driver, Drivers, drivers
 from frhsic.report.page import unbroken
-from frhsic.report.people import affected, axis_name, picture, worst_group, worst_sentence
+from frhsic.report.people import axis_name, groups, judged, picture, worst_first, worst_sentence
 from frhsic.report.words import driver_sentence, group_phrase, outcome_phrase, tradeoff_rows
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -151,18 +151,21 @@ def known_numbers(report: Report) -> set[str]:
     shares = []
     for check in checks(report):
         values += [check.value, *check.interval, check.limit, 100 * (check.share or 0)]
-        values += [100 * check.value]
+        values += [100 * check.value, 100 * check.limit]
         if check.reduction is not None:
             reduced = 1 - check.value / check.reference.value, *check.reduction
             values += [round(100 * x) for x in reduced] + [100 - 100 * check.share]
     for attribute in result.attributes:
         gap, curve = attribute.all_rows["gdp"], attribute.all_rows.curves["gdp"]
-        i = worst_group(curve)
+        i = worst_first(attribute, result)[0]
         values += [100 * gap.value, 100 * gap.settings.get("resolution", 0.0), *gap.interval]
         values += [curve.mean[i], curve.start[i], curve.end[i], curve.rows[i], curve.overall]
         values += [gap.value, abs(curve.mean[i] - curve.overall)]
+        if report.before is not None:
+            values.append(report.before[attribute.name].all_rows.curves["gdp"].mean[i])
         if "calibration_gdp" in attribute.all_rows.curves:
-            values.append(curve.mean[i] + attribute.all_rows.curves["calibration_gdp"].mean[i])
+            rest = attribute.all_rows.curves["calibration_gdp"].mean[i]
+            values += [curve.mean[i] + rest, abs(rest)]
     changes = [*result.drift]
     for stop in () if report.tradeoff is None else report.tradeoff.stops:
         values += [gap.value for gap in stop.point.gaps]
@@ -175,7 +178,7 @@ def known_numbers(report: Report) -> set[str]:
         reach = 1.959963984540054 * (one.standard_error or 0.0)
         values += [one.value, one.value - reach, one.value + reach]
         shares += values[-3:]
-    written = {form(x) for x in values for form in (figure, plain, stated)}
+    written = {form(x) for x in values for form in (figure, plain, short, stated)}
     written |= {f"{x:.3f}" for x in values} | {f"{x:,.0f}" for x in values}
     written |= {f"{float(f'{x:.2g}'):,}" for x in shares} | {f"{100 * x:.1f}" for x in shares}
     written |= {"0.5", "20", "50", "100", "0"}  # chance, limits of the sample, points of 100
@@ -208,12 +211,37 @@ def test_every_number_of_the_first_screen_is_one_of_the_audit(audited: Audit, ki
     assert shown(replace(report, audit=false)) - own != set()  # a false number would be noticed
 
 
-def test_the_worst_group_is_the_largest_that_can_be_trusted_and_may_be_chance(audited: Audit):
-    curve = audited["age"].all_rows.curves["gdp"]
-    trusted = [i for i, sparse in enumerate(curve.sparse) if not sparse]
-    assert worst_group(curve) == max(trusted, key=lambda i: abs(curve.mean[i] - curve.overall))
-    far = replace(curve, mean=(99.0, *curve.mean[1:]), sparse=(True, *curve.sparse[1:]))
-    assert worst_group(far) != 0
+def test_the_worst_group_is_scored_most_wrongly_beyond_chance_or_else_furthest():
+    """Five groups, whose errors and bands are chosen by hand."""
+    curve = replace(
+        samples.curve(points=5),
+        mean=(0.3, 0.3, 0.35, 0.1, 0.9),
+        sparse=(False, False, False, False, True),
+    )
+    rest = replace(
+        curve,
+        mean=(0.3, -0.1, 0.2, -0.4, -0.9),
+        low=(0.1, -0.2, 0.1, -0.9, -1.0),
+        high=(0.5, -0.05, 0.3, 0.1, -0.8),
+    )
+
+    def order(rest: Curve | None, favours_high: bool | None = None) -> list[int]:
+        result = with_curve(samples.audit(), curve)
+        if rest is not None:
+            result["age"].all_rows.curves["calibration_gdp"] = rest
+        target = replace(samples.SUBJECT.target, favours_high=favours_high)
+        result = replace(result, subject=replace(samples.SUBJECT, target=target))
+        return worst_first(result["age"], result)
+
+    # the band of the fourth holds 0, and the fifth has few rows
+    assert order(rest) == [0, 2, 1, 3]
+    assert order(rest, favours_high=True) == [0, 2, 1, 3]  # the first two are scored too low
+    assert order(rest, favours_high=False) == [1, 0, 2, 3]  # the second is scored too high
+    assert order(None)[:2] == [3, 2]
+    assert order(replace(rest, low=(-1.0,) * 5, high=(1.0,) * 5))[:2] == [3, 2]
+
+
+def test_the_furthest_group_may_be_chance():
     wide = replace(samples.curve(), low=(0.0,) * 81, high=(1.0,) * 81)
     assert "may be chance" in worst_sentence(Report(with_curve(samples.audit(), wide)), "age")
     strict = replace(
@@ -226,16 +254,10 @@ def test_the_worst_group_is_the_largest_that_can_be_trusted_and_may_be_chance(au
 @pytest.mark.parametrize(
     ("low", "high", "start", "kind", "bound"),
     [
-        (0.01, 0.02, "is kept", "kept", "at most 0.0200"),
-        (
-            0.04,
-            0.058,
-            "is probably kept, not certain",
-            "probably kept",
-            "between 0.0400 and 0.0580",
-        ),
-        (0.04, 0.07, "is probably exceeded, not certain", "probably not kept", "between"),
-        (0.06, 0.07, "is exceeded", "not kept", "at least 0.0600"),
+        (0.01, 0.02, "is kept", "kept", "at most 0.020"),
+        (0.04, 0.058, "is probably kept, not certain", "unclear", "between 0.040 and 0.058"),
+        (0.0499, 0.0504, "is probably exceeded, not certain", "unclear", "between 0.0499 and"),
+        (0.06, 0.07, "is exceeded", "not kept", "at least 0.060"),
     ],
 )
 def test_the_verdict_goes_by_the_interval(low, high, start, kind, bound):
@@ -243,29 +265,31 @@ def test_the_verdict_goes_by_the_interval(low, high, start, kind, bound):
     easy = replace(check, attribute="hours", limit=0.3)
     result = replace(samples.audit("age", "hours"), limits=(easy, check))
     shown = verdict(Report(result))
-    gap = figure((low + high) / 2)
+    gap = short((low + high) / 2, 0.05)
     assert shown.sentence.startswith(
         f"The limit of 0.05 {start}: the gap along age is {gap}, {bound}"
     )
     assert (shown.kind, shown.attribute) == (kind, "age")
-    assert shown.remarks[-1] == "The limit is for the average, not for each group."
+    points = short(50 * (low + high), 5)
+    assert meaning(shown, result) == (
+        f"The mean score of people of the same age lies on average {points} points of 100 above or"
+        " below that of all; allowed: 5."
+    )
     assert alarms(result) == ([] if kind == "kept" else [shown.sentence])
     ratio = limit_sentence(replace(check, key="decision_ratio", limit=0.5), result)
     assert ratio.startswith("The limit of 0.5 is missed: the lowest share of decisions over")
-    assert f"is {gap}, at most {figure(high)}." in ratio
+    assert f"is {short((low + high) / 2)}, at most {short(high)}." in ratio
     least = replace(check, key="decision_ratio", limit=0.005)
-    sentence = limit_sentence(least, result)
-    assert (
-        f"is kept: the lowest share of decisions over the highest along age is {gap}, at least"
-        in (sentence)
-    )
+    told = limit_sentence(least, result)
+    assert "is kept: the lowest share of decisions over the highest along age is " in told
+    assert f" {short((low + high) / 2)}, at least {short(low)}." in told
 
 
 @pytest.mark.parametrize("aim", ["score", "rank", "decision"])
 def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
     result, limit = samples.audit("age"), 0.02
     tradeoff = replace(samples.tradeoff(), aim=aim, limits=(limit,), shares=(None,))
-    kinds = {0.5: "kept", 0.95: "probably kept", 1.05: "probably not kept", 2.0: "not kept"}
+    kinds = {0.5: "kept", 0.95: "unclear", 1.05: "unclear", 2.0: "not kept"}
     for share, kind in kinds.items():
         gap = Gap(share * limit, 0.8 * share * limit, 1.2 * share * limit)
         after = replace(tradeoff.after, gaps=(gap,))
@@ -293,12 +317,12 @@ def test_a_share_is_judged_by_the_paired_reduction(low, high, kind):
     tradeoff = replace(samples.tradeoff(), shares=(0.5,), changes=(change,), after=gap)
     report = Report(samples.audit("age"), tradeoff=tradeoff)
     line = verdict(report).sentence
-    start = {"kept": "Reached", "unclear": "Not settled", "not kept": "Missed"}[kind]
+    start = {"kept": "Reached", "unclear": "Not certain yet", "not kept": "Missed"}[kind]
     assert line.startswith(f"{start}: the gap along age ")
     assert verdict(report).kind == kind
     if low is not None:
-        ends = f"between {100 * low:.0f} and {100 * high:.0f}"
-        assert f"is reduced by 51 % ({ends}); asked: 50 %." in line
+        ends = f"{100 * low:.0f} % to {100 * high:.0f} %"
+        assert f"is reduced by 51 % ({ends}); asked: at least 50 %." in line
     assert bool(shortfalls(report)) == (kind == "not kept")  # an aim is missed only for certain
 
 
@@ -308,16 +332,28 @@ def test_drift_is_the_verdict_where_there_is_no_limit():
     result = replace(samples.audit(), drift=(change,))
     shown = verdict(Report(result, earlier=samples.audit()))
     assert shown.sentence == (
-        "The gap along age has grown from 0.0200 to 0.0900 since adult.csv"
-        " (growth between +0.05 and +0.09)."
+        "No limit was stated; the gap along age has grown from 0.020 to 0.090 since adult.csv"
+        " (by 0.050 to 0.090)."
     )
-    assert shown.remarks == ("No limit was stated.",)
-    assert shown.kind == "not kept"
+    assert shown.kind == "none"
     less = replace(change, before=0.09, after=0.02, interval=Interval(-0.09, -0.05, 0.95, ""))
-    assert verdict(Report(replace(result, drift=(less,)))).kind == "kept"
+    assert (
+        "has fallen from 0.090 to 0.020" in verdict(Report(replace(result, drift=(less,)))).sentence
+    )
+    for gap, before, after, told in (
+        (change, 0.7, 0.76, "more accurate: ranking (AUC) 0.700 → 0.760."),
+        (change, 0.76, 0.7, ""),
+        (less, 0.76, 0.7, "less accurate: ranking (AUC) 0.760 → 0.700."),
+        (less, 0.7, 0.76, ""),
+    ):
+        ranking = replace(change, key="auc", attribute="", before=before, after=after)
+        lines = verdict(Report(replace(result, drift=(gap, ranking)))).others
+        assert [line.endswith(told) for line in lines] == ([True] if told else [])
+        chance = replace(ranking, pvalue=0.3, adjusted=0.6)
+        assert verdict(Report(replace(result, drift=(gap, chance)))).others == ()
     same = replace(change, pvalue=0.5, adjusted=1.0, interval=Interval(-0.01, 0.15, 0.95, ""))
     shown = verdict(Report(replace(result, drift=(same,))))
-    assert shown.sentence.startswith("No change of the gap along age is seen since the last audit")
+    assert "; no change of the gap along age is seen since the last audit" in shown.sentence
     assert shown.kind == "none"
 
 
@@ -326,37 +362,43 @@ def test_the_worst_group_stands_beside_its_own_outcome():
     random = np.random.default_rng(0)
     age = 10.0 * random.integers(2, 9, 4000)
     chance = 0.2 + 0.004 * (age - 50) + 0.05 * random.random(4000)
-    for scale, judged in (
-        (1.0, "may be chance"),
-        (2.5, "the score is too low for them"),
-        (0.3, "the score is too high for them"),
-    ):
+    for scale, told in ((1.0, "No group is"), (2.5, "too low by"), (0.3, "too high by")):
         y = (random.random(4000) < scale * chance).astype(int)
         named = pd.Series(age, name="age"), pd.Series(y, name="default")
         result = audit(chance, *named, settings=QUICK)
         curve = result["age"].all_rows.curves["gdp"]
-        i = worst_group(curve)
+        i = worst_first(result["age"], result)[0]
         group = (age >= curve.start[i]) & (age <= curve.end[i])
         line = worst_sentence(Report(result), "age")
-        mean = f"Their mean score, {figure(chance[group].mean())}, is furthest from the average, "
-        assert mean + figure(chance.mean()) in line
-        assert f"{group_phrase(curve, i, 'age')}, {group.sum()} people" in line
-        assert f"Of them, {figure(y[group].mean())} actually had “default”: " in line
-        assert judged in line
-        first = affected(Report(result), "age")[0]
+        size = f"{group_phrase(curve, i, 'age')}, {group.sum()} people."
+        assert f"{size} Mean score {figure(chance[group].mean())}" in line
+        assert f"; {figure(y[group].mean())} of them actually had “default”" in line
+        assert told in line
+        error = chance[group].mean() - y[group].mean()
+        assert (f"by {short(abs(error))}, beyond chance." in line) == (scale != 1)
+        assert (f", average of all {figure(chance.mean())}" in line) == (scale == 1)
+        errors = [abs(chance[age == a].mean() - y[age == a].mean()) for a in range(20, 90, 10)]
+        assert scale == 1 or abs(error) == pytest.approx(max(errors))
+        before = replace(result, limits=())
+        limited = worst_sentence(Report(result, before=before), "age")
+        assert f", without the limit {figure(chance[group].mean())}" in limited
+        first = groups(Report(result), "age")[0]
         assert (first.where, first.rows) == (group_phrase(curve, i, "age"), group.sum())
         assert first.mean == pytest.approx(chance[group].mean())
         assert first.actual == pytest.approx(y[group].mean())
         number = audit(chance - 3, named[0], pd.Series(y - 3.5, name="cost"), settings=QUICK)
         line = worst_sentence(Report(number), "age")
-        assert f"actual mean of “cost” is {figure((y - 3.5)[group].mean())}" in line
-        assert ": the prediction is too " in line or "from their prediction may be" in line
-        for good, side in ((1, ", in their favour."), (0, ", to their disadvantage.")):
-            told = audit(chance, *named, favourable=good, settings=QUICK)
-            line = worst_sentence(Report(told), "age")
-            assert line.endswith(side) == (scale == 0.3)
-            other = ", to their disadvantage." if good else ", in their favour."
-            assert line.endswith(other) == (scale == 2.5)
+        number_group = worst_first(number["age"], number)[0]
+        own = (age >= curve.start[number_group]) & (age <= curve.end[number_group])
+        assert f"actual mean of “cost” {figure((y - 3.5)[own].mean())}" in line
+        for good in (1, 0):
+            stated_good = audit(chance, *named, favourable=good, settings=QUICK)
+            line = worst_sentence(Report(stated_good), "age")
+            assert line.endswith(", in their favour.") == (scale == (0.3 if good else 2.5))
+            against = line.startswith("Scored most wrongly to their disadvantage (ringed): ")
+            assert against == (scale == (2.5 if good else 0.3))
+            table = judged(groups(Report(stated_good), "age")[0], stated_good)
+            assert table.endswith(", to their disadvantage") == against
     alone = audit(chance, age, settings=QUICK)
     assert "actual" not in worst_sentence(Report(alone), "s")
 
@@ -365,11 +407,11 @@ def test_the_axis_says_what_a_high_score_means():
     result = samples.audit()
     named = replace(result, subject=replace(result.subject, score_name="p"))
     target = outcome_phrase(result.subject)
-    assert axis_name(named) == f"mean score (p); a higher score means more likely {target}"
+    assert axis_name(named) == f"mean score; a higher score means more likely {target}"
     unknown = replace(named, subject=replace(named.subject, target=None))
-    assert axis_name(unknown) == "mean score (p)"
+    assert axis_name(unknown) == "mean score"
     number = replace(named, quality=(Quality("root_squared_error", 2.0, 4.0, 0.1),))
-    assert axis_name(number) == "mean prediction (p)"
+    assert axis_name(number) == "mean prediction"
     own = replace(named, subject=replace(named.subject, score_name="probability of default"))
     assert axis_name(own) == "mean probability of default"
     for good, tail in ((True, "good"), (False, "bad")):
@@ -389,10 +431,9 @@ def test_the_name_of_a_mark_covers_no_other_point():
         assert (name < ring) == (free == 1)
 
 
-def test_the_groups_with_the_largest_gaps_come_first():
+def test_without_an_outcome_the_groups_with_the_largest_gaps_come_first():
     curve = samples.curve()
-    groups = affected(Report(samples.audit()), "age")
-    gaps = [abs(group.mean - curve.overall) for group in groups]
+    gaps = [abs(group.mean - curve.overall) for group in groups(Report(samples.audit()), "age")]
     assert gaps == sorted(gaps, reverse=True)
     trusted = [i for i, sparse in enumerate(curve.sparse) if not sparse]
     assert gaps[0] == max(abs(curve.mean[i] - curve.overall) for i in trusted)
@@ -415,13 +456,10 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     stop = replace(report.tradeoff.stops[2], costs=(weak,))
     assert costs(report, stop)[0].change.endswith(", may be chance")
     stops = report.tradeoff.stops
-    named = [(stop_name(report, one), stop_side(report, one)) for one in stops]
-    own = named.index(("this model", ""))
-    assert named[0] == ("no limit", "looser")
-    assert {side for _, side in named[:own]} <= {"looser"}
-    assert {side for _, side in named[own + 1 :]} <= {"stricter"}
-    half = replace(stops[0], limit="40%")
-    assert stop_name(report, half) == "60 % less gap"
+    named = [stop_name(report.tradeoff, one) for one in stops]
+    assert named == ["no limit", "50 % of the first gap", "this model (20 %, 20 %)", "least gap"]
+    both = replace(report.tradeoff, limits=(0.03, 0.02), shares=(None, None))
+    assert stop_name(both, stops[2]) == "this model (0.03, 0.02)"
     free = costs(report, stops[0])
     assert [cost.was for cost in free] == ["", ""]
     quality = (Quality("auc", 0.51, 0.5, 0.01), Quality("calibration_error", 0.0, 0.0))
@@ -454,7 +492,7 @@ def test_every_limit_has_its_layer_its_costs_and_its_place_in_the_choice():
     for i, stop in enumerate(stops):
         assert f'<dl class="costs stop stop-{i}">' in screen
         assert f'<g class="after stop stop-{i}">' in screen
-        assert f"<span>{figure(stop.point.gaps[0].value)}</span>" in screen
+        assert f"<span>{short(stop.point.gaps[0].value)}</span>" in screen
     assert screen.count('viewBox="0 0 300 200"') == 3  # small pictures of the others, for print
 
 
@@ -482,6 +520,34 @@ def test_a_curve_is_drawn_where_its_people_are():
     assert places[-2] > 62 + (708 - 62) / 3  # else the last group alone would fill the frame
     assert places.max() <= 708.1
     assert places.min() >= 61.9
+
+
+def test_every_limit_rings_the_worst_group_of_the_report_and_the_last_group_has_no_end():
+    """The score is too high by 0.3 from 70 on and right elsewhere; the last 1 % takes 0.3 of the
+    range of ages.
+    """
+    random = np.random.default_rng(0)
+    age = np.where(
+        np.arange(4000) < 30, random.uniform(85, 110, 4000), random.uniform(20, 82, 4000)
+    )
+    chance = random.uniform(0.2, 0.4, 4000)
+    y = (random.random(4000) < chance).astype(int)
+    score = chance + 0.3 * (age >= 70)
+    result = audit(score, pd.Series(age, name="age"), pd.Series(y, name="late"), settings=QUICK)
+    curve = result["age"].all_rows.curves["gdp"]
+    worst = worst_first(result["age"], result)[0]
+    assert curve.start[worst] >= 65
+    last = len(curve.grid) - 1
+    assert group_phrase(curve, last, "age") == f"ages {plain(curve.start[last])} and over"
+    stops = [replace(stop, curves={"age": curve}) for stop in samples.tradeoff().stops]
+    stops[0] = replace(stops[0], curves={"age": replace(curve, mean=curve.mean[::-1])})
+    svg = picture(Report(result), "age", stops)
+    rings = re.findall(r'<circle class="mark"[^>]* cx="([\d.]+)" cy="([\d.]+)"', svg)
+    assert len(rings) == len(stops)
+    assert len({x for x, _ in rings}) == 1
+    assert len({y for _, y in rings}) == 2  # of the reversed curve, and of the others
+    assert svg.count(group_phrase(curve, worst, "age")) >= len(stops)
+    assert "outer 1 % of people not drawn" in svg
 
 
 def test_the_ratio_of_decisions_is_bounded_by_the_band():
@@ -565,7 +631,7 @@ def test_an_improvement_is_no_alarm():
     assert alarms(perhaps) == []
     assert words.drift_verdict(perhaps.drift[0]).startswith("perhaps changed")
     line = words.drift_line(worse[2])
-    assert line == "Distribution of age (mean): 45.0 → 58.0, p = 0.001; changed."
+    assert line == "Mean age: 45.0 → 58.0, p = 0.001; its distribution changed."
 
 
 # what drives the score
@@ -669,7 +735,8 @@ def test_the_gap_that_is_shown_is_the_one_that_is_judged():
     ranks = Report(samples.audit("age"), before=samples.audit("age"), tradeoff=tradeoff)
     assert closing_lines(ranks)["gap"] == "age, rank gap: 0.0500 → 0.0200 (0.0100 to 0.0300)"
     screen = text_of(render(ranks))
-    assert "The share of rows above a score at a value of age is 0.0200 away" in screen
+    assert "the share chosen of people of the same age lies on average 2.0 points" in screen
+    assert "allowed: 4." in screen
     assert "Rank gap along age" in screen
     assert " Gap along age" not in screen
 
@@ -685,11 +752,11 @@ def test_what_has_not_changed_is_one_sentence():
     quality = (Quality("auc", 0.72, 0.5, 0.01),)
     result = replace(samples.audit(), drift=drift, quality=quality)
     report = Report(result, earlier=replace(result, drift=()))
-    assert drifted(report, verdict(report)) == ([drift[2]], ["distribution of age (mean)"])
+    assert drifted(report, verdict(report)) == ([drift[2]], ["mean age"])
     (ranking,) = costs(report)  # not significant among all comparisons
     assert ranking.change == "by +0.01 to +0.02, may be chance"
     screen = text_of(render(report))
-    assert "No change seen: distribution of age (mean)." in screen
+    assert "No change seen: mean age." in screen
 
 
 def test_every_trade_off_stands_in_the_table_with_all_its_digits():
@@ -811,7 +878,7 @@ def test_the_first_page_fits_on_one_sheet_of_a4(audited: Audit, tmp_path):
     ).stdout
     first, second, *_ = pages.split("\f")
     assert "Signature" in first
-    assert "Who is affected" in second
+    assert "Groups of people" in second
 
 
 def test_a_page_from_python_states_its_date_and_the_versions():

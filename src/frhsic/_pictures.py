@@ -13,6 +13,8 @@ from itertools import pairwise
 
 from frhsic.formatting import plain
 
+# Width of a letter of a name; on a phone, where they are widest.
+LETTER = 11
 COLOURS = {"before": "#8f8877", "after": "#0d5c68"}
 
 
@@ -114,12 +116,14 @@ class Frame:
             near = [(x(c), y(d)) for c, d in dots]
             if level is not None:
                 end = self.width - right
-                near += _along([(end - 7.5 * len(level[1]), y(level[0]) - 8), (end, y(level[0]))])
+                near += _along(
+                    [(end - LETTER * len(level[1]), y(level[0]) - 8), (end, y(level[0]))]
+                )
             for line in lines:
                 if line.kind in ("before", kind):
                     near += _along([(x(c), y(d)) for c, d in zip(line.x, line.y)])
             parts.append(
-                f'<g class="{kind}">{_mark(x(a), y(b), text, near, (left, self.width, base))}</g>'
+                f'<g class="{kind}">{_mark(x(a), y(b), text, near, (left, self.width, floor))}</g>'
             )
         for start, end, text in tips:
             a, b = (x(min(max(value, self.x[0]), self.x[1])) for value in (start, end))
@@ -166,7 +170,7 @@ def _mark(
     """Return a ring at a point, and its name where that covers the fewest of the points near it;
     `box` has the left, right and lower end of the picture.
     """
-    wide = 7.5 * len(text)
+    wide = LETTER * len(text)
 
     def covered(place: tuple[float, str]) -> int:
         down, side = place
@@ -178,7 +182,7 @@ def _mark(
         )
 
     sides = ("end", "start") if 2 * a > box[1] else ("start", "end")
-    places = [(down, side) for down in (29, -17, 46, -34, 63, -51) for side in sides]
+    places = [(down, side) for down in (29, -17, 40, -28) for side in sides]
     down, side = min(places, key=covered)
     return (
         f'<circle class="mark" fill="none" stroke="#93390b" stroke-width="2.5" cx="{a:.1f}"'

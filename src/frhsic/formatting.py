@@ -13,7 +13,7 @@ from collections.abc import Iterable
 SHOWN = 30
 
 
-def figure(value: float | None) -> str:
+def figure(value: float | None, digits: int = 3) -> str:
     """Format an estimate: three significant digits, a true minus sign, powers of ten written out.
 
     Examples
@@ -24,9 +24,10 @@ def figure(value: float | None) -> str:
     ...     figure(-12345.6),
     ...     figure(0.0000123),
     ...     figure(9.996e-6),
+    ...     figure(999.9),
     ...     figure(None),
     ... )
-    ('0.0812', '0.830', '−12,346', '1.23 × 10⁻⁵', '1 × 10⁻⁵', '–')
+    ('0.0812', '0.830', '−12,346', '1.23 × 10⁻⁵', '1 × 10⁻⁵', '1,000', '–')
     """
     if value is None:
         return "–"
@@ -36,15 +37,31 @@ def figure(value: float | None) -> str:
     sign = "−" if value < 0 else ""
     if size >= 1e6 or size < 1e-4:
         exponent = math.floor(math.log10(size))
-        mantissa = float(f"{size / 10.0**exponent:.3g}")
+        mantissa = float(f"{size / 10.0**exponent:.{digits}g}")
         if mantissa >= 10:
             mantissa /= 10
             exponent += 1
         raised = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
         return f"{sign}{mantissa:g} × 10{raised}"
-    if size >= 1000:
+    if float(f"{size:.{digits}g}") >= 10**digits:
         return f"{sign}{size:,.0f}"
-    return f"{sign}{size:#.3g}".removesuffix(".")
+    return f"{sign}{size:#.{digits}g}".removesuffix(".")
+
+
+def short(value: float, limit: float | None = None) -> str:
+    """Format an estimate with two significant digits, or with as many more as tell on which side of
+    a limit it lies.
+
+    Examples
+    --------
+    >>> short(0.0366), short(0.0496, 0.05), short(0.05004, 0.05), short(623.4)
+    ('0.037', '0.0496', '0.05004', '623')
+    """
+    digits = 2
+    if limit is not None and value != limit:
+        while digits < 9 and (float(f"{value:.{digits}g}") - limit) * (value - limit) <= 0:
+            digits += 1
+    return figure(value, digits)
 
 
 def plain(value: float) -> str:
@@ -139,16 +156,16 @@ def counted(count: float, noun: str) -> str:
     return f"{count:,.0f} {noun}{'' if round(count) == 1 else 's'}"
 
 
-def settled_by(rows: int) -> str:
+def settled_by(rows: int, noun: str = "rows") -> str:
     """Say how many rows would show that a limit is kept, with two digits.
 
     Examples
     --------
     >>> settled_by(12_345)
-    'about 13,000 rows would settle it'
+    'about 13,000 rows in all would settle it'
     """
     unit = 10 ** max(len(str(rows)) - 2, 0)
-    return f"about {-(-rows // unit) * unit:,} rows would settle it"
+    return f"about {-(-rows // unit) * unit:,} {noun} in all would settle it"
 
 
 def capitalized(text: str) -> str:

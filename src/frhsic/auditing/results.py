@@ -460,11 +460,10 @@ class LimitCheck:
     @property
     def rows_needed(self) -> int | None:
         """About how many rows would show that the limit is kept, where only the estimate keeps it
-        (:func:`frhsic.parity.limits.rows_to_settle`); else None, also for a share of a gap, which
-        is an aim.
+        (:func:`frhsic.parity.limits.rows_to_settle`); else None.
         """
         judged = self._judged()
-        if judged is None or self.base == "gap" or self.verdict != "unclear" or not self.rows:
+        if judged is None or self.verdict != "unclear" or not self.rows:
             return None
         value, ends, limit, at_least = judged
         return rows_to_settle(self.rows, value, ends.low if at_least else ends.high, limit)

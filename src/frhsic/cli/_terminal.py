@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 ABOVE, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 DEFAULT_REPORT = Path("frhsic-report.html")
 # Colours of verdicts.
-COLOURS = {"kept": "bold green", "probably kept": "bold yellow", "unclear": "bold yellow"}
-COLOURS |= {"probably not kept": "bold red", "not kept": "bold red"}
+COLOURS = {"kept": "bold green", "unclear": "bold yellow", "not kept": "bold red"}
 # Characters of an error message at most.
 LONGEST = 2000
 # Number of threads of a library of BLAS or OpenMP, and of torch, as it is imported.

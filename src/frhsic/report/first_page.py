@@ -6,7 +6,7 @@ The words stand in ``assets/words.toml``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass
 
 from scipy.special import ndtri
 
@@ -24,9 +24,11 @@ from frhsic.formatting import (
     capitalized,
     figure,
     percent,
+    plain,
     points,
     ranged,
     settled_by,
+    short,
     signed,
     stated,
 )
@@ -35,7 +37,6 @@ from frhsic.parity.limits import measure_name
 from frhsic.report.model import Report, Stop, TradeOff
 from frhsic.report.people import noun_of, people_of
 from frhsic.report.words import (
-    SENTENCES,
     WORDS,
     among_phrase,
     asked_reduction,
@@ -52,9 +53,7 @@ from frhsic.report.words import (
     listed,
     outcome_phrase,
     reduced_phrase,
-    resolution_sentence,
     say,
-    sentence,
     verdict_phrase,
     warnings,
 )
@@ -63,22 +62,31 @@ from frhsic.report.words import (
 SEVERITY = ("not kept", "probably not kept", "unclear", "probably kept", "kept")
 # What a limit costs, in the order of the page, and which of it are shares.
 COSTS: dict[str, dict[str, str]] = WORDS["costs"]
+MEANINGS: dict[str, str] = WORDS["meanings"]
 SHARES = ("accuracy", "true_positive_rate", "false_positive_rate", "explained")
 # Measures of which more is better; of a mean error, neither is.
 GAINS = ("accuracy", "true_positive_rate", "auc", "explained")
 MOST_COSTS = 4
-# Two of these stand beside each of the other limits.
-STOP_COSTS = ("true_positive_rate", "auc", "root_squared_error", "explained")
+# Those of them that stand beside each of the other limits.
+STOP_COSTS = (
+    "true_positive_rate",
+    "false_positive_rate",
+    "auc",
+    "root_squared_error",
+    "explained",
+)
 # How many times as many rows are worth naming as those that would settle a limit.
 FAR = 100
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The sentence that a reader sees first; `kind` is a verdict on a limit, or "none" without one.
+    """The sentence that a reader sees first; `kind` is that of a :class:`LimitCheck`, or "none"
+    without a limit.
 
-    `attribute` is the one that the picture shows, and `gap` the number that is judged. `others` are
-    the verdicts on other limits or attributes, and `remarks` short sentences that belong to all.
+    `attribute` is the one that the picture shows, and `gap` the number that is judged, by `limit`
+    where that is a number. `others` are the verdicts on other limits or attributes, and `remarks`
+    short sentences that belong to all.
     """
 
     kind: str
@@ -87,6 +95,7 @@ class Verdict:
     gap: Number | None = None
     others: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    limit: float | None = None
 
 
 @dataclass(frozen=True)
@@ -124,10 +133,9 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
         if share is not None and tradeoff.changes:
             change = tradeoff.changes[i]
             old = Number(key, change.before, rows)
-            check = LimitCheck(name, key, among, share * old.value, gap.value, interval, rows=rows)
-            found.append(
-                replace(check, share=share, base="gap", reference=old, reduction=change.reduction)
-            )
+            shared = share, "gap", old, change.reduction, rows
+            bound = share * old.value
+            found.append(LimitCheck(name, key, among, bound, gap.value, interval, *shared))
     return tuple(found)
 
 
@@ -143,29 +151,27 @@ def verdict(report: Report) -> Verdict:
     if judged:
         first, *others = judged
         remarks = []
-        if first.rows_needed is not None and first.rows_needed < FAR * first.rows:
-            remarks.append(f"{capitalized(settled_by(first.rows_needed))}.")
+        if first.rows_needed is not None:
+            settled = say("hardly_settled")
+            if first.rows_needed < FAR * first.rows:
+                settled = capitalized(settled_by(first.rows_needed, people_of(audit)))
+            remarks.append(f"{settled}.")
         if report.tradeoff is not None and not report.tradeoff.met:
             remarks.append(say("not_met"))
-        kind = verdict_phrase(first)
-        if first.base == "gap" and first.verdict == "unclear":
-            kind = "unclear"
-        if first.key not in RATIOS:
-            remarks.append(say("on_average"))
         return Verdict(
-            kind,
+            first.verdict,
             limit_sentence(first, audit),
             first.attribute,
             Number(measure_name(first.key, first.among), first.value, first.rows, first.interval),
             tuple(limit_sentence(check, audit) for check in others),
             tuple(remarks),
+            None if first.base == "gap" else first.limit,
         )
     gaps = {a.name: a.all_rows["gdp"] for a in audit.attributes if a.all_rows.get("gdp")}
     if not gaps:
-        first_one = audit.attributes[0]
-        lines = dependence_lines(first_one, audit.subject) or [say("no_gap", s=first_one.name)]
-        return Verdict("none", lines[0], first_one.name, others=tuple(lines[1:]))
-    names = sorted(gaps, key=lambda name: -gaps[name].value)
+        only = audit.attributes[0]
+        told, *more = dependence_lines(only, audit.subject) or [say("no_gap", s=only.name)]
+        return Verdict("none", told, only.name, others=tuple(more))
     changes = [change for change in audit.drift if change.key == "gdp"]
     if changes:
         change = min(changes, key=lambda change: change.pvalue)
@@ -173,11 +179,15 @@ def verdict(report: Report) -> Verdict:
         since = report.earlier.context.source if report.earlier else ""
         key = key if change.changed else "no_change"
         told = say(key, c=change, ends=change.interval, since=since or say("the_last"))
-        kind = "kept" if change.improved else "not kept" if change.changed else "none"
-        gap = gaps[change.attribute]
-        remarks = [*_unlimited(report)]
-        return Verdict(kind, told, change.attribute, gap, remarks=tuple(remarks))
-    first_name, *rest = names
+        name = change.attribute
+        contrary = (  # the score has become better while the gap grew, or worse while it fell
+            say("more_accurate" if one.improved else "less_accurate", name=drift_name(one), c=one)
+            for one in audit.drift
+            if one.key in ("auc", "root_squared_error") and one.changed and change.changed
+            if one.improved != change.improved
+        )
+        return Verdict("none", told, name, gaps[name], tuple(contrary))
+    first_name, *rest = sorted(gaps, key=lambda name: -gaps[name].value)
     return Verdict(
         "none",
         gap_sentence(gaps[first_name], first_name, audit),
@@ -199,7 +209,7 @@ def _unlimited(report: Report) -> Iterator[str]:
         yield say("least_gap")
         for change in tradeoff.changes:
             what = gap_phrase(MEASURES[tradeoff.aim], change.attribute)
-            what = capitalized(what + among_phrase(tradeoff, report.audit))
+            what = capitalized(what + among_phrase(tradeoff.condition, report.audit))
             yield f"{what} {reduced_phrase(change.before, change.after, change.reduction)}."
         return
     yield say("no_limit")
@@ -207,57 +217,50 @@ def _unlimited(report: Report) -> Iterator[str]:
 
 def gap_sentence(gap: Number, s: str, audit: Audit) -> str:
     """Return how large a gap is, and whether it is significant."""
-    assert gap.interval is not None
     key = "gap_seen" if is_significant(gap, audit.subject) else "gap_not_seen"
     if key == "gap_seen" and (gap.adjusted or 0.0) > audit.subject.level:
         key = "gap_alone"
-    size = ranged(gap.value, *gap.interval)
-    return say(key, noun=noun_of(audit), s=s, size=size, count=len(audit.attributes))
+    return say(key, noun=noun_of(audit), s=s, gap=gap, count=len(audit.attributes))
 
 
 def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     """Return whether a limit is kept, by how much, and how certain that is."""
-    among = {
-        "all": "",
-        "favourable": say("among_favoured", outcome=outcome_phrase(audit.subject)),
-        "positive": say("among_favoured", outcome=outcome_phrase(audit.subject)),
-        "both": say("among_both"),
-    }[check.among]
-    what = f"{among}{gap_phrase(check.key, check.attribute)}"
+    what = gap_phrase(check.key, check.attribute) + among_phrase(check.among, audit)
     kind = verdict_phrase(check)
     if check.base == "gap":
         key = {"kept": "reached", "not kept": "missed"}.get(check.verdict, "unsettled")
         return say(key, what=what, reduced=asked_reduction(check))
     least = check.key in RATIOS
-    ends = check.interval
-    bound = {
-        "kept": f"at least {figure(ends.low)}" if least else f"at most {figure(ends.high)}",
-        "not kept": f"at most {figure(ends.high)}" if least else f"at least {figure(ends.low)}",
-    }.get(kind, f"between {figure(ends.low)} and {figure(ends.high)}")
+    value, low, high = (short(x, check.limit) for x in (check.value, *check.interval))
+    bound = f"between {low} and {high}"
+    if check.verdict != "unclear":
+        bound = f"at least {low}" if (kind == "kept") == least else f"at most {high}"
     limit = stated(check.limit)
     if check.share is not None:
         limit = say("limit_as_share", check=check)
     passed = say("under" if least else "over")
-    return say(kind, limit=limit, what=what, value=check.value, bound=bound, passed=passed)
+    return say(kind, limit=limit, what=what, value=value, bound=bound, passed=passed)
 
 
-def meaning(report: Report, head: Verdict) -> Iterator[str]:
-    """Yield what the gap of the verdict is, in points of 100 where scores are chances, at which
-    resolution mean scores hold, and which scores count as a prediction.
+def meaning(head: Verdict, audit: Audit) -> str:
+    """Return what the gap of a verdict says in plain words, in points of 100 where it is one of
+    chances or shares, and what is allowed.
     """
-    audit, subject, s = report.audit, report.audit.subject, head.attribute
-    shown = audit[s].all_rows.get("gdp")
-    if head.gap is None or shown is None:
-        return
-    if head.gap.key == "gdp":
-        here = say("points", points=100 * head.gap.value) if subject.chances else ""
-        yield say("what_gap", noun=noun_of(audit), people=people_of(audit), s=s, points=here)
-    elif head.gap.key in SENTENCES:
-        yield f"{sentence(head.gap, subject, s)} {say('picture_of_means')}"
-    yield resolution_sentence(shown, s).strip()
-    if any(one.key == "true_positive_rate" for one in audit.quality):
-        key = "threshold" if subject.threshold_stated else "usual_threshold"
-        yield say(key, threshold=subject.threshold, outcome=outcome_phrase(subject))
+    subject, s, gap = audit.subject, head.attribute, head.gap
+    if gap is None or gap.key not in MEANINGS:
+        return ""
+    shares = subject.chances or gap.key != "gdp"
+    scale = 100 if shares else 1
+    limit = None if head.limit is None else scale * head.limit
+    size = short(scale * gap.value, limit)
+    spread = audit[s].all_rows.get("standardized_gdp")
+    if shares:
+        size += say("points")
+    elif spread:
+        size += say("deviations", spread=spread, noun=noun_of(audit))
+    allowed = "" if limit is None else say("allowed", limit=limit)
+    values = {"s": s, "size": size, "allowed": allowed, "threshold": subject.threshold}
+    return fill(MEANINGS[gap.key], noun=noun_of(audit), people=people_of(audit), **values)
 
 
 def surety(report: Report) -> str:
@@ -266,6 +269,8 @@ def surety(report: Report) -> str:
     key = "sure" if report.tradeoff is None else "sure_held_out"
     noun = audit.context.people or "rows"
     text = say(key, confidence=audit.subject.confidence, rows=audit.rows.used, people=noun)
+    if report.earlier is not None:
+        text += say("sure_earlier", rows=report.earlier.rows.used)
     names = [a.name for a in audit.attributes] + [g.name for g in audit.groups]
     only = say("only" if len(names) == 1 else "only_several", names=listed(names))
     return f"{text}. {only}"
@@ -373,23 +378,15 @@ def frontier_picture(tradeoff: TradeOff) -> str:
 # Other limits
 
 
-def stop_name(report: Report, stop: Stop) -> str:
+def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
     """Return the limit that leads to a trade-off."""
     if stop.point.chosen:
-        return say("this_model")
+        asked = [plain(limit) for limit in tradeoff.limits if limit]
+        asked += [percent(share) for share in tradeoff.shares if share is not None]
+        return say("this_model") + (f" ({', '.join(asked)})" if asked else "")
     if stop.limit in ("none", "0"):
         return say("stop_none" if stop.limit == "none" else "stop_least")
-    return say("stop_share", percent=100 - float(stop.limit.rstrip("%")))
-
-
-def stop_side(report: Report, stop: Stop) -> str:
-    """Return whether a limit is looser or stricter than that of the model; nothing for its own."""
-    assert report.tradeoff is not None
-    stops = report.tradeoff.stops
-    own = next((i for i, one in enumerate(stops) if one.point.chosen), None)
-    if own is None or stop.point.chosen:
-        return ""
-    return say("looser" if stops.index(stop) < own else "stricter")
+    return say("stop_share", limit=stop.limit.replace("%", " %"))
 
 
 def stop_costs(stop: Stop) -> list[tuple[str, str]]:
@@ -417,11 +414,9 @@ def alarms(audit: Audit) -> list[str]:
     """Return a line for each limit that is not shown to be kept and each change that is not an
     improvement.
     """
-    limits = [check for check in audit.limits if check.verdict != "kept"]
-    changes = [change for change in audit.drift if change.changed and not change.improved]
     return [
-        *(limit_sentence(check, audit) for check in limits),
-        *map(drift_line, changes),
+        *(limit_sentence(check, audit) for check in audit.limits if check.verdict != "kept"),
+        *(drift_line(one) for one in audit.drift if one.changed and not one.improved),
     ]
 
 
@@ -432,31 +427,24 @@ def needed_lines(report: Report) -> list[str]:
     tradeoff, audit, lines = report.tradeoff, report.audit, list[str]()
     if tradeoff is None:
         return lines
+    level = audit.subject.level
     for i, name in enumerate(tradeoff.attributes):
-        sizes, seen = [], []
+        sizes = []
         for point in (tradeoff.before, *tradeoff.others):
-            gap, beyond = point.gaps[i], point.pvalues[i] <= audit.subject.level
-            chance = "" if beyond else ", which is not significant"
-            sizes.append(f"{ranged(gap.value, gap.low, gap.high)}{chance}")
-            seen.append(beyond)
-        what = gap_phrase(MEASURES[tradeoff.aim], name) + among_phrase(tradeoff, audit)
+            chance = "" if point.pvalues[i] <= level else ", which is not significant"
+            sizes.append(ranged(*astuple(point.gaps[i])) + chance)
+        what = gap_phrase(MEASURES[tradeoff.aim], name) + among_phrase(tradeoff.condition, audit)
         lines.append(say("without_limit", what=what, size=sizes[0]))
-        others = [*zip(tradeoff.others, sizes[1:], seen[1:])]
-        lines += [
-            say("with_columns", columns=columns_phrase(one), size=size) for one, size, _ in others
-        ]
-        if not seen[0] and tradeoff.points[0].pvalues[i] > audit.subject.level:
-            added = [listed(one.added) for one, _, beyond in others if one.added and beyond]
-            lines.append(
-                say("left_out_enough", names=added[0]) if added else say("nothing_to_lower")
-            )
-        elif seen[0]:
-            # where these rows show no gap anyway, that they show none without some columns says
-            # nothing
-            enough = [
-                listed(one.left_out) for one, _, beyond in others if one.left_out and not beyond
-            ]
-            lines += [say("may_be_enough", names=names) for names in enough[:1]]
+        for one, size in zip(tradeoff.others, sizes[1:]):
+            lines.append(say("with_columns", columns=columns_phrase(one), size=size))
+        # where these rows show no gap anyway, that they show none without some columns says nothing
+        if tradeoff.before.pvalues[i] <= level:
+            few = [one for one in tradeoff.others if one.left_out and one.pvalues[i] > level]
+            lines += [say("may_be_enough", names=listed(one.left_out)) for one in few[:1]]
+        elif tradeoff.points[0].pvalues[i] > level:
+            more = [one for one in tradeoff.others if one.added and one.pvalues[i] <= level]
+            enough = [say("left_out_enough", names=listed(one.added)) for one in more]
+            lines.append([*enough, say("nothing_to_lower")][0])
     return lines
 
 
@@ -469,13 +457,13 @@ def closing_lines(report: Report) -> dict[str, str]:
     lines = {"verdict": head.sentence}
     gap = head.gap
     if gap is not None and gap.interval is not None:
-        size = ranged(gap.value, *gap.interval)
+        was = ""
         paired = () if report.tradeoff is None else report.tradeoff.changes
         for change in (*paired, *report.changes, *report.audit.drift):
             if (change.key, change.attribute) == (gap.key, head.attribute):
-                size = f"{figure(change.before)} → {ranged(gap.value, *gap.interval)}"
+                was = f"{figure(change.before)} → "
         name = "" if gap.key == "gdp" else f", {label(gap.key).lower()}"
-        lines["gap"] = f"{head.attribute}{name}: {size}"
+        lines["gap"] = f"{head.attribute}{name}: {was}{ranged(gap.value, *gap.interval)}"
     shown = [
         f"{cost.name} {cost.was} → {cost.now}" if cost.was else f"{cost.name} {cost.now}"
         for cost in costs(report)[:3]
@@ -493,8 +481,8 @@ def text(report: Report | Audit) -> str:
     >>> import numpy as np
     >>> from frhsic import audit
     >>> age = np.repeat(np.arange(20.0, 60.0), 10)
-    >>> print(text(audit(age / 100, age)).splitlines()[0])
-    The mean score moves with s: the gap is 0.0995 (0.0937 to 0.105).
+    >>> print(text(audit(age / 50, age)).splitlines()[0])
+    The mean score moves with s: the gap is 0.20 (0.19 to 0.21).
     """
     report = Report(report) if isinstance(report, Audit) else report
     audit = report.audit

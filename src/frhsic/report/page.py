@@ -19,7 +19,6 @@ from markupsafe import Markup
 
 from frhsic._files import require_writable, write_whole
 from frhsic.auditing import Audit, Context
-from frhsic.formatting import capitalized
 from frhsic.report import first_page, people, words
 from frhsic.report.model import Report
 
@@ -61,13 +60,10 @@ def render(report: Report | Audit) -> str:
     )
     environment.filters |= words.FORMS
     audit = report.audit
-    tradeoff = report.tradeoff
     page = environment.from_string(_asset("report.html.j2")).render(
         report=report,
         audit=audit,
         verdict=first_page.verdict(report),
-        measure=tradeoff and capitalized(words.MEASURES[tradeoff.measure]),
-        names=words.listed([attribute.name for attribute in audit.attributes]),
         origin=Context().stamped().origin | audit.context.origin,
         style=style,
         script=script,
@@ -76,7 +72,6 @@ def render(report: Report | Audit) -> str:
         first=first_page,
         people=people,
         words=words,
-        forms=words.FORMS,
         zip=zip,
         **{name: words.WORDS[name] for name in ("page", "curves", "notes", "glossary")},
     )

@@ -1,4 +1,4 @@
-"""The mean score along an attribute: as a picture, and by groups of people who are affected."""
+"""The mean score along an attribute: as a picture, and by groups of people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from frhsic._pictures import Frame, Line, curve_svg, padded
-from frhsic.auditing.results import AttributeAudit, Audit, Curve, Population
+from frhsic.auditing.results import AttributeAudit, Audit, Curve, Law
 from frhsic.formatting import ranged
 from frhsic.report.model import Report, Stop
 from frhsic.report.words import group_phrase, is_significant, outcome_phrase, say, score_phrase
@@ -16,16 +16,18 @@ MOST_GROUPS = 5
 
 @dataclass(frozen=True)
 class Group:
-    """People along an attribute: who, how many, their score before and now, their outcome, and
-    whether they are scored too high or too low.
+    """People along an attribute: who, how many, their score before and now and whether its band
+    leaves out the average, their outcome, and by how much the score is too high where that is more
+    than chance.
     """
 
     where: str
     rows: float
     was: float | None
     mean: float
+    apart: bool
     actual: float | None
-    judged: str
+    error: float | None
 
 
 def people_of(audit: Audit) -> str:
@@ -40,43 +42,71 @@ def noun_of(audit: Audit) -> str:
     )
 
 
-def worst_group(curve: Curve) -> int:
-    """Return the group whose mean is farthest from the overall mean, among those with enough
-    rows.
+def worst_first(attribute: AttributeAudit, audit: Audit) -> list[int]:
+    """Return the groups with enough rows: those scored wrongly beyond chance first, to their
+    disadvantage where it is known what is good, by the size of the error; then by the distance
+    from the overall mean.
     """
-    return max(curve.trusted, key=lambda i: abs(curve.mean[i] - curve.overall))
+    curve = attribute.all_rows.curves["gdp"]
+
+    def weight(i: int) -> tuple[int, float]:
+        error = _error(attribute, i)
+        if error is None:
+            return 0, abs(curve.mean[i] - curve.overall)
+        return 2 if _in_favour(error, audit) is False else 1, abs(error)
+
+    return sorted(curve.trusted, key=weight, reverse=True)
+
+
+def _error(attribute: AttributeAudit, i: int) -> float | None:
+    """Return by how much the mean score of a group is above its mean outcome, where the band of all
+    groups leaves out 0.
+    """
+    rest = attribute.all_rows.curves.get("calibration_gdp")
+    if rest is None or rest.low[i] <= 0 <= rest.high[i]:
+        return None
+    return -rest.mean[i]
+
+
+def _in_favour(error: float, audit: Audit) -> bool | None:
+    """Whether an error of the score is good for a person; None where that is not known."""
+    target = audit.subject.target
+    if target is None or target.favours_high is None:
+        return None
+    return (error > 0) == target.favours_high
 
 
 def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool = False) -> str:
     """Return the mean score along an attribute as SVG: before in grey, now with its band, the
-    outcome, the people, and the group furthest from the average. Each stop has a layer of its
-    own; a small picture shows one.
+    outcome, the people, and the worst group of the report. Each stop has a layer of its own; a
+    small picture shows one.
     """
     audit = report.audit
     attribute = audit[s]
     curve = attribute.all_rows.curves.get("gdp")
     if curve is None:
         return ""
-    earlier = earlier_of(report, s)
-    before = earlier.curves.get("gdp") if earlier else None
+    before = earlier_curve(report, s)
     layers = {"after": curve}
     if small:
         layers = {"after": stops[0].curves[s]}
     elif stops:
         layers = {f"after stop stop-{i}": stop.curves[s] for i, stop in enumerate(stops)}
     domain, cut = _domain(attribute, curve)
-    every = [*layers.values(), *([before] if before else [])]
-    actual = [(g, a) for g, a in zip(curve.grid, _actual(attribute)) if a is not None]
+    every = [one for one in (before, *layers.values()) if one]
+    known = [(x, _actual(attribute, i)) for i, x in enumerate(curve.grid)]
+    actual = [(x, mean) for x, mean in known if mean is not None]
     lines = [_line("before", before, domain, banded=False)] if before else []
     lines += [_line(kind, one, domain) for kind, one in layers.items()]
     marks = []
+    worst = worst_first(attribute, audit)[0]
+    x = min(max(curve.grid[worst], domain[0]), domain[1])
     for kind, one in layers.items():
-        i = worst_group(one)
-        x = min(max(one.grid[i], domain[0]), domain[1])
-        marks.append((kind, x, one.mean[i], group_phrase(one, i, s)))
+        _, mean = min(zip(one.grid, one.mean), key=lambda at: abs(at[0] - curve.grid[worst]))
+        marks.append((kind, x, mean, group_phrase(curve, worst, s)))
     frame = Frame(
         domain,
-        _extent(every, [a for _, a in actual], domain),
+        _extent(every, [a for _, a in actual], attribute.law),
         (s + cut, axis_name(audit), say("drawn", s=s)),
         300 if small else 720,
         200 if small else 470,
@@ -100,11 +130,8 @@ def axis_name(audit: Audit) -> str:
     tail = ""
     if "“" not in own and own != "score":
         noun = own
-    else:
-        if own != "score":
-            noun = say("named", noun=noun, name=subject.score_name)
-        if subject.target is not None and noun_of(audit) == "score":
-            tail = say("higher", outcome=outcome_phrase(subject))
+    elif subject.target is not None and noun == "score":
+        tail = say("higher", outcome=outcome_phrase(subject))
     if subject.target is not None and subject.target.favours_high is not None:
         tail += say("high_is_good" if subject.target.favours_high else "high_is_bad")
     return say("mean_of", noun=noun) + tail
@@ -116,12 +143,12 @@ def along_picture(curve: Curve, name: str, s: str) -> str:
     return curve_svg(_line("after", curve, domain), curve.overall, (s, name))
 
 
-def earlier_of(report: Report, s: str) -> Population | None:
-    """Return the measures along an attribute without the limit, or of the earlier audit."""
+def earlier_curve(report: Report, s: str) -> Curve | None:
+    """Return the mean score along an attribute without the limit, or of the earlier audit."""
     earlier = report.before or report.earlier
     for attribute in () if earlier is None else earlier.attributes:
         if attribute.name == s:
-            return attribute.all_rows
+            return attribute.all_rows.curves.get("gdp")
     return None
 
 
@@ -138,16 +165,15 @@ def _line(kind: str, curve: Curve, domain: tuple[float, float], *, banded: bool 
 
 def _domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, float], str]:
     """Return the range of the attribute without the outer 1 % of people at an end where they take a
-    third of it, or 5 % that then take half; and a note on that.
+    quarter of it, or 5 % that then take half; and a note on that.
     """
-    law = attribute.law
 
     def at(share: float) -> float:
-        return next(v for v, below in zip(law.values, law.shares) if below >= share - 1e-12)
+        return _quantile(attribute.law, share)
 
     low, high = curve.start[0], curve.end[-1]
     cut = 0
-    for tail, most in ((0.01, 1 / 3), (0.05, 1 / 2)):
+    for tail, most in ((0.01, 1 / 4), (0.05, 1 / 2)):
         width = most * (high - low)
         left = at(tail) if at(tail) - low > width else low
         right = at(1 - tail) if high - at(1 - tail) > width else high
@@ -157,46 +183,38 @@ def _domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, float
     return (low, high), say("not_drawn", cut=cut) if cut else ""
 
 
-def _extent(
-    curves: Sequence[Curve], others: Sequence[float], domain: tuple[float, float]
-) -> tuple[float, float]:
+def _extent(curves: Sequence[Curve], others: Sequence[float], law: Law) -> tuple[float, float]:
     """Return the range of means of trusted groups, and of bands where nine of ten people are."""
     values = [*others]
     for curve in curves:
         values += [curve.overall, *(curve.mean[i] for i in curve.trusted)]
-        reached = 0.0
-        for i, rows in enumerate(curve.rows):
-            middle = (reached + rows / 2) / max(sum(curve.rows), 1e-300)
-            reached += rows
-            if 0.05 <= middle <= 0.95 and domain[0] <= curve.grid[i] <= domain[1]:
-                values += [curve.low[i], curve.high[i]]
+        for x, low, high in zip(curve.grid, curve.low, curve.high):
+            if _quantile(law, 0.05) <= x <= _quantile(law, 0.95):
+                values += [low, high]
     return padded(min(values), max(values))
 
 
-def _actual(attribute: AttributeAudit) -> list[float | None]:
-    """Return the mean outcome of each group; None without a target and where rows are few."""
-    curve, rest = (attribute.all_rows.curves.get(key) for key in ("gdp", "calibration_gdp"))
-    if curve is None or rest is None:
-        return [None] * len(curve.grid if curve else ())
-    pairs = zip(curve.mean, rest.mean, curve.sparse)
-    return [None if sparse else round(mean + more, 12) for mean, more, sparse in pairs]
+def _quantile(law: Law, share: float) -> float:
+    return next(v for v, below in zip(law.values, law.shares) if below >= share - 1e-12)
 
 
-def _judged(attribute: AttributeAudit, i: int, audit: Audit) -> str:
-    """Return whether people are scored too low or too high, and whether that is good for them:
-    where the band of target less score lies on one side of 0.
-    """
+def _actual(attribute: AttributeAudit, i: int) -> float | None:
+    """Return the mean outcome of a group; None without a target and where rows are few."""
     rest = attribute.all_rows.curves.get("calibration_gdp")
-    if rest is None:
-        return ""
-    if rest.low[i] <= 0 <= rest.high[i]:
-        return say("as_scored", noun=noun_of(audit))
-    high = rest.high[i] < 0
-    text = say("too_high" if high else "too_low", noun=noun_of(audit))
-    favoured = audit.subject.target and audit.subject.target.favours_high
-    if favoured is None:
+    if rest is None or rest.sparse[i]:
+        return None
+    return round(attribute.all_rows.curves["gdp"].mean[i] + rest.mean[i], 12)
+
+
+def judged(group: Group, audit: Audit) -> str:
+    """Return whether people are scored too low or too high, and whether that is good for them."""
+    if group.error is None:
+        return say("as_scored")
+    text = say("too_high" if group.error > 0 else "too_low", size=abs(group.error))
+    good = _in_favour(group.error, audit)
+    if good is None:
         return text
-    return text + say("for_them" if favoured == high else "against_them")
+    return text + say("for_them" if good else "against_them")
 
 
 def _tips(curve: Curve, s: str) -> Iterator[tuple[float, float, str]]:
@@ -206,50 +224,45 @@ def _tips(curve: Curve, s: str) -> Iterator[tuple[float, float, str]]:
         yield curve.start[i], curve.end[i], text
 
 
-def affected(report: Report, s: str) -> list[Group]:
-    """Return the groups with the largest gaps, the largest first."""
+def groups(report: Report, s: str) -> list[Group]:
+    """Return some groups, the worst first."""
     attribute = report.audit[s]
     curve = attribute.all_rows.curves["gdp"]
-    earlier = earlier_of(report, s) if report.before else None
-    before = earlier.curves.get("gdp") if earlier else None
-    actual = _actual(attribute)
-    order = sorted(curve.trusted, key=lambda i: -abs(curve.mean[i] - curve.overall))
-    groups = []
-    for i in order[:MOST_GROUPS]:
+    before = earlier_curve(report, s) if report.before else None
+    found = []
+    for i in worst_first(attribute, report.audit)[:MOST_GROUPS]:
         was = before.mean[i] if before and before.grid == curve.grid else None
         where = group_phrase(curve, i, s)
-        judged = _judged(attribute, i, report.audit)
-        groups.append(Group(where, curve.rows[i], was, curve.mean[i], actual[i], judged))
-    return groups
+        apart = not curve.low[i] <= curve.overall <= curve.high[i]
+        outcome = _actual(attribute, i), _error(attribute, i)
+        found.append(Group(where, curve.rows[i], was, curve.mean[i], apart, *outcome))
+    return found
 
 
 def worst_sentence(report: Report, s: str) -> str:
-    """Return who is furthest from the average, whether that is more than chance, and whether they
-    are scored too high or too low.
+    """Return who is scored most wrongly beyond chance and how or, if nobody is, who is furthest
+    from the average and whether that is more than chance.
     """
     audit = report.audit
     attribute = audit[s]
     curve = attribute.all_rows.curves["gdp"]
-    i = worst_group(curve)
+    group = groups(report, s)[0]
+    actual = ""
+    if group.actual is not None:
+        key = "actually" if _is_counted(audit) else "actual_mean"
+        actual = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
+    was = "" if group.was is None else say("was", was=group.was)
+    text = say("group", group=group, noun=noun_of(audit), people=people_of(audit), was=was)
+    if group.error is not None:
+        how = judged(group, audit)
+        against = say("against_them")
+        start = say("wrong_against" if how.endswith(against) else "wrong")
+        return f"{start}: {text}{actual}: {how.removesuffix(against)}."
     # one error rate for all claims of the page that a score moves with an attribute
     beyond = is_significant(attribute.all_rows.get("gdp"), audit.subject)
-    if curve.low[i] <= curve.overall <= curve.high[i]:
-        beyond = False
-    chance = "" if beyond else say("may_be_chance")
-    group = affected(report, s)[0]
-    text = say(
-        "worst",
-        group=group,
-        noun=noun_of(audit),
-        overall=curve.overall,
-        chance=chance,
-        people=people_of(audit),
-    )
-    if group.actual is None:
-        return text
-    key = "actually" if _is_counted(audit) else "actual_mean"
-    share = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
-    return f"{text} {share}: {group.judged}."
+    chance = "" if beyond and group.apart else say("may_be_chance")
+    start = say("furthest" if group.actual is None else "none_wrong")
+    return f"{start}: {text}{say('beside_average', overall=curve.overall)}{chance}{actual}."
 
 
 def _is_counted(audit: Audit) -> bool:

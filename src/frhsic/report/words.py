@@ -39,7 +39,7 @@ MEASURES: dict[str, str] = WORDS["measures"]
 FORMS: dict[str, Callable[[Any], str]] = {
     **{
         name: getattr(formatting, name)
-        for name in ("chance", "figure", "percent", "plain", "signed", "stated")
+        for name in ("chance", "figure", "percent", "plain", "short", "signed", "stated")
     },
     "capital": capitalized,
     "count": lambda n: f"{n:,.0f}",
@@ -113,11 +113,12 @@ def gap_phrase(key: str, s: str) -> str:
 
 
 def group_phrase(curve: Curve, i: int, name: str) -> str:
-    """Return where a group of a curve lies, such as “ages 58 to 63”."""
+    """Return where a group of a curve lies, such as “ages 58 to 63”, or “ages 64 and over”."""
     if curve.start[i] == curve.end[i]:
         return f"{name} {plain(curve.grid[i])}"
     several = f"{name}s" if name.lower() == "age" else name
-    return f"{several} {plain(curve.start[i])} to {plain(curve.end[i])}"
+    end = "and over" if i == len(curve.grid) - 1 else f"to {plain(curve.end[i])}"
+    return f"{several} {plain(curve.start[i])} {end}"
 
 
 def is_significant(number: Number | None, subject: Subject) -> bool:
@@ -254,7 +255,7 @@ def drift_verdict(change: Change) -> str:
     seen.
     """
     if change.changed:
-        return say("changed")
+        return say("law_changed" if change.key in ("attribute", "score") else "changed")
     return say("perhaps_changed" if change.significant else "no_change_seen")
 
 
@@ -301,21 +302,11 @@ def warnings(audit: Audit) -> list[str]:
     ]
     for attribute in audit.attributes:
         curve, positives = attribute.all_rows.curves.get("gdp"), attribute.positives
-        hidden = (
-            0.0
-            if curve is None
-            else sum(n for n, sparse in zip(curve.rows, curve.sparse) if sparse)
-        )
+        few = zip(curve.rows, curve.sparse) if curve else ()
+        hidden = sum(n for n, sparse in few if sparse)
         if hidden:
-            lines.append(
-                say(
-                    "sparse",
-                    s=attribute.name,
-                    least=SPARSE,
-                    hidden=hidden,
-                    share=hidden / rows.used,
-                )
-            )
+            values = {"least": SPARSE, "hidden": hidden, "share": hidden / rows.used}
+            lines.append(say("sparse", s=attribute.name, **values))
         if positives is not None and positives.rows < 500:
             lines.append(say("few_favoured", positives=positives))
     return list(dict.fromkeys(lines))
@@ -335,9 +326,9 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def among_phrase(tradeoff: TradeOff, audit: Audit) -> str:
+def among_phrase(among: str | None, audit: Audit) -> str:
     """Return the rows that a conditional gap is about; nothing for all."""
-    words: str = WORDS["among"].get(tradeoff.condition, "")
+    words: str = WORDS["among"].get(among, "")
     return words.format(outcome=outcome_phrase(audit.subject))
 
 
@@ -345,21 +336,17 @@ def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
     """Return the trade-offs with what they are, for a table; the last ones are of the rows of the
     report.
     """
-    first = tradeoff.points[0].gaps[tradeoff.worst].value
-    rows = []
-    for i, point in enumerate(tradeoff.points):
-        share = (
-            f"{100 * point.gaps[tradeoff.worst].value / first:.0f} % of the gap" if first else ""
-        )
-        rows.append(
-            (point, ("no limit" if i == 0 else share) + (" (chosen)" if point.chosen else ""))
-        )
-    others = [
+    gaps = [point.gaps[tradeoff.worst].value for point in tradeoff.points]
+    rows: list[tuple[TradeOffPoint, str]] = []
+    for point, gap in zip(tradeoff.points, gaps):
+        share = f"{100 * gap / gaps[0]:.0f} % of the gap" if rows and gaps[0] else ""
+        chosen = " (chosen)" if point.chosen else ""
+        rows.append((point, (share if rows else "no limit") + chosen))
+    rows += [
         (point, f"this report, no limit, {columns_phrase(point)}") for point in tradeoff.others
     ]
     return [
         *rows,
-        *others,
         (tradeoff.before, "this report, no limit"),
         (tradeoff.after, "this report, chosen"),
     ]
