@@ -107,7 +107,9 @@ def data_of(n=300, **changes):
 
 
 def fit(data, **recipe):
-    return training.fitted(data, training.Recipe(**recipe), 0.3, QUICK, None, _terminal.Stated())
+    return training.fitted(
+        data, training.TrainOptions(**recipe), 0.3, QUICK, None, _terminal.Stated()
+    )
 
 
 def test_test_rows_have_no_part_in_the_fit():
@@ -367,7 +369,7 @@ def test_on_a_terminal_it_ends_with_five_aligned_lines(monkeypatch, capsys, tmp_
 def test_a_fast_training_says_the_same_and_leaves_the_rest_out(outcome):
     _, report = outcome
     renamed = people()[["age"]].rename(columns={"age": "[red]age"})
-    recipe, stated = training.Recipe(), _terminal.Stated()
+    recipe, stated = training.TrainOptions(), _terminal.Stated()
     settings = replace(QUICK, fast=True)
     _, fast = training.fitted(data_of(s=renamed), recipe, 0.3, settings, None, stated)
     assert closing_lines(fast) == closing_lines(report)

@@ -47,7 +47,7 @@ from frhsic.tables.targets import is_positive, one_spelling
 
 LEAST_POSITIVES = 50
 BINS = 40
-MOST_LEVELS = 12  # levels of unordered groups at most
+MOST_GROUP_LEVELS = 12  # levels of unordered groups at most
 LARGEST_LOGIT = 20.0
 SHOWN_ROWS = 5  # rows without a value that a message names at most
 
@@ -493,7 +493,7 @@ def _unordered(s: Any) -> tuple[dict[str, np.ndarray], list[str]]:
             attribute(s[name], str(name))
         except (TypeError, ValueError):
             labels, spellings = one_spelling(s[name].map(label, na_action="ignore"))
-            if labels.nunique() <= MOST_LEVELS:
+            if labels.nunique() <= MOST_GROUP_LEVELS:
                 groups[str(name)] = labels.fillna("not stated").to_numpy(dtype=str)
                 notes += spellings
     return (groups, notes) if len(groups) < s.shape[1] else ({}, [])

@@ -28,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_show_locals=False,
 )
-app.add_typer(datasets.app, name="datasets")
+app.add_typer(datasets.datasets_app, name="datasets")
 app.command()(demo.demo)
 app.command()(audit.audit)
 app.command()(train.train)

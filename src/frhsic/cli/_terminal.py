@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ABOVE, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 DEFAULT_REPORT = Path("frhsic-report.html")
 # Colours of verdicts.
-COLOURS = {"kept": "bold green", "unclear": "bold yellow", "not kept": "bold red"}
+VERDICT_STYLES = {"kept": "bold green", "unclear": "bold yellow", "not kept": "bold red"}
 # Characters of an error message at most.
 LONGEST = 2000
 # Number of threads of a library of BLAS or OpenMP, and of torch, as it is imported.
@@ -262,7 +262,7 @@ def show(
         from frhsic.report.first_page import closing_lines, verdict
 
         lines = closing_lines(report)
-        style = COLOURS.get(verdict(report).kind, "bold")
+        style = VERDICT_STYLES.get(verdict(report).kind, "bold")
     if not terminal.is_terminal:
         for path in files.values():
             echo(str(path))

@@ -10,17 +10,19 @@ import typer
 
 from frhsic.cli import _terminal
 
-app = typer.Typer(help="List the datasets, or fetch their files.", invoke_without_command=True)
+datasets_app = typer.Typer(
+    help="List the datasets, or fetch their files.", invoke_without_command=True
+)
 
 
-@app.callback()
+@datasets_app.callback()
 def default(context: typer.Context) -> None:
     """List the datasets, or fetch their files."""
     if context.invoked_subcommand is None:
         list_datasets(as_json=False)
 
 
-@app.command("list")
+@datasets_app.command("list")
 def list_datasets(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object for each dataset.")
@@ -56,7 +58,7 @@ def list_datasets(
     console.print(f"cache: {cache_dir()}", markup=False, soft_wrap=True)
 
 
-@app.command()
+@datasets_app.command()
 def fetch(
     names: Annotated[
         list[str] | None, typer.Argument(help="Datasets to fetch; all of them if none is named.")

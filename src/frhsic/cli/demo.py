@@ -63,7 +63,7 @@ def demo(
         people, period = PEOPLE[data.name]
         model, report = training.fitted(
             data,
-            training.Recipe(limit=[limit], seed=seed),
+            training.TrainOptions(limit=[limit], seed=seed),
             0.3,
             Settings(max_rows=500, probe_rows=500, resamples=100, seed=seed),
             "Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,

@@ -27,7 +27,7 @@ DEFAULT_MODEL = Path("frhsic-model.frhsic")
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainOptions:
     """What is fitted."""
 
     limit: Annotated[
@@ -98,7 +98,7 @@ def train(
     columns: _terminal.Columns,
     *,
     reading: _terminal.Reading,
-    recipe: Recipe,
+    recipe: TrainOptions,
     out: Annotated[Path, Option("--out", "-o", help="Where the model goes.")] = DEFAULT_MODEL,
     report: Annotated[
         Path | None,
@@ -225,7 +225,7 @@ def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> T
 
 def fitted(
     data: TrainingTable,
-    recipe: Recipe,
+    recipe: TrainOptions,
     held_out: float,
     settings: Settings,
     title: str | None,

@@ -72,7 +72,7 @@ from frhsic.estimators.prototypes import (
     spread,
     with_multipliers,
 )
-from frhsic.estimators.targets import Target, target_columns
+from frhsic.estimators.targets import KeptTarget, target_columns
 from frhsic.parity.limits import LimitLike, parse_limits
 from frhsic.splits import subsample
 from frhsic.tables.columns import is_frame
@@ -116,7 +116,7 @@ class Representation:
         For each trade-off, what describes its prototypes, by name.
     """
 
-    targets: tuple[Target, ...]
+    targets: tuple[KeptTarget, ...]
     bases: tuple[SensitiveBasis, ...]
     directions: tuple[np.ndarray, ...]
     path: tuple[Prototypes, ...]
@@ -396,7 +396,7 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         self.sensitive_names_in_ = np.array(names, dtype=object)
         warn_of_suspicions(self, X, None, None if self.uses_sensitive else s, names)
         groups = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
-        targets = tuple(Target.of(name, values, weights) for name, values in labels.items())
+        targets = tuple(KeptTarget.of(name, values, weights) for name, values in labels.items())
         only = targets[0].classes if len(targets) == 1 else None
         codes = None if only is None else np.searchsorted(only, labels[targets[0].name])
         fold = fold_of_rows(n, self._folds(n, codes, groups), codes, groups, seed)
@@ -502,7 +502,7 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         self.models_, predicted = cross_fitted(rows.fold, fit, predict, "models of the target")
         return predicted
 
-    def _model_of(self, target: Target) -> Any:
+    def _model_of(self, target: KeptTarget) -> Any:
         """Return an unfitted model of a target."""
         wanted = target.classes is not None
         model = self.estimator

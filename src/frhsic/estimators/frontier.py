@@ -32,7 +32,7 @@ Aim = Literal["score", "rank", "decision"]
 Condition = Literal["positive", "both"]
 
 # The gap that each aim limits.
-MEASURES = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
+AIM_MEASURES = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 
 # Resamples for the interval of each gap, and for the p-value of the gap without constraint.
 RESAMPLES, TEST_RESAMPLES = 49, 499
@@ -61,7 +61,7 @@ def limited_measure(aim: str, condition: str | None) -> str:
     """
     if condition == "both":
         return "equalized_odds"
-    return measure_name(MEASURES.get(aim, "gdp"), "all" if condition is None else "favourable")
+    return measure_name(AIM_MEASURES.get(aim, "gdp"), "all" if condition is None else "favourable")
 
 
 def aimed_gap(

@@ -19,7 +19,7 @@ MOST_CLASSES = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class KeptTarget:
     """A column that Z is to keep.
 
     Attributes
@@ -37,7 +37,7 @@ class Target:
     scale: float
 
     @classmethod
-    def of(cls, name: str, values: np.ndarray, weights: np.ndarray) -> Target:
+    def of(cls, name: str, values: np.ndarray, weights: np.ndarray) -> KeptTarget:
         """Learn the kind of a column; whole numbers with more than 20 values are numbers."""
         kind = type_of_target(values, input_name="y", raise_unknown=True)
         if kind == "multiclass" and values.dtype.kind in "iuf":

@@ -19,7 +19,7 @@ from frhsic.auditing.results import (
     LimitCheck,
     Number,
 )
-from frhsic.estimators.frontier import MEASURES
+from frhsic.estimators.frontier import AIM_MEASURES
 from frhsic.formatting import (
     capitalized,
     figure,
@@ -62,7 +62,7 @@ from frhsic.report.words import (
 SEVERITY = ("not kept", "probably not kept", "unclear", "probably kept", "kept")
 # What a limit costs, in the order of the page, and which of it are shares.
 COSTS: dict[str, dict[str, str]] = WORDS["costs"]
-MEANINGS: dict[str, str] = WORDS["meanings"]
+GAP_MEANINGS: dict[str, str] = WORDS["meanings"]
 SHARES = ("accuracy", "true_positive_rate", "false_positive_rate", "explained")
 # Measures of which more is better; of a mean error, neither is.
 GAINS = ("accuracy", "true_positive_rate", "auc", "explained")
@@ -80,7 +80,7 @@ FAR = 100
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Headline:
     """The sentence that a reader sees first; `kind` is that of a :class:`LimitCheck`, or "none"
     without a limit.
 
@@ -121,7 +121,7 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
     tradeoff, confidence = report.tradeoff, report.audit.subject.confidence
     if report.audit.limits or tradeoff is None:
         return report.audit.limits
-    key, among = MEASURES[tradeoff.aim], tradeoff.condition or "all"
+    key, among = AIM_MEASURES[tradeoff.aim], tradeoff.condition or "all"
     rows = report.audit.rows.used
     found = []
     for i, name in enumerate(tradeoff.attributes):
@@ -139,7 +139,7 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
     return tuple(found)
 
 
-def verdict(report: Report) -> Verdict:
+def verdict(report: Report) -> Headline:
     """Return what the report says first: of the limit that fares worst, of the gap that has changed
     most, or of the largest gap.
     """
@@ -158,7 +158,7 @@ def verdict(report: Report) -> Verdict:
             remarks.append(f"{settled}.")
         if report.tradeoff is not None and not report.tradeoff.met:
             remarks.append(say("not_met"))
-        return Verdict(
+        return Headline(
             first.verdict,
             limit_sentence(first, audit),
             first.attribute,
@@ -171,7 +171,7 @@ def verdict(report: Report) -> Verdict:
     if not gaps:
         only = audit.attributes[0]
         told, *more = dependence_lines(only, audit.subject) or [say("no_gap", s=only.name)]
-        return Verdict("none", told, only.name, others=tuple(more))
+        return Headline("none", told, only.name, others=tuple(more))
     changes = [change for change in audit.drift if change.key == "gdp"]
     if changes:
         change = min(changes, key=lambda change: change.pvalue)
@@ -186,9 +186,9 @@ def verdict(report: Report) -> Verdict:
             if one.key in ("auc", "root_squared_error") and one.changed and change.changed
             if one.improved != change.improved
         )
-        return Verdict("none", told, name, gaps[name], tuple(contrary))
+        return Headline("none", told, name, gaps[name], tuple(contrary))
     first_name, *rest = sorted(gaps, key=lambda name: -gaps[name].value)
-    return Verdict(
+    return Headline(
         "none",
         gap_sentence(gaps[first_name], first_name, audit),
         first_name,
@@ -208,7 +208,7 @@ def _unlimited(report: Report) -> Iterator[str]:
     if tradeoff is not None and tradeoff.limited:
         yield say("least_gap")
         for change in tradeoff.changes:
-            what = gap_phrase(MEASURES[tradeoff.aim], change.attribute)
+            what = gap_phrase(AIM_MEASURES[tradeoff.aim], change.attribute)
             what = capitalized(what + among_phrase(tradeoff.condition, report.audit))
             yield f"{what} {reduced_phrase(change.before, change.after, change.reduction)}."
         return
@@ -242,12 +242,12 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     return say(kind, limit=limit, what=what, value=value, bound=bound, passed=passed)
 
 
-def meaning(head: Verdict, audit: Audit) -> str:
+def meaning(head: Headline, audit: Audit) -> str:
     """Return what the gap of a verdict says in plain words, in points of 100 where it is one of
     chances or shares, and what is allowed.
     """
     subject, s, gap = audit.subject, head.attribute, head.gap
-    if gap is None or gap.key not in MEANINGS:
+    if gap is None or gap.key not in GAP_MEANINGS:
         return ""
     shares = subject.chances or gap.key != "gdp"
     scale = 100 if shares else 1
@@ -260,7 +260,7 @@ def meaning(head: Verdict, audit: Audit) -> str:
         size += say("deviations", spread=spread, noun=noun_of(audit))
     allowed = "" if limit is None else say("allowed", limit=limit)
     values = {"s": s, "size": size, "allowed": allowed, "threshold": subject.threshold}
-    return fill(MEANINGS[gap.key], noun=noun_of(audit), people=people_of(audit), **values)
+    return fill(GAP_MEANINGS[gap.key], noun=noun_of(audit), people=people_of(audit), **values)
 
 
 def surety(report: Report) -> str:
@@ -337,7 +337,7 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
     return Cost(key, name, meaning, was, form(number.value), text)
 
 
-def drifted(report: Report, head: Verdict) -> tuple[list[Change], list[str]]:
+def drifted(report: Report, head: Headline) -> tuple[list[Change], list[str]]:
     """Return what else has changed since the earlier audit, and the names of what has not; neither
     what the verdict nor what the costs show.
     """
@@ -370,7 +370,7 @@ def frontier_picture(tradeoff: TradeOff) -> str:
     every = [*tradeoff.points, tradeoff.before, tradeoff.after]
     pairs = [(point.gaps[i].value, point.performance) for point in every]
     (chosen,) = [pair for pair, point in zip(pairs, tradeoff.points) if point.chosen]
-    gap = gap_name(MEASURES[tradeoff.aim], tradeoff.attributes[i])
+    gap = gap_name(AIM_MEASURES[tradeoff.aim], tradeoff.attributes[i])
     names = gap, WORDS["measures"][tradeoff.measure]
     return tradeoff_svg(pairs[:-2], names, dots=pairs[-2:], chosen=chosen)
 
@@ -433,7 +433,9 @@ def needed_lines(report: Report) -> list[str]:
         for point in (tradeoff.before, *tradeoff.others):
             chance = "" if point.pvalues[i] <= level else ", which is not significant"
             sizes.append(ranged(*astuple(point.gaps[i])) + chance)
-        what = gap_phrase(MEASURES[tradeoff.aim], name) + among_phrase(tradeoff.condition, audit)
+        what = gap_phrase(AIM_MEASURES[tradeoff.aim], name) + among_phrase(
+            tradeoff.condition, audit
+        )
         lines.append(say("without_limit", what=what, size=sizes[0]))
         for one, size in zip(tradeoff.others, sizes[1:]):
             lines.append(say("with_columns", columns=columns_phrase(one), size=size))

@@ -39,12 +39,12 @@ from frhsic.scoring import scores_of
 from frhsic.splits import rows_of, subsample
 from frhsic.tables.columns import feature
 
-FORMAT = 11  # version of the JSON form of a :class:`Report`
+REPORT_FORMAT = 11  # version of the JSON form of a :class:`Report`
 # Share of the variance of an attribute's ranks that a column explains alone if it is left out as
 # its proxy.
 PROXY = 0.1
 MOST_ROWS = 2000
-MOST_COLUMNS = 40
+MOST_SHOWN_COLUMNS = 40
 SHUFFLES = 3
 # Limits beside the chosen one that a report shows, and how many trade-offs lie between two of them
 # at least.
@@ -186,7 +186,7 @@ class Report(Document):
     tradeoff: TradeOff | None = None
     drivers: tuple[Drivers, ...] = ()
     changes: tuple[Change, ...] = ()
-    format: int = FORMAT
+    format: int = REPORT_FORMAT
 
     def change(self, key: str, attribute: str) -> Change | None:
         """Return how the limit changed a number along an attribute, or None."""
@@ -689,7 +689,7 @@ def drivers(
     """
     framed = isinstance(X, pd.DataFrame)
     frame = X.reset_index(drop=True) if framed else pd.DataFrame(np.asarray(X))
-    if frame.shape[1] > MOST_COLUMNS:
+    if frame.shape[1] > MOST_SHOWN_COLUMNS:
         return ()
     rows = subsample(len(frame), MOST_ROWS, settings.generator(6))
     frame, s, random = frame.iloc[rows].reset_index(drop=True), s[rows], settings.generator(7)
