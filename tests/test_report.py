@@ -457,9 +457,9 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     assert costs(report, stop)[0].change.endswith(", may be chance")
     stops = report.tradeoff.stops
     named = [stop_name(report.tradeoff, one) for one in stops]
-    assert named == ["no limit", "50 % of the first gap", "this model (20 %, 20 %)", "least gap"]
+    assert named == ["no limit", "gap cut by 50 %", "this model (cut by 80 %, 80 %)", "least gap"]
     both = replace(report.tradeoff, limits=(0.03, 0.02), shares=(None, None))
-    assert stop_name(both, stops[2]) == "this model (0.03, 0.02)"
+    assert stop_name(both, stops[2]) == "this model (for 0.03, 0.02)"
     free = costs(report, stops[0])
     assert [cost.was for cost in free] == ["", ""]
     quality = (Quality("auc", 0.51, 0.5, 0.01), Quality("calibration_error", 0.0, 0.0))

@@ -58,6 +58,7 @@ class Frame:
         dots: Iterable[tuple[float, float]] = (),
         level: tuple[float, str] | None = None,
         marks: Iterable[tuple[str, float, float, str]] = (),
+        neutral: bool = False,
         tips: Iterable[tuple[float, float, str]] = (),
     ) -> str:
         """Return the picture.
@@ -74,6 +75,8 @@ class Frame:
             A horizontal line with its name.
         marks
             Points that are ringed and named, each with the kind of its line.
+        neutral
+            Whether rings are grey, and not a warning.
         tips
             Left and right end of a part of the x-axis, and what is shown where a pointer rests
             there.
@@ -122,9 +125,9 @@ class Frame:
             for line in lines:
                 if line.kind in ("before", kind):
                     near += _along([(x(c), y(d)) for c, d in zip(line.x, line.y)])
-            parts.append(
-                f'<g class="{kind}">{_mark(x(a), y(b), text, near, (left, self.width, floor))}</g>'
-            )
+            look = f"{kind} neutral" if neutral else kind
+            ring = _mark(x(a), y(b), text, near, (left, self.width, floor))
+            parts.append(f'<g class="{look}">{ring}</g>')
         for start, end, text in tips:
             a, b = (x(min(max(value, self.x[0]), self.x[1])) for value in (start, end))
             parts.append(

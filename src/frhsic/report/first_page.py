@@ -381,12 +381,14 @@ def frontier_picture(tradeoff: TradeOff) -> str:
 def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
     """Return the limit that leads to a trade-off."""
     if stop.point.chosen:
-        asked = [plain(limit) for limit in tradeoff.limits if limit]
-        asked += [percent(share) for share in tradeoff.shares if share is not None]
-        return say("this_model") + (f" ({', '.join(asked)})" if asked else "")
+        limits = ", ".join(plain(limit) for limit in tradeoff.limits if limit)
+        cuts = ", ".join(percent(1 - share) for share in tradeoff.shares if share is not None)
+        asked = say("fitted_for", limits=limits) if limits else ""
+        asked += say("fitted_cut", cuts=cuts) if cuts else ""
+        return say("this_model", asked=asked)
     if stop.limit in ("none", "0"):
         return say("stop_none" if stop.limit == "none" else "stop_least")
-    return say("stop_share", limit=stop.limit.replace("%", " %"))
+    return say("stop_share", cut=1 - float(stop.limit.removesuffix("%")) / 100)
 
 
 def stop_costs(stop: Stop) -> list[tuple[str, str]]:

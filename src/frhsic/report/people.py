@@ -119,6 +119,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
         dots=actual,
         level=(curve.overall, say("average", mean=curve.overall)),
         marks=marks,
+        neutral=_error(attribute, worst) is None,
         tips=() if small else _tips(curve, s),
     )
 
@@ -133,7 +134,7 @@ def axis_name(audit: Audit) -> str:
     elif subject.target is not None and noun == "score":
         tail = say("higher", outcome=outcome_phrase(subject))
     if subject.target is not None and subject.target.favours_high is not None:
-        tail += say("high_is_good" if subject.target.favours_high else "high_is_bad")
+        tail = say("high_is_good" if subject.target.favours_high else "high_is_bad")
     return say("mean_of", noun=noun) + tail
 
 
