@@ -237,8 +237,14 @@ def figure(records: list[Record]) -> None:
             axis.yaxis.set_major_formatter("{x:g}")
             axis.tick_params(labelsize=12)
         axes[0].set_ylabel("what trees read of S\nfrom Z (sum of R²)")
-        lines = axes[0].get_legend_handles_labels()
-        canvas.legend(*lines, loc="outside lower center", ncols=5, fontsize=12)
+        lines = {
+            label: handle
+            for axis in axes
+            for handle, label in zip(*axis.get_legend_handles_labels())
+        }
+        canvas.legend(
+            lines.values(), lines.keys(), loc="outside lower center", ncols=5, fontsize=12
+        )
         canvas.savefig(FIGURE, dpi=130, facecolor="white", metadata={"Software": None})
 
 
