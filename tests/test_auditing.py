@@ -43,8 +43,9 @@ from frhsic.kernels import HalfDistance, gaussian_at_median
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardized_gdp
 from frhsic.parity.curve import local_mean
 from frhsic.probes import cross_fitted_scores
-from frhsic.report import Report, first_page, render, words
-from frhsic.report.first_page import gap_sentence, meaning
+from frhsic.report import render, words
+from frhsic.report.first_page import gap_sentence
+from frhsic.report.words import resolution_sentence
 from frhsic.splits import subsample
 from frhsic.tables import files
 
@@ -968,10 +969,9 @@ def test_a_gap_names_the_share_of_the_people_that_it_averages_over():
     gap = result["s"].all_rows["gdp"]
     assert gap.settings["resolution"] == pytest.approx(0.05 * (1000 / 300) ** (2 / 3))
     assert gap.value < 0.2
-    told = " ".join(meaning(Report(result), first_page.verdict(Report(result))))
-    assert "over the nearest 11.2 % of the people along s" in told
+    assert "over the nearest 11.2 % of the people along s" in resolution_sentence(gap, "s")
     few = audit(u, np.round(4 * u), settings=SMALL)
-    assert "nearest" not in " ".join(meaning(Report(few), first_page.verdict(Report(few))))
+    assert resolution_sentence(few["s"].all_rows["gdp"], "s") == ""
 
 
 # changes

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import torch
 
 from frhsic.kernels import Gaussian, default_gaussian
 from frhsic_paper.certificates import Certificate, VarianceShare, gdp_certificate, held_out_bound
@@ -78,7 +79,8 @@ def representation(rng: np.random.Generator, s: np.ndarray) -> np.ndarray:
 
 
 def median_kernels(z: np.ndarray, s: np.ndarray) -> tuple[Gaussian, Gaussian]:
-    return default_gaussian(z, name="z")[0], default_gaussian(s, name="s")[0]
+    kernels = [default_gaussian(torch.as_tensor(x), name="x")[0] for x in (z, s)]
+    return kernels[0], kernels[1]
 
 
 def claim(rng: np.random.Generator, key: str) -> Claim:

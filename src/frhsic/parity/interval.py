@@ -189,4 +189,4 @@ def corrected_ends(
     ends = normal_ends(estimate, tail)
     for correction in corrections:
         ends = correction.applied(ends, estimate, tail)
-    return Ends(max(ends.low, 0.0), ends.high)
+    return Ends(float(max(ends.low, 0.0)), float(ends.high))
