@@ -210,6 +210,32 @@ def test_every_mark_is_a_missing_number_and_a_decimal_sign_is_one_sign():
     assert schema(pd.DataFrame({"x": ["1.234"]}), ".")["x"].tolist() == [1.234]
 
 
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["210.000,00", "1.234", "0,50", "-12"], [210_000, 1_234, 0.5, -12]),
+        (["1.234.567", "+1.234", "2500,5"], [1_234_567, 1_234, 2500.5]),
+        (["1.234", "2.345"], None),  # a little more than 1 and 2, or thousands
+        (["210.000,00", "1.23"], None),
+        (["210.000,00", "21.00.000"], None),
+        (["210.000,00", "0.500"], None),
+        (["1.234.567.890.123.456", "1"], None),  # so many digits are a code
+        (["192.168.1.17", "10.0.0.1"], None),
+    ],
+)
+@pytest.mark.parametrize("decimal", [",", "."])
+def test_groups_of_three_digits_are_numbers_where_they_can_be_nothing_else(cells, values, decimal):
+    swapped = cells if decimal == "," else [cell.translate({44: ".", 46: ","}) for cell in cells]
+    table = pd.DataFrame({"x": swapped})
+    schema = Schema.learn(table, decimal=decimal)
+    assert schema.kinds["x"] == ("text" if values is None else "number")
+    if values is not None:
+        for read in (schema, from_json(to_json(schema))):
+            assert read(table)["x"].tolist() == values
+        one = table.iloc[[1]]  # a cell is read by the schema alone
+        assert schema(one)["x"].tolist() == [values[1]]
+
+
 def test_values_that_no_training_row_has_are_counted_and_named():
     schema = Schema.learn(pd.DataFrame({"job": ["cook", "clerk ", "", "7"]}), decimal=".")
     new = pd.DataFrame({"job": ["cook ", "COOK", "COOK", "", "NA", "7.0"]})

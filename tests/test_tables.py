@@ -135,6 +135,46 @@ def test_what_is_said_goes_before_what_is_found_out(tmp_path):
         read_frame(path, separator=",")
 
 
+@pytest.mark.parametrize(
+    ("rows", "decimal"),
+    [
+        ("210.000,00;1", ","),
+        ("210.000,00;1.234", ","),
+        ("210.000,00;1.5", "."),
+        ("1,5;1.234", "."),
+        ("210,000.00;1", "."),
+    ],
+)
+def test_a_number_with_groups_of_digits_and_a_fraction_shows_the_decimal_sign(
+    rows, decimal, tmp_path
+):
+    path = tmp_path / "t.csv"
+    path.write_text(f"a;b\n{rows}\n")
+    assert TableFile.open(path).decimal == decimal
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (["1.234", "2.345"], "most cells look like numbers: it holds '1.234', '2.345', first in"),
+        (["1.234,5"] * 30 + ["n.v."], "some cells are no numbers: it holds 'n.v.', first in row"),
+        (["1.234,5", "2.345"], None),
+        (["cook", "clerk", "2.345"], None),
+        (["007", "008"], None),
+        (["10.0.0.1", "10.0.0.2"], None),
+    ],
+)
+def test_text_that_looks_like_numbers_is_remarked_on(cells, said, tmp_path):
+    rows = [f"{cells[i % len(cells)]};{i % 2};{i % 50},5" for i in range(31 * len(cells))]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x;y;age", *rows]) + "\n")
+    file = TableFile.open(path, decimal=",")
+    notes = read_training_table(file, ColumnRoles("y", ["age"])).notes
+    found = [note for note in notes if note.startswith("'x' is read as text")]
+    assert len(found) == (said is not None)
+    assert all(said in note for note in found)
+
+
 def test_latin_1_is_read_and_said_and_an_encoding_can_be_named(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes("größe,x\n1,ä\n".encode("latin-1"))
