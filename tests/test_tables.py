@@ -28,7 +28,7 @@ from frhsic.tables.attributes import BandedAttributeWarning, read_sensitive
 from frhsic.tables.columns import numbers, to_pandas
 from frhsic.tables.files import TableFile, read_rows
 from frhsic.tables.schema import Schema
-from frhsic.tables.suspicions import SuspiciousColumnWarning, suspicions
+from frhsic.tables.suspicions import SuspiciousColumnWarning, identifiers, suspicions
 from frhsic.tables.targets import read_target
 from frhsic.tables.text import shield
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
@@ -432,6 +432,36 @@ def test_a_column_that_counts_rows_or_persons_is_named(ids):
     name = "customer_id" if ids == "repeated" else "row"
     (sentence,) = named(X.assign(**{name: values}), y, s)
     assert sentence.startswith(f"{name!r} holds whole numbers that seem to identify rows")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "identifies"),
+    [
+        ("key", "distinct", True),  # a sample of numbers up to 7,000, none of them twice
+        ("key", "one repeated", False),
+        ("distance", "drawn", False),
+        ("income", "fractions", False),
+        ("amount", "far apart", False),
+        ("Customer No.", "far apart", True),
+        ("customerNo", "far apart", True),
+        ("Customer ID", "drawn", True),
+        ("paid", "far apart", False),
+        ("PAID", "drawn", False),
+    ],
+)
+def test_whole_numbers_none_of_which_repeats_are_an_identifier_unless_by_chance(
+    name, kind, identifies
+):
+    rng = np.random.default_rng(3)
+    values = {
+        "distinct": (keys := rng.permutation(7_000)[:400]),
+        "one repeated": np.append(keys[:-1], keys[0]),
+        "drawn": rng.integers(0, 7_000, 400),
+        "fractions": keys + 0.5,
+        "far apart": rng.permutation(10_000_000)[:400],
+    }[kind]
+    assert len(np.unique(values)) == 400 or kind in ("one repeated", "drawn")
+    assert identifiers(pd.DataFrame({name: values})) == ([name] if identifies else [])
 
 
 def test_a_column_without_values_is_named():
