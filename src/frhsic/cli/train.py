@@ -289,7 +289,8 @@ def fitted(
         if recipe.uses_sensitive:
             model.sensitive_schema_ = data.sensitive_schema
     if data.classes is not None and stated.threshold is not None:
-        model.solution_ = replace(model.solution_, threshold=stated.threshold)
+        units = replace(model.solution_.units, threshold=stated.threshold)
+        model.solution_ = replace(model.solution_, units=units)
     return model, report
 
 
