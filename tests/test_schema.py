@@ -462,7 +462,8 @@ def test_in_python_too_a_score_does_not_depend_on_the_other_rows(aim):
 
 @pytest.mark.parametrize("command", ["predict", "audit"])
 def test_levels_that_no_training_row_has_are_counted_once(served, tmp_path, command):
-    table = write(messy(80).assign(job="KOCH"), tmp_path / "t.csv")
+    path = tmp_path / "t.csv"
+    table = write(half_new := messy(80).assign(job=["KOCH", "none"] * 40), path)
     audit = [
         "audit",
         str(table),
@@ -475,6 +476,19 @@ def test_levels_that_no_training_row_has_are_counted_once(served, tmp_path, comm
         "--json",
     ]
     predict = ["predict", str(served / "closed"), str(table), "-o", str(tmp_path / "s.csv")]
-    result = run(app, audit if command == "audit" else predict)
+    asked = audit if command == "audit" else predict
+    result = run(app, asked)
     assert result.exit_code == 0, result.output
-    assert "80 rows have a value of 'job' that no training row has: 'KOCH' (80)" in result.output
+    assert "40 rows have a value of 'job' that no training row has: 'KOCH' (40)" in result.output
+    half_new.loc[1, "job"] = "Köchin"
+    write(half_new, path)
+    (tmp_path / "s.csv").unlink(missing_ok=True)
+    result = run(app, asked)
+    assert result.exit_code == 2
+    refusal = " ".join(result.output.split())
+    assert "41 of 80 rows have a value of 'job' that no training row has: 'KOCH' (40)" in refusal
+    assert "In training it held 'Koch', 'a" in refusal
+    assert not (tmp_path / "s.csv").exists()
+    write(half_new.head(19).assign(job="KOCH"), path)
+    if command == "predict":  # of few rows, each may be new
+        assert run(app, asked).exit_code == 0

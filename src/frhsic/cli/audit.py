@@ -385,7 +385,7 @@ def _audited_file(
     if served is not None:
         z, scores = served.audited(frame, file)
         name, score_name = f"representation of {served.path.name}", f"score of {served.path.name}"
-        notes += served.unseen_notes()
+        notes += served.unseen_notes(len(frame))
     else:
         z = pd.concat(map(amounts, parts), axis=1).to_numpy() if parts else None
         scores = None if options.score is None else amounts(options.score).to_numpy()
