@@ -597,6 +597,8 @@ def test_what_should_be_no_feature_is_left_out_or_named(tmp_path):
     data = trained(tmp_path / "t.csv")
     assert list(data.X) == ["x", "job", "hours", "born", "grade"]
     assert [note.split("'")[1] for note in data.notes] == ["none", "row", "y"]
+    doubt = "The target 'row' seems to identify rows; is it what is to be predicted?"
+    assert doubt in trained(tmp_path / "t.csv", "row").notes
     asked = trained(tmp_path / "t.csv", features=("x", "row", "who", "none"))
     assert list(asked.X) == ["x", "row", "who"]
     grades = trained(tmp_path / "t.csv", "grade", features=("x",))
@@ -803,6 +805,7 @@ def test_a_target_has_two_classes_with_the_positive_one_last_or_is_a_number(
     ("values", "positive", "message"),
     [
         (["cook", "clerk", "nurse"], "coock", "Did you mean 'cook'"),
+        (["no", "yes"], "default", "^'default' is not a value of 'y'. There are: no, yes.$"),
         (["cook", "clerk", "nurse"], None, "--positive VALUE"),
         (["cook", "clerk"], None, "--positive VALUE"),
         (["yes", "nein"], None, "--positive VALUE"),

@@ -93,6 +93,12 @@ def predict(
         from frhsic.tables.text import with_points
 
         require_writable({"scores": out}, {"table": table, "model": model})
+        swapped = model.is_file() and zipfile.is_zipfile(table) and not zipfile.is_zipfile(model)
+        if swapped and table.suffix.lower() != ".zip":
+            raise ValueError(
+                f"{model.name} is no saved model, {table.name} may be one; the model comes first,"
+                " then the table."
+            )
         file = TableFile.open(table, **vars(reading))  # before the model, which takes longer
         served = Served.load(model)
         file = served.reopened(file, reading)

@@ -220,6 +220,8 @@ def read_training_table(
         raise ValueError(f"no column is left to predict from in {name}: {' '.join(left_out)}")
     codes, classes, said = read_target(table[target], roles.positive)
     require_moderate(table[target], codes, f"target {target!r}")
+    if identifiers(table[[target]]):
+        said.append(f"The target {target!r} seems to identify rows; is it what is to be predicted?")
     notes += [
         *(note for _, note in attributes.values() if note),
         *_nearly_numbers(table[features], file.decimal),
