@@ -163,6 +163,8 @@ class Schema:
     separator : str
         Character between the fields of the file that it was learned from; empty if it was no text
         file.
+    fingerprint : str
+        SHA-256 of that file, empty if it is not known.
 
     Examples
     --------
@@ -178,6 +180,7 @@ class Schema:
     columns: tuple[ColumnType, ...]
     decimal: str = "."
     separator: str = ""
+    fingerprint: str = ""
 
     @classmethod
     def learn(
