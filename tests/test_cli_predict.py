@@ -109,6 +109,7 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
         ([model, "taken.csv", "--keep", "score"], "--keep score"),
         ([model, "few.csv", "-o", "few.csv"], "would overwrite the table"),
         (["missing", new], "no saved model 'missing'"),
+        ([new, model], "new.csv is no saved model, model may be one; the model comes first, then"),
         ([str(place / "nameless"), new], "without column names"),
         ([model, new, "-o", "nowhere/x.csv"], "the folder 'nowhere' of the scores"),
     ):
@@ -248,6 +249,14 @@ def test_predictions_have_the_labels_of_the_training_table_and_the_stated_thresh
     assert model.classes_.tolist() == ["nein", "ja"]
     assert model.predict(pd.DataFrame({"x": x})).tolist() == scores["predicted"].tolist()
     done([*asked, "--aim", "decision"], 2)
+    pd.read_csv(tmp_path / "all.csv")[1:].to_csv(tmp_path / "other.csv", index=False)
+    for name in ("all.csv", "other.csv"):
+        audit = ["audit", str(tmp_path / name), "-s", "age", "--model", str(tmp_path / "model")]
+        said = "all.csv is the file that model was trained on; on new rows it may do worse."
+        remarks = Audit.from_json(
+            done([*audit, "--max-rows", "100", "--json"]).stdout
+        ).context.remarks
+        assert (said in remarks) == (name == "all.csv")
 
 
 def test_a_line_does_not_depend_on_the_lines_beside_it_for_a_model_of_ones_own(tmp_path):

@@ -397,7 +397,7 @@ def test_the_verdict_says_what_was_asked_and_by_how_much_the_gap_was_reduced(out
     change = report.tradeoff.changes[0]
     lines = closing_lines(report)
     assert lines["gap"].startswith(f"[red]age: {figure(change.before)} → {figure(change.after)} (")
-    assert lines["verdict"].endswith("; asked: at least 50 %.")
+    assert "; asked: at least 50 %. Ask for a number instead" in lines["verdict"]
 
 
 def test_a_bound_that_the_rows_held_out_exceed_exits_with_1(outcome, capsys):

@@ -210,6 +210,32 @@ def test_every_mark_is_a_missing_number_and_a_decimal_sign_is_one_sign():
     assert schema(pd.DataFrame({"x": ["1.234"]}), ".")["x"].tolist() == [1.234]
 
 
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["210.000,00", "1.234", "0,50", "-12"], [210_000, 1_234, 0.5, -12]),
+        (["1.234.567", "+1.234", "2500,5"], [1_234_567, 1_234, 2500.5]),
+        (["1.234", "2.345"], None),  # a little more than 1 and 2, or thousands
+        (["210.000,00", "1.23"], None),
+        (["210.000,00", "21.00.000"], None),
+        (["210.000,00", "0.500"], None),
+        (["1.234.567.890.123.456", "1"], None),  # so many digits are a code
+        (["192.168.1.17", "10.0.0.1"], None),
+    ],
+)
+@pytest.mark.parametrize("decimal", [",", "."])
+def test_groups_of_three_digits_are_numbers_where_they_can_be_nothing_else(cells, values, decimal):
+    swapped = cells if decimal == "," else [cell.translate({44: ".", 46: ","}) for cell in cells]
+    table = pd.DataFrame({"x": swapped})
+    schema = Schema.learn(table, decimal=decimal)
+    assert schema.kinds["x"] == ("text" if values is None else "number")
+    if values is not None:
+        for read in (schema, from_json(to_json(schema))):
+            assert read(table)["x"].tolist() == values
+        one = table.iloc[[1]]  # a cell is read by the schema alone
+        assert schema(one)["x"].tolist() == [values[1]]
+
+
 def test_values_that_no_training_row_has_are_counted_and_named():
     schema = Schema.learn(pd.DataFrame({"job": ["cook", "clerk ", "", "7"]}), decimal=".")
     new = pd.DataFrame({"job": ["cook ", "COOK", "COOK", "", "NA", "7.0"]})
@@ -436,7 +462,8 @@ def test_in_python_too_a_score_does_not_depend_on_the_other_rows(aim):
 
 @pytest.mark.parametrize("command", ["predict", "audit"])
 def test_levels_that_no_training_row_has_are_counted_once(served, tmp_path, command):
-    table = write(messy(80).assign(job="KOCH"), tmp_path / "t.csv")
+    path = tmp_path / "t.csv"
+    table = write(half_new := messy(80).assign(job=["KOCH", "none"] * 40), path)
     audit = [
         "audit",
         str(table),
@@ -449,6 +476,19 @@ def test_levels_that_no_training_row_has_are_counted_once(served, tmp_path, comm
         "--json",
     ]
     predict = ["predict", str(served / "closed"), str(table), "-o", str(tmp_path / "s.csv")]
-    result = run(app, audit if command == "audit" else predict)
+    asked = audit if command == "audit" else predict
+    result = run(app, asked)
     assert result.exit_code == 0, result.output
-    assert "80 rows have a value of 'job' that no training row has: 'KOCH' (80)" in result.output
+    assert "40 rows have a value of 'job' that no training row has: 'KOCH' (40)" in result.output
+    half_new.loc[1, "job"] = "Köchin"
+    write(half_new, path)
+    (tmp_path / "s.csv").unlink(missing_ok=True)
+    result = run(app, asked)
+    assert result.exit_code == 2
+    refusal = " ".join(result.output.split())
+    assert "41 of 80 rows have a value of 'job' that no training row has: 'KOCH' (40)" in refusal
+    assert "In training it held 'Koch', 'a" in refusal
+    assert not (tmp_path / "s.csv").exists()
+    write(half_new.head(19).assign(job="KOCH"), path)
+    if command == "predict":  # of few rows, each may be new
+        assert run(app, asked).exit_code == 0

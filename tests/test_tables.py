@@ -28,7 +28,7 @@ from frhsic.tables.attributes import BandedAttributeWarning, read_sensitive
 from frhsic.tables.columns import numbers, to_pandas
 from frhsic.tables.files import TableFile, read_rows
 from frhsic.tables.schema import Schema
-from frhsic.tables.suspicions import SuspiciousColumnWarning, suspicions
+from frhsic.tables.suspicions import SuspiciousColumnWarning, identifiers, suspicions
 from frhsic.tables.targets import read_target
 from frhsic.tables.text import shield
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
@@ -133,6 +133,46 @@ def test_what_is_said_goes_before_what_is_found_out(tmp_path):
     assert read_frame(path, decimal=".")["a"].tolist() == ["1,5"]
     with pytest.raises(ValueError, match="Expected 1 columns, got 3"):
         read_frame(path, separator=",")
+
+
+@pytest.mark.parametrize(
+    ("rows", "decimal"),
+    [
+        ("210.000,00;1", ","),
+        ("210.000,00;1.234", ","),
+        ("210.000,00;1.5", "."),
+        ("1,5;1.234", "."),
+        ("210,000.00;1", "."),
+    ],
+)
+def test_a_number_with_groups_of_digits_and_a_fraction_shows_the_decimal_sign(
+    rows, decimal, tmp_path
+):
+    path = tmp_path / "t.csv"
+    path.write_text(f"a;b\n{rows}\n")
+    assert TableFile.open(path).decimal == decimal
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (["1.234", "2.345"], "most cells look like numbers: it holds '1.234', '2.345', first in"),
+        (["1.234,5"] * 30 + ["n.v."], "some cells are no numbers: it holds 'n.v.', first in row"),
+        (["1.234,5", "2.345"], None),
+        (["cook", "clerk", "2.345"], None),
+        (["007", "008"], None),
+        (["10.0.0.1", "10.0.0.2"], None),
+    ],
+)
+def test_text_that_looks_like_numbers_is_remarked_on(cells, said, tmp_path):
+    rows = [f"{cells[i % len(cells)]};{i % 2};{i % 50},5" for i in range(31 * len(cells))]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x;y;age", *rows]) + "\n")
+    file = TableFile.open(path, decimal=",")
+    notes = read_training_table(file, ColumnRoles("y", ["age"])).notes
+    found = [note for note in notes if note.startswith("'x' is read as text")]
+    assert len(found) == (said is not None)
+    assert all(said in note for note in found)
 
 
 def test_latin_1_is_read_and_said_and_an_encoding_can_be_named(tmp_path):
@@ -394,6 +434,36 @@ def test_a_column_that_counts_rows_or_persons_is_named(ids):
     assert sentence.startswith(f"{name!r} holds whole numbers that seem to identify rows")
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "identifies"),
+    [
+        ("key", "distinct", True),  # a sample of numbers up to 7,000, none of them twice
+        ("key", "one repeated", False),
+        ("distance", "drawn", False),
+        ("income", "fractions", False),
+        ("amount", "far apart", False),
+        ("Customer No.", "far apart", True),
+        ("customerNo", "far apart", True),
+        ("Customer ID", "drawn", True),
+        ("paid", "far apart", False),
+        ("PAID", "drawn", False),
+    ],
+)
+def test_whole_numbers_none_of_which_repeats_are_an_identifier_unless_by_chance(
+    name, kind, identifies
+):
+    rng = np.random.default_rng(3)
+    values = {
+        "distinct": (keys := rng.permutation(7_000)[:400]),
+        "one repeated": np.append(keys[:-1], keys[0]),
+        "drawn": rng.integers(0, 7_000, 400),
+        "fractions": keys + 0.5,
+        "far apart": rng.permutation(10_000_000)[:400],
+    }[kind]
+    assert len(np.unique(values)) == 400 or kind in ("one repeated", "drawn")
+    assert identifiers(pd.DataFrame({name: values})) == ([name] if identifies else [])
+
+
 def test_a_column_without_values_is_named():
     X, y, s = table()
     (sentence,) = named(
@@ -527,6 +597,8 @@ def test_what_should_be_no_feature_is_left_out_or_named(tmp_path):
     data = trained(tmp_path / "t.csv")
     assert list(data.X) == ["x", "job", "hours", "born", "grade"]
     assert [note.split("'")[1] for note in data.notes] == ["none", "row", "y"]
+    doubt = "The target 'row' seems to identify rows; is it what is to be predicted?"
+    assert doubt in trained(tmp_path / "t.csv", "row").notes
     asked = trained(tmp_path / "t.csv", features=("x", "row", "who", "none"))
     assert list(asked.X) == ["x", "row", "who"]
     grades = trained(tmp_path / "t.csv", "grade", features=("x",))
@@ -733,6 +805,7 @@ def test_a_target_has_two_classes_with_the_positive_one_last_or_is_a_number(
     ("values", "positive", "message"),
     [
         (["cook", "clerk", "nurse"], "coock", "Did you mean 'cook'"),
+        (["no", "yes"], "default", "^'default' is not a value of 'y'. There are: no, yes.$"),
         (["cook", "clerk", "nurse"], None, "--positive VALUE"),
         (["cook", "clerk"], None, "--positive VALUE"),
         (["yes", "nein"], None, "--positive VALUE"),

@@ -382,10 +382,16 @@ def _audited_file(
                 assert classes is not None  # of text
                 notes.append(_terminal.positive_note(classes[1], options.target))
                 options = replace(options, positive=classes[1])
+    context = stated.context(options.table, options.model)
     if served is not None:
+        if served.schema.fingerprint == context.origin["data"]:
+            notes.append(
+                f"{options.table.name} is the file that {served.path.name} was trained on; on new"
+                " rows it may do worse."
+            )
         z, scores = served.audited(frame, file)
         name, score_name = f"representation of {served.path.name}", f"score of {served.path.name}"
-        notes += served.unseen_notes()
+        notes += served.unseen_notes(len(frame))
     else:
         z = pd.concat(map(amounts, parts), axis=1).to_numpy() if parts else None
         scores = None if options.score is None else amounts(options.score).to_numpy()
@@ -406,7 +412,7 @@ def _audited_file(
             else frame[options.groups].map(label, na_action="ignore").replace("", None)
         ),
         context=replace(
-            stated.context(options.table, options.model),
+            context,
             title=options.title or "",
             source=options.table.name,
             name=name,

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 DEFAULT_SCORES = Path("frhsic-scores.csv")
 # Rows that a model of the user's own predicts at once, always as many.
 BLOCK = 1024
+# Rows from which on a table is refused if most of them have a level that no training row has.
+LEAST_REFUSED = 20
 
 
 @_terminal.with_fields
@@ -58,8 +60,9 @@ def predict(
     """Write the score and the prediction of a saved model for each row of a table.
 
     Columns are read as in training, and a row's score depends on this row alone. Values that no
-    training row has are counted. The sensitive attribute is needed only by a model that was trained
-    with --uses-sensitive. Columns that the model does not use are ignored.
+    training row has are counted; a table in which most rows have one is refused. The sensitive
+    attribute is needed only by a model that was trained with --uses-sensitive. Columns that the
+    model does not use are ignored.
 
     [bold]Examples[/bold]
 
@@ -90,6 +93,12 @@ def predict(
         from frhsic.tables.text import with_points
 
         require_writable({"scores": out}, {"table": table, "model": model})
+        swapped = model.is_file() and zipfile.is_zipfile(table) and not zipfile.is_zipfile(model)
+        if swapped and table.suffix.lower() != ".zip":
+            raise ValueError(
+                f"{model.name} is no saved model, {table.name} may be one; the model comes first,"
+                " then the table."
+            )
         file = TableFile.open(table, **vars(reading))  # before the model, which takes longer
         served = Served.load(model)
         file = served.reopened(file, reading)
@@ -118,7 +127,9 @@ def predict(
                 _progress.tell(rows, total, "rows")
             if rows == 0:
                 raise ValueError(f"{table.name} has a header and no rows.")
-    _terminal.show([*file.notes, *served.unseen_notes()], {"scores": out})
+            with file.naming():
+                unseen = served.unseen_notes(rows)
+    _terminal.show([*file.notes, *unseen], {"scores": out})
 
 
 def _shielded(lines: pd.DataFrame) -> pd.DataFrame:
@@ -290,15 +301,27 @@ class Served:
             else None
         )
 
-    def unseen_notes(self) -> list[str]:
-        """Return a sentence for each column with levels that no training row has."""
+    def unseen_notes(self, rows: int) -> list[str]:
+        """Return a sentence for each column with levels that no training row has; raise if most of
+        these rows have such a level, unless rows are few or levels so many that new ones are usual.
+        """
+        from frhsic.tables.columns import MOST_ENCODED_LEVELS, quoted
+
         notes = []
+        known = {column.name: column.levels for column in self.schema.columns}
         for name, counts in self.unseen.items():
             if total := counts.total():
                 shown = ", ".join(f"{level!r} ({n:,})" for level, n in counts.most_common(3))
                 more = ", ..." if len(counts) > 3 else ""
-                rows = "row has" if total == 1 else "rows have"
-                notes.append(
-                    f"{total:,} {rows} a value of {name!r} that no training row has: {shown}{more}."
-                )
+                have = "row has" if total == 1 else "rows have"
+                note = f"{have} a value of {name!r} that no training row has: {shown}{more}."
+                few = len(known[name]) <= MOST_ENCODED_LEVELS
+                if few and rows >= LEAST_REFUSED and total > rows / 2:
+                    levels = quoted([str(level) for level in known[name][:5]])
+                    etc = ", ..." if len(known[name]) > 5 else ""
+                    raise ValueError(
+                        f"{total:,} of {rows:,} {note} In training it held {levels}{etc}: write it"
+                        " so, or train a model on such rows."
+                    )
+                notes.append(f"{total:,} {note}")
         return notes

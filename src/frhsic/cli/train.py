@@ -285,7 +285,8 @@ def fitted(
             ),
         )
     if data.schema is not None:  # by which later files are read
-        model.schema_ = data.schema
+        fingerprint = report.audit.context.origin.get("data", "")
+        model.schema_ = replace(data.schema, fingerprint=fingerprint)
         if recipe.uses_sensitive:
             model.sensitive_schema_ = data.sensitive_schema
     if data.classes is not None and stated.threshold is not None:

@@ -228,7 +228,8 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     what = gap_phrase(check.key, check.attribute) + among_phrase(check.among, audit)
     kind = verdict_phrase(check)
     if check.base == "gap":
-        key = {"kept": "reached", "not kept": "missed"}.get(check.verdict, "unsettled")
+        unclear = "not_judged" if check.reduction is None else "unsettled"
+        key = {"kept": "reached", "not kept": "missed"}.get(check.verdict, unclear)
         return say(key, what=what, reduced=asked_reduction(check))
     least = check.key in RATIOS
     value, low, high = (short(x, check.limit) for x in (check.value, *check.interval))

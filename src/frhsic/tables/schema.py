@@ -56,8 +56,9 @@ DOTTED_DATE = r"^([0-9]+)\.([0-9]+)\.([0-9]{4})$"
 
 @dataclass(frozen=True)
 class ColumnType:
-    """One column: its kind, its levels as far as it has some, and how its dates are written in
-    text: in a format of strptime, or if that is empty, as 2024-05-31 or 31.05.2024.
+    """One column: its kind, its levels as far as it has some, and how its values are written in
+    text: dates in a format of strptime, or if that is empty, as 2024-05-31 or 31.05.2024; numbers,
+    if `grouped`, also as 1,234.5 (with decimal commas, 1.234,5).
     """
 
     name: str
@@ -65,6 +66,7 @@ class ColumnType:
     levels: tuple[Any, ...] = ()
     date_format: str = ""
     ordered: bool = False
+    grouped: bool = False
 
     def __post_init__(self) -> None:
         if self.date_format:
@@ -141,7 +143,7 @@ class ColumnType:
     def _parsed(self, cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
         """Return text without marks as values, NaN where it cannot be read."""
         if self.kind == "number":
-            return numeric(cells, decimal)
+            return numeric(ungrouped(cells, decimal) if self.grouped else cells, decimal)
         if self.kind == "boolean":
             return cells.str.lower().map(TRUTH).astype(np.float64)
         if self.kind == "duration":
@@ -161,6 +163,8 @@ class Schema:
     separator : str
         Character between the fields of the file that it was learned from; empty if it was no text
         file.
+    fingerprint : str
+        SHA-256 of that file, empty if it is not known.
 
     Examples
     --------
@@ -176,6 +180,7 @@ class Schema:
     columns: tuple[ColumnType, ...]
     decimal: str = "."
     separator: str = ""
+    fingerprint: str = ""
 
     @classmethod
     def learn(
@@ -283,8 +288,12 @@ def _learned_from_text(
     if decimal is not None and len(cells):
         if cells.str.lower().isin(TRUTH).all():
             return ColumnType(name, "boolean")
-        if numeric(cells, decimal).notna().all() and not cells.str.contains(CODE).any():
-            return ColumnType(name, "number")
+        plain = ungrouped(cells, decimal)
+        # 1.234 alone may be a little more than 1; 1.234,5 and 1.234.567 may not
+        grouped = bool((cells[plain != cells].str.count("[.,]") > 1).any())
+        digits = plain if grouped else cells
+        if numeric(digits, decimal).notna().all() and not digits.str.contains(CODE).any():
+            return ColumnType(name, "number", grouped=grouped)
     if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
         return ColumnType(name, "date")
     return None
@@ -318,6 +327,21 @@ def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
         raise ValueError(
             f"the date format {date_format!r} cannot be used: {error}. Pass one such as %d/%m/%Y."
         ) from error
+
+
+def ungrouped(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+    """Return text whose numbers have no signs between groups of three digits: 1234.5 for 1,234.5.
+
+    Examples
+    --------
+    >>> ungrouped(pd.Series(["1.234,5", "12,5", "1.23"]), ",").tolist()
+    ['1234,5', '12,5', '1.23']
+    """
+    sign = "." if decimal == "," else ","
+    groups = rf"[-+]?[1-9][0-9]{{0,2}}([{sign}][0-9]{{3}})+([{decimal}][0-9]+)?"
+    return cells.mask(
+        cells.str.fullmatch(groups, na=False), cells.str.replace(sign, "", regex=False)
+    )
 
 
 def numeric(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:

@@ -21,8 +21,11 @@ LEAST_IN_CLASS = 10
 # away.
 ALIKE = 0.99
 NAMED_ID = re.compile(
-    r"(.*[^a-z])?(id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|No|Number)", re.IGNORECASE
+    r"((.*[^a-zA-Z])?(?i:id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|No|Number))\W*"
 )
+# Pairs of equal values that chance alone would make, on average, from which on a column without any
+# holds keys: as many draws all differ with a probability of at most exp(-10).
+EXPECTED_PAIRS = 10
 
 
 class SuspiciousColumnWarning(UserWarning):
@@ -34,8 +37,9 @@ class SuspiciousColumnWarning(UserWarning):
 def identifiers(X: pd.DataFrame) -> list[str]:
     """Return the columns of whole numbers that seem to identify rows or persons.
 
-    All of their values differ and lie close together or only rise along the table; or the column is
-    named so, such as customer_id or CustomerNo, and has more than 64 values.
+    All of their values differ, and they only rise along the table, or lie so close together that
+    draws by chance would repeat some; or the column is named so, such as customer_id or CustomerNo,
+    and has more than 64 values.
 
     Examples
     --------
@@ -50,7 +54,7 @@ def identifiers(X: pd.DataFrame) -> list[str]:
         for name in X
         if len(X) >= LEAST_SUSPECTED_ROWS
         and pd.api.types.is_numeric_dtype(X[name])
-        and _identifies(str(name), feature(X[name].iloc[rows], str(name))[0], len(X) / len(rows))
+        and _identifies(str(name), feature(X[name].iloc[rows], str(name))[0])
     ]
 
 
@@ -160,14 +164,18 @@ def _looked_at(X: pd.DataFrame) -> np.ndarray:
     return np.linspace(0, len(X) - 1, min(len(X), LOOKED_AT_ROWS)).astype(int)
 
 
-def _identifies(name: str, values: np.ndarray, step: float) -> bool:
+def _identifies(name: str, values: np.ndarray) -> bool:
     values = values[~np.isnan(values)]
     if not np.array_equal(values, np.round(values)):
         return False
     different = len(np.unique(values))
-    if different < len(values) or len(values) < LEAST_SUSPECTED_ROWS:
-        return bool(NAMED_ID.fullmatch(name)) and different > MOST_ENCODED_LEVELS
-    return bool(np.ptp(values) < 2 * step * len(values) or (np.diff(values) > 0).all())
+    if NAMED_ID.fullmatch(name) and different > MOST_ENCODED_LEVELS:
+        return True
+    if different < len(values) or different < LEAST_SUSPECTED_ROWS:
+        return False
+    pairs = different * (different - 1) / 2
+    # of all laws on a range, the uniform one repeats least
+    return bool(pairs >= EXPECTED_PAIRS * (np.ptp(values) + 1) or (np.diff(values) > 0).all())
 
 
 def _correlation(values: np.ndarray, other: np.ndarray) -> float:

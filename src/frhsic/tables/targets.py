@@ -78,8 +78,8 @@ def read_target(
     if positive is not None:
         codes = is_positive(column, positive, name)
         if not codes.any():
-            hint = did_you_mean(str(positive), map(str, values[:500]))
-            raise ValueError(f"{positive!r} is not a value of {name!r}: {shown}.{hint}")
+            hint = did_you_mean(str(positive), (str(value)[:30] for value in values[:500]))
+            raise ValueError(f"{positive!r} is not a value of {name!r}.{hint}")
         value = column[codes == 1].iloc[0]
         others = column[codes == 0].unique()
         classes = _classes(others[0] if len(others) == 1 else f"not {label(value)}", value)

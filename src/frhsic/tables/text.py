@@ -29,7 +29,9 @@ COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": None, ".zip":
 WINDOWS = {"cp1252": "Windows-1252", "cp1250": "Windows-1250", "latin-1": "Latin-1"}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _POINT = re.compile(r"[-+]?[0-9]*\.[0-9]+")
-_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
+_COMMA = re.compile(r"[-+]?([0-9]+|[1-9][0-9]{0,2}(\.[0-9]{3})+),[0-9]+")
+# What may be a fraction, or groups of three digits where another cell is 1.234,5.
+_GROUPS = re.compile(r"[-+]?[1-9][0-9]{0,2}\.[0-9]{3}")
 # Text that a spreadsheet takes for a formula, and what is none of it: signed numbers, a sign alone.
 _FORMULA = re.compile(r"'*(\s*[=+\-@＝＋－＠]|[\t\r\n])")
 _SIGNED = re.compile(r"\s*[-+][0-9.,]*([eE][-+]?[0-9]+)?%?\s*")
@@ -245,8 +247,11 @@ def _decimal(rows: list[list[str]], separator: str) -> str:
     if separator == ",":
         return "."
     fields = [cell.strip() for row in rows for cell in row]
-    commas = any(_COMMA.fullmatch(cell) for cell in fields)
-    return "," if commas and not any(_POINT.fullmatch(cell) for cell in fields) else "."
+    commas = [cell for cell in fields if _COMMA.fullmatch(cell)]
+    points = [cell for cell in fields if _POINT.fullmatch(cell)]
+    if any("." in cell for cell in commas):
+        points = [cell for cell in points if not _GROUPS.fullmatch(cell)]
+    return "," if commas and not points else "."
 
 
 @contextmanager
@@ -273,15 +278,16 @@ def _open(path: Path) -> Any:
 
 
 def with_points(value: Any) -> Any:
-    """Return text that is a number with a decimal comma with a point; anything else as it is.
+    """Return text that is a number with a decimal comma with a point, and no other; anything else
+    as it is.
 
     Examples
     --------
-    >>> with_points("16,5"), with_points("007"), with_points("a,5")
-    ('16.5', '007', 'a,5')
+    >>> with_points("1.216,5"), with_points("007"), with_points("a,5")
+    ('1216.5', '007', 'a,5')
     """
     if isinstance(value, str) and _COMMA.fullmatch(value.strip()):
-        return value.strip().replace(",", ".")
+        return value.strip().replace(".", "").replace(",", ".")
     return value
 
 

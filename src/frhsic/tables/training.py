@@ -25,7 +25,7 @@ from frhsic.tables.columns import (
     require_moderate,
 )
 from frhsic.tables.files import TableFile, read_rows
-from frhsic.tables.schema import Schema, numeric
+from frhsic.tables.schema import Schema, numeric, ungrouped
 from frhsic.tables.suspicions import identifiers
 from frhsic.tables.targets import is_positive, read_target
 
@@ -35,6 +35,9 @@ LEAST_HELD_OUT = 20
 FEW_NUMBERS = 10
 # Share of a column's cells that may be no numbers if it seems to have been meant as numbers.
 FEW_WORDS = 0.1
+# Cells that look like numbers, and the share of them above which a column of text is remarked on.
+LIKE_NUMBER = r"[-+]?[0-9]+([.,][0-9]{3})*([.,][0-9]+)?"
+MOST_ALIKE = 0.5
 
 
 @dataclass(frozen=True)
@@ -217,6 +220,8 @@ def read_training_table(
         raise ValueError(f"no column is left to predict from in {name}: {' '.join(left_out)}")
     codes, classes, said = read_target(table[target], roles.positive)
     require_moderate(table[target], codes, f"target {target!r}")
+    if identifiers(table[[target]]):
+        said.append(f"The target {target!r} seems to identify rows; is it what is to be predicted?")
     notes += [
         *(note for _, note in attributes.values() if note),
         *_nearly_numbers(table[features], file.decimal),
@@ -288,16 +293,25 @@ def _usable(
 
 
 def _nearly_numbers(features: pd.DataFrame, decimal: str | None) -> Iterator[str]:
-    """Yield a sentence for each column of a text file that a few cells keep from being numbers."""
+    """Yield a sentence for each column of a text file that a few cells, or the way in which they
+    are written, keep from being numbers.
+    """
     for name, column in features.items():
         cells = column.dropna()
         if decimal is None or not is_text(cells) or cells.empty:
             continue
-        wrong = numeric(cells.str.strip(), decimal).isna()
+        bare = cells.str.strip()
+        wrong = numeric(ungrouped(bare, decimal), decimal).isna()
+        alike = numeric(bare, decimal).isna() & bare.str.fullmatch(LIKE_NUMBER)
         if 0 < wrong.mean() <= FEW_WORDS:
             yield (
                 f"{str(name)!r} is read as text, since some cells are no numbers:"
                 f" {examples(cells[wrong])}. To read it as numbers, leave them empty."
+            )
+        elif alike.mean() > MOST_ALIKE:
+            yield (
+                f"{str(name)!r} is read as text, though most cells look like numbers:"
+                f" {examples(cells[alike])}. To read it as numbers, write them as 1234{decimal}5."
             )
 
 
