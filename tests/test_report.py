@@ -285,6 +285,21 @@ def test_the_verdict_goes_by_the_interval(low, high, start, kind, bound):
     assert f" {short((low + high) / 2)}, at least {short(low)}." in told
 
 
+def test_a_gap_of_nothing_and_a_limit_that_does_not_bind_are_said():
+    check = LimitCheck("age", "gdp", "all", 0.05, 0.0, Interval(0.0, 0.018, 0.95, ""))
+    result = replace(samples.audit("age"), limits=(check,))
+    shown = verdict(Report(result))
+    assert "is no larger than chance would make it, at most 0.018." in shown.sentence
+    assert meaning(shown, result) == ""
+    bound = samples.tradeoff()
+    first, *others = bound.points
+    others = [replace(point, chosen=False) for point in others]
+    free = replace(bound, points=(replace(first, chosen=True), *others))
+    same = "The model without a limit keeps it already, so the limit changed nothing."
+    assert same in verdict(Report(result, tradeoff=free)).remarks
+    assert same not in verdict(Report(result, tradeoff=bound)).remarks
+
+
 @pytest.mark.parametrize("aim", ["score", "rank", "decision"])
 def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
     result, limit = samples.audit("age"), 0.02

@@ -158,6 +158,8 @@ def verdict(report: Report) -> Headline:
             remarks.append(f"{settled}.")
         if report.tradeoff is not None and not report.tradeoff.met:
             remarks.append(say("not_met"))
+        elif report.tradeoff is not None and report.tradeoff.points[0].chosen:
+            remarks.append(say("not_binding"))
         return Headline(
             first.verdict,
             limit_sentence(first, audit),
@@ -233,6 +235,8 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
         return say(key, what=what, reduced=asked_reduction(check))
     least = check.key in RATIOS
     value, low, high = (short(x, check.limit) for x in (check.value, *check.interval))
+    if check.value == 0:
+        value = say("not_above_chance")
     bound = f"between {low} and {high}"
     if check.verdict != "unclear":
         bound = f"at least {low}" if (kind == "kept") == least else f"at most {high}"
@@ -248,7 +252,7 @@ def meaning(head: Headline, audit: Audit) -> str:
     chances or shares, and what is allowed.
     """
     subject, s, gap = audit.subject, head.attribute, head.gap
-    if gap is None or gap.key not in GAP_MEANINGS:
+    if gap is None or gap.value == 0 or gap.key not in GAP_MEANINGS:
         return ""
     shares = subject.chances or gap.key != "gdp"
     scale = 100 if shares else 1
