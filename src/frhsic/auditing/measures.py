@@ -551,7 +551,7 @@ def performance(
     """Return how well scores predict y by several measures, beside a constant: the base rate, or
     the mean.
 
-    Of a 0/1 target those that the kind of score allows. Of numbers the root of the mean squared
+    For a 0/1 target, those that the kind of score allows. For numbers, the root of the mean squared
     error, the share of the variance that is explained, and the mean of y less the score.
     """
     w = np.ones(len(y)) if weights is None else weights

@@ -166,7 +166,9 @@ class Commands(TyperGroup):
 
 
 def _misused(error: Any, given: Sequence[str]) -> str:
-    """Return what came for an option and what it takes; of other wrong uses, what typer says."""
+    """Return what is wrong with a command line: the value of an option and what it takes, or what
+    typer says.
+    """
     option = getattr(error, "param", None)
     came = None
     if option is not None:

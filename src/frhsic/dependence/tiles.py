@@ -121,7 +121,7 @@ class Gram:
 def half_distances(x: Tensor, y: Tensor) -> Tensor:
     """Return the half-distance kernel of rows in float64, without a gradient.
 
-    Of several columns, one matrix product gives the squared distances, twelve times as fast as
+    With several columns, one matrix product gives the squared distances, twelve times as fast as
     subtraction. Where little is left of the squared lengths, which costs digits, rows are
     subtracted after all.
     """

@@ -22,9 +22,9 @@ class ScoreRows:
     Attributes
     ----------
     scores
-        Of shape (rows, columns).
+        The scores, (rows, columns).
     s
-        Of shape (rows,), increasing.
+        The attribute, (rows,), increasing.
     weights
         Weights of the rows, with mean one.
     clusters

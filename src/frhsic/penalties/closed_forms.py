@@ -48,7 +48,7 @@ def whitened(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
     """
     # torch has no Cholesky in half precision
     wide = z.to(torch.promote_types(z.dtype, torch.float32))
-    white: Tensor
+    white: Tensor  # torch gives `apply` of its autograd functions no types
     white, *_ = _Whitened.apply(wide, w.to(wide), smallest**2)  # type: ignore[no-untyped-call]
     return white.to(z.dtype)
 
