@@ -79,7 +79,7 @@ from frhsic.tables.columns import is_frame
 from frhsic.tables.encoding import RangeScale, TableEncoding
 
 # τ of the trade-offs. The first is no constraint; the last allows no dependence.
-TOLERANCES = (1e9, 1.0, 0.4, 0.2, 0.1, 0.04, 0.0)
+TOLERANCES = (1e9, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.0)
 
 # Rows that find the prototypes and their number, and their multipliers, at most.
 PROTOTYPE_ROWS = 2_000
