@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -90,3 +91,10 @@ def test_a_command_imports_what_it_uses(folder, arguments, code, heavy):
 )
 def test_a_name_imports_what_it_uses(folder, code, heavy):
     assert outcome(code, folder)[1] == heavy
+
+
+def test_no_test_of_the_library_imports_the_paper():
+    statement = re.compile(r"^\s*(import|from) frhsic_paper|importorskip\(.frhsic_paper", re.M)
+    files = list(Path(__file__).parent.rglob("*.py"))
+    assert len(files) > 50
+    assert [path for path in files if statement.search(path.read_text("utf-8"))] == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import stat
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 from cli_samples import ASKED, done, one_line_and_2, table
 from frhsic import _files
 from frhsic._files import require_writable, write_together, write_whole, writing
-from frhsic_paper.command import locked, remove_unfinished
 
 pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 
@@ -206,27 +204,6 @@ def test_a_report_that_cannot_be_written_leaves_no_model(
     files = ["-o", str(csv.parent / "model"), "-r", str(csv.parent / "report.html")]
     assert "Input/output error" in done([*asked, *files], 2).stderr
     assert names(csv.parent) == {"people.csv"}
-
-
-def test_one_lock_at_a_time_and_what_a_kill_left_is_removed(tmp_path: Path):
-    left = tmp_path / f".{'0' * 32}.part"
-    left.touch()
-    (tmp_path / ".mine.part").touch()
-    with locked(tmp_path):
-        with pytest.raises(ValueError, match="another process is writing"), locked(tmp_path):
-            pass
-        remove_unfinished(tmp_path)
-    with locked(tmp_path):
-        pass
-    assert names(tmp_path) == {".mine.part"}
-
-
-def test_where_the_system_has_no_locks_nothing_is_locked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setitem(sys.modules, "fcntl", None)
-    with locked(tmp_path), locked(tmp_path):
-        assert names(tmp_path) == set()
 
 
 def mode(path: Path) -> int:
