@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,16 +28,6 @@ def files_of_words() -> dict[str, list[str]]:
             if not word.startswith("_"):
                 files.setdefault(word, []).append(str(path.relative_to(SOURCES)))
     return files
-
-
-def test_the_guide_explains_words_of_the_library():
-    guide = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
-    table = guide.partition("## Words")[2].partition("\n## ")[0]
-    explained = [
-        word for row in re.findall(r"^\| (`.*?) \|", table, re.M) for word in row.split(", ")
-    ]
-    assert len(explained) > 20
-    assert {word.strip("`") for word in explained} <= files_of_words().keys()
 
 
 def test_a_class_or_constant_is_defined_in_one_file():

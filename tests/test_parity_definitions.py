@@ -332,6 +332,15 @@ def test_each_correction_moves_the_ends_by_its_own_amount():
     assert corrected_ends(GapEstimate(-0.1, 0.01, 0, 1e9, 0), 0.025).low == 0
 
 
+def test_the_rate_of_decisions_bounds_the_end_that_uncertain_signs_have_raised():
+    decisions = columns_of(rows_of(np.arange(200) < 60, np.arange(200) % 5))[0].sums
+    rate = stats.beta.ppf(0.975, 61, 140)
+    raised = corrected_ends(ESTIMATE, 0.025).high
+    assert raised > 2 * rate * (1 - rate) > ESTIMATE.value
+    bounded = corrected_ends(replace(ESTIMATE, decisions=decisions), 0.025).high
+    assert bounded == approx(2 * rate * (1 - rate))
+
+
 def measured(lower, upper, scale=1.0, most=math.inf):
     """A column whose estimates are known."""
     return SimpleNamespace(
