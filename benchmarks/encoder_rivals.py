@@ -160,6 +160,20 @@ def common_heads(*paths: list[list[float]], count: int = 5) -> np.ndarray:
     return np.linspace(low, high, count) if low < high else np.zeros(0)
 
 
+def common_leaks(own: list[list[float]], other: list[list[float]]) -> list[float]:
+    """Return the mean leak of two paths over performances that both reach, or nothing."""
+    heads = common_heads(own, other)
+    return [float(leak_at(path, heads).mean()) for path in (own, other)] if len(heads) else []
+
+
+def beats(better: list[list[float]], worse: list[list[float]]) -> bool:
+    """Return whether a trade-off of a path has more performance than another path at its best, and
+    less leak.
+    """
+    most = max(worse)
+    return any(point[0] > most[0] and point[3] < most[3] for point in better)
+
+
 def show_rivals(records: list[Record]) -> str:
     """Return by how much each rival leaks more than prototypes at equal performance of the head:
     the mean over five performances that both reach, and over the splits, with its error.
@@ -169,32 +183,38 @@ def show_rivals(records: list[Record]) -> str:
     }
     lines = []
     tables = dict.fromkeys(record["table"] for record in records)
+    splits = sorted({record["split"] for record in records})
     for table, method in product(tables, METHODS):
         leaks = []
-        apart = 0
-        for split in sorted({key[1] for key in paths}):
+        apart = ahead = behind = 0
+        for split in splits:
             own = paths.get((table, split, "prototypes"))
             other = paths.get((table, split, method))
             if own is None or other is None:
                 continue
-            heads = common_heads(own, other)
-            if len(heads):
-                leaks.append([leak_at(path, heads).mean() for path in (own, other)])
+            if common := common_leaks(own, other):
+                leaks.append(common)
             else:
                 apart += 1
+                ahead += beats(own, other)
+                behind += beats(other, own)
         means = np.mean(leaks, axis=0) if leaks else np.full(2, np.nan)
         error = standard_error([other - own for own, other in leaks])
-        lines.append([table, method, *means, means[1] - means[0], error, len(leaks), apart])
+        difference = means[1] - means[0]
+        lines.append([table, method, *means, difference, error, len(leaks), apart, ahead, behind])
     names = ["table", "rival", "prototypes", "its leak", "difference", "error", "splits", "apart"]
-    frame = pd.DataFrame(lines, columns=names)
+    frame = pd.DataFrame(lines, columns=[*names, "ahead", "behind"])
     known = frame.dropna(subset=["difference", "error"])
     less = int((known["difference"] > 2 * known["error"]).sum())
     more = int((known["difference"] < -2 * known["error"]).sum())
     return (
         f"{markdown(frame)}\n\nAt equal performance of the head, prototypes leak less by more than"
-        f" two errors in {less} of {len(frame)} cells, and more in {more}."
+        f" two errors in {less} of {len(known)} cells, and more in {more}."
         f" {len(frame) - len(known)} cells have fewer than two splits in which both reach a common"
-        " performance, and no error (apart: splits in which they do not reach one)."
+        " performance, and no error. apart: splits in which they reach none; ahead: of these,"
+        " prototypes have more performance than the rival at its best, and less leak; behind: the"
+        f" rival has both. Of {frame['apart'].sum()} such splits, prototypes are ahead in"
+        f" {frame['ahead'].sum()} and behind in {frame['behind'].sum()}."
     )
 
 

@@ -41,7 +41,8 @@ def test_a_failure_is_a_record_and_done_jobs_are_not_run_again(benchmarks, tmp_p
 
 def test_the_leak_of_a_rival_is_compared_at_equal_performance(benchmarks):
     """The encoder leaks 0.1 · (head − 0.6), the rival 0.02 more at every performance that it
-    reaches: so says the table, whatever the ends of the paths.
+    reaches: so says the table, whatever the ends of the paths. In the third split it is better and
+    leaks less wherever the rival is.
     """
     _, rivals, _ = benchmarks
     records = []
@@ -50,9 +51,12 @@ def test_the_leak_of_a_rival_is_compared_at_equal_performance(benchmarks):
         for method, (heads, more) in paths.items():
             points = [[head, 0, 0, 0.1 * (head - 0.6) + more] for head in heads.tolist()]
             records.append({"split": split, "table": "t", "method": method, "points": points})
+    for method, points in {"prototypes": [[0.9, 0, 0, 0.1]], "adv": [[0.8, 0, 0, 0.2]]}.items():
+        records.append({"split": 2, "table": "t", "method": method, "points": points})
     text = rivals.show_rivals(records)
-    assert "| t | adv | 0.0100 | 0.0300 | 0.0200 | 0 | 2 | 0 |" in text
-    assert "less by more than two errors in 1 of 8 cells, and more in 0. 7 cells" in text
+    assert "| t | adv | 0.0100 | 0.0300 | 0.0200 | 0 | 2 | 1 | 1 | 0 |" in text
+    assert "less by more than two errors in 1 of 1 cells, and more in 0. 7 cells" in text
+    assert "Of 1 such splits, prototypes are ahead in 1 and behind in 0." in text
 
 
 def test_undominated_trade_offs(benchmarks):
