@@ -121,6 +121,7 @@ class _Reached:
         self.seconds: dict[str, float] = {}
         self.failing: set[str] = set()
         self.functions: dict[str, set[str]] = {}
+        self.by_import: set[str] = set()
         self.by_fixture: dict[Any, set[str]] = {}
 
     def _taken(self) -> set[str]:
@@ -133,9 +134,13 @@ class _Reached:
         """Leave out the examples in docstrings of mutants, which are those of the function."""
         items[:] = [item for item in items if "__mutmut_" not in item.nodeid]
 
+    def pytest_collection_finish(self) -> None:
+        """Note what is reached by imports, for all tests of the file."""
+        self.by_import = self._taken()
+
     def pytest_runtest_setup(self, item: Any) -> None:
         """Forget what was computed for an earlier test, so that this one reaches it too."""
-        self.functions[item.nodeid] = self._taken()
+        self.functions[item.nodeid] = self.by_import | self._taken()
         for module in list(sys.modules.values()):
             if str(COPY) in (getattr(module, "__file__", None) or ""):
                 for value in vars(module).values():
