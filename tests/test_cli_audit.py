@@ -5,7 +5,6 @@ codes.
 import hashlib
 import json
 import re
-import shutil
 from dataclasses import replace
 from functools import cache
 
@@ -295,7 +294,7 @@ def test_a_month_that_only_keeps_its_gap_is_not_passed(may, before, change, said
 
 
 def test_a_pdf_without_a_browser_is_refused_before_the_work(may, monkeypatch):
-    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setenv("PATH", str(may))
     message = one_line_and_2(["audit", str(may / "may.csv"), *MONTHLY, "--pdf", str(may / "a.pdf")])
     assert "chromium" in message
 
