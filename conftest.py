@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
 
@@ -39,6 +39,17 @@ def few_epochs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("frhsic.estimators.network.Training", partial(Training, epochs=3))
         yield
+
+
+@pytest.fixture
+def reading(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let files be read in pieces of so many cells, and samples of so many rows be kept."""
+
+    def smaller(cells: int, rows: int = 1_000_000) -> None:
+        monkeypatch.setattr("frhsic.tables.files.PIECE_CELLS", cells)
+        monkeypatch.setattr("frhsic.tables.files.KEPT_ROWS", rows)
+
+    return smaller
 
 
 def pytest_collection_finish() -> None:

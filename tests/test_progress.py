@@ -44,8 +44,8 @@ def counts(said: list[str], what: str) -> list[int]:
     return [int(match[1]) for match in map(re.compile(line).fullmatch, said) if match]
 
 
-def test_commands_count_what_is_done_and_what_is_left(folder, said, monkeypatch):
-    monkeypatch.setattr("frhsic.tables.files.PIECE_CELLS", 400)  # so that there are several pieces
+def test_commands_count_what_is_done_and_what_is_left(folder, said, reading):
+    reading(400)  # so that there are several pieces
     done(TRAIN)
     assert counts(said, "reading t.csv: # of 400 rows") == [80, 160, 240, 320, 400]
     five = [1, 2, 3, 4, 5]
