@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import pandas as pd
 import pytest
-from rich.console import Console
 
 from cli_samples import FEATURES, done, people
 from frhsic._progress import is_heard
@@ -21,8 +19,8 @@ pytestmark = pytest.mark.usefixtures("few_trees")
 def said(monkeypatch) -> list[str]:
     """What the line on a terminal says, one after the other."""
     lines: list[str] = []
-    terminal = Console(file=io.StringIO(), force_terminal=True, width=200)
-    monkeypatch.setattr(_terminal, "console", lambda stderr=False: terminal)
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "200"}.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr("rich.status.Status.update", lambda self, line: lines.append(line))
     return lines
 
