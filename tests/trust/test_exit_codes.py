@@ -289,13 +289,10 @@ def test_an_interrupted_training_writes_nothing_and_exits_with_130(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_signals_end_the_program_and_an_error_after_one_is_the_signal(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_signals_end_the_program_and_an_error_after_one_is_the_signal(tmp_path: Path):
     """Other libraries turn an interrupt into errors of their own."""
     audit = ["audit", str(tmp_path / "none.csv"), *ASKED]
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    monkeypatch.setattr(_terminal, "_received", [])
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         _terminal.on_signals()
@@ -311,6 +308,7 @@ def test_signals_end_the_program_and_an_error_after_one_is_the_signal(
         _terminal.on_signals()
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
+        _terminal._received.clear()
         for number, handler in before.items():
             signal.signal(number, handler)
 
