@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 import torch
@@ -39,6 +40,28 @@ def few_epochs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("frhsic.estimators.network.Training", partial(Training, epochs=3))
         yield
+
+
+@pytest.fixture
+def reading(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let files be read in pieces of so many cells, and samples of so many rows be kept."""
+
+    def smaller(cells: int, rows: int = 1_000_000) -> None:
+        monkeypatch.setattr("frhsic.tables.files.PIECE_CELLS", cells)
+        monkeypatch.setattr("frhsic.tables.files.KEPT_ROWS", rows)
+
+    return smaller
+
+
+@pytest.fixture
+def without_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No dataset is at hand, and neither an address nor an index of packages answers."""
+    monkeypatch.setenv("FRHSIC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("FRHSIC_DATA", raising=False)
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
 
 
 def pytest_collection_finish() -> None:

@@ -26,6 +26,7 @@ there with
 from __future__ import annotations
 
 import argparse
+import compileall
 import functools
 import json
 import os
@@ -101,6 +102,7 @@ def make_mutants(rooms: list[str], seed: str, jobs: int) -> list[str]:
     (COPY / "src" / "sitecustomize.py").write_text(NOTE_WHAT_IS_REACHED)
     with redirect_stdout(None):
         mutmut.create_mutants(jobs)
+    compileall.compile_dir(COPY / "src", quiet=1, workers=jobs)  # files of megabytes
     mutants, _ = mutmut.collect_source_file_mutation_data(mutant_names=())
     names = sorted(name.replace("__init__.", "") for _, name, _ in mutants)
     made.write_text(json.dumps({"seed": seed, "rooms": rooms, "names": names}))
@@ -110,7 +112,8 @@ def make_mutants(rooms: list[str], seed: str, jobs: int) -> list[str]:
 def environment(**more: str) -> dict[str, str]:
     """Return the variables of a process that imports the mutated copy."""
     folders = [str(COPY / "src"), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(folders), "OMP_NUM_THREADS": "1", **more}
+    paths = {"PYTHONPATH": os.pathsep.join(folders), "PYTHONDONTWRITEBYTECODE": ""}
+    return {**os.environ, **paths, "OMP_NUM_THREADS": "1", **more}
 
 
 class _Reached:
@@ -121,6 +124,7 @@ class _Reached:
         self.seconds: dict[str, float] = {}
         self.failing: set[str] = set()
         self.functions: dict[str, set[str]] = {}
+        self.by_import: set[str] = set()
         self.by_fixture: dict[Any, set[str]] = {}
 
     def _taken(self) -> set[str]:
@@ -133,9 +137,13 @@ class _Reached:
         """Leave out the examples in docstrings of mutants, which are those of the function."""
         items[:] = [item for item in items if "__mutmut_" not in item.nodeid]
 
+    def pytest_collection_finish(self) -> None:
+        """Note what is reached by imports, for all tests of the file."""
+        self.by_import = self._taken()
+
     def pytest_runtest_setup(self, item: Any) -> None:
         """Forget what was computed for an earlier test, so that this one reaches it too."""
-        self.functions[item.nodeid] = self._taken()
+        self.functions[item.nodeid] = self.by_import | self._taken()
         for module in list(sys.modules.values()):
             if str(COPY) in (getattr(module, "__file__", None) or ""):
                 for value in vars(module).values():

@@ -47,7 +47,6 @@ from frhsic.report import render, words
 from frhsic.report.first_page import gap_sentence
 from frhsic.report.words import resolution_sentence
 from frhsic.splits import subsample
-from frhsic.tables import files
 
 pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 
@@ -823,9 +822,8 @@ def test_every_kind_of_target_is_taken(kind: Any):
     np.testing.assert_array_equal(outcome(kind(data["late"]), None, None)[0], data["late"])
 
 
-def test_counts_of_an_audit_of_a_sample_are_those_of_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "KEPT_ROWS", 1000)
-    monkeypatch.setattr(files, "PIECE_CELLS", 1500)
+def test_counts_of_an_audit_of_a_sample_are_those_of_the_file(tmp_path, reading):
+    reading(1500, rows=1000)
     data = people(6000)
     data.loc[data.index % 10 == 0, "risk"] = np.nan
     data.to_csv(tmp_path / "long.csv", index=False, sep="\t")

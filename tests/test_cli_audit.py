@@ -5,7 +5,6 @@ codes.
 import hashlib
 import json
 import re
-import shutil
 from dataclasses import replace
 from functools import cache
 
@@ -23,7 +22,6 @@ from frhsic.estimators import FRHSICClassifier, FRHSICRegressor
 from frhsic.parity import gdp
 from frhsic.report import Report
 from frhsic.report.first_page import alarms, closing_lines
-from frhsic.tables import files
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -150,11 +148,11 @@ def fitted():
     return model.fit(X, data["income"], sensitive_features=data["age"]), X
 
 
-def test_a_saved_model_is_applied_to_the_table_piece_by_piece(folder, fitted, monkeypatch):
+def test_a_saved_model_is_applied_to_the_table_piece_by_piece(folder, fitted, reading):
     """Text columns and all: its probability is the score, its representation is Z."""
     model, X = fitted
     save(model, folder / "model.frhsic")
-    monkeypatch.setattr(files, "PIECE_CELLS", 200)
+    reading(200)
     asked = [
         "audit",
         str(folder / "people.csv"),
@@ -295,7 +293,7 @@ def test_a_month_that_only_keeps_its_gap_is_not_passed(may, before, change, said
 
 
 def test_a_pdf_without_a_browser_is_refused_before_the_work(may, monkeypatch):
-    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setenv("PATH", str(may))
     message = one_line_and_2(["audit", str(may / "may.csv"), *MONTHLY, "--pdf", str(may / "a.pdf")])
     assert "chromium" in message
 

@@ -68,9 +68,9 @@ def predicted(model, table, out):
 @pytest.mark.parametrize("table", ["new.csv", "new.parquet"])
 @pytest.mark.parametrize("piece", [35, 100_000])
 def test_scores_are_those_of_the_model_in_the_order_of_the_rows(
-    place, tmp_path, monkeypatch, table, piece
+    place, tmp_path, reading, table, piece
 ):
-    monkeypatch.setattr(files, "PIECE_CELLS", piece)
+    reading(piece)
     out = tmp_path / "scores.csv"
     result = done(
         ["predict", str(place / "model"), str(place / table), "-o", str(out), "--keep", "id"]

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 import typer
 from click import Context
-from rich.console import Console
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
@@ -25,14 +24,13 @@ from frhsic.auditing import Settings
 from frhsic.cli import _terminal, app
 from frhsic.cli import demo as demo_module
 from frhsic.cli import train as training
-from frhsic.datasets import DatasetUnavailableError
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.frontier import Gap
 from frhsic.formatting import figure
 from frhsic.parity import gdp, rank_gap
 from frhsic.report import Report, trained_report
 from frhsic.report.first_page import closing_lines, needed_lines
-from frhsic.report.model import _HeldOut, explained
+from frhsic.report.model import explained
 from frhsic.tables.files import TableFile
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
@@ -174,23 +172,14 @@ def test_a_report_measures_what_the_aim_limits(aim):
     assert {driver.column for driver in report.drivers[0].columns} == {"skill", "rank"}
 
 
-def test_each_trade_off_is_measured_once(monkeypatch):
+def test_the_chosen_trade_off_is_the_one_after():
     data, other = people(400), people(200, seed=1)
     X, y, s = data[["skill", "rank"]], data["repaid"], data["age"]
     model = ParityClassifier(limit="75%", cv=2, random_state=0, n_jobs=1)
     model.fit(X, y, sensitive_features=s)
-    seen = []
-    measured = _HeldOut.measured
-
-    def counted(self, f, settings):
-        seen.append(f.tobytes())
-        return measured(self, f, settings)
-
-    monkeypatch.setattr(_HeldOut, "measured", counted)
     X, y, s = other[["skill", "rank"]], other["repaid"], other["age"]
     report = trained_report(model, X, y, sensitive_features=s, settings=QUICK)
     assert len(report.tradeoff.stops) >= 3
-    assert len(seen) == len(set(seen)) == len(report.tradeoff.stops)
     (chosen,) = [stop.point for stop in report.tradeoff.stops if stop.point.chosen]
     assert chosen == replace(report.tradeoff.after, chosen=True)
 
@@ -327,6 +316,16 @@ def test_a_report_says_that_leaving_out_what_tells_the_attribute_may_be_enough(b
     assert any("may be enough" in line for line in needed_lines(report))
 
 
+def test_a_column_tells_the_attribute_if_it_explains_a_tenth_of_it(by_age):
+    X, y, age = by_age
+    noise = np.random.default_rng(1).normal(size=(2, len(age)))
+    deviation = (age - age.mean()) / age.std()
+    X = X[["skill"]].assign(some=0.4 * deviation + noise[0], little=0.28 * deviation + noise[1])
+    assert 0.1 < explained(X["some"][TRAIN], age[TRAIN]) < 0.2
+    assert 0.04 < explained(X["little"][TRAIN], age[TRAIN]) < 0.09
+    assert on_other_columns(X, y, age).tradeoff.others[-1].left_out == ("some",)
+
+
 @pytest.mark.filterwarnings("ignore::frhsic.tables.suspicions.SuspiciousColumnWarning")
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_model_that_sees_the_attribute_is_compared_with_one_that_does_not(by_age, inside):
@@ -354,8 +353,13 @@ def outcome():
 
 
 def test_on_a_terminal_it_ends_with_five_aligned_lines(monkeypatch, capsys, tmp_path, outcome):
-    console = Console(force_terminal=True, width=200, color_system=None)
-    monkeypatch.setattr(_terminal, "console", lambda: console)
+    for name, value in {
+        "FORCE_COLOR": "1",
+        "TERM": "dumb",
+        "COLUMNS": "200",
+        "LINES": "50",
+    }.items():
+        monkeypatch.setenv(name, value)
     model, report = outcome
     training.finish(model, report, {"report": tmp_path / "report.html"}, as_json=False)
     lines = capsys.readouterr().out.splitlines()
@@ -446,14 +450,9 @@ def test_help_is_wrapped_by_the_terminal_alone_and_flags_have_no_type():
         assert not re.search(r"\S\n\S", command.help)
 
 
-def unavailable(*_):
-    raise DatasetUnavailableError("no place has it")
-
-
 def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(
-    monkeypatch, tmp_path
+    without_network, tmp_path
 ):
-    monkeypatch.setattr("frhsic.datasets.load_dataset", unavailable)
     out = tmp_path / "report.html"
     result = run(["demo", "--rows", "1000", "--out", str(out)])
     assert result.stdout == f"{out}\n"

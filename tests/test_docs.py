@@ -18,7 +18,6 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import frhsic
-from frhsic.independence import permutation_test
 from frhsic.training import Training
 from real_data import raw_folder
 
@@ -118,14 +117,11 @@ def run(page: Path, packages: set[str], names: dict[str, Any], scheduler: str) -
 def at_work(
     prepared: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, Any]]:
-    """The names of the pages, in their folder, with short training and few resamples, on one
-    thread.
-    """
+    """The names of the pages, in their folder, with short training, on one thread."""
     folder, names = prepared
     monkeypatch.chdir(folder)
     monkeypatch.setattr("frhsic.training.recipe.AUTO_EPOCHS", (2, 2))
     monkeypatch.setitem(frhsic.select_weight.__kwdefaults__, "penalty_weights", (0.0, 1.0, 100.0))
-    monkeypatch.setitem(permutation_test.__kwdefaults__, "resamples", 99)
     with threadpool_limits(1), mpl.rc_context({"backend": "agg"}):
         yield dict(names)
 

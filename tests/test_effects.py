@@ -194,8 +194,8 @@ def test_small_pvalues_are_those_of_many_permutations():
 
 
 @pytest.mark.parametrize("kind", ["ten columns", "three", "ties", "skewed", "far"])
-def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(kind, monkeypatch):
-    z, s = correlated(600, 0.0, 0, 3 if kind == "three" else 10)
+def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(kind):
+    z, s = correlated(CUBE_ROWS + 2, 0.0, 0, 3 if kind == "three" else 10)
     if kind == "ties":
         z[:60] = z[0]  # a cluster that few random rows would meet
     if kind == "skewed":
@@ -206,9 +206,8 @@ def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(kind, m
     other = Gram.of(torch.cat([z, s], dim=1), Gaussian(3.0))
     sums = pair_sums(gram, other).k
     assert gram.factor is None
-    exact = float(own_sums(gram, sums).cubes.trace)
-    monkeypatch.setattr("frhsic.dependence.cubes.CUBE_ROWS", 100)
-    assert CUBE_ROWS > 100
+    a = centered(gram.kernel(z, z))
+    exact = float((a @ a * a).sum())
     estimated = own_sums(gram, sums).cubes
     assert float(estimated.trace) == approx(exact, rel=0.03)
     for of_s in (other, Gram.of(s, Gaussian(1.0))):  # without and with a thin factor
@@ -219,18 +218,17 @@ def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(kind, m
         )
 
 
-def test_the_trace_of_a_projection_needs_no_luck(monkeypatch):
+def test_the_trace_of_a_projection_needs_no_luck():
     """All rows equally far apart: A is a multiple of H, whose powers random vectors cannot tell
     apart.
     """
-    monkeypatch.setattr("frhsic.dependence.cubes.CUBE_ROWS", 100)
-    gram = Gram.of(torch.eye(200, dtype=torch.float64), Gaussian(1.0))
+    gram = Gram.of(torch.eye(CUBE_ROWS + 2, dtype=torch.float64), Gaussian(1.0))
     assert gram.factor is None
     cubes = own_sums(gram, pair_sums(gram, gram, signs=random_signs(gram)).k).cubes
     rounding = (
         3 * gram.n**2 * torch.finfo(torch.float64).eps
     )  # a third power of sums of n² terms, in any order
-    assert float(cubes.trace) == approx(199 * (1 - math.exp(-1)) ** 3, rel=rounding)
+    assert float(cubes.trace) == approx((gram.n - 1) * (1 - math.exp(-1)) ** 3, rel=rounding)
 
 
 def test_a_far_off_row_changes_little():

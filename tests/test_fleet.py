@@ -80,7 +80,6 @@ def test_same_call_gives_the_same_numbers_bit_for_bit():
 
 
 def test_cutting_the_fleet_to_fit_memory_changes_nothing(monkeypatch):
-    monkeypatch.setattr("frhsic.training.loop.CPU_BUDGET", 2**30)
     data = sample()
     members = [
         Member(5.0, 2, 1),

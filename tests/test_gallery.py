@@ -21,10 +21,8 @@ FOLDER = Path(__file__).resolve().parents[1] / "examples" / "gallery"
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch):
+def run():
     mpl.use("Agg")
-    pictures: list[Any] = []
-    monkeypatch.setattr(plt, "show", lambda: pictures.append(plt.gcf()))
 
     def program(name: str, **smaller: int) -> dict[str, Any]:
         """Run a program, with smaller values of some of its names."""
@@ -36,8 +34,8 @@ def run(monkeypatch: pytest.MonkeyPatch):
             assert count == 1, f"{name} does not assign {assigned}"
         names: dict[str, Any] = {"__name__": f"plot_{name}"}
         exec(compile(text, f"plot_{name}.py", "exec"), names)
-        assert len(pictures) == 1
-        axes = pictures[0].get_axes()
+        assert len(plt.get_fignums()) == 1
+        axes = plt.gcf().get_axes()
         assert axes[-1].get_xlabel()
         assert axes[0].get_ylabel()
         return names

@@ -108,11 +108,10 @@ def test_an_encoder_s_own_representation_is_what_heads_see():
     assert after.probes[0].linear_r2 < before.probes[0].linear_r2 - 0.2
 
 
-def test_a_support_vector_machine_is_given_at_most_so_many_rows(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("frhsic.heads.SVM_ROWS", 100)
-    z, y, s = known(300)
+def test_a_support_vector_machine_is_given_at_most_so_many_rows():
+    z, y, s = known(6800)
     result = probe_heads(None, z, y, sensitive_features=s, heads=["svm", "linear"])
-    assert [h.train_rows for h in result.heads] == [100, 225]
+    assert [h.train_rows for h in result.heads] == [5000, 5100]
 
 
 def test_the_seed_repeats_it_and_a_generator_moves_on():

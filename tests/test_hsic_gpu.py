@@ -8,6 +8,7 @@ The interpreter is chosen when Triton is imported, so these tests run in a proce
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import pytest
 import torch
@@ -75,6 +76,12 @@ def on_and_off(monkeypatch):
         return results
 
     return call
+
+
+@pytest.fixture
+def use_in_steps(monkeypatch):
+    """Return a function that says which kernels a training step uses, by its rows and columns."""
+    return partial(monkeypatch.setattr, _gpu, "step_kernels")
 
 
 @needs_kernels
@@ -174,7 +181,7 @@ def test_inner_product_of_a_training_step_is_that_of_float64(lead, lead_g, m, d)
 @pytest.mark.parametrize(
     ("lead", "m", "d"), [((), 70, 8), ((3,), 64, 50), ((2, 3), 20, 16), ((), 1, 3), ((2,), 130, 64)]
 )
-def test_whitening_of_a_training_step_is_that_of_float64(lead, m, d, monkeypatch):
+def test_whitening_of_a_training_step_is_that_of_float64(lead, m, d, use_in_steps):
     from frhsic.dependence._gpu import step
     from frhsic.penalties.closed_forms import whitened
 
@@ -187,7 +194,7 @@ def test_whitening_of_a_training_step_is_that_of_float64(lead, m, d, monkeypatch
     upstream = torch.randn(z.shape, generator=generator).to(DEVICE)
     results = []
     for dtype, kernels in ((torch.float32, step), (torch.float64, None)):
-        monkeypatch.setattr(_gpu, "step_kernels", lambda x, columns, chosen=kernels: chosen)
+        use_in_steps(lambda x, columns, chosen=kernels: chosen)
         leaf = z.to(DEVICE, dtype, copy=True).requires_grad_()
         white = whitened(leaf, w.to(dtype), smallest=1e-3)
         white.backward(upstream.to(dtype))
@@ -197,7 +204,7 @@ def test_whitening_of_a_training_step_is_that_of_float64(lead, m, d, monkeypatch
 
 
 @needs_kernels
-def test_a_fleet_trains_with_the_kernels_of_a_step_as_it_does_without(monkeypatch):
+def test_a_fleet_trains_with_the_kernels_of_a_step_as_it_does_without(use_in_steps):
     from frhsic.dependence._gpu import step
 
     generator = torch.Generator().manual_seed(0)
@@ -213,7 +220,7 @@ def test_a_fleet_trains_with_the_kernels_of_a_step_as_it_does_without(monkeypatc
 
     scores = []
     for kernels in (chosen, lambda z, columns: None):
-        monkeypatch.setattr(_gpu, "step_kernels", kernels)
+        use_in_steps(kernels)
         scores.append(train(data, members, recipe, device=DEVICE).scores(x.to(DEVICE)))
     assert (2, 3, 25, 3) in calls
     torch.testing.assert_close(*scores, rtol=1e-4, atol=1e-5)
@@ -247,15 +254,18 @@ def test_few_levels_do_not_round_in_one_direction_again_and_again(name, on_and_o
 
 
 @needs_kernels
-def test_other_kernels_and_float64_rows_take_the_tiles(monkeypatch):
-    monkeypatch.setattr(_gpu, "usable", lambda x: True)
+def test_other_kernels_and_float64_rows_take_the_tiles(on_and_off):
     z, s = rows("gaussian")
     for kernel in (HalfDistance(), Laplacian(5.0), 2 * Gaussian(6.0), Linear() + Gaussian(6.0)):
-        plain = hsic(z.double(), s.double(), kernel, Gaussian(1.0))
-        assert float(hsic(z, s, kernel, Gaussian(1.0))) == pytest.approx(float(plain), rel=1e-6)
-    assert (
-        hsic(z.double(), s.double(), Gaussian(6.0), per_column_gaussians(s)).dtype == torch.float64
+        value, plain = on_and_off(
+            lambda dtype, kernel=kernel: hsic(z.to(dtype), s.to(dtype), kernel, Gaussian(1.0))
+        )
+        assert float(value) == pytest.approx(float(plain), rel=1e-6)
+    both = on_and_off(
+        lambda _: hsic(z.double(), s.double(), Gaussian(6.0), per_column_gaussians(s))
     )
+    assert both[0].dtype == torch.float64
+    assert torch.equal(*both)
 
 
 def test_rows_on_a_cpu_never_reach_the_kernels():

@@ -169,12 +169,9 @@ def statistics_by(way, data, order):
     return by_l
 
 
-@pytest.mark.parametrize("dense", [True, False], ids=["whole", "tiles"])
+@pytest.mark.parametrize("n", [600, permutation.DENSE_ROWS + 2], ids=["whole", "tiles"])
 @pytest.mark.parametrize("way", WAYS)
-def test_every_way_of_permuting_gives_hsic_of_the_permuted_rows(way, dense, monkeypatch):
-    n = 600
-    if not dense:
-        monkeypatch.setattr(permutation, "DENSE_ROWS", 0)
+def test_every_way_of_permuting_gives_hsic_of_the_permuted_rows(way, n):
     z, s = rows(n, 1, 0), rows(n, 1, 1)
     data = null_of(z, s, Gaussian(1.0), Gaussian(1.5))
     order = torch.stack(drawn_orders(n, 4, 0))
@@ -225,23 +222,21 @@ def test_the_way_has_the_fewest_multiplications(columns, n):
     assert min(costs, key=costs.get) in chosen.statistics.__qualname__  # type: ignore[arg-type]
 
 
-def test_a_factor_says_what_it_leaves_out(monkeypatch):
-    """The second column has a ten-thousandth of the variance; one axis is enough for a tolerance
-    above that.
+def test_a_factor_says_what_it_leaves_out():
+    """The second column has 2**-38 of the variance, which is less than the tolerance; all numbers
+    are exact.
     """
-    monkeypatch.setattr(permutation, "FACTOR_TOLERANCE", 1e-3)
-    monkeypatch.setattr("frhsic.dependence.tiles.FEWEST_FOR_FACTOR", 8)
-    z = torch.tensor(
-        [[a, b] for a in (-1.0, 1.0) for b in (-0.01, 0.01)], dtype=torch.float64
-    ).repeat(5, 1)
+    small = 2.0**-19
+    rows_of_both = [[a, b] for a in (-1.0, 1.0) for b in (-small, small)]
+    z = torch.tensor(rows_of_both, dtype=torch.float64).repeat(150, 1)
     data = null_of(z, z, Linear(), Linear())
     side = permutation._side(data.k, data.sums.k)
     assert side.columns == 1
-    assert float(side.factor.square().sum()) == approx(20.0)
-    assert side.left_out == approx(20 * 1e-4)
+    assert float(side.factor.square().sum()) == approx(600.0)
+    assert side.left_out == approx(600 * small**2)
     chosen = permutation.cheapest_algorithm(side, side)
     assert chosen.error == approx(2 * side.left_out * side.norm)
-    constant = null_of(torch.ones(20, 1), z, Linear(), Linear())
+    constant = null_of(torch.ones(600, 1), z, Linear(), Linear())
     assert permutation._side(constant.k, constant.sums.k).columns == 0
 
 

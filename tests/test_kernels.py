@@ -151,15 +151,14 @@ def test_median_bandwidth_with_ties_counts_them():
     assert median_bandwidth([0.0, 0.0, 1.0, 5.0]) == 1.0  # of 0, 1, 1, 4, 5, 5
 
 
-def test_median_bandwidth_of_many_rows_is_that_of_a_fixed_subsample(monkeypatch):
-    x = sample(300, torch.float64)
-    exact = median_bandwidth(x)
-    monkeypatch.setattr("frhsic.kernels.MEDIAN_ROWS", 200)
-    chosen = torch.randperm(300, generator=torch.Generator().manual_seed(0))[:200]
+def test_median_bandwidth_of_many_rows_is_that_of_a_fixed_subsample():
+    x = sample(3000, torch.float64)
+    exact = float(torch.pdist(x).median())  # the lower one
+    chosen = torch.randperm(3000, generator=torch.Generator().manual_seed(0))[:2048]
     assert (
         median_bandwidth(x)
         == median_bandwidth(x)
-        == approx(lower_median(x[chosen].numpy()), abs=0, rel=1e-12)
+        == approx(float(torch.pdist(x[chosen]).median()), abs=0, rel=1e-12)
     )
     assert median_bandwidth(x) == approx(exact, abs=0, rel=0.1)
     assert median_bandwidth(x) != exact

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import pandas as pd
 import pytest
-from rich.console import Console
 
 from cli_samples import FEATURES, done, people
 from frhsic._progress import is_heard
@@ -21,8 +19,8 @@ pytestmark = pytest.mark.usefixtures("few_trees")
 def said(monkeypatch) -> list[str]:
     """What the line on a terminal says, one after the other."""
     lines: list[str] = []
-    terminal = Console(file=io.StringIO(), force_terminal=True, width=200)
-    monkeypatch.setattr(_terminal, "console", lambda stderr=False: terminal)
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "200"}.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr("rich.status.Status.update", lambda self, line: lines.append(line))
     return lines
 
@@ -44,8 +42,8 @@ def counts(said: list[str], what: str) -> list[int]:
     return [int(match[1]) for match in map(re.compile(line).fullmatch, said) if match]
 
 
-def test_commands_count_what_is_done_and_what_is_left(folder, said, monkeypatch):
-    monkeypatch.setattr("frhsic.tables.files.PIECE_CELLS", 400)  # so that there are several pieces
+def test_commands_count_what_is_done_and_what_is_left(folder, said, reading):
+    reading(400)  # so that there are several pieces
     done(TRAIN)
     assert counts(said, "reading t.csv: # of 400 rows") == [80, 160, 240, 320, 400]
     five = [1, 2, 3, 4, 5]

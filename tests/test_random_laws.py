@@ -203,12 +203,22 @@ def test_a_paired_reduction_is_judged_by_the_gaps_at_the_resolution(laws):
         assert laws.below(laws.reduction_of({**one, "reduction_low": 1.1 - share}))
 
 
-def test_a_law_on_which_the_measure_raises_is_a_miss(laws, monkeypatch, tmp_path):
+@pytest.fixture
+def measured_by(laws, monkeypatch):
+    """Let a claim be measured by another function."""
+
+    def change(name, measured):
+        monkeypatch.setitem(laws.CLAIMS, name, replace(laws.CLAIMS[name], measured=measured))
+
+    return change
+
+
+def test_a_law_on_which_the_measure_raises_is_a_miss(laws, measured_by, tmp_path):
     def broken(*_):
         raise AttributeError("gone")
 
     for name, claim in laws.CLAIMS.items():
-        monkeypatch.setitem(laws.CLAIMS, name, replace(claim, measured=broken))
+        measured_by(name, broken)
         path = tmp_path / f"{name}.jsonl"
         laws.count(path, "word", name, 3, 1)
         records = laws.read(path)
@@ -220,12 +230,11 @@ def test_a_law_on_which_the_measure_raises_is_a_miss(laws, monkeypatch, tmp_path
         assert all(rate.share(records) == (rate.most is not None) for rate in claim.rates)
 
 
-def test_a_number_that_is_none_is_a_miss(laws, monkeypatch):
-    claim = replace(laws.CLAIMS["gdp"], measured=lambda *_: {"low": math.nan, "high": 1.0})
-    monkeypatch.setitem(laws.CLAIMS, "gdp", claim)
+def test_a_number_that_is_none_is_a_miss(laws, measured_by):
+    measured_by("gdp", lambda *_: {"low": math.nan, "high": 1.0})
     one = laws.record("word", "gdp", 0)
     assert one["failed"] == "not a number: {'low': nan, 'high': 1.0}"
-    assert "covers .000, less than .940" in laws.misses(claim, [one])
+    assert "covers .000, less than .940" in laws.misses(laws.CLAIMS["gdp"], [one])
 
 
 def test_the_exit_status_is_1_if_the_criterion_is_missed(laws, monkeypatch, tmp_path, capsys):

@@ -866,26 +866,27 @@ def test_hostile_names_never_become_markup():
     assert "<" not in re.search(r'id="data">(.*?)</script>', shown, re.DOTALL).group(1)
 
 
-def test_a_page_is_written_whole_or_not_at_all(tmp_path):
+def test_a_page_is_written_whole_and_a_path_is_refused_before_the_report_is_looked_at(tmp_path):
     target = tmp_path / "report.html"
     assert write(samples.audit(), target) == target
     assert target.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-    with pytest.raises((ValueError, OSError)):
-        write(samples.audit(), tmp_path / "none" / "report.html")
+    with pytest.raises(ValueError, match=r"the folder '.*none' of the report is not there"):
+        write(None, tmp_path / "none" / "report.html")
 
 
 def test_a_pdf_that_cannot_be_printed_is_an_error_and_leaves_no_file(monkeypatch, tmp_path):
-    monkeypatch.setattr(shutil, "which", lambda name: None)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", str(programs))
     with pytest.raises(ValueError, match=r"none of chromium, .* is on the PATH"):
         write(samples.audit(), tmp_path / "a.pdf")
-    monkeypatch.setattr(page, "find_browser", lambda: "/bin/browser")
-    done = subprocess.CompletedProcess([], 1, b"", b"first\ncannot open display\n")
-    monkeypatch.setattr(subprocess, "run", lambda *a, **k: done)
+    browser = programs / page.BROWSERS[0]
+    browser.write_text("#!/bin/sh\necho first >&2\necho cannot open display >&2\nexit 1\n")
+    browser.chmod(0o700)
     with pytest.raises(ValueError, match="did not print the report: cannot open display"):
         write(samples.audit(), tmp_path / "a.pdf")
-
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [programs]
 
 
 @pytest.mark.browser

@@ -19,7 +19,6 @@ from frhsic import ParityClassifier, load, save
 from frhsic.cli import app
 from frhsic.estimators import FRHSICClassifier
 from frhsic.persistence import from_json, to_json
-from frhsic.tables import files
 from frhsic.tables.files import TableFile
 from frhsic.tables.schema import NUMBER_MARKS, Schema
 from frhsic.tables.training import ColumnRoles, read_training_table
@@ -354,11 +353,11 @@ def test_shuffled_split_and_joined_files_have_the_same_scores(served, tmp_path):
             ]
 
 
-def test_groups_and_codes_of_a_long_file_are_those_of_one_table(tmp_path, monkeypatch):
+def test_groups_and_codes_of_a_long_file_are_those_of_one_table(tmp_path, reading):
     """Typed piece by piece, 007 was 7 where all codes of a piece were digits, and a person became
     two.
     """
-    monkeypatch.setattr(files, "PIECE_CELLS", 300)
+    reading(300)
     rng, n = np.random.default_rng(0), 400
     person = np.array([f"{i:03d}" for i in rng.integers(0, 40, n)])
     code = np.where(np.arange(n) < 200, "007", "A12")

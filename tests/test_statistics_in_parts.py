@@ -164,21 +164,34 @@ class Summed:
         return self.matrices[0] @ b
 
 
+@pytest.fixture
+def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let the sums be those of the kernels."""
+
+    def start(multiplies: bool = True) -> None:
+        monkeypatch.setattr(
+            _gpu, "pair", lambda x, y, of_x, of_y, w: Summed((x, of_x), (y, of_y), w=w)
+        )
+        monkeypatch.setattr(_gpu, "gram", lambda x, of_x: Summed((x, of_x), multiplies=multiplies))
+
+    return start
+
+
 @pytest.mark.parametrize("factored", [True, False])
 @pytest.mark.parametrize("multiplies", [True, False])
 @pytest.mark.parametrize("rows", [100, 20])
 def test_sums_of_a_gpu_are_put_together_as_those_of_a_cpu(
-    rows: int, multiplies: bool, factored: bool, monkeypatch: Any
+    rows: int, multiplies: bool, factored: bool, monkeypatch: Any, on_gpu: Any
 ) -> None:
-    monkeypatch.setattr(cubes, "CUBE_ROWS", rows)
     a, b = (
         Gram.without_factor(x, kernel)
         for x, kernel in ((TENSOR, Gaussian(2.0)), (COLUMN, Gaussian(1.0)))
     )
     expected = pair_sums(a, b)
-    of_a = cubes.own_sums(a, expected.k)
-    monkeypatch.setattr(_gpu, "pair", lambda x, y, of_x, of_y, ones: Summed((x, of_x), (y, of_y)))
-    monkeypatch.setattr(_gpu, "gram", lambda x, of_x: Summed((x, of_x), multiplies=multiplies))
+    exact = cubes.own_sums(a, expected.k)
+    monkeypatch.setattr(cubes, "CUBE_ROWS", rows)
+    of_a = exact if factored else cubes.own_sums(a, expected.k)
+    on_gpu(multiplies)
     a, b = (Gram.without_factor(gram.x, gram.kernel, single=True) for gram in (a, b))
     sums = pair_sums(a, b)
     for mine, other in ((sums.k, expected.k), (sums.l, expected.l)):
@@ -186,8 +199,6 @@ def test_sums_of_a_gpu_are_put_together_as_those_of_a_cpu(
     assert float(sums.joint) == approx(float(expected.joint))
     if factored:  # its trace is exact
         a = replace(a, factor=pivoted_cholesky(a.kernel, a.x, tolerance=0.0)[0])
-        monkeypatch.setattr(cubes, "CUBE_ROWS", 100)
-        of_a = cubes.own_sums(replace(a, single=False, factor=None), expected.k)
     own = cubes.own_sums(a, sums.k)
     assert own.square_rows is None
     assert flat(list(own.cubes)) == approx(flat(list(of_a.cubes)), rel=1e-9)
@@ -199,9 +210,7 @@ def test_sums_of_a_gpu_are_put_together_as_those_of_a_cpu(
 
 
 @pytest.mark.parametrize("statistic", [d.hsic, d.hsic_unbiased])
-def test_value_and_gradient_of_a_gpu_are_those_of_a_cpu(
-    statistic: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_value_and_gradient_of_a_gpu_are_those_of_a_cpu(statistic: Any, on_gpu: Any) -> None:
     def of_single() -> tuple[float, torch.Tensor]:
         z, s = TENSOR.float().requires_grad_(), COLUMN.float()
         value = statistic(z, s, Gaussian(2.0), Gaussian(1.0))
@@ -209,7 +218,7 @@ def test_value_and_gradient_of_a_gpu_are_those_of_a_cpu(
         return float(value.detach()), z.grad
 
     value, slope = of_single()
-    monkeypatch.setattr(_gpu, "pair", lambda x, y, of_x, of_y, w: Summed((x, of_x), (y, of_y), w=w))
+    on_gpu()
     value_on_gpu, slope_on_gpu = of_single()
     assert value_on_gpu == approx(value, rel=1e-4)
     torch.testing.assert_close(slope_on_gpu, slope, rtol=1e-3, atol=1e-7)
