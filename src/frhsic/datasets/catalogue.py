@@ -139,7 +139,7 @@ def read_crime(facts: Facts, data: bytes) -> Content:
             f"{len(sparse)} columns with more than {MOST_MISSING:.0%} missing, from the survey of"
             f" police departments: {', '.join(sparse)}."
         ),
-        f"{missing} missing value stays NaN until a split fills it with the training rows' median.",
+        f"{missing} missing value is NaN.",
     ]
     return Content(
         frame=X,
@@ -324,9 +324,6 @@ READERS: dict[str, Callable[[Facts, bytes], Content]] = {
 }
 
 
-ALIASES = {"communities": "crime"}
-
-
 @dataclass(frozen=True)
 class Entry:
     """A dataset on offer: its files in order of preference and its shape (n, d).
@@ -375,15 +372,12 @@ def entry(name: str) -> Entry:
 
     Examples
     --------
-    >>> entry("communities").shape
+    >>> entry("crime").shape
     (1994, 99)
     """
-    key = ALIASES.get(name, name)
-    if key not in ENTRIES:
-        raise ValueError(
-            f"there is no dataset {name!r}.{did_you_mean(str(name), [*ENTRIES, *ALIASES])}"
-        )
-    return ENTRIES[key]
+    if name not in ENTRIES:
+        raise ValueError(f"there is no dataset {name!r}.{did_you_mean(str(name), ENTRIES)}")
+    return ENTRIES[name]
 
 
 def load_dataset(name: str) -> Dataset:
@@ -392,7 +386,7 @@ def load_dataset(name: str) -> Dataset:
     Parameters
     ----------
     name : str
-        "adult", "acs_income", "meps", "crime" (also "communities") or "compas", which are the
+        "adult", "acs_income", "meps", "crime" or "compas", which are the
         paper's; "bank", "credit", "support", "pension" or "wages", which it does not use.
 
     Returns
@@ -418,13 +412,11 @@ def load_dataset(name: str) -> Dataset:
 
 def dataset_of(described: Entry, obtained: Obtained, content: Content) -> Dataset:
     """Return the dataset that the content of a file is."""
-    X, features = encoded(content.frame, content.numeric, content.categorical)
     return Dataset(
         name=described.name,
-        X=X,
+        X=encoded(content.frame, content.numeric, content.categorical),
         y=content.y.astype("float64"),
         s=content.s.astype("float64"),
-        features=features,
         task=described.task,
         classes=described.classes,
         provenance=f"{content.source} Read from {obtained.file.name}, sha256 {obtained.sha256},"
