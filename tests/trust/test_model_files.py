@@ -968,7 +968,7 @@ def test_each_listed_class_comes_back_bit_for_bit():
 def test_a_sample_of_forged_attributes_is_refused_or_predicts():
     """Each attribute of each class in turn is something else; the slow test does it for all."""
     counts = dict.fromkeys(OUTCOMES, 0)
-    for _, _, *forged in islice(cases(), 11, None, 91):
+    for _, _, *forged in islice(cases(), 11, None, 83):
         counts[outcome(*forged)] += 1
     assert counts["takes memory"] == 0
     assert sum(counts.values()) >= 200
