@@ -468,17 +468,6 @@ def test_a_column_without_values_is_named():
     assert sentence.startswith("'none' has no value")
 
 
-def test_a_column_that_copies_another_is_named():
-    X, y, s = table()
-    gaps = X["x"].mask(X["hours"] > 50)
-    copied = X.assign(other=X["hours"], work=X["job"], gaps=gaps, holes=gaps, one=1, same=1)
-    assert named(copied, y, s) == [
-        "'work' copies 'job'; drop it.",
-        "'other' copies 'hours'; drop it.",
-        "'holes' copies 'gaps'; drop it.",
-    ]
-
-
 def test_rows_that_repeat_an_identifier_and_all_else_are_counted_however_few(tmp_path: Path):
     codes = [f"{i * 7:06d}" for i in range(400)]
     frame = people(400).assign(code=codes, y=np.arange(400) % 2)
