@@ -905,6 +905,17 @@ def test_a_parquet_file_that_stands_for_gigabytes_is_refused(kind, tmp_path, mon
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
 
 
+def test_text_of_a_parquet_file_that_is_no_utf_8_is_refused(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"a": ["marker"] * 3}), path, compression="none")
+    path.write_bytes(path.read_bytes().replace(b"marker", b"\xff\xfearke"))
+    with pytest.raises(ValueError, match=r"^t.parquet cannot be read as Parquet: .*UTF8"):
+        list(TableFile.open(path).pieces(["a"]))
+
+
 def test_an_arrow_file_is_refused_with_the_readers_that_there_are(tmp_path):
     people().to_feather(tmp_path / "t.feather")
     with pytest.raises(ValueError, match=r"ends in \.feather; there is a reader for \.csv,"):

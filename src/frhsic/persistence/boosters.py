@@ -31,7 +31,6 @@ def _numbers(
     require(len(values) == length, "a booster with a number too many or too few")
     numbers = list(map(float if np.dtype(dtype).kind == "f" else int, values))
     array = np.array(numbers, dtype=dtype)
-    require(array.shape == (length,), "a booster with a number too many or too few")
     require((np.abs(array) <= largest).all(), "a number that is not finite")
     return array
 

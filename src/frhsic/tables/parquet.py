@@ -58,6 +58,7 @@ class ParquetReader:
             # as it is stored: one long text may stand for all rows
             reader = parquet.ParquetFile(file, metadata=self.metadata, read_dictionary=text)
             for batch in reader.iter_batches(columns=columns):
+                batch.validate(full=True)
                 cells = dict(zip(batch.schema.names, batch.columns))
                 for name in cells.keys() & set(text):
                     lengths = compute.binary_length(cells[name].dictionary)
