@@ -813,7 +813,6 @@ def test_labels_that_differ_in_case_or_blanks_are_one_and_every_class_is_counted
         "Labels of 'paid' that differ only in case or blanks are one: 'YES ', 'Yes' as 'yes'; 'no'"
         " as 'No'.",
         "Target 'paid': 1 is 'yes' (4 rows); 0 is 'No' (2 rows), 'y' (1 row).",
-        "'y' of 'paid' counts as 0; if it means the same as 'yes', write it so.",
     ]
     for values, said in (
         ([0, 1, 1], ["Target 'y': 1 is '1' (2 rows); 0 is '0' (1 row)."]),
