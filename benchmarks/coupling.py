@@ -97,15 +97,19 @@ def typed(name: str) -> Rows:
     """
     data = load_dataset(name)
     columns: dict[str, Any] = {
-        f.source: data.X[f.name] for f in data.features if f.kind == "numeric"
+        str(column): data.X[column] for column in data.X if "=" not in column
     }
-    for source in dict.fromkeys(f.source for f in data.features if f.kind == "indicator"):
-        levels = [f for f in data.features if f.source == source]
-        indicators = data.X[[f.name for f in levels]].to_numpy()
+    levels: dict[str, list[str]] = {}
+    for column in data.X:
+        source, is_indicator, level = str(column).partition("=")
+        if is_indicator:
+            levels.setdefault(source, []).append(level)
+    for source, own in levels.items():
+        indicators = data.X[[f"{source}={level}" for level in own]].to_numpy()
         codes = np.where(indicators.any(axis=1), indicators.argmax(axis=1), -1)
-        columns[source] = pd.Categorical.from_codes(codes, [str(f.level) for f in levels])
+        columns[source] = pd.Categorical.from_codes(codes, own)
     targets = data.X[list(TAKEN_OUT[name])].assign(target=data.y.to_numpy())
-    sources = {f.source for f in data.features if f.name in TAKEN_OUT[name]}
+    sources = {taken.partition("=")[0] for taken in TAKEN_OUT[name]}
     X = pd.DataFrame(
         {column: values for column, values in columns.items() if column not in sources}
     )

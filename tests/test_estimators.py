@@ -553,7 +553,7 @@ ERRORS: list[tuple[dict[str, Any], dict[str, Any], type[Exception], str]] = [
     ({}, {"s": np.full(40, 3.0)}, ValueError, "in every row"),
     ({}, {"s": np.full(40, np.nan)}, ValueError, "complete row"),
     ({}, {"s": np.where(np.arange(40) < 3, S40, np.nan)}, ValueError, "4 are needed"),
-    ({}, {"s": np.array(["young", "old"] * 20)}, TypeError, "text, bands or categories"),
+    ({}, {"s": np.array(["young", "old"] * 20)}, TypeError, "is not numeric: it holds"),
     ({}, {"X": np.full((40, 3), np.inf)}, ValueError, "infinity"),
     ({}, {"y": np.zeros(40)}, ValueError, "one class only"),
     ({}, {"y": np.arange(40) / 3}, ValueError, "continuous"),

@@ -84,9 +84,8 @@ def test_rows_of_a_file_are_counted_before_they_are_read(tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     frame.to_csv(tmp_path / "t.csv.gz", index=False)
     frame.to_parquet(tmp_path / "t.parquet")
-    frame.to_feather(tmp_path / "t.feather")
     counts = {
         name: TableFile.open(tmp_path / name).row_count()
-        for name in ("t.csv", "t.parquet", "t.csv.gz", "t.feather")
+        for name in ("t.csv", "t.parquet", "t.csv.gz")
     }
-    assert counts == {"t.csv": 37, "t.parquet": 37, "t.csv.gz": None, "t.feather": None}
+    assert counts == {"t.csv": 37, "t.parquet": 37, "t.csv.gz": None}

@@ -63,22 +63,15 @@ def people(n: int = 60) -> pd.DataFrame:
 
 
 def write(frame: pd.DataFrame, path: Path) -> Path:
-    import pyarrow as pa
-
     ending = path.name.split(".", 1)[1]
     if ending.startswith(("csv", "tsv", "txt")):
         frame.to_csv(path, index=False, sep="," if ending.startswith("csv") else "\t")
-    elif ending == "parquet":
-        frame.to_parquet(path)
     else:
-        table = pa.Table.from_pandas(frame)
-        new = pa.ipc.new_stream if ending == "ipc" else pa.ipc.new_file
-        with pa.OSFile(str(path), "wb") as sink, new(sink, table.schema) as writer:
-            writer.write_table(table, max_chunksize=25)
+        frame.to_parquet(path)
     return path
 
 
-FILES = ["t.csv", "t.csv.gz", "t.tsv", "t.txt", "t.parquet", "t.feather", "t.arrow", "t.ipc"]
+FILES = ["t.csv", "t.csv.gz", "t.tsv", "t.txt", "t.parquet"]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -208,7 +201,7 @@ def test_a_comma_that_splits_evenly_is_not_given_up(tmp_path):
     assert TableFile.open(tmp_path / "t.csv").names == ("a;b", "c;d")
 
 
-@pytest.mark.parametrize("ending", ["gz", "bz2", "xz", "zst", "zip"])
+@pytest.mark.parametrize("ending", ["gz", "bz2", "zst", "zip"])
 def test_compressed_files_are_read_and_damaged_ones_are_value_errors(ending, tmp_path):
     path = tmp_path / f"t.csv.{ending}"
     content = EXPECTED.to_csv(index=False, sep=";", decimal=",")
@@ -269,8 +262,11 @@ def test_an_empty_line_of_one_column_is_a_row(tmp_path):
 
 
 def test_a_blank_after_each_separator_belongs_to_no_field(tmp_path):
+    (tmp_path / "t.csv").write_text("id, job\n1, cook\n2, clerk\n")
+    assert read_frame(tmp_path / "t.csv")["job"].tolist() == ["cook", "clerk"]
     (tmp_path / "t.csv").write_text('id, job\n1, "cook, chief"\n2, clerk\n')
-    assert read_frame(tmp_path / "t.csv")["job"].tolist() == ["cook, chief", "clerk"]
+    with pytest.raises(ValueError, match="text with them needs quotes"):
+        read_frame(tmp_path / "t.csv")
 
 
 def test_a_pipe_is_refused(tmp_path):
@@ -356,7 +352,7 @@ def test_intervals_and_ordered_levels_are_numbers():
 def test_other_text_is_no_sensitive_attribute(values):
     with pytest.raises(TypeError, match="is not numeric: it holds"):
         read_sensitive(pd.Series(values, name="age"))
-    with pytest.raises(TypeError, match="holds text, bands or categories"):
+    with pytest.raises(TypeError, match="is not numeric: it holds"):
         read_sensitive(np.array(values))
 
 
@@ -467,17 +463,6 @@ def test_a_column_without_values_is_named():
         X.assign(none=np.nan, half=np.where(y == 1, np.nan, X["x"] ** 2)[::-1]), y, s
     )
     assert sentence.startswith("'none' has no value")
-
-
-def test_a_column_that_copies_another_is_named():
-    X, y, s = table()
-    gaps = X["x"].mask(X["hours"] > 50)
-    copied = X.assign(other=X["hours"], work=X["job"], gaps=gaps, holes=gaps, one=1, same=1)
-    assert named(copied, y, s) == [
-        "'work' copies 'job'; drop it.",
-        "'other' copies 'hours'; drop it.",
-        "'holes' copies 'gaps'; drop it.",
-    ]
 
 
 def test_rows_that_repeat_an_identifier_and_all_else_are_counted_however_few(tmp_path: Path):
@@ -825,7 +810,6 @@ def test_labels_that_differ_in_case_or_blanks_are_one_and_every_class_is_counted
         "Labels of 'paid' that differ only in case or blanks are one: 'YES ', 'Yes' as 'yes'; 'no'"
         " as 'No'.",
         "Target 'paid': 1 is 'yes' (4 rows); 0 is 'No' (2 rows), 'y' (1 row).",
-        "'y' of 'paid' counts as 0; if it means the same as 'yes', write it so.",
     ]
     for values, said in (
         ([0, 1, 1], ["Target 'y': 1 is '1' (2 rows); 0 is '0' (1 row)."]),
@@ -844,17 +828,10 @@ FORMULAS = ["=cmd|'/c calc'!A1", "@SUM(1)", "\t=1", " =1+1", "+49 170 1", "-x", 
 PLAIN = ["-5", "+3", "-3,5", "-1.5e-300", "-5%", "-", "+", "'quoted", "it's", "", "007", "x=1"]
 
 
-def test_formulas_are_shielded_and_read_back_equal(tmp_path):
-    twice = [f"'{cell}" for cell in FORMULAS]
-    cells = [*FORMULAS, *PLAIN, *twice]
-    assert [shield(cell) for cell in cells] == [*twice, *PLAIN, *(f"'{cell}" for cell in twice)]
+def test_formulas_are_shielded():
+    assert [shield(cell) for cell in FORMULAS] == [f"'{cell}" for cell in FORMULAS]
+    assert [shield(cell) for cell in PLAIN] == PLAIN
     assert [shield(value) for value in (-1.5, None, True)] == [-1.5, None, True]
-    frame = pd.DataFrame({"a": cells, "=b": "'c"})
-    path = tmp_path / "t.csv"
-    frame.map(shield).rename(columns=shield).to_csv(path, index=False)
-    file = TableFile.open(path)
-    assert file.names == ("a", "=b")
-    assert pd.concat(file.pieces(file.names)).to_numpy().tolist() == frame.to_numpy().tolist()
 
 
 def bomb(kind: str, path: Path) -> Path:
@@ -897,78 +874,51 @@ def test_a_bomb_of_compression_is_refused(kind, message, tmp_path, unpacking_les
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
 
 
-def forged(kind: str, path: Path) -> Path:
-    """A file of Arrow or Parquet with places beyond its text, or that stands for gigabytes."""
+@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "zeros", "nothing"])
+def test_a_parquet_file_that_stands_for_gigabytes_is_refused(kind, tmp_path, unpacking_less):
     import pyarrow as pa
     from pyarrow import parquet
 
-    rows = 60_000
-    long = pa.array(["a" * 100_000])
-    levels = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), long)
-    zeros = pa.array(np.zeros(40_000_000, np.int8))
-    views = np.zeros((rows, 4), np.int32)
-    views[:, 0] = 100_000  # length, first letters, number of the buffer, place
-    views[:, 1] = np.frombuffer(b"aaaa", np.int32)
-    view = [None, pa.py_buffer(views.tobytes()), pa.py_buffer(b"a" * 100_000)]
-    offsets = np.arange(rows + 1, dtype=np.int32)
-    columns = {
-        "offsets": pa.array(["a"] * rows),
-        "indices": pa.DictionaryArray.from_arrays(zeros[:rows].cast("int32"), long[:0], safe=False),
-        "levels": levels,
-        "views": pa.Array.from_buffers(pa.string_view(), rows, view),
-        "nothing": pa.nulls(10**9),
-        "zeros": zeros,
-        "levels of Parquet": levels,
-        "zeros of Parquet": zeros,
-    }
-    table = pa.table({"a": columns[kind]})
-    if kind.endswith("Parquet"):
-        path = path / "t.parquet"
-        parquet.write_table(table, path, compression="zstd", store_schema=False)
-        return path
-    path = path / "t.arrow"
-    packed = pa.ipc.IpcWriteOptions(compression="zstd" if kind == "zeros" else None)
-    with pa.ipc.new_file(str(path), table.schema, options=packed) as writer:
-        writer.write_table(table)
-    content = path.read_bytes()
-    if kind == "offsets":
-        content = content.replace(offsets.tobytes(), (offsets * 30_000).tobytes())
-    path.write_bytes(content)
-    return path
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("offsets", "Offset invariant failure"),  # pandas would read beyond the text and crash
-        ("indices", "Dictionary indices invalid"),
-        ("levels", "unpacks to more than 200 times"),
-        ("views", "unpacks to more than 200 times"),
-        ("nothing", "unpacks to more than 200 times"),
-        ("zeros", "unpacks to more than 200 times"),
-        ("levels of Parquet", "unpacks to more than 200 times"),
-        ("zeros of Parquet", "unpacks to more than 200 times"),
-    ],
-)
-def test_a_forged_file_of_columns_is_refused_before_it_is_unpacked(
-    kind, message, tmp_path, unpacking_less
-):
-    path = forged(kind, tmp_path)
+    if kind == "zeros":
+        column = pa.array(np.zeros(40_000_000, np.int8))
+    elif kind == "nothing":
+        column = pa.nulls(10**8)
+    else:  # one text, in 60,000 rows
+        text = pa.array(["a" * 100_000])
+        column = pa.DictionaryArray.from_arrays(np.zeros(60_000, np.int32), text)
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"a": column}), path, compression="zstd", store_schema=False)
+    if kind.startswith(("large", "string_")):  # the type that the header claims
+        short = pa.table({"a": pa.array(["a"], kind)})
+        parquet.write_table(short, tmp_path / "short.parquet")
+        claimed = parquet.read_metadata(tmp_path / "short.parquet").metadata
+        content = parquet.ParquetFile(path, read_dictionary=["a"]).read().replace_schema_metadata()
+        with parquet.ParquetWriter(
+            path, content.schema, compression="zstd", store_schema=False
+        ) as writer:
+            writer.write_table(content)
+            writer.add_key_value_metadata({b"ARROW:schema": claimed[b"ARROW:schema"]})
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(ValueError, match=f"^{path.name} cannot be read as .*{message}"):
+    with pytest.raises(ValueError, match=r"^t.parquet cannot be read as .*more than 200 times"):
         list(TableFile.open(path).pieces(["a"]))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
 
 
-@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
-@pytest.mark.parametrize("stream", [False, True])
-def test_files_of_polars_are_read(compression, stream, tmp_path):
-    polars = pytest.importorskip("polars")
-    content = {"a": [1, 2, 3], "b": ["x", "y" * 20, "x"]}
-    frame = polars.DataFrame(content).with_columns(c=polars.col("b").cast(polars.Categorical))
-    path = tmp_path / "t.arrow"
-    (frame.write_ipc_stream if stream else frame.write_ipc)(path, compression=compression)
-    assert read_frame(path).to_dict("list") == content | {"c": content["b"]}
+def test_text_of_a_parquet_file_that_is_no_utf_8_is_refused(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"a": ["marker"] * 3}), path, compression="none")
+    path.write_bytes(path.read_bytes().replace(b"marker", b"\xff\xfearke"))
+    with pytest.raises(ValueError, match=r"^t.parquet cannot be read as Parquet: .*UTF8"):
+        list(TableFile.open(path).pieces(["a"]))
+
+
+def test_an_arrow_file_is_refused_with_the_readers_that_there_are(tmp_path):
+    people().to_feather(tmp_path / "t.feather")
+    with pytest.raises(ValueError, match=r"ends in \.feather; there is a reader for \.csv,"):
+        TableFile.open(tmp_path / "t.feather")
 
 
 @pytest.mark.parametrize("name", FILES)

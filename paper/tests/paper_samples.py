@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from frhsic.datasets.dataset import Dataset, Feature
+from frhsic.datasets import Dataset
 from frhsic_paper import datasets
 
 ADULT_NUMBERS = (
@@ -42,6 +42,5 @@ def toy_dataset(name: str, n: int = 2000) -> Dataset:
         pd.DataFrame(x, columns=list(ADULT_NUMBERS)),
         pd.Series(y, name="y"),
         pd.Series(s, name="age"),
-        tuple(map(Feature.numeric, ADULT_NUMBERS)),
         "regression" if regression else "binary",
     )

@@ -32,6 +32,7 @@ from frhsic_paper.models import Model
 from frhsic_paper.options import Options
 from frhsic_paper.printed import cached
 from frhsic_paper.protocol import CORRECTED, PUBLISHED
+from frhsic_paper.splits import split_of
 from frhsic_paper.statistics import eipm, smoothed_gdp
 from frhsic_paper.statistics.published import (
     gamma_test_published,
@@ -405,7 +406,7 @@ def test_the_published_selection_is_the_smallest_weight_whose_statistic_is_below
 
 def test_published_heads_are_measured_on_logits_and_on_hard_labels(tmp_path):
     data = toy_dataset("adult", n=400)
-    split = data.split(42, scaling="all")
+    split = split_of(data, 42, scaling="all")
     torch.manual_seed(0)
     encoder, head = MLP()(data.d), nn.Linear(50, 1)
     state = {f"encoder.{k}": v for k, v in encoder.state_dict().items()}

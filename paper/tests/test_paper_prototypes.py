@@ -13,6 +13,7 @@ from frhsic_paper.grid import held_out
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import PROTOCOLS, PUBLISHED
 from frhsic_paper.results import Results
+from frhsic_paper.splits import split_of
 from frhsic_paper.studies import prototypes
 from frhsic_paper.studies.prototypes import LIMITS, STUDY, beside, encoded, matched, verdict_table
 from frhsic_paper.study import run
@@ -51,7 +52,7 @@ def column(monkeypatch):
 
 
 def test_heads_and_probes_have_rows_that_the_encoder_has_not_seen(column):
-    split = toy_dataset("adult", n=500).split(42, validation=0.15)
+    split = split_of(toy_dataset("adult", n=500), 42, validation=0.15)
     parts = encoded(split)
     assert len(parts) == len(LIMITS)
     (seen,) = column.seen

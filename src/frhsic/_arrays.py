@@ -11,7 +11,7 @@ import datetime
 import math
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
@@ -215,16 +215,7 @@ def require_mask(values: AnyArray, n: int) -> None:
 
 def require_labels(y: Any, name: str) -> None:
     """Raise if y cannot be a target: masked, sparse, without values, complex, or of dates."""
-    if is_tensor(y):
-        require_dense(y, name)
-    if isinstance(y, np.ma.MaskedArray) and np.ma.getmaskarray(y).any():
-        raise ValueError(
-            f"{name} is a masked array with missing values; drop those rows or impute them."
-        )
-    if type(y).__module__.partition(".")[0] == "scipy":
-        raise TypeError(
-            f"{name} is sparse ({type(y).__name__}); pass a dense array, such as {name}.toarray()."
-        )
+    require_dense(y, name)
     values = np.asarray(y)
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} is complex; pass its real part.")
@@ -291,23 +282,11 @@ def numeric(x: Any, name: str) -> np.ndarray:
     """
     if x is None or isinstance(x, (str, bytes)):
         raise TypeError(f"{name} is {x!r}; pass an array with one row per observation.")
+    require_dense(x, name)
     if is_tensor(x):
-        require_dense(x, name)
         x = to_numpy(x.float() if x.is_floating_point() and x.element_size() < 4 else x)
-    module = type(x).__module__.partition(".")[0]
-    if module == "pyarrow" and hasattr(x, "to_pandas"):
-        x = _from_frame(x.to_pandas(), name)
-    elif module in ("pandas", "polars"):
+    if type(x).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow"):
         x = _from_frame(x, name)
-    elif module == "scipy":
-        raise TypeError(
-            f"{name} is sparse ({type(x).__name__}); pass a dense array, such as x.toarray()."
-        )
-    elif isinstance(x, np.ma.MaskedArray) and x.dtype.kind in "biuf":
-        missing = np.ma.getmaskarray(x)
-        x = np.where(missing, np.nan, x.data) if missing.any() else x.data
-    elif isinstance(x, Sequence) and any(is_tensor(item) for item in x):
-        x = np.stack([to_numpy(item) if is_tensor(item) else np.asarray(item) for item in x])
     try:
         values = np.asarray(x)
     except ValueError as error:
@@ -326,12 +305,8 @@ def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
     """Return the error for values that are no numbers. Objects are looked at: pandas before 3 keeps
     text as objects.
     """
-    kind = getattr(dtype, "kind", "O")
-    family = str(dtype).partition("(")[0]  # polars writes Enum(categories=...)
-    text = kind in "US" or family in {"str", "string", "String", "category", "Categorical", "Enum"}
-    bands = family.startswith("interval")
-    words = any(isinstance(value, str) or hasattr(value, "mid") for value in np.ravel(values))
-    if text or bands or words:
+    kind = dtype.kind
+    if kind in "US" or any(isinstance(one, str) or hasattr(one, "mid") for one in np.ravel(values)):
         return TypeError(
             f"{name} holds text, bands or categories ({dtype}), not numbers. Write a band such as"
             " 30-39 as its mid-point and ordered levels as their ranks, as frhsic.audit and"
@@ -342,7 +317,7 @@ def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
         return TypeError(
             f"{name} is complex ({dtype}); pass its real and imaginary parts as columns."
         )
-    if kind in "mM" or family in {"Date", "Datetime", "Duration", "Time"}:
+    if kind in "mM":
         return TypeError(
             f"{name} holds dates ({dtype}); convert it to a number such as days since a reference."
         )
@@ -352,39 +327,31 @@ def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
 
 
 def _from_frame(x: Any, name: str) -> np.ndarray:
-    """Return a frame or a Series of pandas or polars as an array."""
+    """Return a frame or a Series of pandas, polars or pyarrow as an array."""
+    if hasattr(x, "to_pandas"):
+        x = x.to_pandas()
     if not hasattr(x, "to_numpy"):
         raise TypeError(
             f"{name} is a polars {type(x).__name__}, which holds no values yet; pass"
             f" {name}.collect()."
         )
-    if len(x.shape) == 1:
+    if x.ndim == 1:
         return _column(x, name)
-    if hasattr(x, "get_columns"):  # polars
-        columns = x.get_columns()
-    else:
-        columns = [x.iloc[:, i] for i in range(x.shape[1])]
-    if not columns:
+    if not x.shape[1]:
         raise ValueError(f"{name} has no columns.")
+    columns = [x.iloc[:, i] for i in range(x.shape[1])]
     return np.stack([_column(column, f"{name}[{column.name!r}]") for column in columns], axis=1)
 
 
 def _column(column: Any, name: str) -> np.ndarray:
-    """Return a Series as an array; NaN for missing values."""
+    """Return a Series of pandas as an array; NaN for missing values."""
     dtype = column.dtype
-    if hasattr(dtype, "is_numeric"):  # polars
-        numeric = dtype.is_numeric() or str(dtype) == "Boolean"
-    else:
-        numeric = getattr(dtype, "kind", "O") in "biuf"
-    if not numeric:
+    if dtype.kind not in "biuf":
         raise _not_numeric(dtype, name, column)
     if hasattr(dtype, "na_value"):  # pandas' own dtypes
         width = np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
         return np.asarray(column.to_numpy(dtype=width, na_value=np.nan))
-    values = np.asarray(column.to_numpy())
-    if values.dtype.kind == "O":  # booleans of polars with nulls
-        return values.astype(float)
-    return values
+    return np.asarray(column.to_numpy())
 
 
 def as_columns(x: AnyArray, name: str) -> AnyArray:
@@ -428,20 +395,26 @@ def needs_float64(low: np.ndarray, high: np.ndarray, name: str) -> bool:
     return largest > WIDENED or 0 < float(spread.max()) < 1 / WIDENED
 
 
-def require_dense(tensor: torch.Tensor, name: str) -> None:
-    """Raise if a tensor has no plain real numbers."""
-    if (
-        tensor.device.type == "meta"
-        or str(tensor.layout) != "torch.strided"
-        or tensor.is_nested
-        or tensor.is_quantized
-    ):
+def require_dense(x: Any, name: str) -> None:
+    """Raise if an array or a tensor is sparse, masked, or has no plain real numbers."""
+    if is_tensor(x):
+        plain = str(x.layout) == "torch.strided" and x.device.type != "meta"
+        if not plain or x.is_nested or x.is_quantized:
+            raise TypeError(
+                f"{name} is a sparse, nested or quantized tensor, or on the device meta; pass a"
+                " dense one."
+            )
+        if x.is_complex():
+            raise _not_numeric(np.dtype(complex), name)
+    if type(x).__module__.partition(".")[0] == "scipy":
         raise TypeError(
-            f"{name} is a sparse, nested or quantized tensor, or on the device meta; pass a dense"
-            " one."
+            f"{name} is sparse ({type(x).__name__}); pass a dense array, such as {name}.toarray()."
         )
-    if tensor.is_complex():
-        raise _not_numeric(np.dtype(complex), name)
+    if np.ma.is_masked(x):
+        raise ValueError(
+            f"{name} is a masked array with missing values; pass {name}.filled(np.nan), or drop"
+            " those rows."
+        )
 
 
 def require_finite(values: np.ndarray, name: str, allow_missing: bool) -> None:

@@ -50,6 +50,32 @@ def load_published(name: str) -> Dataset:
     return dataset_of(described, obtained, content)
 
 
+def protecting(data: Dataset, *names: str) -> Dataset:
+    """Return the same rows with exactly these columns as the sensitive attributes.
+
+    They leave X; an attribute that was sensitive and is not named becomes a feature.
+
+    Examples
+    --------
+    >>> data = Dataset(
+    ...     "toy",
+    ...     pd.DataFrame({"hours": [40.0, 20.0], "score": [1.0, 0.0]}),
+    ...     pd.Series([1, 0]),
+    ...     pd.Series([30.0, 50.0], name="age"),
+    ...     "binary",
+    ... )
+    >>> moved = protecting(data, "age", "hours")
+    >>> moved.attributes, list(moved.X)
+    (('age', 'hours'), ['score'])
+    """
+    everything = pd.concat([pd.DataFrame(data.s), data.X], axis=1)
+    return replace(
+        data,
+        X=everything.drop(columns=list(names)),
+        s=everything[names[0]] if len(names) == 1 else everything[list(names)],
+    )
+
+
 def _adult(facts: Facts, data: bytes) -> Content:
     """Return all rows of Adult, with "?" as a level."""
     frame = read_adult(facts, data)

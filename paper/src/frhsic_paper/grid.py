@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 from torch import Tensor, nn
 
 from frhsic.datasets import Dataset
-from frhsic.datasets.dataset import Split, Task
+from frhsic.datasets.dataset import Task
 from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import HSIC, BinnedMMD, DistanceCorrelation, Penalty, penalty_named
 from frhsic.penalties.adversary import _Adversarial
@@ -28,6 +28,7 @@ from frhsic_paper.measures import measured
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import BASELINE, OWN, PUBLISHED, Protocol
 from frhsic_paper.records import Record, Unit, Wanted
+from frhsic_paper.splits import Split, split_of
 
 FIRST_SEED = 42
 """Seed of the first repeat; the published splits are 42 to 46."""
@@ -159,7 +160,7 @@ def small_table(rows: int, name: str, protocol: Protocol) -> Dataset:
 class Splits:
     """How the rows of a dataset are split; one seed for each repeat, the published seeds first.
 
-    See :meth:`frhsic.datasets.Dataset.split` for the arguments.
+    See :func:`frhsic_paper.splits.split_of` for the arguments.
     """
 
     train: float | None = None
@@ -169,8 +170,12 @@ class Splits:
     def of(self, data: Dataset, repeats: int) -> list[Split]:
         """Return the splits of the first repeats."""
         return [
-            data.split(
-                FIRST_SEED + r, train=self.train, validation=self.validation, scaling=self.scaling
+            split_of(
+                data,
+                FIRST_SEED + r,
+                train=self.train,
+                validation=self.validation,
+                scaling=self.scaling,
             )
             for r in range(repeats)
         ]

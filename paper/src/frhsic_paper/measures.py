@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from frhsic.datasets.dataset import Split, Subset
 from frhsic.dependence.grams import hsic_biased
 from frhsic.kernels import Gaussian
 from frhsic.parity import rank_gap
 from frhsic.penalties.rivals import gdp_value
 from frhsic.training import Fleet
+from frhsic_paper.splits import Split, Subset
 from frhsic_paper.statistics.smoothed import evaluation_points
 
 PUBLISHED_BANDWIDTH = 0.1

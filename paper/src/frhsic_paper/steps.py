@@ -15,7 +15,6 @@ from pathlib import Path
 
 from joblib import Parallel, delayed
 
-from frhsic.datasets.dataset import Split
 from frhsic.training import Fleet
 from frhsic_paper import models, records
 from frhsic_paper.grid import BY, Grid, Keep, Trained, run
@@ -23,6 +22,7 @@ from frhsic_paper.models import Key, Model
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit, Wanted
+from frhsic_paper.splits import Split
 
 SHARED = (*Key._fields, "task", "epochs")
 """Columns that the record of a measurement shares with that of its model."""

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from frhsic.datasets.dataset import Split
 from frhsic.dependence import mutual_information
 from frhsic.training import Fleet
 from frhsic_paper.grid import Grid, by_name, held_out
 from frhsic_paper.models import store_chosen
 from frhsic_paper.protocol import DATASETS, METHODS, OWN, PAPER_WEIGHTS, Protocol
 from frhsic_paper.records import Record
+from frhsic_paper.splits import Split
 from frhsic_paper.statistics.published import mutual_information_published
 from frhsic_paper.steps import OnTrained, Training
 

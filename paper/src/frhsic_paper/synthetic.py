@@ -17,7 +17,7 @@ from scipy import integrate, optimize, special
 from torch import Tensor
 
 from frhsic._arrays import RandomState, numpy_generator, require_positive, require_rows
-from frhsic.datasets.dataset import Dataset, Feature
+from frhsic.datasets import Dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +197,6 @@ class SyntheticTask:
             X,
             pd.Series(self.y.numpy().astype("float64"), name="y"),
             pd.Series(self.s.numpy().astype("float64"), name="s"),
-            (Feature.numeric("x1"), Feature.numeric("x2")),
             "binary",
             ("0", "1"),
             "Made: S uniform, X = (S + 0.3 noise, noise), Y Bernoulli with log-odds x1.",

@@ -401,9 +401,7 @@ class Columns:
 
     table: Annotated[
         Path,
-        Argument(
-            help="CSV, TSV, Parquet or Arrow. Rows that lack the target are dropped and counted."
-        ),
+        Argument(help="CSV, TSV or Parquet. Rows that lack the target are dropped and counted."),
     ]
     target: Annotated[
         str,

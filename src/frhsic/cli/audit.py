@@ -31,7 +31,7 @@ class _Options:
     """What is audited, and how."""
 
     table: Annotated[
-        Path, Argument(help="CSV, TSV, Parquet or Arrow. Only the columns that are named are read.")
+        Path, Argument(help="CSV, TSV or Parquet. Only the columns that are named are read.")
     ]
     sensitive: Annotated[
         list[str],
@@ -166,7 +166,7 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
 
     Two attributes, by themselves and together, and equal opportunity on the rows with approved = 1.
 
-    [cyan]frhsic audit z.arrow -s age --embedding "z_*" --target income --positive ">50K" --at 30
+    [cyan]frhsic audit z.parquet -s age --embedding "z_*" --target income --positive ">50K" --at 30
     --at 60[/cyan]
 
     A representation: its dependence, a linear head for the target, contrasts near 30 and near 60.

@@ -37,7 +37,7 @@ def predict(
     model: Annotated[Path, Argument(help="Model that `frhsic train` or `frhsic.save` wrote.")],
     table: Annotated[
         Path,
-        Argument(help="CSV, TSV, Parquet or Arrow with the columns that the model was fitted on."),
+        Argument(help="CSV, TSV or Parquet with the columns that the model was fitted on."),
     ],
     *,
     out: Annotated[Path, Option("--out", "-o", help="CSV file for the scores.")] = DEFAULT_SCORES,

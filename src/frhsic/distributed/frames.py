@@ -26,9 +26,6 @@ T = TypeVar("T")
 
 FAN_IN = 8  # results that one task adds up
 
-# Types of columns that are one array when they are read.
-FLOATS = ({np.dtype(np.float32)}, {np.dtype(np.float64)})
-
 TIMEOUT = 10  # seconds to wait for a scheduler
 
 # Bytes that one partition of Parquet files holds at most, unless a row group has more.
@@ -183,7 +180,7 @@ class Roles:
 class KeyedRows(Rows):
     """Rows without missing values; `key` is a hash of the number of each row in the whole frame.
 
-    So draws do not depend on the partitions. z is float64, or as it was read.
+    So draws do not depend on the partitions.
     """
 
     key: Keys = field(kw_only=True)
@@ -229,29 +226,24 @@ def block_of(
     """
     part = part.reset_index(drop=True)
 
-    def column(name: str) -> np.ndarray:
-        return numbers(part[name], f"column {name!r} of partition {number}")
+    def columns(*names: str) -> np.ndarray:
+        return np.column_stack(
+            [numbers(part[name], f"column {name!r} of partition {number}") for name in names]
+        )
 
-    s = np.column_stack([column(name) for name in roles.s])
-    z = part[list(roles.z)].to_numpy() if set(part.dtypes[list(roles.z)]) in FLOATS else None
-    with np.errstate(over="ignore", invalid="ignore"):
-        sound = z is not None and np.isfinite(z.sum())
-    # columns one by one, which tell what is wrong
-    if z is None or (not sound and np.isinf(z).any()):
-        z = np.column_stack([column(name) for name in roles.z])
-    f = None if roles.score is None else column(roles.score)
+    z = columns(*roles.z)
+    s = columns(*roles.s)
+    f = None if roles.score is None else columns(roles.score)[:, 0]
     y = None
     favoured = None
-    known = ~np.isnan(s).any(axis=1)
-    if not sound:
-        known &= ~np.isnan(z).any(axis=1)
+    known = ~(np.isnan(s).any(axis=1) | np.isnan(z).any(axis=1))
     if f is not None:
         known &= ~np.isnan(f)
     if roles.target is not None:
         target = part[roles.target]
         known &= target.notna().to_numpy()
         if roles.positive is None:
-            y = column(roles.target)
+            y = columns(roles.target)[:, 0]
             known &= ~np.isnan(y)
         else:
             y = is_positive(target, roles.positive, f"{roles.target} of partition {number}")

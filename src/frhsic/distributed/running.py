@@ -75,7 +75,7 @@ LOOK = 20_000
 # Rows that partitions send for each row of the sample: those whose hash is small. Others need not
 # be sent.
 CANDIDATES = 16
-SLICE = 4096  # rows of Z that are float64 at once
+SLICE = 4096  # rows whose random features are in memory at once
 
 
 # The sums of each attribute for each gap; None without scores.
@@ -261,10 +261,8 @@ class RowSample:
         share = CANDIDATES * most / max(total, 1)
         if share < 1:  # others cannot be in a sample of the whole frame
             candidates = block.keep(block.key < np.uint64(int(share * 2**64)))
-        candidates = candidates.first(most)
-        candidates = replace(candidates, z=candidates.z.astype(np.float64))
         values = (ColumnSummary.of(column, counted=True) for column in block.s.T)
-        return cls(block.count, tuple(filter(None, values)), candidates, most)
+        return cls(block.count, tuple(filter(None, values)), candidates.first(most), most)
 
     def __add__(self, other: RowSample) -> RowSample:
         values = tuple(a + b for a, b in zip(self.values, other.values))

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic.estimators import ParityClassifier, ParityCoupling, ParityEncoder, ParityRegressor
-from frhsic.estimators.conditional import TreeTable
+from frhsic.estimators.conditional import SensitiveBasis, TreeTable
 from frhsic.estimators.coupling import DensityRatio
 from frhsic.estimators.families import ClippedRanks
 from frhsic.estimators.parity import ParityEstimator
@@ -49,6 +49,22 @@ class SavedKind:
     arrays: Callable[[Any], Arrays] = lambda model: {}
 
 
+def _check_basis(basis: SensitiveBasis) -> None:
+    """Check that each cell of S has its start, its mass and its values."""
+    require(basis.values.ndim == 2, "a basis is no basis")
+    same = len(basis.starts) == len(basis.mass) == len(basis.values) > 0
+    require(same, "a basis is no basis")
+    finite = all(np.isfinite(numbers).all() for numbers in vars(basis).values())
+    require(finite, "a basis is no basis")
+
+
+def _check_frontier(model: Any, trade_offs: int) -> None:
+    """Check that a model can say all of its trade-offs, and that it has the chosen one."""
+    require(len(model.frontier_.to_frame().astype(float)) == trade_offs, "its trade-offs differ")
+    require(0 <= model.choice_.position <= trade_offs - 1, "its trade-offs differ")
+    str(model.choice_)
+
+
 # The closed form
 
 
@@ -72,36 +88,27 @@ def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
     attributes = len(model.sensitive_names_in_)
     width = 0
     for one in solution.constraints:
-        basis = one.basis
-        values = basis.values
-        require(values.ndim == 2, "a basis is no basis")
-        require(len(basis.starts) == len(basis.mass) == len(values) > 0, "a basis is no basis")
+        _check_basis(one.basis)
         require(0 <= one.attribute < attributes, "a basis is no basis")
         require(0 < one.rate <= 1, "a basis is no basis")
         one.curve(np.zeros((2, attributes)), np.arange(2.0), np.ones(2))
-        width += values.shape[1]  # no more than the numbers that are there
+        width += one.basis.values.shape[1]  # no more than the numbers that are there
     trade_offs, folds, _ = solution.parameters.shape
     require(
         solution.family == model._family() and trade_offs > 1 and solution.units.scale > 0,
         "its coefficients differ",
     )
+    _check_frontier(model, trade_offs)
     # what it would predict of a row, and what it says of every trade-off, can be computed
     eta = np.full((1, len(model.classes_)) if solution.family == "classes" else 1, 0.5)
     numbers = [
-        solution.parameters,
-        *(part for one in solution.constraints for part in vars(one.basis).values()),
-    ]
-    numbers += [
         solution.scores(own, eta, np.zeros((1, width))) for own in solution.at(choice.position)
     ]
     require(
-        all(np.isfinite(values).all() for values in numbers), "a coefficient is not a finite number"
+        all(np.isfinite(values).all() for values in [solution.parameters, *numbers]),
+        "a coefficient is not a finite number",
     )
-    table = frontier.to_frame().astype(float)
-    require(len(table) == trade_offs, "its trade-offs differ")
-    require(0 <= choice.position <= trade_offs - 1, "its trade-offs differ")
-    frontier.choose(None, True)  # it can be chosen from, and the choice can be said
-    str(choice)
+    frontier.choose(None, True)  # it can be chosen from
     modelled = isinstance(solution.form, ClippedRanks) or not model.uses_sensitive
     fitted = attributes if modelled else 0
     require(len(model.models_) == (1 if given else folds), "it has a model too many or too few")
@@ -126,9 +133,8 @@ def _complete_encoder(model: ParityEncoder, arrays: Arrays) -> None:
     model.repeated_ = arrays["repeated"].view(np.uint64)
     model.choices_ = arrays["choices"]
     solution = model.solution_
-    frontier = model.frontier_
-    choice = model.choice_
     trade_offs = len(solution.path)
+    _check_frontier(model, trade_offs)
     require(
         trade_offs == len(solution.coordinates) == len(solution.tables) > 0,
         "its trade-offs differ",
@@ -137,8 +143,7 @@ def _complete_encoder(model: ParityEncoder, arrays: Arrays) -> None:
     require(len(solution.bases) == len(solution.directions), "its attributes differ")
     functions = 0
     for basis, directions in zip(solution.bases, solution.directions):
-        sound = basis.values.ndim == 2 and len(basis.starts) == len(basis.values) > 0
-        require(sound and np.isfinite(basis.values).all(), "a basis is no basis")
+        _check_basis(basis)
         sound = directions.ndim == 2 and len(directions) == basis.values.shape[1]
         require(sound and np.isfinite(directions).all(), "a basis is no basis")
         functions += directions.shape[1]
@@ -160,9 +165,6 @@ def _complete_encoder(model: ParityEncoder, arrays: Arrays) -> None:
         require(sound and columns.keys() == solution.coordinates[0].keys(), "other coordinates")
         require(all(len(values) == count for values in table.values()), "other prototypes")
         require(((chosen >= 0) & (chosen < count)).all(), "other prototypes")
-    require(0 <= choice.position < trade_offs, "its trade-offs differ")
-    str(choice)  # it can be said
-    require(len(frontier.to_frame().astype(float)) == trade_offs, "its trade-offs differ")
     folds = {len(model.models_), len(model.attribute_models_)}
     require(len(folds - {1}) <= 1, "it has models too many or too few")
     targets = {len(models) for models in model.models_}

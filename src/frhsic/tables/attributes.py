@@ -68,9 +68,7 @@ def read_sensitive(
     >>> read_sensitive(pd.Series(["20-29", "30-39", "40+"], name="age")).values.ravel().tolist()
     [24.5, 34.5, 44.5]
     """
-    if is_frame(values):
-        values = to_pandas(values, name)
-    table = _banded(values, name, default)
+    table = _frame(values, name, default)
     if table is None:
         array = _arrays.matrix(values, name, allow_missing=allow_missing).astype(np.float64)
         return Sensitive(array, tuple(_arrays.column_names(values, default, array.shape[1])))
@@ -121,35 +119,21 @@ def _shortened(levels: list[str]) -> str:
     return ", ".join(levels)
 
 
-def _banded(values: Any, name: str, default: str) -> pd.DataFrame | None:
-    """Return a Series or a frame that is not all numeric, or an array of bands, as a frame; or
-    None.
-    """
-    if isinstance(values, (list, np.ndarray)):
-        array = np.asarray(values, dtype=object) if isinstance(values, list) else values
-        if (
-            array.ndim != 1
-            or array.dtype.kind not in "UO"
-            or pd.api.types.infer_dtype(array, skipna=True) != "string"
-        ):
-            return None
-        text = pd.Series(array, name=default)
-        return text.to_frame() if all(map(_band, text.dropna().unique())) else None
-    if type(values).__module__.partition(".")[0] not in ("pandas", "polars", "pyarrow"):
-        return None
+def _frame(values: Any, name: str, default: str) -> pd.DataFrame | None:
+    """Return a table, a column or text as a frame; None for any other array."""
     if is_frame(values):
-        table = values
+        table = to_pandas(values, name)
         check_distinct(table.columns, name)
-    elif hasattr(values, "to_numpy"):
-        column = pd.Series(values.to_pandas() if hasattr(values, "to_pandas") else values)
-        table = pd.DataFrame({_arrays.array_name(values, default): column.reset_index(drop=True)})
-    else:
-        return None
-    plain = all(
-        pd.api.types.is_numeric_dtype(table[column]) or kind_of(table[column]) == "date"
-        for column in table
-    )
-    return None if plain else table
+        return table
+    label = _arrays.array_name(values, default)
+    if hasattr(values, "to_pandas"):  # a column of polars or pyarrow
+        values = values.to_pandas()
+    text = isinstance(values, (list, np.ndarray)) and np.ndim(values) == 1
+    if text and pd.api.types.infer_dtype(values, skipna=True) == "string":
+        values = pd.Series(values)
+    if isinstance(values, (pd.Series, pd.Index)):
+        return pd.DataFrame({label: pd.Series(values).reset_index(drop=True)})
+    return None
 
 
 def _band(level: Any) -> tuple[float, float] | None:

@@ -15,8 +15,8 @@ import pandas as pd
 
 from frhsic import _progress
 from frhsic.formatting import did_you_mean, printable
-from frhsic.tables.arrow import open_arrow, open_parquet
 from frhsic.tables.columns import MOST_TABLE_COLUMNS, check_distinct, is_missing, quoted
+from frhsic.tables.parquet import ParquetReader
 from frhsic.tables.text import COMPRESSED, TextReader
 
 # Cells of a piece at most.
@@ -30,12 +30,8 @@ KEY: Any = object()
 # Characters of a reader's error that a message repeats at most.
 LONGEST_ERROR = 300
 
-FORMATS = {
-    **dict.fromkeys((".csv", ".tsv", ".txt"), "CSV"),
-    **dict.fromkeys((".parquet", ".pq"), "Parquet"),
-    **dict.fromkeys((".arrow", ".feather", ".ipc"), "Arrow"),
-}
-TYPED = {"Parquet": open_parquet, "Arrow": open_arrow}
+TEXT_ENDINGS = (".csv", ".tsv", ".txt")
+PARQUET_ENDINGS = (".parquet", ".pq")
 
 
 @dataclass(frozen=True)
@@ -44,15 +40,14 @@ class TableFile:
 
     Attributes
     ----------
-    text
-        How a text file is written; None for a file whose columns have types.
+    reader
+        What reads its batches.
     date_format
         How dates are written in text; empty if that was not said.
     """
 
     path: Path
-    names: tuple[str, ...]
-    text: TextReader | None = None
+    reader: TextReader | ParquetReader
     date_format: str = ""
 
     @classmethod
@@ -69,7 +64,7 @@ class TableFile:
         Parameters
         ----------
         path
-            CSV, TSV, Parquet or Arrow (IPC, Feather).
+            CSV, TSV or Parquet.
         separator
             Character between two fields of a text file; a tab may be written as a backslash and t.
             Left out, a comma (in .tsv and .txt files a tab), unless another of comma, semicolon,
@@ -88,38 +83,42 @@ class TableFile:
             raise ValueError(f"the delimiter is {separator!r}; pass one character, such as ';'.")
         if decimal not in (None, ".", ","):
             raise ValueError(f"the decimal sign is {decimal!r}; pass '.' or ','.")
-        kind = _format(path)
-        text = None
+        is_text = _is_text(path)
         with _readable(path):
             if path.stat().st_size == 0:
                 raise ValueError("it is empty and has not even a header")
-            if kind == "CSV":
-                text = TextReader.open(path, separator, decimal, encoding)
-                names = text.names
+            if is_text:
+                reader: Any = TextReader.open(path, separator, decimal, encoding)
             else:
-                names = tuple(TYPED[kind](path)[0].names)
+                reader = ParquetReader.open(path)
+            names = reader.names
         if len(names) > MOST_TABLE_COLUMNS:
             raise ValueError(
                 f"{path.name} has {len(names):,} columns; a table has at most"
                 f" {MOST_TABLE_COLUMNS:,}."
             )
         check_distinct(names, path.name)
-        return cls(path, names, text, date_format or "")
+        return cls(path, reader, date_format or "")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self.reader.names
 
     @property
     def decimal(self) -> str | None:
         """Decimal sign of a text file, None for a file whose columns have types."""
-        return None if self.text is None else self.text.decimal
+        return self.reader.decimal
 
     @property
     def separator(self) -> str:
         """Character between the fields of a text file, else empty."""
-        return "" if self.text is None else self.text.separator
+        return self.reader.separator
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on what was found out rather than known."""
-        return () if self.text is None else self.text.notes
+        return self.reader.notes
 
     def find(self, name: str) -> str:
         """Return a name if the file has such a column; else raise and suggest the nearest one."""
@@ -144,14 +143,7 @@ class TableFile:
         """Return the number of rows, of a text file its lines; None where it would take long to
         count.
         """
-        if self.text is not None:
-            return self.text.row_count()
-        if _format(self.path) == "Arrow":
-            return None
-        from pyarrow import parquet
-
-        with self.path.open("rb") as file:
-            return int(parquet.read_metadata(file).num_rows)
+        return self.reader.row_count()
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Yield the rows piece by piece, only these columns of them, indexed by their place.
@@ -162,11 +154,7 @@ class TableFile:
         size = max(1, PIECE_CELLS // max(1, len(columns)))
         place = 0
         with _readable(self.path):
-            if self.text is None:
-                batches = TYPED[_format(self.path)](self.path)[1](columns)
-            else:
-                batches = self.text.batches(columns)
-            for batch in batches:
+            for batch in self.reader.batches(columns):
                 for start in range(0, batch.num_rows, size):
                     # floats would round long identifiers
                     piece = batch.slice(start, size).to_pandas(
@@ -268,8 +256,8 @@ def _sampled(parts: list[pd.DataFrame], keep: int) -> pd.DataFrame:
     return rows if len(rows) <= keep else rows.nsmallest(keep, KEY)
 
 
-def _format(path: Path) -> str:
-    """Return the format that the ending of a name stands for; raise if there is no such file or
+def _is_text(path: Path) -> bool:
+    """Return whether the ending of a name stands for text; raise if there is no such file or
     reader.
     """
     if not path.is_file():
@@ -282,16 +270,17 @@ def _format(path: Path) -> str:
         if path.parent.is_dir():
             hint = did_you_mean(path.name, (entry.name for entry in path.parent.iterdir()))
         raise FileNotFoundError(f"there is no file {path}.{hint}")
-    endings = [suffix.lower() for suffix in path.suffixes]
-    ending = endings[-1] if endings else "nothing"
-    if ending in COMPRESSED and FORMATS.get("".join(endings[-2:-1])) == "CSV":
-        return "CSV"
-    if ending not in FORMATS:
+    name = path.name.lower()
+    if name.endswith(PARQUET_ENDINGS):
+        return False
+    for compressed in COMPRESSED:
+        name = name.removesuffix(compressed)
+    if not name.endswith(TEXT_ENDINGS):
         raise ValueError(
-            f"{path.name} ends in {ending}; there is a reader for .csv, .tsv, .parquet, .arrow,"
-            " .feather."
+            f"{path.name} ends in {path.suffix or 'nothing'}; there is a reader for .csv, .tsv and"
+            " .parquet. Write the table as one of them."
         )
-    return FORMATS[ending]
+    return True
 
 
 @contextmanager
@@ -309,4 +298,5 @@ def _readable(path: Path) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:  # of the system
             raise
         words = printable(" ".join(str(error).split()).rstrip("."), LONGEST_ERROR)
-        raise ValueError(f"{path.name} cannot be read as {_format(path)}: {words}.") from error
+        kind = "CSV" if _is_text(path) else "Parquet"
+        raise ValueError(f"{path.name} cannot be read as {kind}: {words}.") from error

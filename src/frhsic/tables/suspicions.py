@@ -1,5 +1,5 @@
-"""Columns that should not be among the features: empty ones, identifiers, copies, and those that
-repeat a sensitive attribute or give the target away.
+"""Columns that should not be among the features: empty ones, identifiers, and those that repeat a
+sensitive attribute or give the target away.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def suspicions(
 ) -> tuple[str, ...]:
     """Return a sentence for each kind of suspicious column, which names the columns.
 
-    - A column has no values at all, or copies another.
+    - A column has no values at all.
     - A column of numbers identifies rows by the rules of :func:`identifiers`.
     - A column repeats a sensitive attribute if it has its name, or if their rank correlation is at
       least 0.99 in absolute value.
@@ -99,8 +99,6 @@ def suspicions(
         lines.append(f"{quoted(names)} has no value in any row; drop it.")
     if names := identifiers(X):
         lines.append(f"{quoted(names)} holds whole numbers that seem to identify rows; drop it.")
-    for first, *copies in _copies(columns):
-        lines.append(f"{quoted(copies)} copies {first!r}; drop it.")
     for attribute in map(str, s):
         known = s[attribute].to_numpy()[rows]
         alike = [
@@ -127,16 +125,6 @@ def suspicions(
                 " groups: else rows that measure the model have trained it."
             )
     return tuple(lines)
-
-
-def _copies(columns: dict[str, np.ndarray]) -> list[list[str]]:
-    """Return the names of columns that have the same values, and more than one."""
-    same: dict[int, list[str]] = {}
-    for name, values in columns.items():
-        if len(pd.unique(values)) > 1:
-            key = tuple(values) if values.dtype == object else (values + 0.0).tobytes()
-            same.setdefault(hash(key), []).append(name)
-    return [names for names in same.values() if len(names) > 1]
 
 
 def _repeated_rows(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> int:

@@ -83,7 +83,7 @@ def read_target(
         value = column[codes == 1].iloc[0]
         others = column[codes == 0].unique()
         classes = _classes(others[0] if len(others) == 1 else f"not {label(value)}", value)
-        return codes, classes, [*notes, *_counted(column, codes)]
+        return codes, classes, [*notes, _counted(column, codes)]
     if amounts is None:
         raise ValueError(
             f"the target {name!r} is text with {len(values)} different values: {shown}. Say which"
@@ -91,7 +91,7 @@ def read_target(
         )
     if len(values) == 2:
         codes = (column == values[1]).to_numpy(dtype=np.float64)
-        return codes, _classes(*values), _counted(column, codes)
+        return codes, _classes(*values), [_counted(column, codes)]
     return amounts, None, []
 
 
@@ -123,10 +123,8 @@ def _folded(text: object) -> str:
     return str(text).strip().casefold()
 
 
-def _counted(column: pd.Series[Any], codes: np.ndarray) -> list[str]:
-    """Return a sentence on the rows of each class, and one if the negative class has another word
-    for yes.
-    """
+def _counted(column: pd.Series[Any], codes: np.ndarray) -> str:
+    """Return a sentence on the rows of each class."""
     labels = column.astype(object).map(label)
     ones = Counter(labels[codes == 1])
     zeros = Counter(labels[codes == 0])
@@ -135,14 +133,7 @@ def _counted(column: pd.Series[Any], codes: np.ndarray) -> list[str]:
         for part in (ones.items(), zeros.most_common(5))
     ]
     more = f" and {len(zeros) - 5:,} other values" if len(zeros) > 5 else ""
-    notes = [f"Target {str(column.name)!r}: 1 is {shown[0]}; 0 is {shown[1]}{more}."]
-    affirmative = [text for text in zeros if _folded(text) in YES]
-    if affirmative and any(_folded(text) in YES for text in ones):
-        notes.append(
-            f"{quoted(affirmative)} of {str(column.name)!r} counts as 0; if it means the same as"
-            f" {quoted([*ones])}, write it so."
-        )
-    return notes
+    return f"Target {str(column.name)!r}: 1 is {shown[0]}; 0 is {shown[1]}{more}."
 
 
 def _classes(*pair: Any) -> np.ndarray:

@@ -6,9 +6,7 @@ import codecs
 import csv
 import io
 import itertools
-import lzma
 import re
-import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -24,7 +22,7 @@ PARSED_BYTES = 2**24
 SNIFFED_LINES = 50
 SNIFFED_CHARACTERS = 2**22
 
-COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": None, ".zip": None}
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zip": None}
 # What text is read as that is not UTF-8: the first in which each byte has a meaning.
 WINDOWS = {"cp1252": "Windows-1252", "cp1250": "Windows-1250", "latin-1": "Latin-1"}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -49,8 +47,6 @@ class TextReader:
         Character between fields, decimal sign, and encoding.
     header_lines
         Lines up to the end of the header.
-    spaced
-        Whether a blank follows each separator, which belongs to no field.
     notes
         Sentences on what was found out rather than known.
     """
@@ -61,7 +57,6 @@ class TextReader:
     decimal: str
     encoding: str
     header_lines: int
-    spaced: bool
     notes: tuple[str, ...]
 
     @classmethod
@@ -78,8 +73,7 @@ class TextReader:
             raise ValueError("it is empty and has not even a header")
         usual = "\t" if {suffix.lower() for suffix in path.suffixes} & {".tsv", ".txt"} else ","
         found = separator or _separator(lines, usual, whole=whole)
-        spaced = f"{found} " in lines[blank]
-        header, *rows = _rows(lines, found, spaced=spaced, whole=whole) or [[]]
+        header, *rows = _rows(lines, found, whole=whole) or [[]]
         header_lines = blank + 1 + sum(name.count("\n") for name in header)
         if header_lines >= len(lines):
             raise ValueError("it has a header and no rows")
@@ -99,15 +93,13 @@ class TextReader:
                 f"{path.name} is not UTF-8; it was read as {WINDOWS[found_encoding]}. Name another"
                 " encoding by --encoding, such as cp1250."
             )
-        names = [_unshield(name.strip()) for name in header]
         return cls(
             path=path,
-            names=tuple(name or f"Unnamed: {i}" for i, name in enumerate(names)),
+            names=tuple(name.strip() or f"Unnamed: {i}" for i, name in enumerate(header)),
             separator=found,
             decimal=sign,
             encoding=found_encoding,
             header_lines=header_lines,
-            spaced=spaced,
             notes=tuple(notes),
         )
 
@@ -130,7 +122,7 @@ class TextReader:
             block_size=PARSED_BYTES,
             skip_rows=self.header_lines,
             column_names=list(self.names),
-            encoding="utf8" if self.spaced else self.encoding.removesuffix("-sig"),
+            encoding=self.encoding.removesuffix("-sig"),
         )
         parse = arrow_csv.ParseOptions(
             delimiter=self.separator,
@@ -142,28 +134,14 @@ class TextReader:
         convert = arrow_csv.ConvertOptions(
             column_types=dict.fromkeys(columns, pa.string()), include_columns=columns
         )
-        with self._without_blanks() if self.spaced else _open(self.path) as stream:
+        with _open(self.path) as stream:
             try:
-                for batch in arrow_csv.open_csv(stream, read, parse, convert):
-                    yield _unshielded(batch)
+                yield from arrow_csv.open_csv(stream, read, parse, convert)
             except pa.ArrowInvalid as error:
                 sign = SEPARATORS.get(self.separator, repr(self.separator))
                 raise ValueError(
                     f"fields are read between {sign}, and text with them needs quotes; {error}"
                 ) from error
-
-    @contextmanager
-    def _without_blanks(self) -> Iterator[Any]:
-        """Open a copy of the file without the blanks after its separators, which pyarrow would
-        keep.
-        """
-        with _open_text(self.path, self.encoding) as text, tempfile.TemporaryFile() as copy:
-            rows = csv.reader(text, delimiter=self.separator, skipinitialspace=True)
-            stream = io.TextIOWrapper(copy, "utf-8", newline="", write_through=True)
-            csv.writer(stream, delimiter=self.separator, lineterminator="\n").writerows(rows)
-            stream.seek(0)
-            yield copy
-            stream.detach()
 
 
 def _encoding(path: Path, known: str | None) -> str:
@@ -217,11 +195,11 @@ def _first_lines(file: Iterable[str]) -> list[str]:
     return lines
 
 
-def _rows(lines: list[str], separator: str, *, spaced: bool, whole: bool) -> list[list[str]]:
+def _rows(lines: list[str], separator: str, *, whole: bool) -> list[list[str]]:
     """Return the fields of rows that are not blank; unless the lines are the whole file, without
     the last row, which may go on.
     """
-    reader = csv.reader(lines, delimiter=separator, skipinitialspace=spaced)
+    reader = csv.reader(lines, delimiter=separator)
     rows = [row for row in reader if "".join(row).strip()]
     return rows if whole or len(rows) < 2 else rows[:-1]
 
@@ -237,7 +215,7 @@ def _separator(lines: list[str], usual: str, *, whole: bool) -> str:
 def _splits_evenly(lines: list[str], separator: str, *, whole: bool) -> bool:
     """Return whether all rows have as many fields as the header, and more than one."""
     try:
-        header, *rows = _rows(lines, separator, spaced=True, whole=whole)
+        header, *rows = _rows(lines, separator, whole=whole)
     except csv.Error:  # a line that it does not split is longer than a field may be
         return False
     return len(header) > 1 and all(len(row) == len(header) for row in rows)
@@ -265,8 +243,6 @@ def _open(path: Path) -> Any:
     import pyarrow as pa
 
     ending = path.suffix.lower()
-    if ending == ".xz":
-        return lzma.open(path)
     if ending != ".zip":
         file = pa.PythonFile(path.open("rb"), mode="r")  # pyarrow takes no name that is not UTF-8
         return pa.input_stream(file, compression=COMPRESSED.get(ending))
@@ -292,8 +268,8 @@ def with_points(value: Any) -> Any:
 
 
 def shield(value: Any) -> Any:
-    """Return text that a spreadsheet would run as a formula with a quote before it, which
-    :class:`TextReader` takes away; anything else as it is.
+    """Return text that a spreadsheet would run as a formula with a quote before it; anything else
+    as it is.
 
     Examples
     --------
@@ -303,20 +279,3 @@ def shield(value: Any) -> Any:
     if isinstance(value, str) and _FORMULA.match(value) and not _SIGNED.fullmatch(value):
         return f"'{value}"
     return value
-
-
-def _unshield(text: str) -> str:
-    return text[1:] if text.startswith("'") and shield(text[1:]) == text else text
-
-
-def _unshielded(batch: Any) -> Any:
-    """Return cells of text as they were before :func:`shield`."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    columns = batch.columns
-    for i, column in enumerate(columns):
-        if compute.any(compute.starts_with(column, "'")).as_py():
-            cells = [None if cell is None else _unshield(cell) for cell in column.to_pylist()]
-            columns[i] = pa.array(cells, column.type)
-    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)

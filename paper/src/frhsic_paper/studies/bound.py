@@ -23,7 +23,6 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from frhsic.datasets.dataset import Split
 from frhsic.dependence import hsic
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic_paper.certificates import DirectionRule, NumericalRank, gdp_certificate
@@ -36,6 +35,7 @@ from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES
 from frhsic_paper.protocol import CORRECTED, OWN, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
+from frhsic_paper.splits import Split
 from frhsic_paper.steps import Measurement, Training, each
 from frhsic_paper.studies.bandwidth_scaling import spectrum
 from frhsic_paper.study import Study

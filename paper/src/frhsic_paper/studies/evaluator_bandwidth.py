@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from frhsic.datasets.dataset import Split
 from frhsic.training import Fleet
 from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim
 from frhsic_paper.frontiers import frontier, methods_of, naup, paper_scale, swept
@@ -19,6 +18,7 @@ from frhsic_paper.measures import smoothed
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import METHODS, OWN, PAPER_WEIGHTS, Protocol
 from frhsic_paper.records import Record
+from frhsic_paper.splits import Split
 from frhsic_paper.steps import OnTrained, Training
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table, tables_of

@@ -40,6 +40,7 @@ from frhsic_paper.plot import curve, figures_of, finish, panels, styled, variant
 from frhsic_paper.protocol import CORRECTED, Protocol
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.results import Results
+from frhsic_paper.splits import split_of
 from frhsic_paper.statistics import eipm
 from frhsic_paper.steps import Computation
 from frhsic_paper.studies.convergence import STATISTICS, held_against
@@ -112,7 +113,7 @@ def _penalty(method: str) -> Penalty:
 
 def _whole(data: Dataset) -> tuple[Tensor, Tensor, Tensor]:
     """Return all rows, scaled by all of them, as this experiment was."""
-    split = data.split(FIRST_SEED, scaling="all")
+    split = split_of(data, FIRST_SEED, scaling="all")
     x, y, s = (torch.cat([a, b]) for a, b in zip(split.train, split.test))
     return x, y, s
 
@@ -125,7 +126,7 @@ def _published_columns(data: Dataset, d: int) -> tuple[list[str], Tensor]:
 
 def _named_columns(data: Dataset, d: int) -> tuple[list[str], Tensor]:
     names = list(NAMED_COLUMNS[:d])
-    order = data.split(FIRST_SEED)
+    order = split_of(data, FIRST_SEED)
     table = pd.concat([pd.DataFrame(data.s), data.X], axis=1)[names].to_numpy(np.float64)
     values = torch.from_numpy(table[np.concatenate([order.train.rows, order.test.rows])]).to(
         torch.float32

@@ -28,7 +28,6 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from frhsic.datasets.dataset import Split
 from frhsic_paper.certificates import VarianceShare, gdp_certificate
 from frhsic_paper.claim import Case, by_cases, claim
 from frhsic_paper.frontiers import (
@@ -55,6 +54,7 @@ from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import BASELINE, CORRECTED, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
+from frhsic_paper.splits import Split
 from frhsic_paper.steps import Measurement, each
 from frhsic_paper.studies.transfer import fresh_heads
 from frhsic_paper.study import Study

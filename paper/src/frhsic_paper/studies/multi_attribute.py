@@ -11,7 +11,7 @@ from frhsic.datasets import Dataset
 from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC
 from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim, outcome_of
-from frhsic_paper.datasets import loaded
+from frhsic_paper.datasets import loaded, protecting
 from frhsic_paper.frontier import within_band
 from frhsic_paper.frontiers import frontier, mean_of, methods_of, weights_of, with_contraction
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, representation_hsic
@@ -34,7 +34,7 @@ from frhsic_paper.table import Cell, Table, tables_of
 
 def two_attributes(name: str, protocol: Protocol) -> Dataset:
     """Return a dataset that protects age and hours worked, both taken out of the features."""
-    return loaded(name, protocol).protecting("age", "hours-per-week")
+    return protecting(loaded(name, protocol), "age", "hours-per-week")
 
 
 def grid(protocol: Protocol) -> Grid:

@@ -28,7 +28,7 @@ from joblib import Parallel, delayed
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from frhsic.datasets.dataset import Split, Subset, Task
+from frhsic.datasets.dataset import Task
 from frhsic.estimators import IndistinctGapWarning, ParityEncoder, UnmetLimitWarning
 from frhsic.training import Member, Recipe, TrainingData, train
 from frhsic_paper.claim import FEWEST_SPLITS, outcome_of
@@ -53,6 +53,7 @@ from frhsic_paper.printed import dataset_name, method_name, printed, printed_swe
 from frhsic_paper.protocol import BAND, BASELINE, DATASETS, PROTOCOLS, Protocol
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.results import Results
+from frhsic_paper.splits import Split, Subset
 from frhsic_paper.steps import Computation
 from frhsic_paper.studies.leak import TRAIN_ROWS
 from frhsic_paper.studies.synthetic import clearly_below

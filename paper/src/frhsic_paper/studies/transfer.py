@@ -24,7 +24,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.svm import SVC, SVR
 from torch import Tensor, nn
 
-from frhsic.datasets.dataset import Split, Task
+from frhsic.datasets.dataset import Task
 from frhsic.heads import HeadProbes, probe_heads
 from frhsic.penalties.rivals import gdp_value
 from frhsic.training import Member, Recipe, TrainingData, train
@@ -48,6 +48,7 @@ from frhsic_paper.printed import METHOD_NAMES, cached, dataset_name, method_name
 from frhsic_paper.protocol import BAND, BASELINE, DATASETS, OWN, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
+from frhsic_paper.splits import Split
 from frhsic_paper.statistics.smoothed import evaluation_points
 from frhsic_paper.steps import Measurement, Training, each
 from frhsic_paper.studies.synthetic import ByRepeat, clearly_below

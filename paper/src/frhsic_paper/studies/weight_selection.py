@@ -24,7 +24,6 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from frhsic.datasets.dataset import Split
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim, outcome_of
 from frhsic_paper.frontier import within_band
@@ -36,6 +35,7 @@ from frhsic_paper.printed import DATASET_NAMES, cached, dataset_name
 from frhsic_paper.protocol import PAPER_WEIGHTS, PROTOCOLS, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
+from frhsic_paper.splits import Split
 from frhsic_paper.statistics.published import gamma_test_published, gamma_test_two_moments
 from frhsic_paper.steps import Measurement, Training, each
 from frhsic_paper.study import Study
