@@ -127,7 +127,6 @@ TOGETHER: list[
     tuple[str, Callable[[], Any]]
 ] = [  # arguments that do not fit each other, with a word of the reason
     ("median", lambda: dependence.hsic(np.ones(40), S)),
-    ("sample_weight", lambda: dependence.hsic(Z, S, sample_weight=np.zeros(40))),
     ("at least 4 rows", lambda: dependence.hsic_unbiased(Z[:3], S[:3])),
     ("features", lambda: dependence.hsic_features(Z, S, features=100)),
     ("features", lambda: dependence.hsic_features(Z, S, HalfDistance())),
