@@ -143,7 +143,6 @@ TOGETHER: list[
         lambda: feature_test(MAPS, feature_moments(MAPS, COLUMN[:5], COLUMN[:5])),
     ),
     ("resamples is 0", lambda: independence.permutation_test(Z, S, resamples=0)),
-    ("groups", lambda: independence.permutation_test(Z, S, groups=k // 2, epsilon=0.1)),
     (
         "constant",
         lambda: independence.hsic_interval(np.ones(40), S, Gaussian(1.0), Gaussian(1.0)),
