@@ -7,7 +7,7 @@ from collections.abc import Callable
 from frhsic.penalties.adversary import Adversary, BinnedAdversary
 from frhsic.penalties.base import NoPenalty, Penalty, PenaltyCondition
 from frhsic.penalties.hsic import HSIC
-from frhsic.penalties.rivals import EIPM, GDP, BinnedMMD, DistanceCorrelation, DistanceCovariance
+from frhsic.penalties.rivals import EIPM, GDP, BinnedMMD, DistanceCovariance
 
 __all__ = [
     "EIPM",
@@ -16,7 +16,6 @@ __all__ = [
     "Adversary",
     "BinnedAdversary",
     "BinnedMMD",
-    "DistanceCorrelation",
     "DistanceCovariance",
     "NoPenalty",
     "Penalty",
@@ -29,7 +28,7 @@ MAKERS: dict[str, Callable[[int, PenaltyCondition], Penalty]] = {
     "frem": lambda z_dim, condition: EIPM(condition=condition),
     "reg-gdp": lambda z_dim, condition: GDP(condition=condition),
     "adv": lambda z_dim, condition: Adversary(z_dim),
-    "mmd": lambda z_dim, condition: BinnedMMD.published(condition=condition),
+    "mmd": lambda z_dim, condition: BinnedMMD(condition=condition),
     "laftr": lambda z_dim, condition: BinnedAdversary(z_dim),
     "dcor": lambda z_dim, condition: DistanceCovariance(condition=condition),
     "none": lambda z_dim, condition: NoPenalty(),

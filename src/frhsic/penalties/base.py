@@ -45,7 +45,7 @@ from frhsic.penalties.closed_forms import whitened
 PenaltyCondition = Literal["positive"] | None
 
 # Units of z, see :class:`ScaledPenalty`.
-ScaleZ = Literal["normalized", "standardized", "whitened", "published"]
+ScaleZ = Literal["whitened", "published"]
 
 # Added to a median distance by the published runs, so that it is never zero.
 SLACK = 1e-5
@@ -370,10 +370,9 @@ class ScaledPenalty(Penalty):
         ``Gaussian(0.5)`` one at half of it; ``Gaussian(0.5) + Gaussian(2.0)`` has two bandwidths.
         None is ``Gaussian(1.0)``.
     scale_z
-        The unit :math:`\sigma_Z`. Take ``"whitened"`` if Z is handed on or probed,
-        ``"standardized"`` if Z is too wide for a d × d Cholesky factor in every step,
-        ``"published"`` to reproduce the paper, and a number if Z has a unit of its own. The first
-        three cannot be lowered by shrinking Z.
+        The unit :math:`\sigma_Z`. Take ``"whitened"`` if Z is handed on or probed, which cannot be
+        lowered by shrinking Z, ``"published"`` to reproduce the paper, and a number if Z has a unit
+        of its own.
 
         - ``"whitened"``: standardize the coordinates, map them by the inverse root of their
           correlation matrix plus a tenth of the identity, and divide by :math:`\sqrt{2d}`, with
@@ -381,19 +380,13 @@ class ScaledPenalty(Penalty):
           ones less, so that their noise does not drive training. If Z varies in few of its d
           directions, its root mean square distance is well below one, and a Gaussian of bandwidth 1
           is wide.
-        - ``"standardized"``: divide each coordinate by its own standard deviation times
-          :math:`\sqrt{2d}`, with gradient. The root mean square distance is one, and no coordinate
-          can hide by being small.
-        - ``"normalized"``: divide by the batch's root mean square distance,
-          :math:`\sigma_Z^2 = m^{-2} \sum_{ij} \|z_i - z_j\|^2`, with gradient. Multiplying z by a
-          constant changes nothing, but a single coordinate can hide by being small.
         - ``"published"``: the batch's median distance + 1e-5, without gradient, refreshed in epochs
           0, 20, 40, ... The value of the last batch of such an epoch is kept until the next. Before
           the first :meth:`adapt` it is NaN.
         - a number.
     condition
-        See :class:`~frhsic.penalties.base.Penalty`. Scales with gradient are computed from the rows
-        with y = 1, medians from all rows of the batch.
+        See :class:`~frhsic.penalties.base.Penalty`. Z is whitened by the rows with y = 1, and the
+        median is that of all rows of the batch.
     """
 
     scale_z_now: Tensor | None
@@ -434,13 +427,9 @@ class ScaledPenalty(Penalty):
         z = batch.z
         if self.scale_z == "whitened":
             return whitened(z, batch.shares, smallest=LEAST_BATCH_SPREAD)
-        if self.scale_z == "standardized":
-            return standardized(z, batch.shares) / math.sqrt(2 * z.shape[1])
         z = recentered(z, self.kernel_z)
         if isinstance(self.scale_z, (int, float)):
             return z if self.scale_z == 1 else z / self.scale_z
-        if self.scale_z == "normalized":
-            return z / root_mean_square_distance(z, batch.shares)
         assert self.scale_z_now is not None
         return z / self.scale_z_now.to(z)
 
@@ -468,32 +457,3 @@ def median_distance(x: Tensor) -> Tensor:
     # diagonal. Each pair then occurs twice, which does not change the lower median.
     pairs = squared_distances(x, x).reshape(-1)[1:].reshape(m - 1, m + 1)[:, :-1]
     return pairs.reshape(-1).median().sqrt()
-
-
-def root_mean_square_distance(z: Tensor, w: Tensor) -> Tensor:
-    r"""Root mean square distance, :math:`(\sum_{ij} w_i w_j \|z_i - z_j\|^2)^{1/2}`, at least 1e-6.
-
-    Computed as :math:`(2 \sum_i w_i \|z_i - \bar z\|^2)^{1/2}`, without an m × m matrix.
-
-    Examples
-    --------
-    Of the four ordered pairs of 0 and 3, two are at distance 3: the root of 18 / 4.
-
-    >>> root_mean_square_distance(torch.tensor([[0.0], [3.0]]), torch.tensor([0.5, 0.5]))
-    tensor(2.1213)
-    """
-    centered = z - w @ z
-    return (2 * (w @ (centered * centered)).sum()).clamp_min(LEAST_BATCH_SPREAD**2).sqrt()
-
-
-def standardized(z: Tensor, w: Tensor) -> Tensor:
-    r"""Columns of mean 0 and variance 1 under the weights; a constant column becomes 0.
-
-    Examples
-    --------
-    >>> standardized(torch.tensor([[0.0, 5.0], [4.0, 5.0]]), torch.tensor([0.5, 0.5]))
-    tensor([[-1.,  0.],
-            [ 1.,  0.]])
-    """
-    centered = z - w @ z
-    return centered / (w @ (centered * centered)).clamp_min(LEAST_BATCH_SPREAD**2).sqrt()

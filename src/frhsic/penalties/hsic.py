@@ -74,10 +74,9 @@ class HSIC(ScaledPenalty):
         ``Gaussian(1.0)``, which suits a continuous attribute. A smaller bandwidth sees finer
         dependence, with more noise.
     scale_z
-        The unit :math:`\sigma_Z`: ``"whitened"``, ``"standardized"``, ``"normalized"``,
-        ``"published"`` or a number; see :class:`~frhsic.penalties.base.ScaledPenalty`. Keep the
-        default unless Z is very wide (``"standardized"`` is cheaper) or has a unit of its own (a
-        number).
+        The unit :math:`\sigma_Z`: ``"whitened"``, ``"published"`` or a number; see
+        :class:`~frhsic.penalties.base.ScaledPenalty`. Keep the default unless Z has a unit of its
+        own (a number).
     scale_s
         The unit :math:`\sigma_S`, fixed by :meth:`prepare`. ``"median"`` is the median distance of
         the training rows, see :func:`frhsic.kernels.median_bandwidth`; ``"published"`` the lower
@@ -146,7 +145,7 @@ class HSIC(ScaledPenalty):
         self.head_weight = float(head_weight)
         self.attributes = attributes
         self.needs_scores = head_weight > 0
-        if scale_z in ("standardized", "whitened"):
+        if scale_z == "whitened":
             # Shrinking Z no longer lowers the penalty, so it does not curb overfitting either, as
             # it does for others.
             self.default_weight_decay = 1e-3

@@ -1,37 +1,21 @@
-"""The paper's rivals with a formula: FREM, MMD between bins, distance covariance and correlation,
-and Reg-GDP. Each formula stands before its penalty.
+"""The paper's rivals with a formula: FREM, means of bins, distance covariance and Reg-GDP. Each
+formula stands before its penalty.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from frhsic import _arrays
-from frhsic.dependence.distance import euclidean_distances, ratio
-from frhsic.dependence.grams import hsic_unbiased, safe_sqrt
+from frhsic.dependence.distance import euclidean_distances
+from frhsic.dependence.grams import safe_sqrt
 from frhsic.kernels import Kernel, squared_distances
-from frhsic.penalties.base import (
-    Batch,
-    Penalty,
-    PenaltyCondition,
-    ScaledPenalty,
-    ScaleZ,
-    one_of,
-    zero,
-)
-from frhsic.penalties.bins import bin_membership, equal_width_edges, quantile_edges
-
-BinnedKind = Literal["pairwise", "mean-difference"]
-Edges = Literal["equal-width", "quantile"]
-
-# V-statistic (never negative, any row weights) or U-statistic (no row weights, at least four rows).
-Statistic = Literal["biased", "unbiased"]
+from frhsic.penalties.base import Batch, Penalty, PenaltyCondition, ScaledPenalty, ScaleZ, zero
+from frhsic.penalties.bins import bin_membership, quantile_edges
 
 # Number of bandwidths by which rows of weight 0 are moved away, so that the smoother gives them
 # weight 0.
@@ -223,69 +207,17 @@ def mean_difference_from_bins(z: Tensor, membership: Tensor) -> Tensor:
     return ((means * means).sum(-1) * (sizes >= 2)).sum(-1)
 
 
-def pairwise_mmd_from_bins(sums: Tensor, sizes: Tensor) -> Tensor:
-    r"""Mean of the squared MMD over pairs of bins, from sums of the Gram matrix over pairs of bins.
+class BinnedMMD(Penalty):
+    r"""Differences between the means of Z in bins of S, :math:`\sum_b \|\bar z_b - \bar z\|^2`.
 
-    .. math:: \binom{B}{2}^{-1} \sum_{a<b} \bigl( G_{aa} - 2 G_{ab} + G_{bb} \bigr), \qquad
-        G_{ab} = \frac{1}{n_a n_b} \sum_{i \in a, j \in b} k(z_i, z_j),
-
-    over the bins with at least two rows; 0 if there are fewer than two such bins. The diagonal is
-    included, so each term is a squared distance of mean embeddings, biased upwards by O(1/n_b).
-    Pure, and safe under ``vmap``.
+    Bins with fewer than two rows of the batch are left out. Zero when the mean of Z is the same in
+    all bins; dependence inside a bin is not seen. Several attributes: the sum over them. The
+    published numbers of "MMD" are those of the defaults.
 
     Parameters
     ----------
-    sums
-        :math:`M^\top K M` of shape (..., B, B), for a membership M of shape (..., n, B).
-    sizes
-        Rows in each bin, of shape (..., B).
-
-    Examples
-    --------
-    With the linear kernel the one pair of bins, with means 0 and 2, is at squared distance 4.
-
-    >>> z = torch.tensor([[0.0], [0.0], [2.0], [2.0]])
-    >>> m = bin_membership(torch.arange(4.0), torch.tensor([2.0]))
-    >>> pairwise_mmd_from_bins(m.T @ (z @ z.T) @ m, m.sum(0))
-    tensor(4.)
-    """
-    weights = 1 / sizes.clamp_min(1)
-    g = sums * weights[..., :, None] * weights[..., None, :]
-    own = torch.diagonal(g, dim1=-2, dim2=-1)
-    enough = sizes >= 2
-    pairs = (enough[..., :, None] & enough[..., None, :]).to(g.dtype)
-    pairs = pairs * (1 - torch.eye(g.shape[-1], dtype=g.dtype, device=g.device))
-    squares = own[..., :, None] + own[..., None, :] - 2 * g
-    return (squares * pairs).sum(dim=(-2, -1)) / pairs.sum(dim=(-2, -1)).clamp_min(1)
-
-
-class BinnedMMD(ScaledPenalty):
-    r"""Distance in Z between bins of S: kernel MMD between pairs of bins, or differences of means.
-
-    ``kind="pairwise"``, the paper's text, is the mean over pairs of bins of their squared MMD,
-
-    .. math:: \binom{B}{2}^{-1} \sum_{a<b} \bigl\| \hat\mu_a - \hat\mu_b \bigr\|^2_{\mathcal F},
-        \qquad
-        \hat\mu_b = \frac{1}{n_b} \sum_{i \in b} \kappa(z_i / \sigma_Z, \cdot);
-
-    ``kind="mean-difference"``, as in the published numbers, has no kernel and is a sum,
-    :math:`\sum_b \|\bar z_b - \bar z\|^2`. Bins with fewer than two rows of the batch are left out.
-    Zero when the law of Z (its mean) is the same in all bins; dependence inside a bin is not seen.
-    Several attributes: the sum over them.
-
-    Parameters
-    ----------
-    kind
-        ``"pairwise"`` or ``"mean-difference"``.
-    kernel_z, scale_z
-        The kernel of ``"pairwise"`` and the unit of z, see
-        :class:`~frhsic.penalties.base.ScaledPenalty`. ``"mean-difference"`` uses the unit too: z is
-        divided by it.
     bins
-        Number of bins of each attribute.
-    edges
-        ``"equal-width"`` over the range of the training rows, or ``"quantile"`` for equal shares of
-        them.
+        Number of bins of each attribute, with equal shares of the training rows.
     condition
         Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: bins and means of the rows
         with y = 1.
@@ -294,7 +226,7 @@ class BinnedMMD(ScaledPenalty):
     --------
     Two bins with means 0 and 2, about an overall mean of 1.
 
-    >>> penalty = BinnedMMD("mean-difference", bins=2, scale_z=1.0)
+    >>> penalty = BinnedMMD(bins=2)
     >>> penalty.prepare(torch.arange(4.0), torch.Generator())
     >>> penalty(torch.tensor([[0.0], [0.0], [2.0], [2.0]]), torch.arange(4.0))
     tensor(2.)
@@ -302,60 +234,19 @@ class BinnedMMD(ScaledPenalty):
 
     edges: Tensor | None
 
-    def __init__(
-        self,
-        kind: BinnedKind = "pairwise",
-        kernel_z: Kernel | None = None,
-        *,
-        scale_z: ScaleZ | float = "normalized",
-        bins: int = 10,
-        edges: Edges = "equal-width",
-        condition: PenaltyCondition = None,
-    ) -> None:
-        super().__init__(kernel_z, scale_z, condition)
-        one_of("kind", kind, get_args(BinnedKind))
-        one_of("edges", edges, get_args(Edges))
-        if kind == "mean-difference" and kernel_z is not None:
-            raise ValueError(
-                "kind='mean-difference' has no kernel; leave kernel_z out, or pass kind='pairwise'."
-            )
+    def __init__(self, *, bins: int = 10, condition: PenaltyCondition = None) -> None:
+        super().__init__(condition=condition)
         _arrays.require_integer(bins, "bins", 2)
-        self.kind = kind
         self.bins = bins
-        self.edge_rule = edges
         self.register_buffer("edges", None)
 
-    @classmethod
-    def published(cls, *, condition: PenaltyCondition = None) -> BinnedMMD:
-        """Return the penalty of the paper's printed numbers: mean differences over 10 quantile bins
-        of unscaled z.
-
-        Examples
-        --------
-        >>> BinnedMMD.published().kind
-        'mean-difference'
-        """
-        return cls("mean-difference", scale_z=1.0, edges="quantile", condition=condition)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments; `edges` is the rule, not the edges it gave, and differences of
-        means have no kernel.
-        """
-        arguments = super().arguments() | {"edges": self.edge_rule}
-        if self.kind == "mean-difference":
-            arguments["kernel_z"] = None
-        return arguments
-
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
-        super()._prepare(s, generator)
-        rule = quantile_edges if self.edge_rule == "quantile" else equal_width_edges
-        self.edges = torch.stack([rule(column, self.bins) for column in s.mT])
+        self.edges = torch.stack([quantile_edges(column, self.bins) for column in s.mT])
 
     def _value(self, batch: Batch) -> Tensor:
         if self.edges is None:
             raise self._not_prepared("bins")
-        k = self._gram_z(batch) if self.kind == "pairwise" else None
-        z = self._in_units(batch) if self.kind == "mean-difference" else batch.z
+        z = batch.z
         if batch.row_weight is not None:
             # mean 0 over all rows, and over those with weight
             z = (z - batch.shares @ z) * batch.row_weight[:, None]
@@ -364,10 +255,7 @@ class BinnedMMD(ScaledPenalty):
             member = bin_membership(column, edges)
             if batch.row_weight is not None:
                 member = member * batch.row_weight[:, None]
-            if k is None:
-                terms.append(mean_difference_from_bins(z, member))
-            else:
-                terms.append(pairwise_mmd_from_bins(member.mT @ k @ member, member.sum(0)))
+            terms.append(mean_difference_from_bins(z, member))
         return torch.stack(terms).sum()
 
 
@@ -377,13 +265,10 @@ class DistanceCovariance(Penalty):
     A and B are the doubly centered Euclidean distances of z and of s. Zero in the population
     exactly when Z and S are independent. Multiplying z by c multiplies it by c, so it can be
     lowered by shrinking z. Several attributes are measured jointly, by the distance between rows of
-    s.
+    s. The published numbers of "dCor" are those of this penalty.
 
     Parameters
     ----------
-    statistic
-        ``"biased"``, the V-statistic above, as in the published "dCor" numbers, or ``"unbiased"``
-        (U-centered distances; 0 for batches under 4 rows).
     condition
         Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`.
 
@@ -401,64 +286,10 @@ class DistanceCovariance(Penalty):
     tensor(0.2500)
     """
 
-    def __init__(
-        self, *, statistic: Statistic = "biased", condition: PenaltyCondition = None
-    ) -> None:
-        super().__init__(condition=condition)
-        one_of("statistic", statistic, get_args(Statistic))
-        if statistic == "unbiased" and condition == "positive":
-            raise ValueError(
-                "statistic='unbiased' takes no weights, which condition='positive' needs."
-            )
-        self.statistic = statistic
-
     def _value(self, batch: Batch) -> Tensor:
-        if batch.rows < (4 if self.statistic == "unbiased" else 2):
+        if batch.rows < 2:
             return zero(batch.z)
-        covariance = hsic_unbiased if self.statistic == "unbiased" else batch.hsic
-        return self._from_distances(
-            euclidean_distances(batch.s), euclidean_distances(batch.z), covariance
-        )
-
-    def _from_distances(
-        self, a: Tensor, b: Tensor, covariance: Callable[[Tensor, Tensor], Tensor]
-    ) -> Tensor:
-        """Return the penalty, from the distances of s and of z."""
-        return covariance(a, b)
-
-
-class DistanceCorrelation(DistanceCovariance):
-    r"""Squared distance correlation of a batch.
-
-    .. math:: \mathrm{dCov}^2(z, s) / \sqrt{\mathrm{dCov}^2(z, z)\, \mathrm{dCov}^2(s, s)}.
-
-    Between 0 and 1 as a V-statistic, and the same when z is shifted, scaled or rotated. Zero in the
-    population exactly when Z and S are independent. On a batch the biased statistic is positive by
-    chance, more so in more dimensions; the unbiased one is not. 0 if z or s is constant.
-
-    Parameters
-    ----------
-    statistic
-        ``"biased"``, or ``"unbiased"``, a ratio of unbiased estimates, which the paper's text
-        names.
-    condition
-        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`.
-
-    References
-    ----------
-    Székely and Rizzo (2014), *Partial distance correlation with methods for dissimilarities*.
-
-    Examples
-    --------
-    >>> import torch
-    >>> DistanceCorrelation()(torch.tensor([[0.0], [1.0], [5.0]]), torch.tensor([3.0, 1.0, -7.0]))
-    tensor(1...)
-    """
-
-    def _from_distances(
-        self, a: Tensor, b: Tensor, covariance: Callable[[Tensor, Tensor], Tensor]
-    ) -> Tensor:
-        return ratio(covariance(a, b), covariance(a, a), covariance(b, b))
+        return batch.hsic(euclidean_distances(batch.s), euclidean_distances(batch.z))
 
 
 def nadaraya_watson_weights(at: Tensor, s: Tensor, bandwidth: float | Tensor) -> Tensor:
