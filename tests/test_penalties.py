@@ -20,7 +20,6 @@ from frhsic.penalties import (
     Adversary,
     BinnedAdversary,
     BinnedMMD,
-    DistanceCovariance,
     NoPenalty,
     Penalty,
     penalty_named,
@@ -33,10 +32,6 @@ MAKERS: dict[str, Callable[[], Penalty]] = PENALTIES | {
     "laplacian-sum": lambda: HSIC(Laplacian(1.0), scale_z=1.5, attributes="sum"),
     "isotropic": lambda: HSIC(scale_s=0.3, attributes="isotropic"),
     "head": lambda: HSIC(0 * Linear()),
-    "frem-eo": lambda: EIPM(anchors=None, condition="positive"),
-    "gdp-eo": lambda: GDP(condition="positive"),
-    "mmd-eo": lambda: BinnedMMD(bins=3, condition="positive"),
-    "dcov-eo": lambda: DistanceCovariance(condition="positive"),
 }
 every_penalty = pytest.mark.parametrize("name", MAKERS)
 
@@ -212,10 +207,6 @@ EQUAL_OPPORTUNITY: dict[str, Callable[..., Penalty]] = {
     "hsic-laplacian": lambda **options: HSIC(
         Laplacian(1.0), scale_z=1.5, attributes="sum", **options
     ),
-    "eipm": EIPM,
-    "gdp": GDP,
-    "mmd": BinnedMMD,
-    "dcov": DistanceCovariance,
 }
 
 
@@ -263,7 +254,6 @@ def test_equal_opportunity_is_the_penalty_of_the_positive_rows_and_zero_if_they_
         lambda: HSIC().prepare(torch.tensor([0.0, math.nan]), torch.Generator()),
         lambda: HSIC().prepare(torch.tensor(1.0), torch.Generator()),
         lambda: penalty_named("variance"),
-        lambda: penalty_named("adv", condition="positive"),
     ],
 )
 def test_bad_options_and_calls_are_refused(make):

@@ -294,21 +294,16 @@ def test_eipm_is_its_definition_with_the_published_constants_of_frem(q, dtype):
     assert EIPM()(z, s).item() == near(expected, dtype)
 
 
-def test_the_core_of_eipm_counts_anchors_and_rows_as_it_is_told():
+def test_the_core_of_eipm_has_a_floor_under_each_root():
     g = torch.Generator().manual_seed(2)
-    z, w = (
-        torch.randn(6, 2, generator=g, dtype=torch.float64),
-        torch.rand(4, 6, generator=g, dtype=torch.float64),
-    )
-    w, u, counts = w / w.sum(1, keepdim=True), w[0] / w[0].sum(), torch.tensor([0.0, 1.0, 0.0, 3.0])
-    for marginal, floor in ((None, 0.0), (u, 0.05)):
-        away = w - (1 / 6 if marginal is None else u)
-        terms = [max(float(row @ z @ z.T @ row), floor) ** 0.5 for row in away]
-        options = {"floor": floor, "marginal": marginal}
-        assert eipm_from_gram(z @ z.T, w, **options).item() == approx(sum(terms) / 4)
-        counted = eipm_from_gram(z @ z.T, w, counts=counts, **options).item()
-        assert counted == approx((terms[1] + 3 * terms[3]) / 4)
-    assert eipm_from_gram(z @ z.T, w, counts=0 * counts).item() == 0
+    z = torch.randn(6, 2, generator=g, dtype=torch.float64)
+    w = torch.rand(4, 6, generator=g, dtype=torch.float64)
+    w = w / w.sum(1, keepdim=True)
+    squares = [float(row @ z @ z.T @ row) for row in w - 1 / 6]
+    floor = sorted(squares)[1]
+    for least in (0.0, floor):
+        expected = sum(max(square, least) ** 0.5 for square in squares) / 4
+        assert eipm_from_gram(z @ z.T, w, floor=least).item() == approx(expected)
 
 
 def test_weights_of_eipm_leave_the_anchor_out_and_sum_to_one_even_far_from_all(dtype):

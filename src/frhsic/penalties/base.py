@@ -393,7 +393,10 @@ class ScaledPenalty(Penalty):
     adapted = ("scale_z_now",)
 
     def __init__(
-        self, kernel_z: Kernel | None, scale_z: ScaleZ | float, condition: PenaltyCondition
+        self,
+        kernel_z: Kernel | None,
+        scale_z: ScaleZ | float,
+        condition: PenaltyCondition = None,
     ) -> None:
         super().__init__(condition=condition)
         if isinstance(scale_z, str):

@@ -12,14 +12,10 @@ from torch.nn import functional
 
 from frhsic import _arrays
 from frhsic.dependence.distance import euclidean_distances
-from frhsic.dependence.grams import safe_sqrt
+from frhsic.dependence.grams import hsic_biased, safe_sqrt
 from frhsic.kernels import Kernel, squared_distances
-from frhsic.penalties.base import Batch, Penalty, PenaltyCondition, ScaledPenalty, ScaleZ, zero
+from frhsic.penalties.base import Batch, Penalty, ScaledPenalty, ScaleZ, zero
 from frhsic.penalties.bins import bin_membership, quantile_edges
-
-# Number of bandwidths by which rows of weight 0 are moved away, so that the smoother gives them
-# weight 0.
-BANDWIDTHS_AWAY = 1e4
 
 # Least value under the root of an EIPM.
 EIPM_FLOOR = 1e-10
@@ -67,14 +63,7 @@ def leave_one_out_weights(
     return torch.softmax(exponents.masked_fill(numbers == anchors[:, None], -math.inf), dim=-1)
 
 
-def eipm_from_gram(
-    k: Tensor,
-    weights: Tensor,
-    *,
-    floor: float = 0.0,
-    marginal: Tensor | None = None,
-    counts: Tensor | None = None,
-) -> Tensor:
+def eipm_from_gram(k: Tensor, weights: Tensor, *, floor: float = 0.0) -> Tensor:
     r"""Mean over anchors of the distance between weighted and overall mean embedding.
 
     .. math:: \frac1a \sum_{i=1}^{a} \sqrt{(w_i - u)^\top K (w_i - u)}, \qquad u = 1/n,
@@ -92,10 +81,6 @@ def eipm_from_gram(
     floor
         Smallest value under the root. At 0 a vanishing term has gradient 0; the published training
         code used 1e-10.
-    marginal
-        The weights u of the overall mean, of shape (n,); equal ones if not given.
-    counts
-        How much each anchor counts in the mean, of shape (a,); alike if not given.
 
     Examples
     --------
@@ -105,11 +90,8 @@ def eipm_from_gram(
     >>> eipm_from_gram(z @ z.T, torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
     tensor(0.5000)
     """
-    away = weights - (1 / k.shape[-1] if marginal is None else marginal)
-    terms = safe_sqrt(((away @ k) * away).sum(-1).clamp_min(floor))
-    if counts is None:
-        return terms.mean(-1)
-    return (terms * counts).sum(-1) / counts.sum(-1).clamp_min(1)
+    away = weights - 1 / k.shape[-1]
+    return safe_sqrt(((away @ k) * away).sum(-1).clamp_min(floor)).mean(-1)
 
 
 class EIPM(ScaledPenalty):
@@ -133,9 +115,6 @@ class EIPM(ScaledPenalty):
         Bandwidth of the weights, in units of s; several attributes share one Gaussian.
     anchors
         How many rows to average over (all, if the batch has fewer); None for all.
-    condition
-        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: weights, marginal and
-        anchors of the rows with y = 1.
 
     References
     ----------
@@ -159,9 +138,8 @@ class EIPM(ScaledPenalty):
         scale_z: ScaleZ | float = 1.0,
         gamma: float = 0.5,
         anchors: int | None = 32,
-        condition: PenaltyCondition = None,
     ) -> None:
-        super().__init__(kernel_z, scale_z, condition)
+        super().__init__(kernel_z, scale_z)
         if anchors is not None:
             _arrays.require_integer(anchors, "anchors", 1)
         _arrays.require_positive(gamma, "gamma")
@@ -176,15 +154,9 @@ class EIPM(ScaledPenalty):
         # product 10 times slower on a CPU than zeros.
         k = functional.hardshrink(self._gram_z(batch), SMALLEST_ENTRY)
         count = m if self.anchors is None else min(self.anchors, m)
-        if batch.row_weight is None:
-            anchors = torch.arange(count, device=k.device)
-            return eipm_from_gram(
-                k, leave_one_out_weights(batch.s, self.gamma, anchors), floor=EIPM_FLOOR
-            )
-        w = leave_one_out_weights(batch.s, self.gamma) * batch.row_weight
-        w = w / w.sum(-1, keepdim=True).clamp_min(torch.finfo(w.dtype).tiny)
-        counts = batch.row_weight * (batch.row_weight.cumsum(0) <= count)
-        return eipm_from_gram(k, w, floor=EIPM_FLOOR, marginal=batch.shares, counts=counts)
+        anchors = torch.arange(count, device=k.device)
+        weights = leave_one_out_weights(batch.s, self.gamma, anchors)
+        return eipm_from_gram(k, weights, floor=EIPM_FLOOR)
 
 
 def mean_difference_from_bins(z: Tensor, membership: Tensor) -> Tensor:
@@ -218,9 +190,6 @@ class BinnedMMD(Penalty):
     ----------
     bins
         Number of bins of each attribute, with equal shares of the training rows.
-    condition
-        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: bins and means of the rows
-        with y = 1.
 
     Examples
     --------
@@ -234,8 +203,8 @@ class BinnedMMD(Penalty):
 
     edges: Tensor | None
 
-    def __init__(self, *, bins: int = 10, condition: PenaltyCondition = None) -> None:
-        super().__init__(condition=condition)
+    def __init__(self, *, bins: int = 10) -> None:
+        super().__init__()
         _arrays.require_integer(bins, "bins", 2)
         self.bins = bins
         self.register_buffer("edges", None)
@@ -246,16 +215,10 @@ class BinnedMMD(Penalty):
     def _value(self, batch: Batch) -> Tensor:
         if self.edges is None:
             raise self._not_prepared("bins")
-        z = batch.z
-        if batch.row_weight is not None:
-            # mean 0 over all rows, and over those with weight
-            z = (z - batch.shares @ z) * batch.row_weight[:, None]
-        terms = []
-        for column, edges in zip(batch.s.mT, self.edges.to(batch.s)):
-            member = bin_membership(column, edges)
-            if batch.row_weight is not None:
-                member = member * batch.row_weight[:, None]
-            terms.append(mean_difference_from_bins(z, member))
+        terms = [
+            mean_difference_from_bins(batch.z, bin_membership(column, edges))
+            for column, edges in zip(batch.s.mT, self.edges.to(batch.s))
+        ]
         return torch.stack(terms).sum()
 
 
@@ -266,11 +229,6 @@ class DistanceCovariance(Penalty):
     exactly when Z and S are independent. Multiplying z by c multiplies it by c, so it can be
     lowered by shrinking z. Several attributes are measured jointly, by the distance between rows of
     s. The published numbers of "dCor" are those of this penalty.
-
-    Parameters
-    ----------
-    condition
-        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`.
 
     References
     ----------
@@ -286,10 +244,13 @@ class DistanceCovariance(Penalty):
     tensor(0.2500)
     """
 
+    def __init__(self) -> None:  # without a condition
+        super().__init__()
+
     def _value(self, batch: Batch) -> Tensor:
         if batch.rows < 2:
             return zero(batch.z)
-        return batch.hsic(euclidean_distances(batch.s), euclidean_distances(batch.z))
+        return hsic_biased(euclidean_distances(batch.s), euclidean_distances(batch.z))
 
 
 def nadaraya_watson_weights(at: Tensor, s: Tensor, bandwidth: float | Tensor) -> Tensor:
@@ -388,9 +349,6 @@ class GDP(Penalty):
     points
         G: the :math:`s_g` are so many equispaced values between the least and the largest s of the
         batch.
-    condition
-        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: range, mean and smoother of
-        the rows with y = 1.
 
     References
     ----------
@@ -409,14 +367,8 @@ class GDP(Penalty):
 
     needs_scores = True
 
-    def __init__(
-        self,
-        *,
-        bandwidth: float = 0.2,
-        points: int = 30,
-        condition: PenaltyCondition = None,
-    ) -> None:
-        super().__init__(condition=condition)
+    def __init__(self, *, bandwidth: float = 0.2, points: int = 30) -> None:
+        super().__init__()
         _arrays.require_integer(points, "points", 2)
         _arrays.require_positive(bandwidth, "bandwidth")
         self.bandwidth = bandwidth
@@ -424,19 +376,8 @@ class GDP(Penalty):
 
     def _value(self, batch: Batch) -> Tensor:
         assert batch.scores is not None
-        f = batch.scores
-        if batch.row_weight is not None:
-            # mean 0 over all rows, and over those with weight
-            f = (f - batch.shares @ f) * batch.row_weight[:, None]
-        return torch.stack([self._of_attribute(f.mT, s, batch) for s in batch.s.mT]).sum()
-
-    def _of_attribute(self, f: Tensor, s: Tensor, batch: Batch) -> Tensor:
-        """Return the gap of the scores, of shape (c, m), summed over columns."""
-        inside = s
-        if batch.row_weight is not None:
-            counts = batch.row_weight > 0
-            # rows of weight 0 move inside the range of the others for the points, and far away for
-            # the smoother
-            inside = torch.where(counts, s, torch.where(counts, s, s.amax()).amin())
-            s = torch.where(counts, s, s.amax() + BANDWIDTHS_AWAY * self.bandwidth)
-        return gdp_value(f, s, self.bandwidth, equispaced(inside, self.points)).sum()
+        gaps = [
+            gdp_value(batch.scores.mT, s, self.bandwidth, equispaced(s, self.points)).sum()
+            for s in batch.s.mT
+        ]
+        return torch.stack(gaps).sum()
