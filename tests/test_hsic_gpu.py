@@ -125,7 +125,7 @@ def test_moments_of_tests_are_those_of_float64(name, on_and_off, monkeypatch):
         sums = pair_sums(k, l)
         of_k, of_l = sums.k.centered, sums.l.centered
         values = [
-            sums.centered_joint,
+            sums.biased,
             sums.unbiased,
             of_k.trace,
             of_k.squares,

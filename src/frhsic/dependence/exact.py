@@ -21,7 +21,7 @@ from torch import Tensor
 
 from frhsic import _arrays, _tensors
 from frhsic.dependence import _gpu
-from frhsic.dependence.grams import unbiased_from_sums
+from frhsic.dependence.grams import biased_from_sums, unbiased_from_sums
 from frhsic.dependence.inputs import kernel_or_median, paired_rows, working_copy
 from frhsic.dependence.sums import add_product, pair_sums
 from frhsic.dependence.tiles import Gram, over_tiles
@@ -134,11 +134,8 @@ def hsic_of_rows(
 
 def _from_sums(sums: Tensor, n: int, unbiased: bool) -> Tensor:
     """Return HSIC from the joint sum, the cross sum, and the totals of K and L."""
-    joint, cross, k_total, l_total = sums
-    if unbiased:
-        return unbiased_from_sums(joint, cross, k_total, l_total, n)
-    value: Tensor = (joint - 2 * cross / n + (k_total / n) * (l_total / n)) / n**2
-    return value
+    formula = unbiased_from_sums if unbiased else biased_from_sums
+    return formula(*sums, n)
 
 
 class _TiledHSIC(torch.autograd.Function):

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from frhsic.dependence import _gpu
-from frhsic.dependence.grams import unbiased_from_sums
+from frhsic.dependence.grams import biased_from_sums, unbiased_from_sums
 from frhsic.dependence.tiles import Gram, over_tiles
 
 
@@ -78,14 +78,11 @@ class PairSums(NamedTuple):
         return len(self.k.rows)
 
     @property
-    def centered_joint(self) -> Tensor:
-        r"""The trace :math:`\operatorname{tr}(\tilde K \tilde L)`, which is :math:`n^2` times the
-        biased HSIC.
-        """
+    def biased(self) -> Tensor:
+        """The V-statistic of HSIC."""
         a = self.k.rows
         b = self.l.rows
-        n = self.n
-        return (self.joint - 2 * (a @ b) / n + (a.sum() / n) * (b.sum() / n)).clamp_min(0)
+        return biased_from_sums(self.joint, a @ b, a.sum(), b.sum(), self.n).clamp_min(0)
 
     @property
     def unbiased(self) -> Tensor:
