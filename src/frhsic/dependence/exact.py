@@ -134,8 +134,9 @@ def hsic_of_rows(
 
 def _from_sums(sums: Tensor, n: int, unbiased: bool) -> Tensor:
     """Return HSIC from the joint sum, the cross sum, and the totals of K and L."""
+    joint, cross, k_total, l_total = sums
     formula = unbiased_from_sums if unbiased else biased_from_sums
-    return formula(*sums, n)
+    return formula(joint, cross, k_total, l_total, n)
 
 
 class _TiledHSIC(torch.autograd.Function):
