@@ -38,9 +38,9 @@ from frhsic.penalties import (
     DistanceCovariance,
     Penalty,
 )
-from frhsic.penalties.base import median_distance
 from frhsic.penalties.bins import bin_membership, quantile_edges
 from frhsic.penalties.closed_forms import inner
+from frhsic.penalties.hsic import median_distance
 from frhsic.penalties.rivals import (
     eipm_from_gram,
     gdp_value,

@@ -10,8 +10,9 @@ from frhsic.dependence.grams import hsic_unbiased
 from frhsic.kernels import Gaussian
 from frhsic.penalties import Penalty
 from frhsic.penalties.adversary import _Adversarial
-from frhsic.penalties.base import LEAST_BATCH_SPREAD, Batch, zero
+from frhsic.penalties.base import Batch, zero
 from frhsic.penalties.bins import bin_membership, one_attribute
+from frhsic.penalties.hsic import LEAST_BATCH_SPREAD
 
 BINS = 10
 

@@ -13,8 +13,8 @@ from torch.nn import functional
 from frhsic import _arrays
 from frhsic.dependence.distance import euclidean_distances
 from frhsic.dependence.grams import hsic_biased, safe_sqrt
-from frhsic.kernels import Kernel, squared_distances
-from frhsic.penalties.base import Batch, Penalty, ScaledPenalty, ScaleZ, zero
+from frhsic.kernels import Gaussian, squared_distances
+from frhsic.penalties.base import Batch, Penalty, zero
 from frhsic.penalties.bins import bin_membership, quantile_edges
 
 # Least value under the root of an EIPM.
@@ -94,7 +94,7 @@ def eipm_from_gram(k: Tensor, weights: Tensor, *, floor: float = 0.0) -> Tensor:
     return safe_sqrt(((away @ k) * away).sum(-1).clamp_min(floor)).mean(-1)
 
 
-class EIPM(ScaledPenalty):
+class EIPM(Penalty):
     r"""Mean distance of the smoothed conditional law of Z from its marginal, as FREM trains it.
 
     .. math:: \frac1a \sum_{i=1}^{a} \sqrt{\max\bigl(w_i^\top K w_i - 2 w_i^\top K u + u^\top K u,\
@@ -108,9 +108,8 @@ class EIPM(ScaledPenalty):
 
     Parameters
     ----------
-    kernel_z, scale_z
-        The kernel of K and the unit of z, see :class:`~frhsic.penalties.base.ScaledPenalty`. The
-        defaults are the published ones: a Gaussian of bandwidth 1 on unscaled z.
+    scale_z
+        Bandwidth of the Gaussian kernel of K, in units of z.
     gamma
         Bandwidth of the weights, in units of s; several attributes share one Gaussian.
     anchors
@@ -122,27 +121,27 @@ class EIPM(ScaledPenalty):
 
     Examples
     --------
-    Two groups far apart in s, and the linear kernel: each conditional mean is half a unit from the
-    overall mean.
+    Two groups far apart in s and in z: each conditional law is half of the marginal one, and the
+    squared distance of their embeddings 1/4 + 1/4.
 
-    >>> from frhsic.kernels import Linear
-    >>> penalty = EIPM(Linear(), gamma=1.0)
-    >>> penalty(torch.tensor([[0.0], [0.0], [1.0], [1.0]]), torch.tensor([0.0, 0.0, 9.0, 9.0]))
-    tensor(0.5000)
+    >>> penalty = EIPM(gamma=1.0)
+    >>> penalty(torch.tensor([[0.0], [0.0], [99.0], [99.0]]), torch.tensor([0.0, 0.0, 9.0, 9.0]))
+    tensor(0.7071)
     """
 
     def __init__(
         self,
-        kernel_z: Kernel | None = None,
         *,
-        scale_z: ScaleZ | float = 1.0,
+        scale_z: float = 1.0,
         gamma: float = 0.5,
         anchors: int | None = 32,
     ) -> None:
-        super().__init__(kernel_z, scale_z)
+        super().__init__()
+        _arrays.require_positive(scale_z, "scale_z")
         if anchors is not None:
             _arrays.require_integer(anchors, "anchors", 1)
         _arrays.require_positive(gamma, "gamma")
+        self.scale_z = scale_z
         self.gamma = gamma
         self.anchors = anchors
 
@@ -152,11 +151,16 @@ class EIPM(ScaledPenalty):
             return zero(batch.z)
         # With bandwidth 1 in many dimensions most entries underflow. Denormal numbers make a
         # product 10 times slower on a CPU than zeros.
-        k = functional.hardshrink(self._gram_z(batch), SMALLEST_ENTRY)
+        z = self._in_units(batch)
+        k = functional.hardshrink(Gaussian(1.0)(z, z), SMALLEST_ENTRY)
         count = m if self.anchors is None else min(self.anchors, m)
         anchors = torch.arange(count, device=k.device)
         weights = leave_one_out_weights(batch.s, self.gamma, anchors)
         return eipm_from_gram(k, weights, floor=EIPM_FLOOR)
+
+    def _in_units(self, batch: Batch) -> Tensor:
+        """Return z divided by the bandwidth of its kernel."""
+        return (batch.z - batch.z.detach().mean(dim=0)) / self.scale_z
 
 
 def mean_difference_from_bins(z: Tensor, membership: Tensor) -> Tensor:
