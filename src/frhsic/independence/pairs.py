@@ -170,8 +170,7 @@ class GramPair:
         """Return the result of a test; `null` is the mean and variance of HSIC, by default over all
         permutations.
         """
-        permuted = self.permutation_mean_variance()
-        mean, variance = permuted if null is None else null
+        mean, variance = self.permutation_mean_variance() if null is None else null
         return IndependenceResult(
             statistic=self.statistic,
             pvalue=pvalue,
@@ -180,7 +179,7 @@ class GramPair:
             method=method,
             **self.about,
             effect_size=self.effect(self.statistic),
-            effect_size_null=self.effect(permuted[0]),
+            effect_size_null=self.effect(mean),
             null_mean=mean,
             null_standard_deviation=math.sqrt(variance),
             seed=seed,

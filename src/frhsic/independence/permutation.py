@@ -117,12 +117,9 @@ def permutation_test(
     if labels is None:
         return pair.result(pvalue, threshold, level, "permutation", seed=seed)
     null = null / pair.n**2
-    mean = float(null.mean())
-    variance = float(null.var(correction=0))
-    result = pair.result(
-        pvalue, threshold, level, "permutation of clusters", null=(mean, variance), seed=seed
-    )
-    return replace(result, effect_size_null=pair.effect(mean))
+    moments = float(null.mean()), float(null.var(correction=0))
+    method = "permutation of clusters"
+    return pair.result(pvalue, threshold, level, method, null=moments, seed=seed)
 
 
 def _cluster_labels(clusters: Any, where: Any, n: int) -> Tensor:
