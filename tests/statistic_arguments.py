@@ -28,7 +28,6 @@ GIVEN: dict[str, Any] = {  # what some statistics must be given
     "y_pred": Z,
     "sensitive_features": S,
     "at": 1.0,
-    "epsilon": 0.1,
     "bandwidth": 0.4,
 }
 ROWS = (Z[:9], np.append(Z[1:], np.nan), ["a"] * 40, Z * 1j, [])
@@ -48,9 +47,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "random_state": ("seed", -1),
     **dict.fromkeys(("kernel_z", "kernel_s"), ("gaussian",)),
     **dict.fromkeys(("confidence", "level", "resolution"), (0.0, 1.0, np.nan)),
-    **dict.fromkeys(
-        ("epsilon", "bandwidth", "ridge_z", "ridge_s", "tolerance"), (0.0, -1.0, np.inf)
-    ),
+    **dict.fromkeys(("bandwidth", "ridge_z", "ridge_s", "tolerance"), (0.0, -1.0, np.inf)),
     **dict.fromkeys(("bins", "blocks"), (1, 0)),
     **dict.fromkeys(("anchors", "features"), (0, 41)),
     **dict.fromkeys(("resamples", "permutations", "bootstrap"), (-1, 2.5)),

@@ -127,7 +127,6 @@ TOGETHER: list[
     tuple[str, Callable[[], Any]]
 ] = [  # arguments that do not fit each other, with a word of the reason
     ("median", lambda: dependence.hsic(np.ones(40), S)),
-    ("sample_weight", lambda: dependence.hsic(Z, S, sample_weight=np.zeros(40))),
     ("at least 4 rows", lambda: dependence.hsic_unbiased(Z[:3], S[:3])),
     ("features", lambda: dependence.hsic_features(Z, S, features=100)),
     ("features", lambda: dependence.hsic_features(Z, S, HalfDistance())),
@@ -144,7 +143,6 @@ TOGETHER: list[
         lambda: feature_test(MAPS, feature_moments(MAPS, COLUMN[:5], COLUMN[:5])),
     ),
     ("resamples is 0", lambda: independence.permutation_test(Z, S, resamples=0)),
-    ("groups", lambda: independence.permutation_test(Z, S, groups=k // 2, epsilon=0.1)),
     (
         "constant",
         lambda: independence.hsic_interval(np.ones(40), S, Gaussian(1.0), Gaussian(1.0)),

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Literal
 
 from joblib import Parallel, delayed
-from torch import Tensor, nn
+from torch import nn
 
 from frhsic.datasets import Dataset
 from frhsic.datasets.dataset import Task
 from frhsic.kernels import Gaussian, Linear
-from frhsic.penalties import HSIC, BinnedMMD, DistanceCorrelation, Penalty, penalty_named
-from frhsic.penalties.adversary import _Adversarial
+from frhsic.penalties import HSIC, Penalty, penalty_named
 from frhsic.training import MLP, Fleet, Member, Recipe, TrainingData, train
 from frhsic_paper import records
+from frhsic_paper.baselines import CorrelationAdversary, PairwiseMMD, UnbiasedCorrelation
 from frhsic_paper.datasets import loaded
 from frhsic_paper.measures import measured
 from frhsic_paper.options import Options
@@ -77,47 +77,6 @@ class Method:
         return cls(name, make, weight_decay=decay, variance_floor=floor)
 
 
-LEAST_VARIANCE = 1e-8
-"""Added to variances, so that a constant output has correlation 0."""
-
-
-class CorrelationAdversary(_Adversarial):
-    r"""Squared correlation of an adversary's output a with S, :math:`\operatorname{corr}^2(a(Z),
-    S)`, over one batch.
-
-    Between 0 and 1. The largest value over all a is the correlation ratio of S given Z, which is
-    the maximal (HGR) correlation of Grari et al. (2022) with the identity in the place of their
-    second network. The adversary takes one Adam step up in each :meth:`adapt`. Several attributes:
-    the mean over them.
-
-    Parameters
-    ----------
-    z_dim, hidden, learning_rate
-        As in :class:`frhsic.penalties.Adversary`.
-
-    Examples
-    --------
-    An adversary with zero weights gives a constant, which is correlated with nothing.
-
-    >>> import torch
-    >>> penalty = CorrelationAdversary(z_dim=2)
-    >>> penalty.prepare(torch.tensor([1.0, 3.0]), torch.Generator())
-    >>> for weight in penalty.buffers():
-    ...     _ = weight.zero_()
-    >>> penalty(torch.ones(2, 2), torch.tensor([1.0, 3.0]))
-    tensor(0.)
-    """
-
-    def __init__(self, z_dim: int = 50, *, hidden: int = 50, learning_rate: float = 1e-3) -> None:
-        super().__init__(z_dim, hidden, learning_rate)
-
-    def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
-        a, b = outputs - outputs.mean(0), s - s.mean(0)
-        covariance = (a * b).mean(0)
-        variances = (a.square().mean(0) + LEAST_VARIANCE) * (b.square().mean(0) + LEAST_VARIANCE)
-        return -(covariance.square() / variances).mean()
-
-
 def by_name(
     *names: str, z_dim: int = REPRESENTATION, protocol: Protocol = PUBLISHED
 ) -> tuple[Method, ...]:
@@ -141,12 +100,15 @@ def by_name(
     ...     type(method.make()).__name__
     ...     for method in by_name("mmd", "dcor", "adv", protocol=CORRECTED)
     ... ]
-    ['BinnedMMD', 'DistanceCorrelation', 'CorrelationAdversary']
+    ['PairwiseMMD', 'UnbiasedCorrelation', 'CorrelationAdversary']
     """
     own: dict[str, Callable[[], Penalty]] = {OWN: partial(HSIC, OWN_KERNEL)}
     if not protocol.printed:
-        unbiased = partial(DistanceCorrelation, statistic="unbiased")
-        own |= {"mmd": BinnedMMD, "dcor": unbiased, "adv": partial(CorrelationAdversary, z_dim)}
+        own |= {
+            "mmd": PairwiseMMD,
+            "dcor": UnbiasedCorrelation,
+            "adv": partial(CorrelationAdversary, z_dim),
+        }
     makers = ((name, own.get(name, partial(penalty_named, name, z_dim=z_dim))) for name in names)
     return tuple(Method.as_estimators_do(name, make) for name, make in makers)
 

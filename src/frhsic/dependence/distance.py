@@ -160,11 +160,13 @@ def _inner_products(
         l = Gram.of(working_copy(s, half), half)
         sums = pair_sums(k, l)
         times = 4
-    zs, zz, ss = (
-        (times * total / len(z) ** 2).to(z.dtype)
-        for total in (sums.centered_joint, sums.k.centered.squares, sums.l.centered.squares)
+    zz = sums.k.centered.squares / len(z) ** 2
+    ss = sums.l.centered.squares / len(z) ** 2
+    return (
+        (times * sums.biased).to(z.dtype),
+        (times * zz).to(z.dtype),
+        (times * ss).to(z.dtype),
     )
-    return zs, zz, ss
 
 
 def _sorted_sums(z: Tensor, s: Tensor) -> PairSums | None:

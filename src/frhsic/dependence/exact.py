@@ -2,11 +2,13 @@ r"""Exact HSIC of two samples in O(n) memory, on CPU and GPU, differentiable by 
 
 The V-statistic is three sums over pairs of rows,
 
-.. math:: \sum_{ij} w_i w_j K_{ij} L_{ij} - 2 \sum_i w_i (Kw)_i (Lw)_i + (w^\top K w)(w^\top L w),
+.. math:: \frac{1}{n^2} \sum_{ij} K_{ij} L_{ij} - \frac{2}{n^3} \sum_i a_i b_i
+    + \frac{1}{n^4} \sum_i a_i \sum_i b_i,
 
-with :math:`w_i = 1/n`, and is computed from tiles of K and L. Its gradient with respect to K is
-:math:`w_i w_j (L_{ij} - (Lw)_i - (Lw)_j + w^\top L w)`: one more pass over the tiles, with the row
-sums of the forward pass, gives the gradient with respect to the rows. No n × n matrix is held.
+where a and b are the row sums of K and L, and is computed from tiles of both. Its gradient with
+respect to K is :math:`n^{-2} (L_{ij} - b_i/n - b_j/n + \sum_k b_k/n^2)`: one more pass over the
+tiles, with the row sums of the forward pass, gives the gradient with respect to the rows. No n × n
+matrix is held.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from torch import Tensor
 
 from frhsic import _arrays, _tensors
 from frhsic.dependence import _gpu
-from frhsic.dependence.grams import unbiased_from_sums
+from frhsic.dependence.grams import biased_from_sums, unbiased_from_sums
 from frhsic.dependence.inputs import kernel_or_median, paired_rows, working_copy
-from frhsic.dependence.sums import add_product, pair_sums, weighted_sums
+from frhsic.dependence.sums import add_product, pair_sums
 from frhsic.dependence.tiles import Gram, over_tiles
 from frhsic.kernels import Gaussian, Kernel
 
@@ -33,7 +35,6 @@ def hsic(
     kernel_s: Kernel | None = None,
     *,
     where: Any = None,
-    sample_weight: Any = None,
     device: torch.device | str | None = None,
 ) -> Tensor | float:
     r"""HSIC of two samples as a V-statistic, :math:`\operatorname{tr}(KHLH) / n^2`, exactly and in
@@ -54,9 +55,6 @@ def hsic(
         Kernels; None is a Gaussian at the median distance of that variable.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
-    sample_weight
-        Weights of the rows, not negative; they are scaled to sum to one. They enter both the joint
-        law and the product of its marginals, so the value still vanishes under independence.
     device
         Where to compute: "auto" is the GPU if there is one, None the device of the inputs.
 
@@ -66,7 +64,7 @@ def hsic(
         A float; of tensors, a 0-d tensor in the wider dtype of the inputs. Sums are in float64;
         those of float32 inputs and Gaussian kernels on a GPU with Triton are computed by kernels of
         its own, with relative errors below 1e-5. Differentiable once, with respect to z and s, but
-        not to the weights or the kernels' bandwidths.
+        not to the kernels' bandwidths.
 
     References
     ----------
@@ -82,11 +80,7 @@ def hsic(
     1.5625
     """
     rows_z, rows_s = paired_rows(z, s, where=where, device=device, least=2, what="HSIC")
-    w = None
-    if sample_weight is not None:
-        _arrays.require_same_rows((z, "z"), (sample_weight, "sample_weight"))
-        w = _weights(sample_weight, where, len(rows_z))
-    return _tensors.as_given(hsic_of_rows(rows_z, rows_s, kernel_z, kernel_s, w), z, s)
+    return _tensors.as_given(hsic_of_rows(rows_z, rows_s, kernel_z, kernel_s), z, s)
 
 
 def hsic_unbiased(
@@ -127,47 +121,22 @@ def hsic_of_rows(
     s: Tensor,
     kernel_z: Kernel | None = None,
     kernel_s: Kernel | None = None,
-    w: Tensor | None = None,
     *,
     unbiased: bool = False,
 ) -> Tensor:
-    """Return HSIC of rows that were checked, as a tensor; the weights sum to one.
-
-    The U-statistic has no weights.
-    """
+    """Return HSIC of rows that were checked, as a tensor."""
     _arrays.require_varying(s, "s")
     kernels = (kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s"))
-    if w is None:
-        share = 1.0 if unbiased else 1 / len(z)
-        w = torch.full((len(z),), share, dtype=torch.float64, device=z.device)
     # torch gives `apply` of its autograd functions no types
-    value: Tensor = _TiledHSIC.apply(  # type: ignore[no-untyped-call]
-        z, s, kernels, w.to(z.device), unbiased
-    )
+    value: Tensor = _TiledHSIC.apply(z, s, kernels, unbiased)  # type: ignore[no-untyped-call]
     return value if unbiased else value.clamp_min(0)  # below 0 by rounding alone
-
-
-def _weights(weights: Any, where: Any, rows: int) -> Tensor:
-    """Return the weights of the rows that `where` keeps, summing to one."""
-    w = _tensors.vector(weights, "sample_weight").detach().to(torch.float64)
-    if where is not None:
-        w = w[_tensors.subset_mask(where, len(w)).to(w.device)]
-    _arrays.require_same_lengths({"z": rows, "sample_weight": len(w)})
-    if bool((w < 0).any()) or not bool(w.sum() > 0):
-        raise ValueError(
-            "sample_weight is negative, or zero in all rows that count; pass weights of zero or"
-            " more."
-        )
-    return w / w.sum()
 
 
 def _from_sums(sums: Tensor, n: int, unbiased: bool) -> Tensor:
     """Return HSIC from the joint sum, the cross sum, and the totals of K and L."""
     joint, cross, k_total, l_total = sums
-    if unbiased:
-        return unbiased_from_sums(joint, cross, k_total, l_total, n)
-    value: Tensor = joint - 2 * cross + k_total * l_total
-    return value
+    formula = unbiased_from_sums if unbiased else biased_from_sums
+    return formula(joint, cross, k_total, l_total, n)
 
 
 class _TiledHSIC(torch.autograd.Function):
@@ -177,20 +146,20 @@ class _TiledHSIC(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], w: Tensor, unbiased: bool
+        ctx: Any, z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], unbiased: bool
     ) -> Tensor:
         on_gpu = None
         if z.dtype == s.dtype == torch.float32:
-            on_gpu = _gpu.pair(z, s, *kernels, w)
+            on_gpu = _gpu.pair(z, s, *kernels)
         if on_gpu is None:
-            joint, a, b = _tile_sums(z, s, kernels, w, unbiased)
+            joint, a, b = _tile_sums(z, s, kernels, unbiased)
         else:
             joint, a, b = on_gpu.sums(skip_diagonal=unbiased)
-        ctx.save_for_backward(z, s, w, joint, a, b)
+        ctx.save_for_backward(z, s, joint, a, b)
         ctx.kernels = kernels
         ctx.unbiased = unbiased
         ctx.on_gpu = on_gpu
-        sums = torch.stack([joint, (w * a) @ b, w @ a, w @ b])
+        sums = torch.stack([joint, a @ b, a.sum(), b.sum()])
         return _from_sums(sums, len(z), unbiased).to(z.dtype)
 
     @staticmethod
@@ -201,14 +170,14 @@ class _TiledHSIC(torch.autograd.Function):
                 "exact HSIC by tiles is differentiable once. For second derivatives apply "
                 "frhsic.dependence.grams.hsic_biased or hsic_unbiased to the Gram matrices."
             )
-        z, s, w, joint, a, b = ctx.saved_tensors
+        z, s, joint, a, b = ctx.saved_tensors
         on_gpu = ctx.on_gpu
         by_kernels = on_gpu is not None and on_gpu.has_gradient and not ctx.needs_input_grad[1]
         if on_gpu is not None and not by_kernels:
             # tiles in float64, whose constants and centres are others
-            joint, a, b = _tile_sums(z, s, ctx.kernels, w, ctx.unbiased)
+            joint, a, b = _tile_sums(z, s, ctx.kernels, ctx.unbiased)
         with torch.enable_grad():
-            sums = torch.stack([joint, (w * a) @ b, w @ a, w @ b]).requires_grad_()
+            sums = torch.stack([joint, a @ b, a.sum(), b.sum()]).requires_grad_()
             slopes = torch.autograd.grad(_from_sums(sums, len(z), ctx.unbiased), sums)[0]
         to_z = None
         to_s = None
@@ -218,12 +187,12 @@ class _TiledHSIC(torch.autograd.Function):
             k = _gram(z, ctx.kernels[0])
             l = _gram(s, ctx.kernels[1])
             if ctx.needs_input_grad[0]:
-                to_k = _cotangent(l, b, w, slopes[:3], ctx.unbiased)
+                to_k = _cotangent(l, b, slopes[:3], ctx.unbiased)
                 to_z = upstream * pull_back(k, to_k).to(z.dtype)
             if ctx.needs_input_grad[1]:
-                to_l = _cotangent(k, a, w, slopes[[0, 1, 3]], ctx.unbiased)
+                to_l = _cotangent(k, a, slopes[[0, 1, 3]], ctx.unbiased)
                 to_s = upstream * pull_back(l, to_l).to(s.dtype)
-        return to_z, to_s, None, None, None
+        return to_z, to_s, None, None
 
 
 def _gram(x: Tensor, kernel: Kernel) -> Gram:
@@ -231,28 +200,22 @@ def _gram(x: Tensor, kernel: Kernel) -> Gram:
 
 
 def _tile_sums(
-    z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], w: Tensor, skip_diagonal: bool
+    z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], skip_diagonal: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return Σ w_i w_j K_ij L_ij, Kw and Lw, up to constants that are added to the kernels and that
-    HSIC ignores.
+    """Return Σ K_ij L_ij and the row sums of K and L, up to constants that are added to the kernels
+    and that HSIC ignores.
     """
-    if bool((w != w[0]).any()):
-        return weighted_sums(_gram(z, kernels[0]), _gram(s, kernels[1]), w)
     k = Gram.of(working_copy(z, kernels[0]), kernels[0])
     l = Gram.of(working_copy(s, kernels[1]), kernels[1])
     sums = pair_sums(k, l)
-    joint = sums.joint
-    a = sums.k.rows
-    b = sums.l.rows
-    if skip_diagonal:
-        joint = joint - sums.k.diagonal @ sums.l.diagonal
-        a = sums.k.off_diagonal_rows
-        b = sums.l.off_diagonal_rows
-    return joint * w[0] ** 2, a * w[0], b * w[0]
+    if not skip_diagonal:
+        return sums.joint, sums.k.rows, sums.l.rows
+    joint = sums.joint - sums.k.diagonal @ sums.l.diagonal
+    return joint, sums.k.off_diagonal_rows, sums.l.off_diagonal_rows
 
 
 def _cotangent(
-    l: Gram, b: Tensor, w: Tensor, slopes: Tensor, skip_diagonal: bool
+    l: Gram, b: Tensor, slopes: Tensor, skip_diagonal: bool
 ) -> Callable[[slice, slice], Tensor]:
     """Return tiles of the gradient with respect to K, given the matrix L and its row sums b.
 
@@ -264,7 +227,6 @@ def _cotangent(
 
     def tile(rows: slice, columns: slice) -> Tensor:
         outer = l.tile(rows, columns).mul_(joint).add_(shift[rows, None]).add_(shift[columns])
-        outer = outer.mul_(w[rows, None]).mul_(w[columns])
         return outer.fill_diagonal_(0) if skip_diagonal and rows == columns else outer
 
     return tile

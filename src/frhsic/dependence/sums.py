@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from frhsic.dependence import _gpu
-from frhsic.dependence.grams import unbiased_from_sums
+from frhsic.dependence.grams import biased_from_sums, unbiased_from_sums
 from frhsic.dependence.tiles import Gram, over_tiles
 
 
@@ -78,14 +78,11 @@ class PairSums(NamedTuple):
         return len(self.k.rows)
 
     @property
-    def centered_joint(self) -> Tensor:
-        r"""The trace :math:`\operatorname{tr}(\tilde K \tilde L)`, which is :math:`n^2` times the
-        biased HSIC.
-        """
+    def biased(self) -> Tensor:
+        """The V-statistic of HSIC."""
         a = self.k.rows
         b = self.l.rows
-        n = self.n
-        return (self.joint - 2 * (a @ b) / n + (a.sum() / n) * (b.sum() / n)).clamp_min(0)
+        return biased_from_sums(self.joint, a @ b, a.sum(), b.sum(), self.n).clamp_min(0)
 
     @property
     def unbiased(self) -> Tensor:
@@ -108,7 +105,7 @@ def pair_sums(k: Gram, l: Gram, *, signs: Tensor | None = None) -> PairSums:
         return PairSums(joint, _sums_of_factor(k, k.factor), _sums_of_factor(l, l.factor))
     on_gpu = None
     if k.single and l.single:
-        on_gpu = _gpu.pair(k.x, l.x, k.kernel, l.kernel, torch.ones_like(k.x[:, 0]))
+        on_gpu = _gpu.pair(k.x, l.x, k.kernel, l.kernel)
     if on_gpu is not None:
         joint, k_rows, l_rows, k_squares, l_squares = on_gpu.sums_with_squares((k.offset, l.offset))
         return PairSums(
@@ -155,25 +152,6 @@ def _gram_sums(gram: Gram, products: Tensor, squares: Tensor) -> GramSums:
 
 def _sums_of_factor(gram: Gram, factor: Tensor) -> GramSums:
     return GramSums(factor @ factor.sum(0), gram.diagonal(), (factor.mT @ factor).square().sum())
-
-
-def weighted_sums(k: Gram, l: Gram, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Return :math:`\sum_{ij} w_i w_j K_{ij} L_{ij}`, :math:`Kw` and :math:`Lw` in one pass over
-    the pairs.
-    """
-
-    def start() -> tuple[Tensor, ...]:
-        return w.new_zeros(()), torch.zeros_like(w), torch.zeros_like(w)
-
-    def add(rows: slice, columns: slice, joint: Tensor, k_rows: Tensor, l_rows: Tensor) -> None:
-        k_tile = k.tile(rows, columns)
-        l_tile = l.tile(rows, columns)
-        times = add_product(k_rows, k_tile, w, rows, columns)
-        add_product(l_rows, l_tile, w, rows, columns)
-        joint += times * (w[rows] @ (k_tile.mul_(l_tile) @ w[columns]))
-
-    joint, k_rows, l_rows = over_tiles(k.n, k.x.device, start, add)
-    return joint, k_rows, l_rows
 
 
 def product_rows(k: Gram, l: Gram, sums: PairSums) -> Tensor:

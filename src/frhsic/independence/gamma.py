@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
+from frhsic import _arrays
 from frhsic.independence.moments import degenerate, pearson_tail
-from frhsic.independence.pairs import GramPair, IndependenceResult, gram_pair, require_level
+from frhsic.independence.pairs import GramPair, IndependenceResult, gram_pair
 from frhsic.kernels import Kernel
 
 
@@ -20,7 +21,6 @@ def gamma_test(
     *,
     level: float = 0.05,
     where: Any = None,
-    epsilon: float | None = None,
     device: torch.device | str | None = None,
 ) -> IndependenceResult:
     r"""Test of :math:`H_0`: Z and S independent, by HSIC against a gamma distribution.
@@ -47,8 +47,6 @@ def gamma_test(
     where
         Boolean mask or 0/1 target: only those rows are tested (Equal Opportunity tests Z and S
         given Y = 1).
-    epsilon
-        HSIC below which dependence counts as negligible; see :attr:`IndependenceResult.decision`.
     device
         Device to compute on; by default that of the data.
 
@@ -71,12 +69,12 @@ def gamma_test(
     >>> round(result.effect_size, 6)
     1.0
     """
-    require_level(level, epsilon)
+    _arrays.require_fraction(level, "level")
     pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, third=True)
-    return gamma_test_of(pair, level, epsilon)
+    return gamma_test_of(pair, level)
 
 
-def gamma_test_of(pair: GramPair, level: float, epsilon: float | None = None) -> IndependenceResult:
+def gamma_test_of(pair: GramPair, level: float) -> IndependenceResult:
     """:func:`gamma_test` of Gram matrices that other statistics use as well."""
     mean, variance = pair.permutation_mean_variance()
     pvalue = 1.0
@@ -84,5 +82,4 @@ def gamma_test_of(pair: GramPair, level: float, epsilon: float | None = None) ->
     if not degenerate(mean, variance):
         skewness = pair.permutation_third_cumulant() / variance**1.5
         pvalue, threshold = pearson_tail(pair.statistic, mean, math.sqrt(variance), skewness, level)
-    method = "gamma, moments over permutations"
-    return pair.result(pvalue, threshold, level, method, epsilon=epsilon)
+    return pair.result(pvalue, threshold, level, "gamma, moments over permutations")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import torch
-from scipy.special import ndtr
 from torch import Tensor
 
-from frhsic import _arrays
 from frhsic.dependence.cubes import OwnSums, own_sums, random_signs
 from frhsic.dependence.inputs import paired_rows, require_kernel, working_copy
 from frhsic.dependence.sums import PairSums, pair_sums, product_rows
@@ -24,7 +22,7 @@ from frhsic.kernels import Kernel, default_gaussian
 class IndependenceResult:
     r"""Result of a test of :math:`H_0`: Z and S are independent.
 
-    The statistic, the threshold, the null mean and `epsilon` all have the unit of the biased
+    The statistic, the threshold and the null mean all have the unit of the biased
     :func:`frhsic.dependence.hsic`; none is multiplied by n.
 
     Attributes
@@ -57,14 +55,6 @@ class IndependenceResult:
         Mean and standard deviation of the statistic under the null distribution of the test.
     seed
         The seed that repeats the permutations; None for tests without permutations.
-    epsilon
-        HSIC below which dependence counts as negligible, or None.
-    pvalue_epsilon
-        p-value of :math:`H_0'`: population HSIC :math:`\le \epsilon`; None without `epsilon`. It is
-        the larger of `pvalue` and the p-value of a one-sided normal test on the unbiased HSIC with
-        this `standard_error`.
-    standard_error
-        Standard error of HSIC under dependence; None without `epsilon`.
     """
 
     statistic: float
@@ -80,39 +70,14 @@ class IndependenceResult:
     null_mean: float
     null_standard_deviation: float
     seed: int | None = None
-    epsilon: float | None = None
-    pvalue_epsilon: float | None = None
-    standard_error: float | None = None
 
     @property
     def rejected(self) -> bool:
         """Whether independence is rejected at `level`."""
         return self.pvalue <= self.level
 
-    @property
-    def decision(self) -> Literal["not rejected", "negligible", "dependent"]:
-        r"""The paper's practical-significance rule (its section on the choice of :math:`\lambda`).
-
-        "not rejected" if the test does not reject, "negligible" if it rejects but the statistic is
-        below `epsilon`, otherwise "dependent". The paper accepts the first two. The comparison with
-        `epsilon` is not a test: where the population value equals `epsilon`, either result is about
-        equally likely. To *claim* that dependence exceeds `epsilon`, use `pvalue_epsilon`.
-        """
-        if not self.rejected:
-            return "not rejected"
-        if self.epsilon is not None and self.statistic < self.epsilon:
-            return "negligible"
-        return "dependent"
-
     def __float__(self) -> float:
         return self.statistic
-
-
-def require_level(level: float, epsilon: float | None) -> None:
-    """Raise unless level lies in (0, 1) and epsilon is positive or None."""
-    _arrays.require_fraction(level, "level")
-    if epsilon is not None:
-        _arrays.require_positive(epsilon, "epsilon")
 
 
 @dataclass(frozen=True)
@@ -134,7 +99,7 @@ class GramPair:
     @property
     def statistic(self) -> float:
         """Biased HSIC."""
-        return float(self.sums.centered_joint) / self.n**2
+        return float(self.sums.biased)
 
     @property
     def magnitude(self) -> float:
@@ -200,15 +165,12 @@ class GramPair:
         method: str,
         *,
         null: tuple[float, float] | None = None,
-        epsilon: float | None = None,
         seed: int | None = None,
     ) -> IndependenceResult:
         """Return the result of a test; `null` is the mean and variance of HSIC, by default over all
         permutations.
         """
-        permuted = self.permutation_mean_variance()
-        mean, variance = permuted if null is None else null
-        pvalue_epsilon, error = self._epsilon_test(epsilon, pvalue)
+        mean, variance = self.permutation_mean_variance() if null is None else null
         return IndependenceResult(
             statistic=self.statistic,
             pvalue=pvalue,
@@ -217,32 +179,11 @@ class GramPair:
             method=method,
             **self.about,
             effect_size=self.effect(self.statistic),
-            effect_size_null=self.effect(permuted[0]),
+            effect_size_null=self.effect(mean),
             null_mean=mean,
             null_standard_deviation=math.sqrt(variance),
             seed=seed,
-            epsilon=epsilon,
-            pvalue_epsilon=pvalue_epsilon,
-            standard_error=error,
         )
-
-    def _epsilon_test(
-        self, epsilon: float | None, pvalue: float
-    ) -> tuple[float | None, float | None]:
-        r"""Return the p-value of HSIC :math:`\le \epsilon` and the standard error of HSIC; None
-        without epsilon.
-
-        The standard error is the standard deviation of the influence divided by :math:`\sqrt n`.
-        HSIC is asymptotically normal if it is positive and degenerate if it is zero, so the test of
-        independence must reject as well.
-        """
-        if epsilon is None:
-            return None, None
-        error = float(self.influence.std()) / math.sqrt(self.n)
-        excess = float(self.sums.unbiased) - epsilon
-        if error == 0:
-            return pvalue if excess > 0 else 1.0, error
-        return max(pvalue, float(ndtr(-excess / error))), error
 
 
 def gram_pair(

@@ -27,7 +27,7 @@ from frhsic import _arrays, _tensors
 from frhsic.dependence.grams import pivoted_cholesky
 from frhsic.dependence.sums import GramSums
 from frhsic.dependence.tiles import Gram, tiles
-from frhsic.independence.pairs import GramPair, IndependenceResult, gram_pair, require_level
+from frhsic.independence.pairs import GramPair, IndependenceResult, gram_pair
 from frhsic.kernels import Kernel
 
 DENSE_ROWS = 2048
@@ -58,7 +58,6 @@ def permutation_test(
     level: float = 0.05,
     where: Any = None,
     groups: Any = None,
-    epsilon: float | None = None,
     device: torch.device | str | None = None,
 ) -> IndependenceResult:
     r"""Test of :math:`H_0`: Z and S independent, by HSIC against permutations of s.
@@ -91,10 +90,7 @@ def permutation_test(
     groups
         Labels of rows that belong together, such as several rows of one person. Clusters of equal
         size exchange their rows of s as a whole, in the order in which they come; the level is
-        exact if clusters are independent. A cluster whose size no other has keeps its rows. Not
-        with `epsilon`, whose standard error takes rows as independent.
-    epsilon
-        HSIC below which dependence counts as negligible; see :attr:`IndependenceResult.decision`.
+        exact if clusters are independent. A cluster whose size no other has keeps its rows.
     device
         Device to compute on; by default that of the data.
 
@@ -109,30 +105,25 @@ def permutation_test(
     >>> round(result.statistic, 4), result.pvalue
     (27.5625, 0.01)
     """
-    require_level(level, epsilon)
+    _arrays.require_fraction(level, "level")
     _arrays.require_integer(resamples, "resamples")
     pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=4)
     seed = _arrays.seed_of(random_state)
-    labels = None if groups is None else _cluster_labels(groups, where, pair.n, epsilon)
+    labels = None if groups is None else _cluster_labels(groups, where, pair.n)
     generator = _tensors.generator(seed)
     observed, null, slack = permuted_statistics(pair, int(resamples), generator, labels)
     pvalue = permutation_pvalue(observed, null, slack)
     threshold = critical_value(null, level) / pair.n**2
     if labels is None:
-        return pair.result(pvalue, threshold, level, "permutation", epsilon=epsilon, seed=seed)
+        return pair.result(pvalue, threshold, level, "permutation", seed=seed)
     null = null / pair.n**2
-    mean = float(null.mean())
-    variance = float(null.var(correction=0))
-    result = pair.result(
-        pvalue, threshold, level, "permutation of clusters", null=(mean, variance), seed=seed
-    )
-    return replace(result, effect_size_null=pair.effect(mean))
+    moments = float(null.mean()), float(null.var(correction=0))
+    method = "permutation of clusters"
+    return pair.result(pvalue, threshold, level, method, null=moments, seed=seed)
 
 
-def _cluster_labels(clusters: Any, where: Any, n: int, epsilon: float | None) -> Tensor:
+def _cluster_labels(clusters: Any, where: Any, n: int) -> Tensor:
     """Return the number of the cluster of each tested row."""
-    if epsilon is not None:
-        raise ValueError("epsilon and groups cannot be combined; leave out epsilon.")
     labels = np.asarray(clusters)
     if where is not None and labels.ndim == 1:
         labels = labels[_arrays.subset_mask(where, len(labels))]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from frhsic.penalties.adversary import Adversary, BinnedAdversary
-from frhsic.penalties.base import NoPenalty, Penalty, PenaltyCondition
+from frhsic.penalties.base import NoPenalty, Penalty
 from frhsic.penalties.hsic import HSIC
-from frhsic.penalties.rivals import EIPM, GDP, BinnedMMD, DistanceCorrelation, DistanceCovariance
+from frhsic.penalties.rivals import EIPM, GDP, BinnedMMD, DistanceCovariance
 
 __all__ = [
     "EIPM",
@@ -16,30 +16,29 @@ __all__ = [
     "Adversary",
     "BinnedAdversary",
     "BinnedMMD",
-    "DistanceCorrelation",
     "DistanceCovariance",
     "NoPenalty",
     "Penalty",
 ]
 
-# How to make each penalty from the columns of Z and which rows count.
-MAKERS: dict[str, Callable[[int, PenaltyCondition], Penalty]] = {
-    "hsic": lambda z_dim, condition: HSIC(condition=condition),
-    "frhsic": lambda z_dim, condition: HSIC.published(condition=condition),
-    "frem": lambda z_dim, condition: EIPM(condition=condition),
-    "reg-gdp": lambda z_dim, condition: GDP(condition=condition),
-    "adv": lambda z_dim, condition: Adversary(z_dim),
-    "mmd": lambda z_dim, condition: BinnedMMD.published(condition=condition),
-    "laftr": lambda z_dim, condition: BinnedAdversary(z_dim),
-    "dcor": lambda z_dim, condition: DistanceCovariance(condition=condition),
-    "none": lambda z_dim, condition: NoPenalty(),
+# How to make each penalty from the number of columns of Z.
+MAKERS: dict[str, Callable[[int], Penalty]] = {
+    "hsic": lambda z_dim: HSIC(),
+    "frhsic": lambda z_dim: HSIC.published(),
+    "frem": lambda z_dim: EIPM(),
+    "reg-gdp": lambda z_dim: GDP(),
+    "adv": Adversary,
+    "mmd": lambda z_dim: BinnedMMD(),
+    "laftr": BinnedAdversary,
+    "dcor": lambda z_dim: DistanceCovariance(),
+    "none": lambda z_dim: NoPenalty(),
 }
 
 # Every name that :func:`penalty_named` knows. All but "hsic" are those of the published numbers.
 PENALTY_NAMES = tuple(MAKERS)
 
 
-def penalty_named(name: str, z_dim: int = 50, *, condition: PenaltyCondition = None) -> Penalty:
+def penalty_named(name: str, z_dim: int = 50) -> Penalty:
     """Return the penalty of a name in :data:`PENALTY_NAMES`. For a variant, make an object of
     :mod:`frhsic.penalties`.
 
@@ -49,9 +48,6 @@ def penalty_named(name: str, z_dim: int = 50, *, condition: PenaltyCondition = N
         A name such as "hsic".
     z_dim
         Columns of Z, which an adversary needs.
-    condition
-        ``"positive"`` for Equal Opportunity, see :class:`~frhsic.penalties.Penalty`; not for
-        adversaries.
 
     Examples
     --------
@@ -65,10 +61,4 @@ def penalty_named(name: str, z_dim: int = 50, *, condition: PenaltyCondition = N
             f"penalty={name!r} is not known; pass one of {', '.join(map(repr, MAKERS))}, or an"
             " object."
         )
-    penalty = MAKERS[name](z_dim, condition)
-    if penalty.condition != condition and name != "none":
-        raise ValueError(
-            f"penalty={name!r} has no form for Equal Opportunity; choose another, or"
-            " condition=None."
-        )
-    return penalty
+    return MAKERS[name](z_dim)

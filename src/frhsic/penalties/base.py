@@ -25,36 +25,19 @@ from __future__ import annotations
 
 import copy
 import inspect
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
-from frhsic import _arrays
 from frhsic.dependence.grams import hsic_biased, hsic_weighted
-from frhsic.dependence.inputs import recentered, require_kernel
-from frhsic.kernels import Gaussian, Kernel, squared_distances
-from frhsic.penalties.closed_forms import whitened
 
 # Rows that must be independent of S: all (Demographic Parity), or those with y = 1 (Equal
 # Opportunity).
 PenaltyCondition = Literal["positive"] | None
-
-# Units of z, see :class:`ScaledPenalty`.
-ScaleZ = Literal["normalized", "standardized", "whitened", "published"]
-
-# Added to a median distance by the published runs, so that it is never zero.
-SLACK = 1e-5
-
-# Epochs between refreshes of the published scale.
-REFRESH_EVERY = 20
-
-# Least spread that a representation is divided by.
-LEAST_BATCH_SPREAD = 1e-6
 
 # Rows with y = 1 that a batch needs for a penalty of them.
 MIN_ROWS = 11
@@ -352,148 +335,3 @@ def one_of(name: str, value: object, choices: tuple[object, ...]) -> None:
         raise ValueError(
             f"{name}={value!r} is not known; pass one of {', '.join(map(repr, choices))}."
         )
-
-
-class ScaledPenalty(Penalty):
-    r"""A penalty with a kernel on z in units of a scale, :math:`\kappa(z_i / \sigma_Z, z_j /
-    \sigma_Z)`.
-
-    A kernel of bandwidth :math:`\sigma` on z is the kernel of bandwidth 1 on :math:`z / \sigma`,
-    for every family here. So one choice of unit, `scale_z`, works with every kernel, including
-    sums.
-
-    Parameters
-    ----------
-    kernel_z
-        :math:`\kappa`, any kernel, with its bandwidth in units of the scale. If the scale is the
-        median distance, ``Gaussian(1.0)`` is a Gaussian at the median bandwidth and
-        ``Gaussian(0.5)`` one at half of it; ``Gaussian(0.5) + Gaussian(2.0)`` has two bandwidths.
-        None is ``Gaussian(1.0)``.
-    scale_z
-        The unit :math:`\sigma_Z`. Take ``"whitened"`` if Z is handed on or probed,
-        ``"standardized"`` if Z is too wide for a d × d Cholesky factor in every step,
-        ``"published"`` to reproduce the paper, and a number if Z has a unit of its own. The first
-        three cannot be lowered by shrinking Z.
-
-        - ``"whitened"``: standardize the coordinates, map them by the inverse root of their
-          correlation matrix plus a tenth of the identity, and divide by :math:`\sqrt{2d}`, with
-          gradient. A direction of variance v counts by v / (v + 0.1): large ones all alike, small
-          ones less, so that their noise does not drive training. If Z varies in few of its d
-          directions, its root mean square distance is well below one, and a Gaussian of bandwidth 1
-          is wide.
-        - ``"standardized"``: divide each coordinate by its own standard deviation times
-          :math:`\sqrt{2d}`, with gradient. The root mean square distance is one, and no coordinate
-          can hide by being small.
-        - ``"normalized"``: divide by the batch's root mean square distance,
-          :math:`\sigma_Z^2 = m^{-2} \sum_{ij} \|z_i - z_j\|^2`, with gradient. Multiplying z by a
-          constant changes nothing, but a single coordinate can hide by being small.
-        - ``"published"``: the batch's median distance + 1e-5, without gradient, refreshed in epochs
-          0, 20, 40, ... The value of the last batch of such an epoch is kept until the next. Before
-          the first :meth:`adapt` it is NaN.
-        - a number.
-    condition
-        See :class:`~frhsic.penalties.base.Penalty`. Scales with gradient are computed from the rows
-        with y = 1, medians from all rows of the batch.
-    """
-
-    scale_z_now: Tensor | None
-    adapted = ("scale_z_now",)
-
-    def __init__(
-        self, kernel_z: Kernel | None, scale_z: ScaleZ | float, condition: PenaltyCondition
-    ) -> None:
-        super().__init__(condition=condition)
-        if isinstance(scale_z, str):
-            one_of("scale_z", scale_z, get_args(ScaleZ))
-        else:
-            _arrays.require_positive(scale_z, "scale_z")
-        self.kernel_z = kernel_or_unit("kernel_z", kernel_z)
-        self.scale_z: ScaleZ | float = scale_z
-        self.register_buffer(
-            "scale_z_now", torch.tensor(math.nan) if scale_z == "published" else None
-        )
-
-    def adapts(self, epoch: int) -> bool:
-        """Return whether the scale of z is refreshed in this epoch."""
-        return self.scale_z == "published" and epoch % REFRESH_EVERY == 0
-
-    def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
-        if self.scale_z_now is not None:
-            self.scale_z_now = torch.full((), math.nan, dtype=s.dtype, device=s.device)
-
-    def _adapt(self, z: Tensor, s: Tensor) -> None:
-        if self.scale_z_now is not None and z.shape[0] > 1:
-            self.scale_z_now.copy_(median_distance(z) + SLACK)
-
-    def _gram_z(self, batch: Batch) -> Tensor:
-        z = self._in_units(batch)
-        return self.kernel_z(z, z)
-
-    def _in_units(self, batch: Batch) -> Tensor:
-        """Return z divided by its scale."""
-        z = batch.z
-        if self.scale_z == "whitened":
-            return whitened(z, batch.shares, smallest=LEAST_BATCH_SPREAD)
-        if self.scale_z == "standardized":
-            return standardized(z, batch.shares) / math.sqrt(2 * z.shape[1])
-        z = recentered(z, self.kernel_z)
-        if isinstance(self.scale_z, (int, float)):
-            return z if self.scale_z == 1 else z / self.scale_z
-        if self.scale_z == "normalized":
-            return z / root_mean_square_distance(z, batch.shares)
-        assert self.scale_z_now is not None
-        return z / self.scale_z_now.to(z)
-
-
-def kernel_or_unit(name: str, kernel: Kernel | None) -> Kernel:
-    """Return the kernel, or the Gaussian of bandwidth 1 for None."""
-    require_kernel(kernel, name)
-    return Gaussian(1.0) if kernel is None else kernel
-
-
-def median_distance(x: Tensor) -> Tensor:
-    r"""Lower median of off-diagonal Euclidean distances, :math:`\mathrm{med}_{i<j} \|x_i - x_j\|`,
-    under vmap too.
-
-    The same number as :func:`frhsic.kernels.median_bandwidth`, as a 0-d tensor on the device of
-    `x`; zero if half of the pairs coincide.
-
-    Examples
-    --------
-    >>> median_distance(torch.tensor([[0.0], [1.0], [3.0], [10.0]]))
-    tensor(3.)
-    """
-    m = x.shape[0]
-    # Drop the first of the m*m entries and read the rest in rows of m + 1: the last column is the
-    # diagonal. Each pair then occurs twice, which does not change the lower median.
-    pairs = squared_distances(x, x).reshape(-1)[1:].reshape(m - 1, m + 1)[:, :-1]
-    return pairs.reshape(-1).median().sqrt()
-
-
-def root_mean_square_distance(z: Tensor, w: Tensor) -> Tensor:
-    r"""Root mean square distance, :math:`(\sum_{ij} w_i w_j \|z_i - z_j\|^2)^{1/2}`, at least 1e-6.
-
-    Computed as :math:`(2 \sum_i w_i \|z_i - \bar z\|^2)^{1/2}`, without an m × m matrix.
-
-    Examples
-    --------
-    Of the four ordered pairs of 0 and 3, two are at distance 3: the root of 18 / 4.
-
-    >>> root_mean_square_distance(torch.tensor([[0.0], [3.0]]), torch.tensor([0.5, 0.5]))
-    tensor(2.1213)
-    """
-    centered = z - w @ z
-    return (2 * (w @ (centered * centered)).sum()).clamp_min(LEAST_BATCH_SPREAD**2).sqrt()
-
-
-def standardized(z: Tensor, w: Tensor) -> Tensor:
-    r"""Columns of mean 0 and variance 1 under the weights; a constant column becomes 0.
-
-    Examples
-    --------
-    >>> standardized(torch.tensor([[0.0, 5.0], [4.0, 5.0]]), torch.tensor([0.5, 0.5]))
-    tensor([[-1.,  0.],
-            [ 1.,  0.]])
-    """
-    centered = z - w @ z
-    return centered / (w @ (centered * centered)).clamp_min(LEAST_BATCH_SPREAD**2).sqrt()

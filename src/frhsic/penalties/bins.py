@@ -20,26 +20,15 @@ def quantile_edges(s: Any, bins: int = 10) -> Tensor:
     >>> quantile_edges([0.0, 1.0, 2.0, 3.0, 4.0], bins=2)
     tensor([2.], dtype=torch.float64)
     """
+    _arrays.require_integer(bins, "bins", 2)
     values = one_attribute(s)
     ordered = values.detach().sort().values
     # torch.quantile refuses more than 2**24 rows; this is its linear interpolation
-    place = _inner_shares(bins, torch.float64, values.device) * (ordered.shape[0] - 1)
+    shares = torch.arange(1, bins, dtype=torch.float64, device=values.device) / bins
+    place = shares * (ordered.shape[0] - 1)
     below = place.floor().long()
     above = (below + 1).clamp_max(ordered.shape[0] - 1)
     return torch.lerp(ordered[below], ordered[above], (place - below).to(values.dtype))
-
-
-def equal_width_edges(s: Any, bins: int = 10) -> Tensor:
-    """Inner edges of bins of equal width over the range of s.
-
-    Examples
-    --------
-    >>> equal_width_edges([0.0, 1.0, 8.0], bins=4)
-    tensor([2., 4., 6.], dtype=torch.float64)
-    """
-    values = one_attribute(s).detach()
-    low, high = values.aminmax()
-    return low + (high - low) * _inner_shares(bins, values.dtype, values.device)
 
 
 def bin_membership(s: Tensor, edges: Tensor) -> Tensor:
@@ -69,9 +58,3 @@ def one_attribute(s: Any) -> Tensor:
         )
     _arrays.require_varying(values, "s")
     return values[:, 0]
-
-
-def _inner_shares(bins: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Return 1/bins, ..., (bins - 1)/bins."""
-    _arrays.require_integer(bins, "bins", 2)
-    return torch.arange(1, bins, dtype=dtype, device=device) / bins

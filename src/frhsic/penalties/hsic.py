@@ -13,25 +13,35 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence.grams import centered
-from frhsic.dependence.inputs import recentered
-from frhsic.kernels import Gaussian, Kernel, Linear, Multiple, PerColumn, Sum, default_gaussian
-from frhsic.penalties.base import (
-    SLACK,
-    Batch,
-    PenaltyCondition,
-    ScaledPenalty,
-    ScaleZ,
-    kernel_or_unit,
-    median_distance,
-    one_of,
+from frhsic.dependence.inputs import recentered, require_kernel
+from frhsic.kernels import (
+    Gaussian,
+    Kernel,
+    Linear,
+    Multiple,
+    PerColumn,
+    Sum,
+    default_gaussian,
+    squared_distances,
 )
-from frhsic.penalties.closed_forms import inner
+from frhsic.penalties.base import Batch, Penalty, PenaltyCondition, one_of
+from frhsic.penalties.closed_forms import inner, whitened
 
+ScaleZ = Literal["whitened", "published"]
 ScaleS = Literal["median", "published"]
 Attributes = Literal["joint", "sum", "isotropic"]
 
 # Kernels with their factors, which are summed.
 Terms = tuple[tuple[float, Kernel], ...]
+
+# Added to a median distance by the published runs, so that it is never zero.
+SLACK = 1e-5
+
+# Epochs between refreshes of the published scale of Z.
+REFRESH_EVERY = 20
+
+# Least spread that a representation is divided by.
+LEAST_BATCH_SPREAD = 1e-6
 
 # Number of training rows whose median distance is the published bandwidth of S.
 PUBLISHED_ROWS = 1000
@@ -41,7 +51,7 @@ PUBLISHED_ROWS = 1000
 KERNEL_Z = 10 * (Linear() + Gaussian(1.0))
 
 
-class HSIC(ScaledPenalty):
+class HSIC(Penalty):
     r"""HSIC of a batch, with the head as part of the kernel.
 
     .. math:: \mathrm{HSIC}(K, L), \qquad
@@ -74,10 +84,19 @@ class HSIC(ScaledPenalty):
         ``Gaussian(1.0)``, which suits a continuous attribute. A smaller bandwidth sees finer
         dependence, with more noise.
     scale_z
-        The unit :math:`\sigma_Z`: ``"whitened"``, ``"standardized"``, ``"normalized"``,
-        ``"published"`` or a number; see :class:`~frhsic.penalties.base.ScaledPenalty`. Keep the
-        default unless Z is very wide (``"standardized"`` is cheaper) or has a unit of its own (a
-        number).
+        The unit :math:`\sigma_Z`. A kernel of bandwidth :math:`\sigma` on z is the kernel of
+        bandwidth 1 on :math:`z / \sigma`, so that one unit works with every kernel, including sums.
+
+        - ``"whitened"``: standardize the coordinates, map them by the inverse root of their
+          correlation matrix plus a tenth of the identity, and divide by :math:`\sqrt{2d}`, with
+          gradient. Shrinking Z does not lower the penalty. A direction of variance v counts by v /
+          (v + 0.1): large ones all alike, small ones less, so that their noise does not drive
+          training. If Z varies in few of its d directions, its root mean square distance is well
+          below one, and a Gaussian of bandwidth 1 is wide.
+        - ``"published"``: the batch's median distance + 1e-5, without gradient, refreshed in epochs
+          0, 20, 40, ... The value of the last batch of such an epoch is kept until the next. Before
+          the first :meth:`adapt` it is NaN.
+        - a number, if Z has a unit of its own.
     scale_s
         The unit :math:`\sigma_S`, fixed by :meth:`prepare`. ``"median"`` is the median distance of
         the training rows, see :func:`frhsic.kernels.median_bandwidth`; ``"published"`` the lower
@@ -92,7 +111,8 @@ class HSIC(ScaledPenalty):
         weaker and easier to reach. ``"isotropic"`` applies :math:`\kappa_S` to whole rows in one
         unit; use it for coordinates of one quantity, such as a place on a map.
     condition
-        ``condition="positive"`` for Equal Opportunity: HSIC of the rows with y = 1. See
+        ``condition="positive"`` for Equal Opportunity: HSIC of the rows with y = 1, which also
+        whiten Z; the published unit is the median of all rows. See
         :class:`~frhsic.penalties.base.Penalty`.
 
     References
@@ -113,7 +133,9 @@ class HSIC(ScaledPenalty):
     tensor(1.5625)
     """
 
+    scale_z_now: Tensor | None
     scale_s_now: Tensor | None
+    adapted = ("scale_z_now",)
 
     def __init__(
         self,
@@ -126,7 +148,14 @@ class HSIC(ScaledPenalty):
         attributes: Attributes = "joint",
         condition: PenaltyCondition = None,
     ) -> None:
-        super().__init__(kernel_z, scale_z, condition)
+        super().__init__(condition=condition)
+        _require_unit("scale_z", scale_z, get_args(ScaleZ))
+        _require_unit("scale_s", scale_s, get_args(ScaleS))
+        one_of("attributes", attributes, get_args(Attributes))
+        require_kernel(kernel_z, "kernel_z")
+        require_kernel(kernel_s, "kernel_s")
+        self.kernel_z = Gaussian(1.0) if kernel_z is None else kernel_z
+        self.kernel_s = Gaussian(1.0) if kernel_s is None else kernel_s
         self._terms = _terms(self.kernel_z)
         if not (math.isfinite(head_weight) and head_weight >= 0):
             raise ValueError(
@@ -136,17 +165,12 @@ class HSIC(ScaledPenalty):
             raise ValueError(
                 "head_weight and the factor of kernel_z are both 0; give one of them weight."
             )
-        one_of("attributes", attributes, get_args(Attributes))
-        self.kernel_s = kernel_or_unit("kernel_s", kernel_s)
-        if isinstance(scale_s, str):
-            one_of("scale_s", scale_s, get_args(ScaleS))
-        else:
-            _arrays.require_positive(scale_s, "scale_s")
+        self.scale_z: ScaleZ | float = scale_z
         self.scale_s: ScaleS | float = scale_s
         self.head_weight = float(head_weight)
         self.attributes = attributes
         self.needs_scores = head_weight > 0
-        if scale_z in ("standardized", "whitened"):
+        if scale_z == "whitened":
             # Shrinking Z no longer lowers the penalty, so it does not curb overfitting either, as
             # it does for others.
             self.default_weight_decay = 1e-3
@@ -155,6 +179,8 @@ class HSIC(ScaledPenalty):
             # head yet keeps all but the smallest.
             if self._terms:
                 self.default_variance_floor = 0.3 if head_weight > 0 else 0.01
+        followed = torch.tensor(math.nan) if scale_z == "published" else None
+        self.register_buffer("scale_z_now", followed)
         fixed = None
         if not isinstance(scale_s, str):
             fixed = torch.tensor([scale_s], dtype=torch.float64)
@@ -188,8 +214,17 @@ class HSIC(ScaledPenalty):
             condition=condition,
         )
 
+    def adapts(self, epoch: int) -> bool:
+        """Return whether the scale of z is refreshed in this epoch."""
+        return self.scale_z == "published" and epoch % REFRESH_EVERY == 0
+
+    def _adapt(self, z: Tensor, s: Tensor) -> None:
+        if self.scale_z_now is not None and z.shape[0] > 1:
+            self.scale_z_now.copy_(median_distance(z) + SLACK)
+
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
-        super()._prepare(s, generator)
+        if self.scale_z_now is not None:
+            self.scale_z_now = torch.full((), math.nan, dtype=s.dtype, device=s.device)
         if isinstance(self.scale_s, str):
             parts = [s] if self.attributes == "isotropic" else torch.split(s, 1, dim=1)
             self.scale_s_now = torch.stack([_unit(part, self.scale_s).to(s) for part in parts])
@@ -218,6 +253,16 @@ class HSIC(ScaledPenalty):
             terms.append((self._in_units(batch), self._terms))
         return terms
 
+    def _in_units(self, batch: Batch) -> Tensor:
+        """Return z divided by its scale."""
+        if self.scale_z == "whitened":
+            return whitened(batch.z, batch.shares, smallest=LEAST_BATCH_SPREAD)
+        z = recentered(batch.z, self.kernel_z)
+        if isinstance(self.scale_z, (int, float)):
+            return z if self.scale_z == 1 else z / self.scale_z
+        assert self.scale_z_now is not None
+        return z / self.scale_z_now.to(z)
+
     def _gram_s(self, s: Tensor) -> Tensor:
         """Return L. HSIC is linear in L, so the sum over attributes is the HSIC of the sum of their
         matrices.
@@ -232,6 +277,13 @@ class HSIC(ScaledPenalty):
         return torch.stack(
             [self.kernel_s(column, column) for column in torch.split(s, 1, dim=1)]
         ).sum(0)
+
+
+def _require_unit(name: str, scale: str | float, choices: tuple[str, ...]) -> None:
+    if isinstance(scale, str):
+        one_of(name, scale, choices)
+    else:
+        _arrays.require_positive(scale, name)
 
 
 def _terms(kernel: Kernel, factor: float = 1.0) -> Terms:
@@ -273,3 +325,22 @@ def _unit(s: Tensor, scale: str) -> Tensor:
     # the bandwidth that tests and audits use, for zero-inflated s too
     kernel, _ = default_gaussian(s, name="s_train")
     return torch.tensor(kernel.bandwidth, dtype=torch.float64)
+
+
+def median_distance(x: Tensor) -> Tensor:
+    r"""Lower median of off-diagonal Euclidean distances, :math:`\mathrm{med}_{i<j} \|x_i - x_j\|`,
+    under vmap too.
+
+    The same number as :func:`frhsic.kernels.median_bandwidth`, as a 0-d tensor on the device of
+    `x`; zero if half of the pairs coincide.
+
+    Examples
+    --------
+    >>> median_distance(torch.tensor([[0.0], [1.0], [3.0], [10.0]]))
+    tensor(3.)
+    """
+    m = x.shape[0]
+    # Drop the first of the m*m entries and read the rest in rows of m + 1: the last column is the
+    # diagonal. Each pair then occurs twice, which does not change the lower median.
+    pairs = squared_distances(x, x).reshape(-1)[1:].reshape(m - 1, m + 1)[:, :-1]
+    return pairs.reshape(-1).median().sqrt()

@@ -1,41 +1,21 @@
-"""The paper's rivals with a formula: FREM, MMD between bins, distance covariance and correlation,
-and Reg-GDP. Each formula stands before its penalty.
+"""The paper's rivals with a formula: FREM, means of bins, distance covariance and Reg-GDP. Each
+formula stands before its penalty.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from frhsic import _arrays
-from frhsic.dependence.distance import euclidean_distances, ratio
-from frhsic.dependence.grams import hsic_unbiased, safe_sqrt
-from frhsic.kernels import Kernel, squared_distances
-from frhsic.penalties.base import (
-    Batch,
-    Penalty,
-    PenaltyCondition,
-    ScaledPenalty,
-    ScaleZ,
-    one_of,
-    zero,
-)
-from frhsic.penalties.bins import bin_membership, equal_width_edges, quantile_edges
-
-BinnedKind = Literal["pairwise", "mean-difference"]
-Edges = Literal["equal-width", "quantile"]
-
-# V-statistic (never negative, any row weights) or U-statistic (no row weights, at least four rows).
-Statistic = Literal["biased", "unbiased"]
-
-# Number of bandwidths by which rows of weight 0 are moved away, so that the smoother gives them
-# weight 0.
-BANDWIDTHS_AWAY = 1e4
+from frhsic.dependence.distance import euclidean_distances
+from frhsic.dependence.grams import hsic_biased, safe_sqrt
+from frhsic.kernels import Gaussian, squared_distances
+from frhsic.penalties.base import Batch, Penalty, zero
+from frhsic.penalties.bins import bin_membership, quantile_edges
 
 # Least value under the root of an EIPM.
 EIPM_FLOOR = 1e-10
@@ -83,14 +63,7 @@ def leave_one_out_weights(
     return torch.softmax(exponents.masked_fill(numbers == anchors[:, None], -math.inf), dim=-1)
 
 
-def eipm_from_gram(
-    k: Tensor,
-    weights: Tensor,
-    *,
-    floor: float = 0.0,
-    marginal: Tensor | None = None,
-    counts: Tensor | None = None,
-) -> Tensor:
+def eipm_from_gram(k: Tensor, weights: Tensor, *, floor: float = 0.0) -> Tensor:
     r"""Mean over anchors of the distance between weighted and overall mean embedding.
 
     .. math:: \frac1a \sum_{i=1}^{a} \sqrt{(w_i - u)^\top K (w_i - u)}, \qquad u = 1/n,
@@ -108,10 +81,6 @@ def eipm_from_gram(
     floor
         Smallest value under the root. At 0 a vanishing term has gradient 0; the published training
         code used 1e-10.
-    marginal
-        The weights u of the overall mean, of shape (n,); equal ones if not given.
-    counts
-        How much each anchor counts in the mean, of shape (a,); alike if not given.
 
     Examples
     --------
@@ -121,14 +90,11 @@ def eipm_from_gram(
     >>> eipm_from_gram(z @ z.T, torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
     tensor(0.5000)
     """
-    away = weights - (1 / k.shape[-1] if marginal is None else marginal)
-    terms = safe_sqrt(((away @ k) * away).sum(-1).clamp_min(floor))
-    if counts is None:
-        return terms.mean(-1)
-    return (terms * counts).sum(-1) / counts.sum(-1).clamp_min(1)
+    away = weights - 1 / k.shape[-1]
+    return safe_sqrt(((away @ k) * away).sum(-1).clamp_min(floor)).mean(-1)
 
 
-class EIPM(ScaledPenalty):
+class EIPM(Penalty):
     r"""Mean distance of the smoothed conditional law of Z from its marginal, as FREM trains it.
 
     .. math:: \frac1a \sum_{i=1}^{a} \sqrt{\max\bigl(w_i^\top K w_i - 2 w_i^\top K u + u^\top K u,\
@@ -142,16 +108,12 @@ class EIPM(ScaledPenalty):
 
     Parameters
     ----------
-    kernel_z, scale_z
-        The kernel of K and the unit of z, see :class:`~frhsic.penalties.base.ScaledPenalty`. The
-        defaults are the published ones: a Gaussian of bandwidth 1 on unscaled z.
+    scale_z
+        Bandwidth of the Gaussian kernel of K, in units of z.
     gamma
         Bandwidth of the weights, in units of s; several attributes share one Gaussian.
     anchors
         How many rows to average over (all, if the batch has fewer); None for all.
-    condition
-        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: weights, marginal and
-        anchors of the rows with y = 1.
 
     References
     ----------
@@ -159,28 +121,27 @@ class EIPM(ScaledPenalty):
 
     Examples
     --------
-    Two groups far apart in s, and the linear kernel: each conditional mean is half a unit from the
-    overall mean.
+    Two groups far apart in s and in z: each conditional law is half of the marginal one, and the
+    squared distance of their embeddings 1/4 + 1/4.
 
-    >>> from frhsic.kernels import Linear
-    >>> penalty = EIPM(Linear(), gamma=1.0)
-    >>> penalty(torch.tensor([[0.0], [0.0], [1.0], [1.0]]), torch.tensor([0.0, 0.0, 9.0, 9.0]))
-    tensor(0.5000)
+    >>> penalty = EIPM(gamma=1.0)
+    >>> penalty(torch.tensor([[0.0], [0.0], [99.0], [99.0]]), torch.tensor([0.0, 0.0, 9.0, 9.0]))
+    tensor(0.7071)
     """
 
     def __init__(
         self,
-        kernel_z: Kernel | None = None,
         *,
-        scale_z: ScaleZ | float = 1.0,
+        scale_z: float = 1.0,
         gamma: float = 0.5,
         anchors: int | None = 32,
-        condition: PenaltyCondition = None,
     ) -> None:
-        super().__init__(kernel_z, scale_z, condition)
+        super().__init__()
+        _arrays.require_positive(scale_z, "scale_z")
         if anchors is not None:
             _arrays.require_integer(anchors, "anchors", 1)
         _arrays.require_positive(gamma, "gamma")
+        self.scale_z = scale_z
         self.gamma = gamma
         self.anchors = anchors
 
@@ -190,17 +151,16 @@ class EIPM(ScaledPenalty):
             return zero(batch.z)
         # With bandwidth 1 in many dimensions most entries underflow. Denormal numbers make a
         # product 10 times slower on a CPU than zeros.
-        k = functional.hardshrink(self._gram_z(batch), SMALLEST_ENTRY)
+        z = self._in_units(batch)
+        k = functional.hardshrink(Gaussian(1.0)(z, z), SMALLEST_ENTRY)
         count = m if self.anchors is None else min(self.anchors, m)
-        if batch.row_weight is None:
-            anchors = torch.arange(count, device=k.device)
-            return eipm_from_gram(
-                k, leave_one_out_weights(batch.s, self.gamma, anchors), floor=EIPM_FLOOR
-            )
-        w = leave_one_out_weights(batch.s, self.gamma) * batch.row_weight
-        w = w / w.sum(-1, keepdim=True).clamp_min(torch.finfo(w.dtype).tiny)
-        counts = batch.row_weight * (batch.row_weight.cumsum(0) <= count)
-        return eipm_from_gram(k, w, floor=EIPM_FLOOR, marginal=batch.shares, counts=counts)
+        anchors = torch.arange(count, device=k.device)
+        weights = leave_one_out_weights(batch.s, self.gamma, anchors)
+        return eipm_from_gram(k, weights, floor=EIPM_FLOOR)
+
+    def _in_units(self, batch: Batch) -> Tensor:
+        """Return z divided by the bandwidth of its kernel."""
+        return (batch.z - batch.z.detach().mean(dim=0)) / self.scale_z
 
 
 def mean_difference_from_bins(z: Tensor, membership: Tensor) -> Tensor:
@@ -223,78 +183,23 @@ def mean_difference_from_bins(z: Tensor, membership: Tensor) -> Tensor:
     return ((means * means).sum(-1) * (sizes >= 2)).sum(-1)
 
 
-def pairwise_mmd_from_bins(sums: Tensor, sizes: Tensor) -> Tensor:
-    r"""Mean of the squared MMD over pairs of bins, from sums of the Gram matrix over pairs of bins.
+class BinnedMMD(Penalty):
+    r"""Differences between the means of Z in bins of S, :math:`\sum_b \|\bar z_b - \bar z\|^2`.
 
-    .. math:: \binom{B}{2}^{-1} \sum_{a<b} \bigl( G_{aa} - 2 G_{ab} + G_{bb} \bigr), \qquad
-        G_{ab} = \frac{1}{n_a n_b} \sum_{i \in a, j \in b} k(z_i, z_j),
-
-    over the bins with at least two rows; 0 if there are fewer than two such bins. The diagonal is
-    included, so each term is a squared distance of mean embeddings, biased upwards by O(1/n_b).
-    Pure, and safe under ``vmap``.
+    Bins with fewer than two rows of the batch are left out. Zero when the mean of Z is the same in
+    all bins; dependence inside a bin is not seen. Several attributes: the sum over them. The
+    published numbers of "MMD" are those of the defaults.
 
     Parameters
     ----------
-    sums
-        :math:`M^\top K M` of shape (..., B, B), for a membership M of shape (..., n, B).
-    sizes
-        Rows in each bin, of shape (..., B).
-
-    Examples
-    --------
-    With the linear kernel the one pair of bins, with means 0 and 2, is at squared distance 4.
-
-    >>> z = torch.tensor([[0.0], [0.0], [2.0], [2.0]])
-    >>> m = bin_membership(torch.arange(4.0), torch.tensor([2.0]))
-    >>> pairwise_mmd_from_bins(m.T @ (z @ z.T) @ m, m.sum(0))
-    tensor(4.)
-    """
-    weights = 1 / sizes.clamp_min(1)
-    g = sums * weights[..., :, None] * weights[..., None, :]
-    own = torch.diagonal(g, dim1=-2, dim2=-1)
-    enough = sizes >= 2
-    pairs = (enough[..., :, None] & enough[..., None, :]).to(g.dtype)
-    pairs = pairs * (1 - torch.eye(g.shape[-1], dtype=g.dtype, device=g.device))
-    squares = own[..., :, None] + own[..., None, :] - 2 * g
-    return (squares * pairs).sum(dim=(-2, -1)) / pairs.sum(dim=(-2, -1)).clamp_min(1)
-
-
-class BinnedMMD(ScaledPenalty):
-    r"""Distance in Z between bins of S: kernel MMD between pairs of bins, or differences of means.
-
-    ``kind="pairwise"``, the paper's text, is the mean over pairs of bins of their squared MMD,
-
-    .. math:: \binom{B}{2}^{-1} \sum_{a<b} \bigl\| \hat\mu_a - \hat\mu_b \bigr\|^2_{\mathcal F},
-        \qquad
-        \hat\mu_b = \frac{1}{n_b} \sum_{i \in b} \kappa(z_i / \sigma_Z, \cdot);
-
-    ``kind="mean-difference"``, as in the published numbers, has no kernel and is a sum,
-    :math:`\sum_b \|\bar z_b - \bar z\|^2`. Bins with fewer than two rows of the batch are left out.
-    Zero when the law of Z (its mean) is the same in all bins; dependence inside a bin is not seen.
-    Several attributes: the sum over them.
-
-    Parameters
-    ----------
-    kind
-        ``"pairwise"`` or ``"mean-difference"``.
-    kernel_z, scale_z
-        The kernel of ``"pairwise"`` and the unit of z, see
-        :class:`~frhsic.penalties.base.ScaledPenalty`. ``"mean-difference"`` uses the unit too: z is
-        divided by it.
     bins
-        Number of bins of each attribute.
-    edges
-        ``"equal-width"`` over the range of the training rows, or ``"quantile"`` for equal shares of
-        them.
-    condition
-        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: bins and means of the rows
-        with y = 1.
+        Number of bins of each attribute, with equal shares of the training rows.
 
     Examples
     --------
     Two bins with means 0 and 2, about an overall mean of 1.
 
-    >>> penalty = BinnedMMD("mean-difference", bins=2, scale_z=1.0)
+    >>> penalty = BinnedMMD(bins=2)
     >>> penalty.prepare(torch.arange(4.0), torch.Generator())
     >>> penalty(torch.tensor([[0.0], [0.0], [2.0], [2.0]]), torch.arange(4.0))
     tensor(2.)
@@ -302,72 +207,22 @@ class BinnedMMD(ScaledPenalty):
 
     edges: Tensor | None
 
-    def __init__(
-        self,
-        kind: BinnedKind = "pairwise",
-        kernel_z: Kernel | None = None,
-        *,
-        scale_z: ScaleZ | float = "normalized",
-        bins: int = 10,
-        edges: Edges = "equal-width",
-        condition: PenaltyCondition = None,
-    ) -> None:
-        super().__init__(kernel_z, scale_z, condition)
-        one_of("kind", kind, get_args(BinnedKind))
-        one_of("edges", edges, get_args(Edges))
-        if kind == "mean-difference" and kernel_z is not None:
-            raise ValueError(
-                "kind='mean-difference' has no kernel; leave kernel_z out, or pass kind='pairwise'."
-            )
+    def __init__(self, *, bins: int = 10) -> None:
+        super().__init__()
         _arrays.require_integer(bins, "bins", 2)
-        self.kind = kind
         self.bins = bins
-        self.edge_rule = edges
         self.register_buffer("edges", None)
 
-    @classmethod
-    def published(cls, *, condition: PenaltyCondition = None) -> BinnedMMD:
-        """Return the penalty of the paper's printed numbers: mean differences over 10 quantile bins
-        of unscaled z.
-
-        Examples
-        --------
-        >>> BinnedMMD.published().kind
-        'mean-difference'
-        """
-        return cls("mean-difference", scale_z=1.0, edges="quantile", condition=condition)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments; `edges` is the rule, not the edges it gave, and differences of
-        means have no kernel.
-        """
-        arguments = super().arguments() | {"edges": self.edge_rule}
-        if self.kind == "mean-difference":
-            arguments["kernel_z"] = None
-        return arguments
-
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
-        super()._prepare(s, generator)
-        rule = quantile_edges if self.edge_rule == "quantile" else equal_width_edges
-        self.edges = torch.stack([rule(column, self.bins) for column in s.mT])
+        self.edges = torch.stack([quantile_edges(column, self.bins) for column in s.mT])
 
     def _value(self, batch: Batch) -> Tensor:
         if self.edges is None:
             raise self._not_prepared("bins")
-        k = self._gram_z(batch) if self.kind == "pairwise" else None
-        z = self._in_units(batch) if self.kind == "mean-difference" else batch.z
-        if batch.row_weight is not None:
-            # mean 0 over all rows, and over those with weight
-            z = (z - batch.shares @ z) * batch.row_weight[:, None]
-        terms = []
-        for column, edges in zip(batch.s.mT, self.edges.to(batch.s)):
-            member = bin_membership(column, edges)
-            if batch.row_weight is not None:
-                member = member * batch.row_weight[:, None]
-            if k is None:
-                terms.append(mean_difference_from_bins(z, member))
-            else:
-                terms.append(pairwise_mmd_from_bins(member.mT @ k @ member, member.sum(0)))
+        terms = [
+            mean_difference_from_bins(batch.z, bin_membership(column, edges))
+            for column, edges in zip(batch.s.mT, self.edges.to(batch.s))
+        ]
         return torch.stack(terms).sum()
 
 
@@ -377,15 +232,7 @@ class DistanceCovariance(Penalty):
     A and B are the doubly centered Euclidean distances of z and of s. Zero in the population
     exactly when Z and S are independent. Multiplying z by c multiplies it by c, so it can be
     lowered by shrinking z. Several attributes are measured jointly, by the distance between rows of
-    s.
-
-    Parameters
-    ----------
-    statistic
-        ``"biased"``, the V-statistic above, as in the published "dCor" numbers, or ``"unbiased"``
-        (U-centered distances; 0 for batches under 4 rows).
-    condition
-        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`.
+    s. The published numbers of "dCor" are those of this penalty.
 
     References
     ----------
@@ -401,64 +248,13 @@ class DistanceCovariance(Penalty):
     tensor(0.2500)
     """
 
-    def __init__(
-        self, *, statistic: Statistic = "biased", condition: PenaltyCondition = None
-    ) -> None:
-        super().__init__(condition=condition)
-        one_of("statistic", statistic, get_args(Statistic))
-        if statistic == "unbiased" and condition == "positive":
-            raise ValueError(
-                "statistic='unbiased' takes no weights, which condition='positive' needs."
-            )
-        self.statistic = statistic
+    def __init__(self) -> None:  # without a condition
+        super().__init__()
 
     def _value(self, batch: Batch) -> Tensor:
-        if batch.rows < (4 if self.statistic == "unbiased" else 2):
+        if batch.rows < 2:
             return zero(batch.z)
-        covariance = hsic_unbiased if self.statistic == "unbiased" else batch.hsic
-        return self._from_distances(
-            euclidean_distances(batch.s), euclidean_distances(batch.z), covariance
-        )
-
-    def _from_distances(
-        self, a: Tensor, b: Tensor, covariance: Callable[[Tensor, Tensor], Tensor]
-    ) -> Tensor:
-        """Return the penalty, from the distances of s and of z."""
-        return covariance(a, b)
-
-
-class DistanceCorrelation(DistanceCovariance):
-    r"""Squared distance correlation of a batch.
-
-    .. math:: \mathrm{dCov}^2(z, s) / \sqrt{\mathrm{dCov}^2(z, z)\, \mathrm{dCov}^2(s, s)}.
-
-    Between 0 and 1 as a V-statistic, and the same when z is shifted, scaled or rotated. Zero in the
-    population exactly when Z and S are independent. On a batch the biased statistic is positive by
-    chance, more so in more dimensions; the unbiased one is not. 0 if z or s is constant.
-
-    Parameters
-    ----------
-    statistic
-        ``"biased"``, or ``"unbiased"``, a ratio of unbiased estimates, which the paper's text
-        names.
-    condition
-        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`.
-
-    References
-    ----------
-    Székely and Rizzo (2014), *Partial distance correlation with methods for dissimilarities*.
-
-    Examples
-    --------
-    >>> import torch
-    >>> DistanceCorrelation()(torch.tensor([[0.0], [1.0], [5.0]]), torch.tensor([3.0, 1.0, -7.0]))
-    tensor(1...)
-    """
-
-    def _from_distances(
-        self, a: Tensor, b: Tensor, covariance: Callable[[Tensor, Tensor], Tensor]
-    ) -> Tensor:
-        return ratio(covariance(a, b), covariance(a, a), covariance(b, b))
+        return hsic_biased(euclidean_distances(batch.s), euclidean_distances(batch.z))
 
 
 def nadaraya_watson_weights(at: Tensor, s: Tensor, bandwidth: float | Tensor) -> Tensor:
@@ -557,9 +353,6 @@ class GDP(Penalty):
     points
         G: the :math:`s_g` are so many equispaced values between the least and the largest s of the
         batch.
-    condition
-        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: range, mean and smoother of
-        the rows with y = 1.
 
     References
     ----------
@@ -578,14 +371,8 @@ class GDP(Penalty):
 
     needs_scores = True
 
-    def __init__(
-        self,
-        *,
-        bandwidth: float = 0.2,
-        points: int = 30,
-        condition: PenaltyCondition = None,
-    ) -> None:
-        super().__init__(condition=condition)
+    def __init__(self, *, bandwidth: float = 0.2, points: int = 30) -> None:
+        super().__init__()
         _arrays.require_integer(points, "points", 2)
         _arrays.require_positive(bandwidth, "bandwidth")
         self.bandwidth = bandwidth
@@ -593,19 +380,8 @@ class GDP(Penalty):
 
     def _value(self, batch: Batch) -> Tensor:
         assert batch.scores is not None
-        f = batch.scores
-        if batch.row_weight is not None:
-            # mean 0 over all rows, and over those with weight
-            f = (f - batch.shares @ f) * batch.row_weight[:, None]
-        return torch.stack([self._of_attribute(f.mT, s, batch) for s in batch.s.mT]).sum()
-
-    def _of_attribute(self, f: Tensor, s: Tensor, batch: Batch) -> Tensor:
-        """Return the gap of the scores, of shape (c, m), summed over columns."""
-        inside = s
-        if batch.row_weight is not None:
-            counts = batch.row_weight > 0
-            # rows of weight 0 move inside the range of the others for the points, and far away for
-            # the smoother
-            inside = torch.where(counts, s, torch.where(counts, s, s.amax()).amin())
-            s = torch.where(counts, s, s.amax() + BANDWIDTHS_AWAY * self.bandwidth)
-        return gdp_value(f, s, self.bandwidth, equispaced(inside, self.points)).sum()
+        gaps = [
+            gdp_value(batch.scores.mT, s, self.bandwidth, equispaced(s, self.points)).sum()
+            for s in batch.s.mT
+        ]
+        return torch.stack(gaps).sum()

@@ -118,17 +118,16 @@ class Training:
     weight_decay : float, optional
         Weight decay w adds :math:`\tfrac w2 \|W\|^2` to the loss, where W are the weight matrices
         of the encoder. Biases and the head do not decay. None uses the penalty's
-        `default_weight_decay`: 1e-3 for "hsic" and other HSIC penalties on whitened or standardized
-        Z, 0 for the paper's methods.
+        `default_weight_decay`: 1e-3 for "hsic" and other HSIC penalties on whitened Z, 0 for the
+        paper's methods.
     variance_floor : float, optional
         After training, drop principal directions of standardized Z whose variance on the training
         rows is below this, from 0 (drop none) to below 1. The penalty barely sees them, yet a
         linear probe can recover S from them. None uses the penalty's `default_variance_floor`: 0.3
-        for "hsic" and other HSIC penalties on whitened or standardized Z and the head, 0.01 for
-        those without a term of the head, 0 for the paper's methods and for a penalty on the head
-        alone. Z keeps its number of columns, which are then collinear, and the head is not fitted
-        again. Nothing is dropped if λ is 0, or if there are fewer than four rows for each
-        coordinate of Z.
+        for "hsic" and other HSIC penalties on whitened Z and the head, 0.01 for those without a
+        term of the head, 0 for the paper's methods and for a penalty on the head alone. Z keeps its
+        number of columns, which are then collinear, and the head is not fitted again. Nothing is
+        dropped if λ is 0, or if there are fewer than four rows for each coordinate of Z.
     early_stopping : bool or "auto"
         Whether an estimator holds out a tenth of its rows; ``frhsic.training.train`` takes held-out
         rows with its data. A model keeps the weights of the epoch with the least task loss + λ ·

@@ -24,7 +24,8 @@ from frhsic.dependence.grams import safe_sqrt
 from frhsic.dependence.inputs import kernel_or_median, paired_rows, recentered
 from frhsic.kernels import Kernel
 from frhsic.penalties.bins import bin_membership, one_attribute, quantile_edges
-from frhsic.penalties.rivals import leave_one_out_weights, pairwise_mmd_from_bins
+from frhsic.penalties.rivals import leave_one_out_weights
+from frhsic_paper.baselines import pairwise_mmd_from_bins
 from frhsic_paper.products import TILE_ENTRIES, gram_times
 
 # Kernel values that `eipm` computes at most unless anchors are given, and for how many its message
@@ -168,7 +169,7 @@ def binned_mmd(
     bins
         Number of bins, with equally many rows each. Ignored if edges are passed.
     edges
-        Inner edges in rising order, such as :func:`frhsic.penalties.bins.equal_width_edges` of the
+        Inner edges in rising order, such as :func:`frhsic_paper.baselines.equal_width_edges` of the
         training values. The paper's appendix has ten bins of equal width, its main text four
         quantile bins.
     where

@@ -363,7 +363,7 @@ PENALTIES: dict[str, Callable[[Table], Penalty]] = {
     ),
     "frem": VariedEIPM,
     "reg-gdp": VariedGDP,
-    "mmd": partial(VariedMMD, kind="mean-difference", scale_z=1.0, edges="quantile"),
+    "mmd": VariedMMD,
     "dcor": VariedDistance,
     "adv": VariedAdversary,
     "laftr": partial(VariedBinnedAdversary, bins=12),

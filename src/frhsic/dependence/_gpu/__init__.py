@@ -35,13 +35,13 @@ def usable(x: Tensor, *, rows: int = FEWEST_ROWS, columns: int = WIDEST) -> bool
     )
 
 
-def pair(x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel, w: Tensor) -> Pair | None:
-    """Return the two Gram matrices for the GPU kernels, under weights w of shape (n,), or None."""
+def pair(x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel) -> Pair | None:
+    """Return the two Gram matrices for the GPU kernels, or None."""
     if not usable(x):
         return None
     from frhsic.dependence._gpu.pairs import Pair
 
-    return Pair.of(x, y, kernel_k, kernel_l, w)
+    return Pair.of(x, y, kernel_k, kernel_l)
 
 
 def gram(x: Tensor, kernel: Kernel) -> One | None:

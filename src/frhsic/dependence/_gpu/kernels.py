@@ -161,7 +161,6 @@ def pair_sums(
     y,
     stride_y,
     numbers_l,
-    w,
     rows_k,
     rows_l,
     partial,
@@ -179,7 +178,6 @@ def pair_sums(
     MATRIX: tl.constexpr,
     WIDTH: tl.constexpr,
     STEP: tl.constexpr,
-    WEIGHTED: tl.constexpr,
     SQUARES: tl.constexpr,
     FAST: tl.constexpr,
     BI: tl.constexpr,
@@ -198,9 +196,6 @@ def pair_sums(
     joint = tl.zeros([BI], tl.float64)
     squares_k = tl.zeros([BI], tl.float64)
     squares_l = tl.zeros([BI], tl.float64)
-    weight_j = tl.zeros([BJ], tl.float32)
-    if WEIGHTED:
-        weight_j = tl.load(w + j)
     own_half_j = tl.zeros([BJ], tl.float32)
     if MATRIX:
         own_half_j = tl.load(half_j + c)
@@ -244,24 +239,14 @@ def pair_sums(
             counts = (i[:, None] < j[None, :]) & (j[None, :] < n)
             k = tl.where(counts, k, 0.0)
             l = tl.where(counts, l, 0.0)
-        if WEIGHTED:
-            weight_i = tl.load(w + i)
-            columns_k += k * weight_i[:, None]
-            columns_l += l * weight_i[:, None]
-            of_rows_k = tl.sum(k * weight_j[None, :], 1)
-            of_rows_l = tl.sum(l * weight_j[None, :], 1)
-            joint += (tl.sum(k * l * weight_j[None, :], 1) * weight_i).to(tl.float64)
-        else:
-            columns_k += k
-            columns_l += l
-            of_rows_k = tl.sum(k, 1)
-            of_rows_l = tl.sum(l, 1)
-            joint += tl.sum(k * l, 1).to(tl.float64)
+        columns_k += k
+        columns_l += l
+        joint += tl.sum(k * l, 1).to(tl.float64)
         if SQUARES:
             squares_k += tl.sum(k * k, 1).to(tl.float64)
             squares_l += tl.sum(l * l, 1).to(tl.float64)
-        _add(rows_k + i, of_rows_k, fixed_k)
-        _add(rows_l + i, of_rows_l, fixed_l)
+        _add(rows_k + i, tl.sum(k, 1), fixed_k)
+        _add(rows_l + i, tl.sum(l, 1), fixed_l)
     _add(rows_k + j, tl.sum(columns_k, 0), fixed_k)
     _add(rows_l + j, tl.sum(columns_l, 0), fixed_l)
     place = partial + 3 * (tl.program_id(1) * tl.num_programs(0) + block)
@@ -289,7 +274,6 @@ def gram_products(
     numbers_k,
     numbers_l,
     shift,
-    w,
     out,
     n,
     columns,
@@ -300,7 +284,6 @@ def gram_products(
     L_COLUMNS: tl.constexpr,
     L_SHIFTED: tl.constexpr,
     GRADIENT: tl.constexpr,
-    WEIGHTED: tl.constexpr,
     WIDTH: tl.constexpr,
     STEP: tl.constexpr,
     THIN: tl.constexpr,
@@ -313,7 +296,7 @@ def gram_products(
     K.
 
     For the gradient, b holds the rows, and of the product of G ∘ slopes of K with them each row's
-    own share is taken off. G = L + shift_i + shift_j. With weights, row i has no factor w_i yet.
+    own share is taken off. G = L + shift_i + shift_j.
     """
     r = tl.program_id(0) * BI + tl.arange(0, BI)
     group = tl.program_id(1) * GROUP + tl.arange(0, GROUP)
@@ -352,8 +335,6 @@ def gram_products(
                 product, y, stride_y, constant, scale, r, c, 0, K_SHIFTED, True, True, FAST
             )
             matrix = entries * boost
-        if WEIGHTED:
-            matrix = matrix * tl.load(w + c)[None, :]
         if b == blocks - 1:
             matrix = tl.where(c[None, :] < n, matrix, 0.0)
         if GRADIENT:

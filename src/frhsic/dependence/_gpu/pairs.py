@@ -110,8 +110,8 @@ class KernelPlan:
         return placed
 
 
-def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> KernelPlan | None:
-    """Return the plan of a kernel on rows x with weights w; None if it is not Gaussian.
+def plan(x: Tensor, kernel: Kernel, *, products: bool = True) -> KernelPlan | None:
+    """Return the plan of a kernel on rows x; None if it is not Gaussian.
 
     Rows in float64 are working copies, which are centred already. Without `products` distances
     never come from matrix products.
@@ -130,7 +130,7 @@ def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Kern
     top = max(exponents)
     unit = 0.0
     if products and d >= FEWEST_FOR_PRODUCTS and min(exponents) == top:
-        square = _mean_square_norm(x, center, w)
+        square = _mean_square_norm(x, center)
         if 0 < top * square <= MOST_ENERGY:
             unit = top if top * square >= LEAST_ENERGY else 1 / square
     factor = top / unit if unit > 0 else 1.0
@@ -156,13 +156,10 @@ def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
     return tuple(_LOG2E / (2 * float(part.bandwidth) ** 2) for part in gaussians)
 
 
-def _mean_square_norm(x: Tensor, center: Tensor, w: Tensor) -> float:
-    """Return the weighted mean of the squared norms of the rows minus the center."""
-    total = x.new_zeros((), dtype=torch.float64)
-    for start in range(0, len(x), 1 << 16):
-        block = slice(start, start + (1 << 16))
-        total = total + w[block] @ (x[block].double() - center).square().sum(1)
-    return float(total / w.sum())
+def _mean_square_norm(x: Tensor, center: Tensor) -> float:
+    """Return the mean of the squared norms of the rows minus the center."""
+    blocks = torch.split(x, 1 << 16)
+    return float(sum((block.double() - center).square().sum() for block in blocks) / len(x))
 
 
 class Halves(NamedTuple):
@@ -246,7 +243,6 @@ def _products(
     of_y: Tensor | None = None,
     l: KernelPlan | None = None,
     shift: Tensor | None = None,
-    w: Tensor | None = None,
 ) -> Tensor:
     """Write a product to `out`, of shape (n, columns), and return it."""
     padded, thin = b.high.shape
@@ -263,7 +259,6 @@ def _products(
         numbers_k=k.numbers,
         numbers_l=k.numbers if l is None else l.numbers,
         shift=unused if shift is None else shift,
-        w=unused if w is None else w,
         out=out,
         n=out.shape[0],
         columns=out.shape[1],
@@ -274,7 +269,6 @@ def _products(
         L_COLUMNS=0 if l is None else len(l.scales),
         L_SHIFTED=l is not None and l.shifted,
         GRADIENT=l is not None,
-        WEIGHTED=w is not None,
         THIN=thin,
         GROUP=group,
         **_tiling(halves),
@@ -352,9 +346,9 @@ def _tiling(halves: Halves) -> dict[str, Any]:
     return {**sizes, "FAST": not INTERPRETED, **OPTIONS}
 
 
-def fixed_point(bound: float, total: float) -> float:
-    """Return the power of two that turns sums of entries up to `bound`, of weight `total`, into
-    62-bit integers.
+def fixed_point(bound: float, total: int) -> float:
+    """Return the power of two that turns sums of `total` entries up to `bound` into 62-bit
+    integers.
     """
     return 2.0 ** (61 - ceil(log2(max(bound * total, 1e-30))))
 
@@ -375,11 +369,10 @@ class Levels(NamedTuple):
             return None
         return cls(table(values, scheme).double(), place)
 
-    def rows(self, u: Tensor | None) -> Tensor:
-        """Return the weighted row sums without the diagonal, (n,)."""
-        sums = (self.table @ _totals(self.place, len(self.table), u))[self.place]
-        own = self.table.diagonal()[self.place]
-        return sums - (own if u is None else u * own)
+    def rows(self) -> Tensor:
+        """Return the row sums without the diagonal, (n,)."""
+        counts = torch.bincount(self.place, minlength=len(self.table)).double()
+        return (self.table @ counts - self.table.diagonal())[self.place]
 
     def squares(self, counts: Tensor) -> Tensor:
         """Return the sum of squares without the diagonal, given the rows at each level."""
@@ -387,81 +380,52 @@ class Levels(NamedTuple):
         return counts @ squares @ counts - squares.diagonal() @ counts
 
 
-def level_sums(k: Levels, l: Levels, u: Tensor | None) -> OffDiagonal:
+def level_sums(k: Levels, l: Levels) -> OffDiagonal:
     """Return the sums over pairs of distinct rows, where both matrices have few levels."""
     sizes = (len(k.table), len(l.table))
     both = k.place * sizes[1] + l.place
-    squared = None if u is None else u * u
-    counts = _totals(both, sizes[0] * sizes[1], u).view(sizes)
-    own = _totals(both, sizes[0] * sizes[1], squared).view(sizes)
+    counts = torch.bincount(both, minlength=sizes[0] * sizes[1]).double().view(sizes)
     all_pairs = (k.table * (counts @ l.table @ counts.mT)).sum()
     return OffDiagonal(
-        joint=all_pairs - k.table.diagonal() @ own @ l.table.diagonal(),
-        k_rows=k.rows(u),
-        l_rows=l.rows(u),
+        joint=all_pairs - k.table.diagonal() @ counts @ l.table.diagonal(),
+        k_rows=k.rows(),
+        l_rows=l.rows(),
         k_squares=k.squares(counts.sum(1)),
         l_squares=l.squares(counts.sum(0)),
     )
 
 
-def _totals(place: Tensor, size: int, weights: Tensor | None) -> Tensor:
-    """Return the weight at each place, in float64; as integers of fixed point, whose sum is the
-    same in every order.
-    """
-    if weights is None:
-        return torch.bincount(place, minlength=size).double()
-    fixed = fixed_point(float(weights.max()), len(weights))
-    totals = torch.zeros(size, dtype=torch.int64, device=place.device)
-    return totals.index_add_(0, place, (weights.double() * fixed).round().long()).double() / fixed
-
-
 @dataclass(frozen=True)
 class Pair:
-    """Rows x and y with the plans of their kernels, and weights u of mean 1 (None if all are equal)
-    times a scale.
-    """
+    """Rows x and y with the plans of their kernels."""
 
     x: Tensor
     y: Tensor
     k: KernelPlan
     l: KernelPlan
-    u: Tensor | None
-    scale: float
 
     @classmethod
-    def of(cls, x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel, w: Tensor) -> Pair | None:
+    def of(cls, x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel) -> Pair | None:
         """Return the pair, or None if a kernel has no plan."""
         x = x.detach()
         y = y.detach()
-        k = plan(x, kernel_k, w)
-        l = plan(y, kernel_l, w, products=False)
-        if k is None or l is None:
-            return None
-        scale = float(w.mean())
-        equal = bool((w == w[0]).all())
-        return cls(x, y, k, l, None if equal else w / scale, scale)
+        k = plan(x, kernel_k)
+        l = plan(y, kernel_l, products=False)
+        return None if k is None or l is None else cls(x, y, k, l)
 
     def sums(self, *, skip_diagonal: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Return Σ w_i w_j K_ij L_ij, Kw and Lw, where K and L are the matrices minus constants."""
+        """Return Σ K_ij L_ij and the row sums of K and L, both minus their constants."""
         off = self._off_diagonal()
-        joint = off.joint
-        k_rows = off.k_rows
-        l_rows = off.l_rows
-        if not skip_diagonal:
-            k, l = self.diagonals()
-            u = torch.ones_like(k) if self.u is None else self.u
-            joint = joint + (u * k) @ (u * l)
-            k_rows = k_rows + u * k
-            l_rows = l_rows + u * l
-        return joint * self.scale**2, k_rows * self.scale, l_rows * self.scale
+        if skip_diagonal:
+            return off.joint, off.k_rows, off.l_rows
+        k, l = self.diagonals()
+        return off.joint + k @ l, off.k_rows + k, off.l_rows + l
 
     def sums_with_squares(
         self, offsets: tuple[float, float]
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Return Σ K ∘ L, the row sums of K and L and their sums of squares, both minus the given
         offsets.
-
-        All weights must be 1.
         """
         off = self._off_diagonal(squares=True)
         k, l = self.diagonals()
@@ -484,15 +448,15 @@ class Pair:
         )
 
     def _off_diagonal(self, *, squares: bool = False) -> OffDiagonal:
-        """Return the sums over pairs of distinct rows; squares are of all weights 1."""
+        """Return the sums over pairs of distinct rows; those of squares if asked for."""
         k = Levels.of(self.x, self.k)
         l = Levels.of(self.y, self.l)
         if k is not None and l is not None:
-            return level_sums(k, l, self.u)
+            return level_sums(k, l)
         off = self._pair_sums(squares)
         if l is not None:
-            off = off._replace(l_rows=l.rows(self.u))
-        return off if k is None else off._replace(k_rows=k.rows(self.u))
+            off = off._replace(l_rows=l.rows())
+        return off if k is None else off._replace(k_rows=k.rows())
 
     def _pair_sums(self, squares: bool) -> OffDiagonal:
         n = len(self.x)
@@ -501,7 +465,6 @@ class Pair:
         padded = _padded(n)
         of_x = _coordinates(self.x, k, padded)
         of_y = l.coordinates(self.y, padded)
-        weights = of_y if self.u is None else _fitted(self.u, padded)
         rows = torch.zeros(2, padded, dtype=torch.int64, device=of_y.device)
         fixed_k = fixed_point(k.bound, n)
         fixed_l = fixed_point(l.bound, n)
@@ -515,7 +478,6 @@ class Pair:
             y=of_y,
             stride_y=padded,
             numbers_l=l.numbers,
-            w=weights,
             rows_k=rows[0],
             rows_l=rows[1],
             fixed_k=fixed_k,
@@ -524,7 +486,6 @@ class Pair:
             K_SHIFTED=k.shifted,
             L_COLUMNS=self.y.shape[1],
             L_SHIFTED=l.shifted,
-            WEIGHTED=self.u is not None,
             SQUARES=squares,
         )
         return OffDiagonal(
@@ -549,11 +510,11 @@ class Pair:
         return self.k.unit > 0
 
     def gradient(self, l_rows: Tensor, joint: Tensor, cross: Tensor, total: Tensor) -> Tensor:
-        r"""Return the gradient with respect to x, given Lw and the derivatives by the joint, cross
-        and total sum.
+        r"""Return the gradient with respect to x, given the row sums of L and the derivatives by
+        the joint, cross and total sum.
 
-        It is that of :math:`\sum_{ij} w_i w_j G_{ij} K_{ij}` with :math:`G_{ij} = L_{ij} + g_i +
-        g_j` and the shifts g.
+        It is that of :math:`\sum_{ij} G_{ij} K_{ij}` with :math:`G_{ij} = L_{ij} + g_i + g_j` and
+        the shifts g.
         """
         shift = (cross * l_rows + total) / (2 * joint)
         k = self.k
@@ -561,8 +522,8 @@ class Pair:
         padded = _padded(len(self.x))
         halves = Halves.of(self.x, padded, (2 * k.unit) ** 0.5, k.center)
         boost = _power(1 / (float(k.numbers[1]) * float((2 * shift.std()).clamp_min(l.spread))))
-        factor = 4 * (k.unit / 2) ** 0.5 / boost * float(joint) * self.scale**2
-        slope = _products(
+        factor = 4 * (k.unit / 2) ** 0.5 / boost * float(joint)
+        return _products(
             halves,
             halves,
             k,
@@ -572,9 +533,7 @@ class Pair:
             of_y=l.coordinates(self.y, padded),
             l=l,
             shift=_fitted(shift, padded),
-            w=None if self.u is None else _fitted(self.u, padded),
         )
-        return slope if self.u is None else slope.mul_(self.u[:, None])
 
 
 @dataclass(frozen=True)
@@ -587,7 +546,7 @@ class One:
     @classmethod
     def of(cls, x: Tensor, kernel: Kernel) -> One | None:
         """Return the matrix, or None if the kernel has no plan."""
-        scheme = plan(x, kernel, torch.ones_like(x[:, 0]))
+        scheme = plan(x, kernel)
         return None if scheme is None else cls(x, scheme)
 
     @property

@@ -1,0 +1,78 @@
+"""The baselines of the paper's text against their definitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from pytest import approx
+
+from frhsic import dependence as d
+from frhsic.kernels import Gaussian, HalfDistance
+from frhsic.penalties.bins import bin_membership
+from frhsic_paper.baselines import (
+    PairwiseMMD,
+    UnbiasedCorrelation,
+    equal_width_edges,
+    pairwise_mmd_from_bins,
+)
+
+
+def batch(q=1, m=8):
+    """Return z (m, 3) and s (m, q), which depend on each other."""
+    draw = torch.Generator().manual_seed(q)
+    s = torch.rand(m, q, generator=draw, dtype=torch.float64)
+    return torch.randn(m, 3, generator=draw, dtype=torch.float64) + s[:, :1], s
+
+
+@pytest.mark.parametrize("q", [1, 2])
+def test_the_unbiased_correlation_is_a_ratio_of_hsic_under_half_distances(q):
+    z, s = batch(q)
+    half = HalfDistance()
+    zs, zz, ss = (d.hsic_unbiased(a, b, half, half).item() for a, b in ((z, s), (z, z), (s, s)))
+    value = UnbiasedCorrelation()(z, s).item()
+    assert value == approx(zs / math.sqrt(zz * ss), rel=1e-9)
+    assert UnbiasedCorrelation()(s, 3 * s).item() == approx(1.0)
+    assert UnbiasedCorrelation()(z[:3], s[:3]).item() == 0
+
+
+def test_the_pairwise_mmd_is_its_definition_on_ten_bins_of_equal_width():
+    z, s = batch(m=25)
+    penalty = PairwiseMMD()
+    penalty.prepare(s, torch.Generator())
+    unit = math.sqrt(np.mean([float((a - b).square().sum()) for a in z for b in z]))
+    edges = np.linspace(float(s.min()), float(s.max()), 11)[1:-1]
+    number = np.searchsorted(edges, s[:, 0].numpy(), side="right")
+    bins = [z[number == b] for b in range(10) if (number == b).sum() >= 2]
+    kernel = Gaussian(unit)
+    distances = [
+        float(kernel(a, a).mean() + kernel(b, b).mean() - 2 * kernel(a, b).mean())
+        for i, a in enumerate(bins)
+        for b in bins[:i]
+    ]
+    assert len(distances) > 10
+    assert penalty(z, s).item() == approx(np.mean(distances), rel=1e-9)
+    assert penalty(100 * z + 3, s).item() == approx(np.mean(distances), rel=1e-7)
+
+
+def test_edges_are_those_of_numpy(dtype):
+    s = torch.randn(101, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    widths = np.linspace(float(s.min()), float(s.max()), 11)[1:-1]
+    close = 1e-5 if dtype == torch.float32 else 1e-12
+    assert equal_width_edges(s).tolist() == approx(widths.tolist(), rel=close)
+    assert equal_width_edges(s).dtype == dtype
+
+
+def test_the_pairwise_mmd_of_many_batches_is_that_of_each():
+    sums = torch.tensor([[[8.0, 2.0], [2.0, 4.0]], [[1.0, 0.0], [0.0, 9.0]]])
+    alone = [pairwise_mmd_from_bins(each, torch.tensor([2.0, 2.0])).item() for each in sums]
+    together = pairwise_mmd_from_bins(sums, torch.full((2, 2), 2.0))
+    assert together.tolist() == alone == [2.0, 2.5]
+
+
+def test_bins_of_a_single_row_count_as_nothing():
+    z = torch.randn(3, 1, generator=torch.Generator().manual_seed(3))
+    m = bin_membership(torch.arange(3.0), torch.tensor([0.5, 1.5]))
+    assert pairwise_mmd_from_bins(m.T @ z @ z.T @ m, m.sum(0)).item() == 0
