@@ -76,13 +76,6 @@ def population(strength: float = 1.0) -> Population:
             Number("probe_trees", 0.291 * strength, 4000, under_independence=-0.02),
         ),
         curves={"gdp": curve(strength), "decision_gdp": curve(strength, overall=0.25)},
-        contrasts=(
-            replace(
-                number("contrast", 0.048 * strength),
-                settings={"at": 30.0, "start": 29.0, "end": 31.0},
-            ),
-            Number("contrast", 0.002, 11, settings={"at": 85.0, "start": 80.0, "end": 90.0}),
-        ),
     )
 
 

@@ -41,7 +41,6 @@ from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_inter
 from frhsic.intervals import Interval
 from frhsic.kernels import HalfDistance, gaussian_at_median
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardized_gdp
-from frhsic.parity.curve import local_mean
 from frhsic.probes import cross_fitted_scores
 from frhsic.report import render, words
 from frhsic.report.first_page import gap_sentence
@@ -78,7 +77,7 @@ def scored():
             age,
             y,
             threshold=0.5,
-            settings=replace(QUICK, at=[30, 60]),
+            settings=QUICK,
             context=Context(name="risk"),
         ),
     )
@@ -179,20 +178,6 @@ def test_equal_opportunity_is_the_same_on_the_rows_with_the_favourable_outcome(s
         gdp(z, age, where=y == 0, resamples=0).value, rel=1e-12
     )
     assert (other.subject.target.favourable, other.subject.target.favours_high) == ("0", False)
-
-
-def test_a_contrast_is_the_mean_of_the_rows_nearby(scored):
-    z, age, _, result = scored
-    contrast, near = result["age"].all_rows.contrasts[0], local_mean(z, age, 30.0)
-    assert (contrast.value, contrast.rows) == (near.value, near.rows)
-    assert contrast.settings == {"at": 30.0, "start": near.start, "end": near.end}
-    assert (contrast.interval.low, contrast.interval.high) == near.interval
-    assert (
-        audit(z[:60], age[:60], settings=replace(QUICK, at=[30]))["age"]
-        .all_rows.contrasts[0]
-        .interval
-        is None
-    )
 
 
 def test_claims_about_many_attributes_are_adjusted():
@@ -525,7 +510,6 @@ def test_a_document_that_is_wrong_is_refused(change: dict[str, Any], message: st
     ("change", "message"),
     [
         ({"sensitive_features": np.full(700, 3.0)}, "s is constant"),
-        ({"settings": Settings(at=[30, 200])}, "at=200 lies outside the data: age runs from 20 to"),
         ({"threshold": 50}, "threshold=50 is outside the scores, which run from"),
         ({"limit": "eo <= 0.1", "y": None}, "pass the target as well"),
     ],

@@ -203,7 +203,6 @@ def test_each_trade_off_is_measured_once(monkeypatch):
         ("train x.csv -t a -s b --threshold x", "--threshold is 'x'; pass a number."),
         ("train x.csv -t a -s b --condition no", "--condition is 'no'; pass positive or both."),
         ("audit x.csv -s a --confidence 2", "--confidence is '2'; pass a number from 0 to 1."),
-        ("audit x.csv -s a --at 3 --at x", "--at is '3, x'; pass a number."),
         ("demo --rows 1.5", "--rows is '1.5'; pass a whole number of at least 200."),
     ],
 )

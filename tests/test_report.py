@@ -585,7 +585,7 @@ def test_the_ratio_of_decisions_is_bounded_by_the_band():
 
 def test_a_representation_without_scores_has_no_worst_group():
     age = samples.attribute()
-    population = replace(age.all_rows, numbers=age.all_rows.numbers[2:], curves={}, contrasts=())
+    population = replace(age.all_rows, numbers=age.all_rows.numbers[2:], curves={})
     attributes = (replace(age, all_rows=population, positives=None),)
     bare = replace(samples.audit(), subject=Subject("z_*", dimensions=4), attributes=attributes)
     assert verdict(Report(bare)).sentence.startswith("The representation “z_*” and age are")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -37,7 +37,7 @@ from frhsic.intervals import Interval
 from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
 from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, gdp_curve, rank_gap
 from frhsic.parity.column import ColumnGap, GapOptions, columns_of
-from frhsic.parity.curve import curve_of_sums, local_mean
+from frhsic.parity.curve import curve_of_sums
 from frhsic.parity.gap import largest_gap
 from frhsic.parity.local_means import Windows
 from frhsic.parity.ranks import RankGap
@@ -128,9 +128,6 @@ class Settings:
         Resamples of the gaps.
     seed
         Seed of every random draw.
-    at
-        Values at which to contrast the mean score with the overall mean, for every attribute whose
-        range holds them.
     watch
         Function that is called with the name of each step as it begins.
     fast
@@ -143,7 +140,6 @@ class Settings:
     probe_rows: int = 5_000
     resamples: int = 499
     seed: int = 0
-    at: Sequence[float] = ()
     watch: Callable[[str], None] | None = None
     fast: bool = False
 
@@ -289,21 +285,16 @@ def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Populatio
     """
     numbers: list[Number] = []
     curves: dict[str, Curve] = {}
-    contrasts: tuple[Number, ...] = ()
     own = rows.independent(settings.generator(8))
     if rows.scores is not None:
         settings.tell("gaps")
         numbers, curves = gaps_of(rows, settings)
-        at = sorted(
-            {float(value) for value in settings.at if rows.s.min() <= value <= rows.s.max()}
-        )
-        contrasts = tuple(_contrast(rows, value, settings) for value in at)
         if np.ptp(rows.scores) > 0 and not settings.fast:
             numbers.append(_rank_gap(rows, settings))
             numbers += _explained(own, settings)
     if not settings.fast:
         numbers += dependence(own, settings, probed=probed)
-    return Population(rows.count, tuple(numbers), curves, contrasts)
+    return Population(rows.count, tuple(numbers), curves)
 
 
 def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
@@ -413,19 +404,6 @@ def _probes(own: Rows, settings: Settings) -> Iterator[Number]:
         settings.tell(f"{kind} probe")
         result = probe(own.z[chosen], own.s[chosen, 0], kind, seed=settings.seed)
         yield Number(f"probe_{kind}", result.r2, result.rows, None, result.shuffled_r2)
-
-
-def _contrast(rows: Rows, at: float, settings: Settings) -> Number:
-    """Return the mean score of the rows nearest to a value less the overall mean, and which rows
-    these are.
-    """
-    design = {"sample_weight": rows.weights, "groups": rows.groups}
-    near = local_mean(rows.scores, rows.s, at, confidence=settings.confidence, **design)
-    interval = Interval(*near.interval, near.confidence, "Student's t, or Clopper and Pearson")
-    place: dict[str, Setting] = {"at": at, "start": near.start, "end": near.end}
-    return Number(
-        "contrast", near.value, near.rows, None if near.rows < SPARSE else interval, settings=place
-    )
 
 
 def effective_rows(count: int, weights: np.ndarray | None, groups: np.ndarray | None) -> float:

@@ -28,7 +28,7 @@ from frhsic.parity.limits import measure_name, rows_to_settle
 
 # version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes
 # away
-FORMAT = 11
+FORMAT = 12
 PACKAGES = ("frhsic", "numpy", "scikit-learn", "torch")
 POINTS = 200  # values at which the distribution of a variable is kept, at most
 
@@ -296,16 +296,12 @@ class Population:
     Opportunity).
 
     `curves` has the mean of the score along S (``"gdp"``) and, by the key of their gaps, of
-    decisions, errors and residuals, in the same groups. `contrasts` have the mean score of the rows
-    nearest to a requested value of S, less the overall mean. Their settings say that these are all
-    rows with S between `start` and `end`; the interval is for E[f | start ≤ S ≤ end] − E[f], and is
-    None where the rows are too few.
+    decisions, errors and residuals, in the same groups.
     """
 
     rows: int
     numbers: tuple[Number, ...]
     curves: dict[str, Curve] = field(default_factory=dict)
-    contrasts: tuple[Number, ...] = ()
 
     def __getitem__(self, key: str) -> Number:
         number = self.get(key)

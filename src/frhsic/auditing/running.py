@@ -73,8 +73,8 @@ def audit(
     along S with a simultaneous band; the same of decisions at the threshold, of wrong decisions and
     of the target less the score; the rank gap, and the share of the variance of f that S explains;
     HSIC, its normalised size and its test, and distance correlation; how much of the attribute a
-    linear and a tree probe recover; the same on the rows with the favourable outcome; and
-    contrasts at chosen values. In the population all are zero when Z and S are independent, except
+    linear and a tree probe recover; and the same on the rows with the favourable outcome. In the
+    population all are zero when Z and S are independent, except
     that errors may depend on S anyway; the value of each estimate on independent data is given
     beside it.
 
@@ -157,7 +157,6 @@ def audit(
 def audited(inputs: Inputs, threshold: float | None, settings: Settings, context: Context) -> Audit:
     """Return the audit of checked arrays, before its limits are checked."""
     rows, target, names = inputs.rows, inputs.target, inputs.names
-    _require_inside(settings.at, names, rows.s)
     name, f, score_name = context.name or inputs.name, rows.scores, inputs.score_name
     if rows.z.shape[1] == 1 and f is None:
         f, score_name = rows.z[:, 0], name
@@ -211,9 +210,7 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
         joint=joint,
         groups=groups,
         quality=quality,
-        settings={
-            name: value for name, value in vars(settings).items() if name not in ("at", "watch")
-        },
+        settings={name: value for name, value in vars(settings).items() if name != "watch"},
         context=replace(
             context,
             name=name,
@@ -321,20 +318,6 @@ def favoured_rows(rows: Rows, settings: Settings) -> Population | None:
     if kept is None or kept.count < LEAST_POSITIVES or np.ptp(kept.s) == 0:
         return None
     return measure(kept, settings.about("favourable outcome"), probed=False)
-
-
-def _require_inside(at: Sequence[float], names: Sequence[str], attributes: np.ndarray) -> None:
-    """Raise if a contrast is asked for at a value that lies outside of every attribute."""
-    ranges = [(float(column.min()), float(column.max())) for column in attributes.T]
-    for value in at:
-        if not any(low <= value <= high for low, high in ranges):
-            spans = [
-                f"{name} runs from {plain(low)} to {plain(high)}"
-                for name, (low, high) in zip(names, ranges)
-            ]
-            raise ValueError(
-                f"at={plain(value)} lies outside the data: {'; '.join(spans)}. Pass a value inside."
-            )
 
 
 def histogram_edges(low: float, high: float, whole: bool) -> np.ndarray:

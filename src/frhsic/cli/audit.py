@@ -88,10 +88,6 @@ class _Options:
             )
         ),
     ] = None
-    at: Annotated[
-        list[float] | None,
-        Option(help="Value of the attribute at which to contrast, such as 30; may be repeated."),
-    ] = None
     out: Annotated[
         Path | None,
         Option("--out", "-o", help=f"Where the report goes; {DEFAULT_REPORT} if not given."),
@@ -166,10 +162,9 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
 
     Two attributes, by themselves and together, and equal opportunity on the rows with approved = 1.
 
-    [cyan]frhsic audit z.arrow -s age --embedding "z_*" --target income --positive ">50K" --at 30
-    --at 60[/cyan]
+    [cyan]frhsic audit z.arrow -s age --embedding "z_*" --target income --positive ">50K"[/cyan]
 
-    A representation: its dependence, a linear head for the target, contrasts near 30 and near 60.
+    A representation: its dependence, and a linear head for the target.
 
     [cyan]frhsic audit scores.csv -s age --score p --json --limit gdp=0.1[/cyan]
 
@@ -297,7 +292,6 @@ def _shared(options: _Options, stated: _terminal.Stated, watch: Watch) -> dict[s
             options.confidence,
             options.max_rows,
             seed=options.seed,
-            at=options.at or (),
             watch=watch,
         ),
         # since() checks limits against an earlier audit

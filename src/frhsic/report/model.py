@@ -39,7 +39,7 @@ from frhsic.scoring import scores_of
 from frhsic.splits import rows_of, subsample
 from frhsic.tables.columns import feature
 
-REPORT_FORMAT = 11  # version of the JSON form of a :class:`Report`
+REPORT_FORMAT = 12  # version of the JSON form of a :class:`Report`
 # Share of the variance of an attribute's ranks that a column explains alone if it is left out as
 # its proxy.
 PROXY = 0.1

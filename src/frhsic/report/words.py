@@ -172,23 +172,6 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
     return capitalized(text)
 
 
-def contrast_sentence(contrast: Number, curve: Curve, subject: Subject, s: str) -> str:
-    """Return the sentence of a contrast at one value of the attribute; `curve` has the overall
-    mean.
-    """
-    side, f = "above" if contrast.value > 0 else "below", score_phrase(subject)
-    text = say(
-        "contrast",
-        s=s,
-        f=f,
-        size=abs(contrast.value),
-        side=side,
-        overall=curve.overall,
-        **contrast.settings,
-    )
-    return text if contrast.interval else text + say("few_near")
-
-
 def dependence_lines(attribute: AttributeAudit, subject: Subject) -> list[str]:
     """Return what the test of dependence and the probes say of an attribute."""
     numbers, s, z = attribute.all_rows, attribute.name, subject_phrase(subject)
