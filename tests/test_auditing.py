@@ -25,7 +25,6 @@ from frhsic.auditing.comparing import checked, difference, limits_of_audit
 from frhsic.auditing.measures import (
     Rows,
     base_rate,
-    between_levels,
     changes,
     covariance,
     gap_number,
@@ -518,51 +517,6 @@ def test_bad_input_is_refused(change: dict[str, Any], message: str):
     z, age, y = table()
     with pytest.raises((ValueError, TypeError), match=message):
         audit(**({"z": z, "sensitive_features": age, "y": y, "settings": QUICK} | change))
-
-
-def test_groups_whose_labels_differ_in_case_or_blanks_are_one_group():
-    random = np.random.default_rng(5)
-    age = random.uniform(20, 70, 300)
-    score = random.random(300)
-    clean = np.array(["man", "woman", "woman"] * 100)
-    messy = [f" {one.title()}" if i % 5 == 0 else one for i, one in enumerate(clean)]
-    frames = [pd.DataFrame({"age": age, "sex": labels}) for labels in (clean, messy)]
-    (expected,), (group,) = (audit(score, frame, settings=QUICK).groups for frame in frames)
-    assert group == expected
-    (note,) = audit(score, frames[1], settings=QUICK).context.remarks
-    assert note.startswith("Labels of 'sex' that differ only in case or blanks are one")
-
-
-def test_groups_beside_an_attribute_are_compared_and_the_gap_is_measured_within_each():
-    z, age, _ = table()
-    sex = pd.Series(np.where(np.arange(len(z)) % 3 == 0, "f", "m"), age.index, name="sex")
-    score = z[:, 0] + np.where(sex == "f", 0.05 * (age - age.mean()), 1.0)
-    result = audit(score, pd.concat([age, sex], axis=1), settings=QUICK)
-    assert [attribute.name for attribute in result.attributes] == ["age"]
-    (group,) = result.groups
-    assert (group.name, group.levels) == ("sex", ("f", "m"))
-    curve = group.between
-    for i, level in enumerate(group.levels):
-        own = (sex == level).to_numpy()
-        assert curve.mean[i] == pytest.approx(score[own].mean())
-        expected = gdp(score[own], age[own], resamples=60)
-        assert group.within["age"][i]["gdp"].value == pytest.approx(expected.value, rel=1e-12)
-        assert group.within["age"][i].rows == own.sum()
-    assert Audit.from_json(result.to_json()) == result
-    assert "age within sex" in render(result)
-    with pytest.raises(TypeError, match="not numeric"):
-        audit(score, sex.to_frame(), settings=QUICK)
-
-
-def test_mean_scores_of_equal_groups_are_seldom_said_to_differ():
-    """The band holds the means of all groups at once: a false alarm in at most 5 % of samples."""
-    random, alarms = np.random.default_rng(0), 0
-    for _ in range(100):
-        codes = random.integers(0, 6, 400)
-        rows = Rows(np.zeros((400, 1)), codes[:, None].astype(float), random.exponential(size=400))
-        curve = between_levels(rows, 6, Settings())
-        alarms += any(not low <= 1.0 <= high for low, high in zip(curve.low, curve.high))
-    assert alarms <= stats.binom.ppf(0.999, 100, 0.05)
 
 
 # what an audit is given

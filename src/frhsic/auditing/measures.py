@@ -35,7 +35,7 @@ from frhsic.independence.effects import hsic_effect, normalized_effect
 from frhsic.independence.pairs import gram_pair
 from frhsic.intervals import Interval
 from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
-from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, gdp_curve, rank_gap
+from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, rank_gap
 from frhsic.parity.column import ColumnGap, GapOptions, columns_of
 from frhsic.parity.curve import curve_of_sums
 from frhsic.parity.gap import largest_gap
@@ -229,18 +229,6 @@ def gaps_of_sums(
         numbers += [gap_number(name, largest_gap([gap], options)) for name, gap in gaps.items()]
         curves[key] = shown_curve(curve_of_sums(one, cells, settings.confidence), *one.ends)
     return [*numbers, *decision_ratio(curves)], curves
-
-
-def between_levels(rows: Rows, levels: int, settings: Settings) -> Curve:
-    """Return the mean score of unordered groups, numbered from 0, with a band for all of them at
-    once.
-    """
-    assert rows.scores is not None
-    design = {"sample_weight": rows.weights, "groups": rows.groups}
-    curve = gdp_curve(
-        rows.scores, rows.s[:, 0], bins=max(levels, 2), confidence=settings.confidence, **design
-    )
-    return shown_curve(curve, rows.scores.min(), rows.scores.max())
 
 
 def gap_number(key: str, gap: ParityResult) -> Number:

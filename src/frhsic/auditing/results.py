@@ -317,22 +317,6 @@ class Population:
 
 
 @dataclass(frozen=True)
-class GroupAudit:
-    """Scores of unordered groups such as women and men: the gap between `levels`, and the gap along
-    S within each.
-
-    `between` has the means of the levels as a curve, in the order of `levels`;
-    `within` has, for each attribute and level, the gap of the mean score along the attribute and
-    its curve.
-    """
-
-    name: str
-    levels: tuple[str, ...]
-    between: Curve
-    within: dict[str, tuple[Population, ...]]
-
-
-@dataclass(frozen=True)
 class AttributeAudit:
     """The audit against one sensitive attribute.
 
@@ -601,8 +585,6 @@ class Audit(Document):
         its `value`, `interval`, `pvalue` and the rows it was computed from.
     joint
         Numbers about all attributes together, when there are several.
-    groups
-        One for each column of s that holds unordered groups.
     quality
         How well the scores predict the target, beside a constant.
     limits
@@ -618,7 +600,6 @@ class Audit(Document):
     rows: RowCounts
     attributes: tuple[AttributeAudit, ...]
     joint: Population | None = None
-    groups: tuple[GroupAudit, ...] = ()
     quality: tuple[Quality, ...] = ()
     limits: tuple[LimitCheck, ...] = ()
     drift: tuple[Change, ...] = ()

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,10 @@ from frhsic._warnings import warn
 from frhsic.auditing.comparing import checked, holm, limits_of_audit
 from frhsic.auditing.measures import (
     LEAST_ROWS,
-    SPARSE,
     Rows,
     Settings,
     base_rate,
-    between_levels,
     dependence,
-    gaps_of,
     measure,
     qualities,
 )
@@ -30,7 +27,6 @@ from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
     Context,
-    GroupAudit,
     Histogram,
     Population,
     Quality,
@@ -41,13 +37,12 @@ from frhsic.auditing.results import (
 from frhsic.formatting import plain
 from frhsic.parity.limits import Limit, LimitLike
 from frhsic.probes import cross_fitted_scores
-from frhsic.tables.attributes import attribute, read_sensitive
+from frhsic.tables.attributes import read_sensitive
 from frhsic.tables.columns import label, row_number
-from frhsic.tables.targets import is_positive, one_spelling
+from frhsic.tables.targets import is_positive
 
 LEAST_POSITIVES = 50
 BINS = 40
-MOST_GROUP_LEVELS = 12  # levels of unordered groups at most
 LARGEST_LOGIT = 20.0
 SHOWN_ROWS = 5  # rows without a value that a message names at most
 
@@ -86,9 +81,7 @@ def audit(
     sensitive_features
         The sensitive attribute, or a frame or matrix with several, one per column. In a Series or a
         frame, bands such as "30-39" and ordered categories become numbers, and a remark says so.
-        Rows without a value are left out and counted. A column of a frame with up to 12 other
-        texts, such as sex, holds groups: their mean scores are compared, and the gap along each
-        attribute is measured within each of them.
+        Rows without a value are left out and counted.
     y
         Target: numbers, or with `positive` anything. If it has two values, Equal Opportunity is
         measured on the rows with the favourable one. With a representation and no `scores`, a
@@ -189,12 +182,9 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
         joint = Population(
             rows.count, tuple(dependence(own, settings.about("all together"), probed=False))
         )
-    groups: tuple[GroupAudit, ...] = ()
     quality: tuple[Quality, ...] = ()
-    if f is not None:
-        groups = tuple(_group(rows, *group, names, settings) for group in inputs.unordered.items())
-        if rows.y is not None:
-            quality = tuple(qualities(f, rows.y, subject.threshold, rows.weights, rows.groups))
+    if f is not None and rows.y is not None:
+        quality = tuple(qualities(f, rows.y, subject.threshold, rows.weights, rows.groups))
     dropped = inputs.lost + context.dropped
     return Audit(
         subject=subject,
@@ -208,7 +198,6 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
         ),
         attributes=tuple(attributes),
         joint=joint,
-        groups=groups,
         quality=quality,
         settings={name: value for name, value in vars(settings).items() if name != "watch"},
         context=replace(
@@ -269,30 +258,6 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
     return replace(subject, threshold=float(threshold), threshold_stated=True)
 
 
-def _group(
-    rows: Rows, name: str, labels: np.ndarray, attributes: Sequence[str], settings: Settings
-) -> GroupAudit:
-    """Return the mean scores of unordered groups, and the gap along each attribute within each."""
-    distinct, counts = np.unique(labels, return_counts=True)
-    labels = np.where(np.isin(labels, distinct[counts >= SPARSE]), labels, "others")
-    levels, codes = np.unique(labels, return_inverse=True)
-    bare = replace(rows, y=None, threshold=None)
-    settings.tell("groups")
-    between = between_levels(
-        replace(bare, s=codes[:, None].astype(np.float64)), len(levels), settings
-    )
-    parts = [bare.keep(codes == i) for i in range(len(levels))]
-    gaps = []
-    for part in (part.along(i) for i in range(len(attributes)) for part in parts):
-        numbers, curves = (
-            gaps_of(part, settings) if part.count >= LEAST_ROWS and np.ptp(part.s) > 0 else ([], {})
-        )
-        gaps.append(Population(part.count, tuple(numbers[:1]), curves))
-    within = iter(_adjusted(gaps))
-    each = {s: tuple(next(within) for _ in parts) for s in attributes}
-    return GroupAudit(name, tuple(levels.tolist()), between, each)
-
-
 def _attribute(rows: Rows, name: str, settings: Settings) -> AttributeAudit:
     values = rows.s[:, 0]
     whole = np.array_equal(values, np.round(values))
@@ -332,10 +297,7 @@ def histogram_edges(low: float, high: float, whole: bool) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Rows that have every attribute, and what they are called; `lost` counts those that lack one.
-
-    `unordered` has the labels of each column of unordered groups.
-    """
+    """Rows that have every attribute, and their names; `lost` counts those that lack one."""
 
     rows: Rows
     names: tuple[str, ...]
@@ -344,7 +306,6 @@ class Inputs:
     target: Target | None = None
     lost: int = 0
     notes: tuple[str, ...] = ()
-    unordered: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -369,10 +330,7 @@ class Inputs:
         if scores is None:
             values = _one_score(values)
         name = _arrays.array_name(z, "score" if values.shape[1] == 1 else "z")
-        unordered, spellings = _unordered(s)
-        sensitive = read_sensitive(
-            s.drop(columns=[*unordered]) if unordered else s, default="s", allow_missing=True
-        )
+        sensitive = read_sensitive(s, default="s", allow_missing=True)
         n = len(values)
         for column, argument in ((sensitive.values, "sensitive_features"), *rest):
             if column is not None and len(column) != n:
@@ -407,8 +365,7 @@ class Inputs:
             _arrays.array_name(scores, "score"),
             target,
             n - rows.count,
-            (*sensitive.notes, *spellings, *_swapped(rows, sensitive.names)),
-            {group: labels[known] for group, labels in unordered.items()},
+            (*sensitive.notes, *_swapped(rows, sensitive.names)),
         )
 
 
@@ -461,25 +418,6 @@ def outcome(
         favoured if known else None,
         named_target(name, positive, favourable, codes, favoured),
     )
-
-
-def _unordered(s: Any) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Return the columns of a frame that hold a few unordered groups, as text, if others are
-    attributes; and a sentence on each whose labels differ only in case or blanks.
-    """
-    groups: dict[str, np.ndarray] = {}
-    notes: list[str] = []
-    if not isinstance(s, pd.DataFrame) or not s.columns.is_unique:
-        return groups, notes
-    for name in s:
-        try:
-            attribute(s[name], str(name))
-        except (TypeError, ValueError):
-            labels, spellings = one_spelling(s[name].map(label, na_action="ignore"))
-            if labels.nunique() <= MOST_GROUP_LEVELS:
-                groups[str(name)] = labels.fillna("not stated").to_numpy(dtype=str)
-                notes += spellings
-    return (groups, notes) if len(groups) < s.shape[1] else ({}, [])
 
 
 def _swapped(rows: Rows, attributes: tuple[str, ...]) -> list[str]:

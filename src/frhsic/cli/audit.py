@@ -38,10 +38,7 @@ class _Options:
         Option(
             "--sensitive",
             "-s",
-            help=(
-                "Column of a continuous sensitive attribute; may be repeated, also for groups such"
-                " as sex, within which the gap along the attribute is measured too."
-            ),
+            help="Column of a continuous sensitive attribute; may be repeated.",
         ),
     ]
     score: Annotated[

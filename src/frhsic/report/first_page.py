@@ -49,7 +49,6 @@ from frhsic.report.words import (
     gap_phrase,
     is_significant,
     label,
-    levels_sentence,
     listed,
     outcome_phrase,
     reduced_phrase,
@@ -276,7 +275,7 @@ def surety(report: Report) -> str:
     text = say(key, confidence=audit.subject.confidence, rows=audit.rows.used, people=noun)
     if report.earlier is not None:
         text += say("sure_earlier", rows=report.earlier.rows.used)
-    names = [a.name for a in audit.attributes] + [g.name for g in audit.groups]
+    names = [attribute.name for attribute in audit.attributes]
     only = say("only" if len(names) == 1 else "only_several", names=listed(names))
     return f"{text}. {only}"
 
@@ -500,5 +499,4 @@ def text(report: Report | Audit) -> str:
     lines += [f"{name}: {shown}" for name, shown in closing_lines(report).items()][1:]
     for attribute in audit.attributes:
         lines += dependence_lines(attribute, audit.subject)
-    lines += [levels_sentence(group) for group in audit.groups]
     return "\n".join(dict.fromkeys([*lines, *warnings(audit)]))

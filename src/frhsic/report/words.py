@@ -21,7 +21,6 @@ from frhsic.auditing.results import (
     Audit,
     Change,
     Curve,
-    GroupAudit,
     LimitCheck,
     Number,
     Subject,
@@ -187,25 +186,6 @@ def dependence_lines(attribute: AttributeAudit, subject: Subject) -> list[str]:
         key = "not_recovered" if best.value < 0.01 else "recovered"
         lines.append(say(key, z=z, s=s, model=model, best=best))
     return lines
-
-
-def levels_sentence(group: GroupAudit) -> str:
-    """Return the mean score of each group, and which of them chance does not explain."""
-    curve, parts = group.between, []
-    for code, mean, low, high in zip(curve.grid, curve.mean, curve.low, curve.high):
-        chance = "" if low <= curve.overall <= high else ", more than chance"
-        parts.append(
-            say("level", name=group.levels[int(code)], mean=mean, low=low, high=high, chance=chance)
-        )
-    return say("levels", group=group, curve=curve, parts=", ".join(parts))
-
-
-def moves_sentence(number: Number, subject: Subject, s: str) -> str:
-    """Return whether the mean score moves along an attribute within a group, and by which
-    p-value.
-    """
-    moves = "moves" if is_significant(number, subject) else "is not seen to move"
-    return say("within", moves=moves, s=s, number=number, adjusted=adjusted_phrase(number))
 
 
 def verdict_phrase(check: LimitCheck) -> str:
