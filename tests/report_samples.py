@@ -120,7 +120,7 @@ def tradeoff(*names: str) -> TradeOff:
     def point(i: float, chosen: bool = False) -> TradeOffPoint:
         gap = 0.0912 / (1 + 0.55 * i**1.35)
         gaps = (Gap(gap, 0.8 * gap, 1.3 * gap),) * len(names)
-        return TradeOffPoint(0.31 + 0.002 * i**1.5, gaps, chosen, (0.001,) * len(names))
+        return TradeOffPoint(0.31 + 0.002 * i**1.5, gaps, chosen)
 
     def stop(limit: str, i: float, chosen: bool = False) -> Stop:
         share = point(i).gaps[0].value / point(0.2).gaps[0].value

@@ -8,15 +8,11 @@ import re
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 import typer
 from click import Context
 from rich.console import Console
-from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
-from sklearn.model_selection import StratifiedKFold
 from typer.main import get_command
 
 import frhsic
@@ -31,8 +27,8 @@ from frhsic.estimators.frontier import Gap
 from frhsic.formatting import figure
 from frhsic.parity import gdp, rank_gap
 from frhsic.report import Report, trained_report
-from frhsic.report.first_page import closing_lines, needed_lines
-from frhsic.report.model import _HeldOut, explained
+from frhsic.report.first_page import closing_lines, verdict
+from frhsic.report.model import _HeldOut
 from frhsic.tables.files import TableFile
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
@@ -229,7 +225,7 @@ def test_a_report_of_a_condition_looks_at_its_rows():
     f = model.predict_proba(X)[:, 1]
     gaps = [float(gdp(f[y == c], s[y == c], resamples=0)) for c in (0, 1)]
     assert any(report.tradeoff.after.gaps[0].value == pytest.approx(gap) for gap in gaps)
-    assert any("among rows of the same outcome" in line for line in needed_lines(report))
+    assert "among rows of the same outcome" in verdict(report).remarks[-1]
 
 
 def test_a_report_of_numbers_with_two_attributes_leaves_rows_without_one_out():
@@ -247,102 +243,6 @@ def test_a_report_of_numbers_with_two_attributes_leaves_rows_without_one_out():
     assert report.tradeoff.limits[1] is None
     assert report.tradeoff.shares == (0.5, None)
     assert report.audit.subject.score_name == "predicted wage"
-
-
-def test_a_column_explains_the_share_of_ranks_that_lies_between_its_levels():
-    s = pd.Series(np.arange(4000.0) ** 2)
-    assert explained(pd.Series(np.where(s < s.median(), "low", "high")), s) == pytest.approx(
-        3 / 4, abs=1e-3
-    )
-    assert explained(-s, s) == pytest.approx(1 - 1 / 20**2, abs=1e-3)
-    random = np.random.default_rng(0)
-    levels = [pd.Series(random.integers(0, 50, 400).astype(str)) for _ in range(40)]
-    shares = [explained(column, s[:400]) for column in levels]
-    assert abs(np.mean(shares)) < 4 * np.std(shares) / np.sqrt(40)
-
-
-TRAIN, TEST = slice(None, 600), slice(600, None)
-
-
-@pytest.fixture(scope="module")
-def by_age():
-    """Rows whose outcome follows age; tenure tells of it."""
-    random, n = np.random.default_rng(0), 900
-    age, skill = random.uniform(20, 70, n), random.normal(size=n)
-    X = pd.DataFrame(
-        {"skill": skill, "noise": random.normal(size=n), "tenure": age * random.uniform(0.6, 1, n)}
-    )
-    return X, skill + 0.1 * (age - 45) + random.normal(size=n) > 0, pd.Series(age, name="age")
-
-
-def on_other_columns(X, y, age, **options):
-    model = ParityClassifier(random_state=0, n_jobs=1, cv=2, **options)
-    model.fit(X[TRAIN], y[TRAIN], sensitive_features=age[TRAIN])
-    fitted_on = X[TRAIN], y[TRAIN], age[TRAIN]
-    return trained_report(
-        model, X[TEST], y[TEST], sensitive_features=age[TEST], fitted_on=fitted_on, settings=QUICK
-    )
-
-
-def gap_without_a_limit(X, y, age):
-    """The gap of the mean of two fits on halves of the training rows, by definition."""
-    plain = ParityClassifier(limit=None, random_state=0, n_jobs=1)
-    halves = StratifiedKFold(2).split(X[TRAIN], y[TRAIN])
-    fits = [
-        plain.fit(X[TRAIN].iloc[rows], y[TRAIN][rows]).predict_proba(X[TEST])[:, 1]
-        for rows, _ in halves
-    ]
-    return float(gdp(np.mean(fits, axis=0), age[TEST], resamples=0))
-
-
-@pytest.mark.filterwarnings(
-    "ignore::frhsic.tables.suspicions.SuspiciousColumnWarning"
-)  # the last target is skill
-@pytest.mark.filterwarnings("ignore::frhsic.estimators.frontier.IndistinctGapWarning")
-def test_a_report_says_that_leaving_out_the_attribute_was_enough(by_age):
-    X, y, age = by_age
-    X = X[["skill", "noise"]]
-    report = on_other_columns(X, y, age)
-    (other,) = report.tradeoff.others
-    assert (other.added, other.left_out) == (("age",), ())
-    assert other.gaps[0].value == pytest.approx(
-        gap_without_a_limit(X.assign(age=age), y, age), rel=1e-9
-    )
-    assert other.pvalues[0] <= 0.05 < report.tradeoff.before.pvalues[0]
-    assert any("was enough" in line for line in needed_lines(report))
-    nothing = on_other_columns(X, X.sum(axis=1).to_numpy() > 0, age)
-    assert not any("enough" in line for line in needed_lines(nothing))
-
-
-def test_a_report_says_that_leaving_out_what_tells_the_attribute_may_be_enough(by_age):
-    X, y, age = by_age
-    report = on_other_columns(X, y, age)
-    added, without = report.tradeoff.others
-    assert (added.added, without.left_out) == (("age",), ("tenure",))
-    assert without.gaps[0].value == pytest.approx(
-        gap_without_a_limit(X[["skill", "noise"]], y, age), rel=1e-9
-    )
-    assert max(added.pvalues[0], report.tradeoff.before.pvalues[0]) <= 0.05 < without.pvalues[0]
-    assert any("may be enough" in line for line in needed_lines(report))
-
-
-@pytest.mark.filterwarnings("ignore::frhsic.tables.suspicions.SuspiciousColumnWarning")
-@pytest.mark.parametrize("inside", [True, False])
-def test_a_model_that_sees_the_attribute_is_compared_with_one_that_does_not(by_age, inside):
-    X, y, age = by_age
-    X = X[["skill", "noise"]]
-    report = on_other_columns(X.assign(age=age) if inside else X, y, age, uses_sensitive=not inside)
-    (without,) = report.tradeoff.others
-    assert without.left_out == ("age",)
-    assert without.gaps[0].value == pytest.approx(gap_without_a_limit(X, y, age), rel=1e-9)
-
-
-def test_a_model_that_was_given_is_not_fitted_on_other_columns(by_age):
-    X, y, age = by_age
-    report = on_other_columns(
-        X, y, age, estimator=FrozenEstimator(LogisticRegression().fit(X[TRAIN], y[TRAIN]))
-    )
-    assert report.tradeoff.others == ()
 
 
 @pytest.fixture(scope="module")
@@ -375,7 +275,7 @@ def test_a_fast_training_says_the_same_and_leaves_the_rest_out(outcome):
     assert fast.tradeoff.stops == report.tradeoff.stops
     keys = [{n.key for n in one.audit["[red]age"].all_rows.numbers} for one in (fast, report)]
     assert {"rank_gap", "hsic", "probe_linear"} <= keys[1] - keys[0]
-    assert (fast.drivers, fast.tradeoff.others) == ((), ())
+    assert fast.drivers == ()
     assert fast.audit["[red]age"].positives is None
 
 

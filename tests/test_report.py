@@ -37,7 +37,6 @@ from frhsic.report.first_page import (
     drifted,
     limit_sentence,
     meaning,
-    needed_lines,
     shortfalls,
     stop_name,
     unanswered,
@@ -621,15 +620,6 @@ def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence
 
 
 @pytest.mark.parametrize(
-    ("names", "phrase"),
-    [(("age",), "with age as a column"), (("age", "hours"), "with age and hours as columns")],
-)
-def test_attributes_that_are_added_are_a_column_or_columns(names, phrase):
-    point = replace(samples.full().tradeoff.before, added=names)
-    assert words.columns_phrase(point) == phrase
-
-
-@pytest.mark.parametrize(
     ("names", "sentence"),
     [(("age",), "Only age was examined."), (("age", "hours"), "Only age and hours were examined.")],
 )
@@ -707,20 +697,6 @@ def test_most_is_said_of_more_than_half_and_more_than_chance():
 
 # what a limit changed
 # -------------------------------------------------------------------------------------------
-
-
-def test_a_limit_is_not_needed_where_no_gap_is_seen_without_it():
-    report, tradeoff = Report(samples.audit("age")), samples.tradeoff()
-    small = (Gap(0.0065, 0.0, 0.022),)
-    here = replace(tradeoff, before=replace(tradeoff.before, gaps=small, pvalues=(0.4,)))
-    assert not any(
-        "no gap" in line for line in needed_lines(replace(report, tradeoff=here))
-    )  # the fit shows one
-    nothing = replace(
-        here, points=(replace(tradeoff.points[0], pvalues=(0.3,)), *tradeoff.points[1:])
-    )
-    assert "no gap is seen" in needed_lines(replace(report, tradeoff=nothing))[-1]
-    assert not any("no gap" in line for line in needed_lines(replace(report, tradeoff=tradeoff)))
 
 
 def test_the_closing_lines_are_verdict_gap_cost_and_rows():

@@ -115,7 +115,7 @@ def train(
         bool,
         Option(
             "--fast",
-            help="Leave out what the first screen of the report does not show: other columns,"
+            help="Leave out what the first screen of the report does not show:"
             " drivers, tests and probes of dependence, equal opportunity.",
         ),
     ] = False,
@@ -272,7 +272,6 @@ def fitted(
             settings=replace(settings, watch=watch),
             favourable=data.favourable,
             groups=groups[1],
-            fitted_on=(X, y, s),
             limit=required,
             threshold=stated.threshold,
             context=replace(

@@ -6,7 +6,7 @@ The words stand in ``assets/words.toml``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from scipy.special import ndtri
 
@@ -40,7 +40,6 @@ from frhsic.report.words import (
     WORDS,
     among_phrase,
     asked_reduction,
-    columns_phrase,
     dependence_lines,
     drift_line,
     drift_name,
@@ -424,36 +423,6 @@ def alarms(audit: Audit) -> list[str]:
         *(limit_sentence(check, audit) for check in audit.limits if check.verdict != "kept"),
         *(drift_line(one) for one in audit.drift if one.changed and not one.improved),
     ]
-
-
-def needed_lines(report: Report) -> list[str]:
-    """Return whether there is a gap without a limit, and whether other columns alone would do; none
-    without a fit.
-    """
-    tradeoff, audit, lines = report.tradeoff, report.audit, list[str]()
-    if tradeoff is None:
-        return lines
-    level = audit.subject.level
-    for i, name in enumerate(tradeoff.attributes):
-        sizes = []
-        for point in (tradeoff.before, *tradeoff.others):
-            chance = "" if point.pvalues[i] <= level else ", which is not significant"
-            sizes.append(ranged(*astuple(point.gaps[i])) + chance)
-        what = gap_phrase(AIM_MEASURES[tradeoff.aim], name) + among_phrase(
-            tradeoff.condition, audit
-        )
-        lines.append(say("without_limit", what=what, size=sizes[0]))
-        for one, size in zip(tradeoff.others, sizes[1:]):
-            lines.append(say("with_columns", columns=columns_phrase(one), size=size))
-        # where these rows show no gap anyway, that they show none without some columns says nothing
-        if tradeoff.before.pvalues[i] <= level:
-            few = [one for one in tradeoff.others if one.left_out and one.pvalues[i] > level]
-            lines += [say("may_be_enough", names=listed(one.left_out)) for one in few[:1]]
-        elif tradeoff.points[0].pvalues[i] > level:
-            more = [one for one in tradeoff.others if one.added and one.pvalues[i] <= level]
-            enough = [say("left_out_enough", names=listed(one.added)) for one in more]
-            lines.append([*enough, say("nothing_to_lower")][0])
-    return lines
 
 
 # As text

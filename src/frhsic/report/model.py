@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv
 
-from frhsic import _arrays, _progress
+from frhsic import _arrays
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.comparing import checked, difference
 from frhsic.auditing.measures import (
@@ -37,12 +35,8 @@ from frhsic.parity import gdp, gdp_curve
 from frhsic.parity.limits import LimitLike, measure_name, parse_limits
 from frhsic.scoring import scores_of
 from frhsic.splits import rows_of, subsample
-from frhsic.tables.columns import feature
 
 REPORT_FORMAT = 12  # version of the JSON form of a :class:`Report`
-# Share of the variance of an attribute's ranks that a column explains alone if it is left out as
-# its proxy.
-PROXY = 0.1
 MOST_ROWS = 2000
 MOST_SHOWN_COLUMNS = 40
 SHUFFLES = 3
@@ -88,17 +82,13 @@ class Drivers:
 class TradeOffPoint:
     """Performance of one predictor, and its gap along each attribute.
 
-    On the rows of the report, and in the fit without a limit, `pvalues` are those of no gap: a gap
-    has an interval above 0 exactly where its p-value is at most the level. `added` and `left_out`
-    are the columns by which a predictor differs from the model of the report.
+    On the rows of the report, and in the fit without a limit, a gap has an interval above 0 exactly
+    where it is significant.
     """
 
     performance: float
     gaps: tuple[Gap, ...]
     chosen: bool = False
-    pvalues: tuple[float, ...] = ()
-    added: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -138,9 +128,6 @@ class TradeOff:
     changes
         For each attribute the change of the gap by the limit, on the rows of the report: both
         predictors are measured on the same rows. Empty if the limit changes nothing.
-    others
-        Models without a limit on other columns, on the rows of the report: with the attributes as
-        columns, without them, and without the columns that tell most of them.
     stops
         The chosen trade-off and what other limits would do, from no limit to the least gap.
     """
@@ -156,7 +143,6 @@ class TradeOff:
     before: TradeOffPoint
     after: TradeOffPoint
     changes: tuple[Change, ...] = ()
-    others: tuple[TradeOffPoint, ...] = ()
     stops: tuple[Stop, ...] = ()
 
     @property
@@ -204,7 +190,6 @@ def trained_report(
     sensitive_features: Any,
     favourable: object = None,
     groups: Any = None,
-    fitted_on: tuple[Any, Any, Any] | None = None,
     limit: LimitLike = None,
     threshold: float | None = None,
     settings: Settings | None = None,
@@ -226,10 +211,6 @@ def trained_report(
         Label of y that is good for a person; by default the second class.
     groups
         Rows that belong together.
-    fitted_on
-        X (a frame), y and sensitive_features of the fit. The model of y is then fitted on other
-        columns, too: with the attributes, without them, and without columns that alone explain 10 %
-        of an attribute's ranks. The report says whether that would do in place of a limit.
     limit, threshold, settings, context
         As in :func:`frhsic.audit`; `limit` is checked on these rows, and is not that of the model.
         A share is one of the gap of ``model.at(None)`` on these rows.
@@ -307,13 +288,6 @@ def trained_report(
         paired = tuple(rows.changes(was, now, before, after, favoured, settings))
         before = replace(before, limits=checked(before, stated_limits, before))
     after = replace(after, limits=checked(after, stated_limits, before or after, paired))
-    others: list[TradeOffPoint] = []
-    if fitted_on is not None and not settings.fast:
-        settings.tell("models of other columns")
-        others = [
-            rows.measured(f, settings).point(*columns)
-            for *columns, f in _of_other_columns(rows, *fitted_on)
-        ]
     carried: tuple[Drivers, ...] = ()
     if not settings.fast:
         settings.tell("what drives the score")
@@ -331,7 +305,6 @@ def trained_report(
             before=old.point(),
             after=new.point(),
             changes=tuple(rows.gap_changes(old, new, after.subject.level)) if moved else (),
-            others=tuple(others),
             stops=tuple(rows.stops({0.0: (was, old), place: (now, new)}, settings, after)),
         ),
         drivers=tuple(replace(one, unlimited=moved) for one in carried),
@@ -346,16 +319,13 @@ class _Measured:
     performance: float
     gaps: list[tuple[Number, np.ndarray]]
 
-    def point(self, added: tuple[str, ...] = (), left_out: tuple[str, ...] = ()) -> TradeOffPoint:
+    def point(self) -> TradeOffPoint:
         """Return the same as a trade-off."""
         gaps = []
-        pvalues = []
         for number, _ in self.gaps:
             assert number.interval is not None
-            assert number.pvalue is not None
             gaps.append(Gap(number.value, *number.interval))
-            pvalues.append(number.pvalue)
-        return TradeOffPoint(self.performance, tuple(gaps), False, tuple(pvalues), added, left_out)
+        return TradeOffPoint(self.performance, tuple(gaps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -549,79 +519,6 @@ def _largest(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndar
     return replace(number, pvalue=pvalue, interval=interval), terms
 
 
-def _of_other_columns(
-    rows: _HeldOut, X: Any, y: Any, s: Any
-) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], np.ndarray]]:
-    """Yield columns that are added and left out, and the outputs of the model of y on the others,
-    without a limit.
-
-    Like the model of the report it is the mean of fits on parts of the rows; one that was given
-    cannot be fitted anew.
-    """
-    model, names, folds = rows.model, rows.names, len(rows.model.models_)
-    if folds == 1 or not isinstance(X, pd.DataFrame):
-        return
-    attributes = pd.DataFrame(np.asarray(s, dtype=np.float64).reshape(len(X), -1), X.index, names)
-    known = attributes.notna().all(axis=1).to_numpy()
-    X, y, attributes = X[known], np.asarray(y)[known], attributes[known]
-    own = [name for name in names if name in X]
-    proxies = [
-        str(name)
-        for name in X
-        if name not in own and max(explained(X[name], attributes[s]) for s in attributes) >= PROXY
-    ]
-    sees = bool(own or model.uses_sensitive)
-    versions: list[tuple[tuple[str, ...], tuple[str, ...]]] = [((), names) if sees else (names, ())]
-    if 0 < len(proxies) < X.shape[1] - len(own):
-        versions.append(((), (*(names if sees else ()), *proxies)))
-    plain = clone(model).set_params(limit=None, uses_sensitive=False, aim="score", condition=None)
-    parts = [train for train, _ in check_cv(folds, y, classifier=is_classifier(model)).split(X, y)]
-    for number, (added, left_out) in enumerate(versions):
-        table = X.assign(**{name: attributes[name] for name in added}).drop(
-            columns=[*left_out], errors="ignore"
-        )
-        other = rows.X.assign(**dict(zip(added, rows.s.T))).drop(
-            columns=[*left_out], errors="ignore"
-        )
-        scores = []
-        for part in parts:
-            scores.append(scores_of(clone(plain).fit(table.iloc[part], y[part]), other, None))
-            _progress.tell(number * len(parts) + len(scores), len(versions) * len(parts), "models")
-        f = np.mean(scores, axis=0)
-        yield (
-            added,
-            left_out,
-            (f > model.threshold_).astype(np.float64) if model.aim == "decision" else f,
-        )
-
-
-def explained(column: pd.Series[Any], s: pd.Series[float]) -> float:
-    """Return the share of the variance of an attribute's ranks between levels of a column, or
-    between its twentieths.
-
-    Allowing for the number of levels, so that it is 0 on average for a column that is independent
-    of the attribute.
-
-    Examples
-    --------
-    >>> s = pd.Series(np.arange(1000.0))
-    >>> explained(s**3, s) > 0.99, explained(pd.Series(["a", "b"] * 500), s) < 0.01
-    (True, True)
-    """
-    values, kind = feature(column, str(column.name))
-    levels = (
-        pd.Series(values, s.index)
-        if kind == "category"
-        else pd.qcut(pd.Series(values, s.index), 20, duplicates="drop")
-    )
-    ranks = s.rank()
-    groups = ranks.groupby(levels, dropna=False)
-    within = float(((ranks - groups.transform("mean")) ** 2).sum()) / max(
-        len(ranks) - groups.ngroups, 1
-    )
-    return 1 - within / float(ranks.var())
-
-
 def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
     """Return the trade-offs of a fit, with the chosen one at its place between two of them."""
     model, names = rows.model, rows.names
@@ -634,13 +531,15 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
     place = math.ceil(choice.position)
     between = float(np.interp(choice.position, np.arange(len(points)), performance))
     chosen = TradeOffPoint(between, tuple(choice.gaps[name] for name in names), chosen=True)
-    points[place : place + (place == choice.position)] = [chosen]
-    pvalues = tuple(frontier.pvalues[name] for name in names)
+    if place == choice.position:
+        points[place] = chosen
+    else:
+        points.insert(place, chosen)
     gaps = []
-    for gap, pvalue in zip(points[0].gaps, pvalues):
+    for name, gap in zip(names, points[0].gaps):
         interval = Interval(gap.low, gap.high, frontier.confidence, "")
-        gaps.append(Gap(gap.value, *interval.agreeing(gap.value, pvalue)))
-    points[0] = replace(points[0], pvalues=pvalues, gaps=tuple(gaps))
+        gaps.append(Gap(gap.value, *interval.agreeing(gap.value, frontier.pvalues[name])))
+    points[0] = replace(points[0], gaps=tuple(gaps))
     stated = frontier.limits(choice.limit)
     limits = []
     shares = []

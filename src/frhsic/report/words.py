@@ -275,15 +275,6 @@ def warnings(audit: Audit) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def columns_phrase(point: TradeOffPoint) -> str:
-    """Return the columns by which a predictor differs from the model, such as “without age and
-    job”.
-    """
-    if not point.added:
-        return f"without {listed(point.left_out)}"
-    return f"with {listed(point.added)} as {'a column' if len(point.added) == 1 else 'columns'}"
-
-
 def listed(names: Sequence[str]) -> str:
     """Return names in a row, such as “age, job and town”."""
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
@@ -305,9 +296,6 @@ def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
         share = f"{100 * gap / gaps[0]:.0f} % of the gap" if rows and gaps[0] else ""
         chosen = " (chosen)" if point.chosen else ""
         rows.append((point, (share if rows else "no limit") + chosen))
-    rows += [
-        (point, f"this report, no limit, {columns_phrase(point)}") for point in tradeoff.others
-    ]
     return [
         *rows,
         (tradeoff.before, "this report, no limit"),
