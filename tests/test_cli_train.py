@@ -167,7 +167,6 @@ def test_a_report_measures_what_the_aim_limits(aim):
     assert (report.tradeoff.limits, report.tradeoff.shares) == ((None,), (0.75,))
     values = [point.performance for point in report.tradeoff.points]
     assert min(values) <= chosen.performance <= max(values)
-    assert {driver.column for driver in report.drivers[0].columns} == {"skill", "rank"}
 
 
 def test_each_trade_off_is_measured_once(monkeypatch):
@@ -275,7 +274,6 @@ def test_a_fast_training_says_the_same_and_leaves_the_rest_out(outcome):
     assert fast.tradeoff.stops == report.tradeoff.stops
     keys = [{n.key for n in one.audit["[red]age"].all_rows.numbers} for one in (fast, report)]
     assert {"rank_gap", "hsic", "probe_linear"} <= keys[1] - keys[0]
-    assert fast.drivers == ()
     assert fast.audit["[red]age"].positives is None
 
 

@@ -132,7 +132,7 @@ class Settings:
         Function that is called with the name of each step as it begins.
     fast
         Leave out what the first screen of a report does not show: ranks, dependence, probes and
-        equal opportunity; of a trained model also what drives the score.
+        equal opportunity.
     """
 
     confidence: float = 0.95

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -20,10 +20,7 @@ from frhsic.cli.predict import Served
 if TYPE_CHECKING:
     from frhsic.auditing import Audit
     from frhsic.parity.limits import LimitLike
-    from frhsic.report.model import Drivers
     from frhsic.tables.files import TableFile
-
-    Explain = Callable[[Audit], tuple[Drivers, ...]]
 
 
 @dataclass(frozen=True)
@@ -200,7 +197,7 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
         with warnings.catch_warnings(
             action="ignore", category=UserWarning
         ):  # the remarks say the same
-            result, drivers = run(options, reading, stated, watch)
+            result = run(options, reading, stated, watch)
         if earlier is not None:
             from frhsic.auditing import since
 
@@ -211,8 +208,6 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
         if files:
             from frhsic.report.page import content
 
-            watch("what drives the score")
-            report = replace(report, drivers=drivers(result))
             watch("writing the report")
             contents = {path: content(report, kind) for kind, path in files.items()}
             write_together(contents, options.read)
@@ -299,10 +294,8 @@ def _shared(options: _Options, stated: _terminal.Stated, watch: Watch) -> dict[s
 
 def _audited(
     options: _Options, reading: _terminal.Reading, stated: _terminal.Stated, watch: Watch
-) -> tuple[Audit, Explain]:
-    """Read the table and audit it; return the audit, and what tells which columns of a model carry
-    the attributes.
-    """
+) -> Audit:
+    """Read the table and audit it."""
     from frhsic.tables.files import TableFile
 
     served = None
@@ -320,7 +313,7 @@ def _audited_file(
     served: Served | None,
     stated: _terminal.Stated,
     watch: Watch,
-) -> tuple[Audit, Explain]:
+) -> Audit:
     """Audit the rows of an open file."""
     parts = _parts(options, file.names, options.table.name)
     needed = [
@@ -334,9 +327,7 @@ def _audited_file(
     # late: a wrong name of a column is told before torch is imported
     import pandas as pd
 
-    from frhsic.auditing import Settings, audit
-    from frhsic.report.model import drivers
-    from frhsic.tables.attributes import read_sensitive
+    from frhsic.auditing import audit
     from frhsic.tables.columns import (
         common_name,
         kind_of,
@@ -389,7 +380,7 @@ def _audited_file(
         name, score_name = common_name(parts) if parts else "", options.score or ""
     if z is None:
         z, scores, name = scores, None, score_name
-    result = audit(
+    return audit(
         z,
         table[options.sensitive],
         None if options.target is None else table[options.target],
@@ -414,21 +405,10 @@ def _audited_file(
         **_shared(options, stated, watch),
     )
 
-    def explain(result: Audit) -> tuple[Drivers, ...]:
-        if served is None or not hasattr(served.model, "predict") or rows.sampled:
-            return ()
-        s = read_sensitive(table[[attribute.name for attribute in result.attributes]])
-        part = frame[served.columns]
-        return drivers(
-            lambda some, _: served.audited(some, file)[1], part, s.values, s.names, Settings()
-        )
-
-    return result, explain
-
 
 def _scheduled(
     options: _Options, reading: _terminal.Reading, stated: _terminal.Stated, watch: Watch
-) -> tuple[Audit, Explain]:
+) -> Audit:
     """Audit all rows of the files that the table stands for; workers have to see them under the
     same paths.
     """
@@ -465,7 +445,7 @@ def _scheduled(
             **_shared(options, stated, watch),
         )
     remarks = _class_counts(options, result)
-    return replace(result, context=replace(result.context, remarks=remarks)), lambda _: ()
+    return replace(result, context=replace(result.context, remarks=remarks))
 
 
 def _class_counts(options: _Options, result: Audit) -> tuple[str, ...]:

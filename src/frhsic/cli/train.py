@@ -116,7 +116,7 @@ def train(
         Option(
             "--fast",
             help="Leave out what the first screen of the report does not show:"
-            " drivers, tests and probes of dependence, equal opportunity.",
+            " tests and probes of dependence, equal opportunity.",
         ),
     ] = False,
     title: _terminal.Title = None,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,51 +31,16 @@ from frhsic.auditing.running import outcome
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.frontier import Gap, aimed_gap, limited_measure
 from frhsic.intervals import Interval
-from frhsic.parity import gdp, gdp_curve
+from frhsic.parity import gdp_curve
 from frhsic.parity.limits import LimitLike, measure_name, parse_limits
 from frhsic.scoring import scores_of
 from frhsic.splits import rows_of, subsample
 
 REPORT_FORMAT = 12  # version of the JSON form of a :class:`Report`
-MOST_ROWS = 2000
-MOST_SHOWN_COLUMNS = 40
-SHUFFLES = 3
 # Limits beside the chosen one that a report shows, and how many trade-offs lie between two of them
 # at least.
 OTHER_LIMITS = (None, "50%", "25%", 0)
 APART = 0.3
-
-
-@dataclass(frozen=True)
-class Driver:
-    """How much of the gap along an attribute one column carries: by how much the gap falls when it
-    is shuffled.
-
-    Columns that tell the same share it, so that each alone carries less. `more_than_half` is the
-    z-value of the claim that the column carries more than half of the gap.
-    """
-
-    column: str
-    carried: float
-    standard_error: float
-    more_than_half: float
-
-
-@dataclass(frozen=True)
-class Drivers:
-    """The columns of one attribute, the one that carries most first; `gap` is the gap with all
-    columns as they are.
-
-    `pvalue` is that of no gap. `unlimited` says that they are those of the model without the limit,
-    not of the one that was chosen.
-    """
-
-    attribute: str
-    gap: float
-    pvalue: float
-    rows: int
-    columns: tuple[Driver, ...]
-    unlimited: bool = False
 
 
 @dataclass(frozen=True)
@@ -161,16 +126,14 @@ class Report(Document):
     """Content of one page. `before` is the audit without the limit, to compare with `audit` number
     by number.
 
-    `earlier` is the audit of other rows with which `audit.drift` compares. `drivers` says which
-    columns carry an attribute into the score, and `changes` how the limit changed gaps: both models
-    are measured on the same rows.
+    `earlier` is the audit of other rows with which `audit.drift` compares. `changes` says how the
+    limit changed gaps: both models are measured on the same rows.
     """
 
     audit: Audit
     before: Audit | None = None
     earlier: Audit | None = None
     tradeoff: TradeOff | None = None
-    drivers: tuple[Drivers, ...] = ()
     changes: tuple[Change, ...] = ()
     format: int = REPORT_FORMAT
 
@@ -288,12 +251,6 @@ def trained_report(
         paired = tuple(rows.changes(was, now, before, after, favoured, settings))
         before = replace(before, limits=checked(before, stated_limits, before))
     after = replace(after, limits=checked(after, stated_limits, before or after, paired))
-    carried: tuple[Drivers, ...] = ()
-    if not settings.fast:
-        settings.tell("what drives the score")
-        carried = drivers(
-            lambda part, at: rows.outputs(free, part, rows.s[at]), X, rows.s, rows.names, settings
-        )
     old = rows.measured(was, settings)
     place = float(model.choice_.position)
     new = rows.measured(now, settings) if place else old
@@ -307,7 +264,6 @@ def trained_report(
             changes=tuple(rows.gap_changes(old, new, after.subject.level)) if moved else (),
             stops=tuple(rows.stops({0.0: (was, old), place: (now, new)}, settings, after)),
         ),
-        drivers=tuple(replace(one, unlimited=moved) for one in carried),
         changes=paired,
     )
 
@@ -382,15 +338,14 @@ class _HeldOut:
         )
         return f"{score} {target}" if itself else f"{score} {target}: {classes[1]}"
 
-    def outputs(self, model: Any, X: Any = None, s: np.ndarray | None = None) -> np.ndarray:
+    def outputs(self, model: Any) -> np.ndarray:
         """Return what is audited: scores, or decisions as 0 and 1 if they are what the model
         limits.
         """
-        X, s = (self.X, self.s) if X is None else (X, s)
         if model.aim != "decision":
-            return scores_of(model, X, s)
-        more = {"sensitive_features": s} if model.uses_sensitive else {}
-        return np.asarray(model.predict(X, **more) == model.classes_[1], dtype=np.float64)
+            return scores_of(model, self.X, self.s)
+        more = {"sensitive_features": self.s} if model.uses_sensitive else {}
+        return np.asarray(model.predict(self.X, **more) == model.classes_[1], dtype=np.float64)
 
     @property
     def codes(self) -> np.ndarray | None:
@@ -559,68 +514,3 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         points=tuple(points),
         **measured,
     )
-
-
-def drivers(
-    score: Callable[[Any, np.ndarray], np.ndarray],
-    X: Any,
-    s: np.ndarray,
-    names: Sequence[str],
-    settings: Settings,
-) -> tuple[Drivers, ...]:
-    r"""Return for each attribute how much of the gap each column of X carries.
-
-    .. math:: E\bigl[g(S) \, (f(X) - f(X_{-j}, \pi X_j))\bigr], \qquad g(s) =
-        \operatorname{sign}(E[f | S = s] - E f)
-
-    for shuffles π of column j, as a mean over three of them, on up to 2,000 rows. With g fixed it
-    is a mean over rows and has a standard error; the gap itself is E[g(S) (f(X) − E f)]. Nothing is
-    returned for more than 40 columns, which would take long.
-
-    Parameters
-    ----------
-    score
-        Function from rows like X, and their places in X, to their scores.
-    X
-        Frame or matrix; the columns of a frame are shuffled as they are, before any encoding.
-    s
-        Attributes of shape (n, q), with their names.
-    """
-    framed = isinstance(X, pd.DataFrame)
-    frame = X.reset_index(drop=True) if framed else pd.DataFrame(np.asarray(X))
-    if frame.shape[1] > MOST_SHOWN_COLUMNS:
-        return ()
-    rows = subsample(len(frame), MOST_ROWS, settings.generator(6))
-    frame, s, random = frame.iloc[rows].reset_index(drop=True), s[rows], settings.generator(7)
-    versions = [frame]
-    for column in frame.columns:
-        for _ in range(SHUFFLES):
-            versions.append(frame.copy())
-            versions[-1][column] = frame[column].iloc[random.permutation(len(frame))].array
-    # one call: a model of several folds takes as long for a few rows as for many
-    table = pd.concat(versions, ignore_index=True)
-    scores = score(table if framed else table.to_numpy(), np.tile(rows, len(versions))).reshape(
-        len(versions), -1
-    )
-    whole = scores[0]
-    changed = scores[1:].reshape(frame.shape[1], SHUFFLES, -1).mean(axis=1)
-    lost = {str(column): whole - mean for column, mean in zip(frame.columns, changed)}
-    results = []
-    for name, values in zip(names, s.T):
-        curve = gdp_curve(whole, values)
-        sign = np.sign(curve.mean - curve.overall)[
-            np.searchsorted(curve.start, values, side="right") - 1
-        ]
-        signed = sign * (whole - whole.mean())
-        each = [_driver(column, sign * change, signed) for column, change in lost.items()]
-        gap = gdp(whole, values, resamples=settings.resamples, random_state=settings.seed)
-        columns = tuple(sorted(each, key=lambda driver: -driver.carried))
-        results.append(Drivers(name, float(signed.mean()), gap.pvalue, len(frame), columns))
-    return tuple(results)
-
-
-def _driver(column: str, carried: np.ndarray, gap: np.ndarray) -> Driver:
-    beyond, root = carried - gap / 2, np.sqrt(len(gap))
-    error = float(beyond.std(ddof=1) / root)
-    z = float(beyond.mean()) / error if error > 0 else 0.0
-    return Driver(column, float(carried.mean()), float(carried.std(ddof=1) / root), z)

@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any
 
-from scipy.stats import norm
-
 from frhsic import formatting
 from frhsic.auditing.measures import LEAST_ROWS, SPARSE
 from frhsic.auditing.results import (
@@ -27,7 +25,7 @@ from frhsic.auditing.results import (
 )
 from frhsic.formatting import capitalized, percent, plain
 from frhsic.intervals import Interval
-from frhsic.report.model import Drivers, TradeOff, TradeOffPoint
+from frhsic.report.model import TradeOff, TradeOffPoint
 
 WORDS = tomllib.loads(
     resources.files("frhsic.report").joinpath("assets", "words.toml").read_text(encoding="utf-8")
@@ -301,25 +299,3 @@ def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
         (tradeoff.before, "this report, no limit"),
         (tradeoff.after, "this report, chosen"),
     ]
-
-
-def driver_sentence(drivers: Drivers, level: float = 0.05) -> str:
-    """Return which column carries most of an attribute into the score, if that is more than half
-    and than chance.
-
-    Examples
-    --------
-    >>> from frhsic.report.model import Driver
-    >>> job = Driver("job", carried=0.08, standard_error=0.01, more_than_half=4.0)
-    >>> driver_sentence(Drivers("age", 0.1, 0.001, 500, (job,)))
-    'Most of the gap along age reaches the score through job: without what job tells, 80 % ...'
-    """
-    if not drivers.columns or drivers.pvalue > level:
-        text = say("no_driver", d=drivers)
-    else:
-        first = max(drivers.columns, key=lambda driver: driver.more_than_half)
-        main = first.more_than_half > norm.ppf(1 - level / len(drivers.columns))
-        first = first if main else drivers.columns[0]
-        share = min(first.carried / drivers.gap, 1)
-        text = say("main_driver" if main else "largest_driver", d=drivers, first=first, share=share)
-    return f"Without the limit, {text}" if drivers.unlimited else capitalized(text)
