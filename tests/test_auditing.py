@@ -4,9 +4,14 @@ and changes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import sys
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -20,6 +25,7 @@ from sklearn.metrics import log_loss
 from typer.testing import CliRunner
 
 import report_samples as samples
+from frhsic import _arrays, _tensors
 from frhsic.auditing import Audit, Context, Settings, audit, drift, since
 from frhsic.auditing.comparing import checked, difference, limits_of_audit
 from frhsic.auditing.measures import (
@@ -33,7 +39,7 @@ from frhsic.auditing.measures import (
     qualities,
 )
 from frhsic.auditing.results import Law, LimitCheck, Number
-from frhsic.auditing.running import Inputs, outcome
+from frhsic.auditing.running import Inputs, _column, outcome
 from frhsic.cli import app
 from frhsic.dependence import distance_correlation, hsic, hsic_unbiased
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
@@ -46,6 +52,7 @@ from frhsic.report.first_page import gap_sentence
 from frhsic.report.words import resolution_sentence
 from frhsic.splits import subsample
 from frhsic.tables import files
+from frhsic.tables.attributes import read_sensitive
 
 pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 
@@ -599,6 +606,58 @@ def test_equal_opportunity_is_measured_on_the_favourable_outcome(
 ):
     data = people()
     np.testing.assert_array_equal(outcome(data[target], positive, favourable)[1], data["late"] == 0)
+
+
+# All conversions of arrays to NumPy or torch, and what reads columns: each is called with the name
+# that messages have for what it checks.
+CONVERSIONS = {
+    one.__code__: key
+    for one, key in (
+        (_arrays.matrix, "name"),
+        (_tensors.matrix, "name"),
+        (read_sensitive, "name"),
+        (_column, "argument"),
+    )
+}
+
+
+@contextlib.contextmanager
+def counted_checks() -> Iterator[Counter[tuple[str, str]]]:
+    """Count the conversions of each argument, and the comparisons of the rows of all."""
+    counts: Counter[tuple[str, str]] = Counter()
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code in CONVERSIONS:
+            counts[code.co_name, frame.f_locals[CONVERSIONS[code]]] += 1
+        if event == "call" and code is _arrays.require_same_rows.__code__:
+            counts[code.co_name, "all"] += 1
+
+    sys.setprofile(count)
+    try:
+        yield counts
+    finally:
+        sys.setprofile(None)
+
+
+def test_an_audit_converts_and_checks_each_argument_once():
+    data = people()
+    weights, groups = pd.Series(np.arange(1.0, 401)), data.index % 200
+    with counted_checks() as counts:
+        audit(
+            data[["x", "risk"]],
+            data[["age"]],
+            data["late"],
+            scores=data["risk"],
+            sample_weight=weights,
+            groups=groups,
+            settings=SMALL,
+        )
+    once = {("require_same_rows", "all"), ("read_sensitive", "sensitive_features")}
+    once |= {("_column", name) for name in ("scores", "y", "sample_weight", "groups")}
+    names = ("representation", "sensitive_features", "scores", "y", "sample_weight")
+    once |= {("matrix", name) for name in names}
+    assert counts == dict.fromkeys(once, 1)
 
 
 def test_rows_without_an_attribute_are_left_out_counted_and_compared():

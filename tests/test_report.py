@@ -479,9 +479,9 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     assert stop_name(both, stops[2]) == "this model (for 0.03, 0.02)"
     free = costs(report, stops[0])
     assert [cost.was for cost in free] == ["", ""]
-    quality = (Quality("auc", 0.51, 0.5, 0.01), Quality("calibration_error", 0.0, 0.0))
+    quality = (Quality("auc", 0.51, 0.5, 0.01),)
     poor = Report(replace(samples.audit(), quality=quality))
-    assert [cost.now for cost in costs(poor)] == ["0.510"]  # what has no interval is no cost
+    assert [cost.now for cost in costs(poor)] == ["0.510"]
     assert costs(poor)[0].change == "0.490 to 0.530"
     assert any("better than a constant" in line for line in unanswered(poor))
     good = Report(replace(samples.audit(), quality=(Quality("auc", 0.6, 0.5, 0.01),)))

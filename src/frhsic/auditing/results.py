@@ -367,8 +367,8 @@ class Quality:
     the mean.
 
     `key` is ``"accuracy"``, ``"true_positive_rate"``, ``"false_positive_rate"``, ``"auc"``,
-    ``"log_loss"``, ``"root_squared_error"``, ``"explained"``, ``"calibration_error"`` or
-    ``"mean_error"``, the mean of target less score.
+    ``"log_loss"``, ``"root_squared_error"``, ``"explained"`` or ``"mean_error"``, the mean of
+    target less score.
     """
 
     key: str

@@ -344,7 +344,7 @@ class Inputs:
         rows = Rows(
             values,
             sensitive.values,
-            None if scores is None else _numbers(scores, "scores"),
+            None if scores is None else _numbers(_column(scores, "scores"), "scores"),
             codes,
             favoured,
             None if weights is None else _weights(weights),
@@ -352,12 +352,12 @@ class Inputs:
         )
         known = ~np.isnan(sensitive.values).any(axis=1)
         rows = rows.keep(known)
-        spans = {
-            attribute: float(np.ptp(column))
+        ranges = {
+            attribute: (float(column.min()), float(column.max()))
             for attribute, column in zip(sensitive.names, rows.s.T)
             if len(column)
         }
-        require_enough(rows.count, n, spans, sensitive.names)
+        require_enough(rows.count, n, ranges, sensitive.names)
         return cls(
             rows,
             sensitive.names,
@@ -370,17 +370,23 @@ class Inputs:
 
 
 def require_enough(
-    rows: int, given: int, spans: Mapping[str, float], columns: Sequence[str]
+    rows: int, given: int, ranges: Mapping[str, tuple[float, float]], columns: Sequence[str]
 ) -> None:
     """Raise if too few rows have a value in all columns, or if the range of an attribute has no
-    width.
+    width or cannot be computed with.
     """
     if rows < LEAST_ROWS:
         have = f"{rows} of {given} have a value in each of {', '.join(columns)}"
         raise ValueError(f"an audit needs at least {LEAST_ROWS} rows; {have}.")
-    for name, span in spans.items():
-        if span == 0:
+    for name, (low, high) in ranges.items():
+        if low == high:
             raise ValueError(f"{name} is constant in all {rows} rows, so nothing can depend on it.")
+        too_large = max(-low, high) > _arrays.LARGEST_NUMBER
+        if too_large or high - low < _arrays.SMALLEST_SPREAD:
+            raise ValueError(
+                f"{name} runs from {low:.3g} to {high:.3g}, and no float can hold the products of"
+                " such numbers. Rescale it, or treat them as missing."
+            )
 
 
 def named_target(
@@ -399,7 +405,8 @@ def outcome(
     """Return a target as numbers, its favoured rows, or None if it does not say which these are,
     and its names.
     """
-    name, column = _arrays.array_name(y, "y"), _column(y, "y")
+    name = _arrays.array_name(y, "y")
+    column = _column(y, "y")
     if positive is not None:
         codes = _rows_with(column, positive, name, "positive").astype(np.float64)
     elif column.dtype == object or isinstance(column.dtype, (pd.CategoricalDtype, pd.StringDtype)):
@@ -408,7 +415,7 @@ def outcome(
             f"y holds text ({shown}); pass positive=VALUE to say which value counts as 1."
         )
     else:
-        codes = _numbers(y, "y")
+        codes = _numbers(column, "y")
     favoured = (
         codes == 1 if favourable is None else _rows_with(column, favourable, name, "favourable")
     )
@@ -475,9 +482,11 @@ def _groups(groups: Any) -> np.ndarray:
 
 
 def _weights(weights: Any) -> np.ndarray:
-    values, words = _numbers(weights, "sample_weight"), _named(weights, "sample_weight")
+    words = _named(weights, "sample_weight")
+    column = _column(weights, "sample_weight")
+    values = _numbers(column, "sample_weight")
     if values.min() < 0:
-        row = row_number(_column(weights, "sample_weight"), int((values < 0).argmax()))
+        row = row_number(column, int((values < 0).argmax()))
         raise ValueError(
             f"{words} is {plain(values[values < 0][0])} in row {row}; pass weights of zero or more."
         )
@@ -486,10 +495,8 @@ def _weights(weights: Any) -> np.ndarray:
     return values
 
 
-def _numbers(values: Any, argument: str) -> np.ndarray:
-    """Return one number for each row."""
-    _column(values, argument)
-    return _arrays.vector(values, argument).astype(np.float64)
+def _numbers(column: pd.Series[Any], argument: str) -> np.ndarray:
+    return _arrays.vector(column, argument).astype(np.float64)
 
 
 def _column(values: Any, argument: str) -> pd.Series[Any]:
@@ -501,7 +508,7 @@ def _column(values: Any, argument: str) -> pd.Series[Any]:
     if isinstance(values, pd.Series):
         column: pd.Series[Any] = values
     else:
-        array = _arrays.to_numpy(values) if hasattr(values, "detach") else np.asarray(values)
+        array = _arrays.to_numpy(values) if hasattr(values, "detach") else np.asanyarray(values)
         array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
         if array.ndim != 1:
             raise ValueError(f"{argument} has shape {array.shape}; pass one value for each row.")

@@ -363,7 +363,16 @@ class _HeldOut:
             kept = block.rows(self.s, self.y)
             s = self.s[kept, block.attribute]
             groups = None if self.groups is None else self.groups[kept]
-            gap = aimed_gap(self.model.aim, f[kept], s, None, groups, **settings.options)
+            gap = aimed_gap(
+                self.model.aim,
+                f[kept],
+                s,
+                None,
+                groups,
+                confidence=settings.confidence,
+                resamples=settings.resamples,
+                random_state=settings.seed,
+            )
             terms = np.zeros(len(f))
             terms[kept] = gap_terms(f[kept], s, groups, ranks=self.model.aim == "rank")
             gaps.setdefault(block.attribute, []).append((gap_number(key, gap), terms))
