@@ -53,6 +53,7 @@ from frhsic.report.words import resolution_sentence
 from frhsic.splits import subsample
 from frhsic.tables import files
 from frhsic.tables.attributes import read_sensitive
+from frhsic.tables.columns import numbers
 
 pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 
@@ -617,6 +618,7 @@ CONVERSIONS = {
         (_tensors.matrix, "name"),
         (read_sensitive, "name"),
         (_column, "argument"),
+        (numbers, "name"),
     )
 }
 
@@ -655,9 +657,31 @@ def test_an_audit_converts_and_checks_each_argument_once():
         )
     once = {("require_same_rows", "all"), ("read_sensitive", "sensitive_features")}
     once |= {("_column", name) for name in ("scores", "y", "sample_weight", "groups")}
-    names = ("representation", "sensitive_features", "scores", "y", "sample_weight")
+    names = ("representation", "sensitive_features", "scores", "'late' (y)", "sample_weight")
     once |= {("matrix", name) for name in names}
     assert counts == dict.fromkeys(once, 1)
+
+
+def test_the_command_converts_and_checks_each_column_once(tmp_path):
+    people().assign(w=2.0, person=lambda data: data.index % 200).to_csv(tmp_path / "t.csv")
+    roles = ["-s", "age", "--score", "risk", "-t", "late", "--row-weights", "w"]
+    asked = ["audit", str(tmp_path / "t.csv"), *roles, "--groups", "person", "--max-rows", "100"]
+    with counted_checks() as counts:
+        result = CliRunner().invoke(app, [*asked, "--json"])
+    assert result.exit_code == 0
+    assert set(counts.values()) == {1}
+    assert {name for function, name in counts if function == "numbers"} == {
+        "column 'age'",
+        "column 'risk'",
+        "column 'w'",
+        "target 'late'",
+    }
+    assert {name for function, name in counts if function == "matrix"} == {
+        "scores",
+        "sensitive_features",
+        "'late' (y)",
+        "'w' (sample_weight)",
+    }
 
 
 def test_rows_without_an_attribute_are_left_out_counted_and_compared():

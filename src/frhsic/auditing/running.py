@@ -415,7 +415,7 @@ def outcome(
             f"y holds text ({shown}); pass positive=VALUE to say which value counts as 1."
         )
     else:
-        codes = _numbers(column, "y")
+        codes = _numbers(column, _named(y, "y"))
     favoured = (
         codes == 1 if favourable is None else _rows_with(column, favourable, name, "favourable")
     )
@@ -484,7 +484,7 @@ def _groups(groups: Any) -> np.ndarray:
 def _weights(weights: Any) -> np.ndarray:
     words = _named(weights, "sample_weight")
     column = _column(weights, "sample_weight")
-    values = _numbers(column, "sample_weight")
+    values = _numbers(column, words)
     if values.min() < 0:
         row = row_number(column, int((values < 0).argmax()))
         raise ValueError(
@@ -495,8 +495,8 @@ def _weights(weights: Any) -> np.ndarray:
     return values
 
 
-def _numbers(column: pd.Series[Any], argument: str) -> np.ndarray:
-    return _arrays.vector(column, argument).astype(np.float64)
+def _numbers(column: pd.Series[Any], words: str) -> np.ndarray:
+    return _arrays.vector(column, words).astype(np.float64)
 
 
 def _column(values: Any, argument: str) -> pd.Series[Any]:
