@@ -26,9 +26,9 @@ from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.frontier import Gap
 from frhsic.formatting import figure
 from frhsic.parity import gdp, rank_gap
-from frhsic.report import Report, trained_report
+from frhsic.report import Report, render, trained_report
 from frhsic.report.first_page import closing_lines, verdict
-from frhsic.report.model import _HeldOut
+from frhsic.report.trained import _HeldOut
 from frhsic.tables.files import TableFile
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
@@ -225,6 +225,16 @@ def test_a_report_of_a_condition_looks_at_its_rows():
     gaps = [float(gdp(f[y == c], s[y == c], resamples=0)) for c in (0, 1)]
     assert any(report.tradeoff.after.gaps[0].value == pytest.approx(gap) for gap in gaps)
     assert "among rows of the same outcome" in verdict(report).remarks[-1]
+
+
+def test_a_report_of_arrays_has_the_names_of_the_fit():
+    data = people(400)
+    X, y, s = data[["skill", "rank"]].to_numpy(), data["wage"].to_numpy(), data["age"].to_numpy()
+    model = ParityRegressor(limit=60.0, cv=2, random_state=0, n_jobs=1)
+    model.fit(X[:300], y[:300], sensitive_features=s[:300])
+    report = trained_report(model, X[300:], y[300:], sensitive_features=s[300:], settings=QUICK)
+    assert [one.name for one in report.audit.attributes] == [*report.tradeoff.attributes]
+    assert "The limit of 60 is" in render(report)
 
 
 def test_a_report_of_numbers_with_two_attributes_leaves_rows_without_one_out():
