@@ -76,13 +76,6 @@ def population(strength: float = 1.0) -> Population:
             Number("probe_trees", 0.291 * strength, 4000, under_independence=-0.02),
         ),
         curves={"gdp": curve(strength), "decision_gdp": curve(strength, overall=0.25)},
-        contrasts=(
-            replace(
-                number("contrast", 0.048 * strength),
-                settings={"at": 30.0, "start": 29.0, "end": 31.0},
-            ),
-            Number("contrast", 0.002, 11, settings={"at": 85.0, "start": 80.0, "end": 90.0}),
-        ),
     )
 
 
@@ -127,7 +120,7 @@ def tradeoff(*names: str) -> TradeOff:
     def point(i: float, chosen: bool = False) -> TradeOffPoint:
         gap = 0.0912 / (1 + 0.55 * i**1.35)
         gaps = (Gap(gap, 0.8 * gap, 1.3 * gap),) * len(names)
-        return TradeOffPoint(0.31 + 0.002 * i**1.5, gaps, chosen, (0.001,) * len(names))
+        return TradeOffPoint(0.31 + 0.002 * i**1.5, gaps, chosen)
 
     def stop(limit: str, i: float, chosen: bool = False) -> Stop:
         share = point(i).gaps[0].value / point(0.2).gaps[0].value

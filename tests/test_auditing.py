@@ -4,9 +4,14 @@ and changes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import sys
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -20,12 +25,12 @@ from sklearn.metrics import log_loss
 from typer.testing import CliRunner
 
 import report_samples as samples
+from frhsic import _arrays, _tensors
 from frhsic.auditing import Audit, Context, Settings, audit, drift, since
 from frhsic.auditing.comparing import checked, difference, limits_of_audit
 from frhsic.auditing.measures import (
     Rows,
     base_rate,
-    between_levels,
     changes,
     covariance,
     gap_number,
@@ -34,19 +39,20 @@ from frhsic.auditing.measures import (
     qualities,
 )
 from frhsic.auditing.results import Law, LimitCheck, Number
-from frhsic.auditing.running import Inputs, outcome
+from frhsic.auditing.running import Inputs, _column, outcome
 from frhsic.cli import app
 from frhsic.dependence import distance_correlation, hsic, hsic_unbiased
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
 from frhsic.intervals import Interval
 from frhsic.kernels import HalfDistance, gaussian_at_median
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardized_gdp
-from frhsic.parity.curve import local_mean
 from frhsic.probes import cross_fitted_scores
 from frhsic.report import render, words
 from frhsic.report.first_page import gap_sentence
 from frhsic.report.words import resolution_sentence
 from frhsic.splits import subsample
+from frhsic.tables.attributes import read_sensitive
+from frhsic.tables.columns import numbers
 
 pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 
@@ -77,7 +83,7 @@ def scored():
             age,
             y,
             threshold=0.5,
-            settings=replace(QUICK, at=[30, 60]),
+            settings=QUICK,
             context=Context(name="risk"),
         ),
     )
@@ -178,20 +184,6 @@ def test_equal_opportunity_is_the_same_on_the_rows_with_the_favourable_outcome(s
         gdp(z, age, where=y == 0, resamples=0).value, rel=1e-12
     )
     assert (other.subject.target.favourable, other.subject.target.favours_high) == ("0", False)
-
-
-def test_a_contrast_is_the_mean_of_the_rows_nearby(scored):
-    z, age, _, result = scored
-    contrast, near = result["age"].all_rows.contrasts[0], local_mean(z, age, 30.0)
-    assert (contrast.value, contrast.rows) == (near.value, near.rows)
-    assert contrast.settings == {"at": 30.0, "start": near.start, "end": near.end}
-    assert (contrast.interval.low, contrast.interval.high) == near.interval
-    assert (
-        audit(z[:60], age[:60], settings=replace(QUICK, at=[30]))["age"]
-        .all_rows.contrasts[0]
-        .interval
-        is None
-    )
 
 
 def test_claims_about_many_attributes_are_adjusted():
@@ -524,7 +516,6 @@ def test_a_document_that_is_wrong_is_refused(change: dict[str, Any], message: st
     ("change", "message"),
     [
         ({"sensitive_features": np.full(700, 3.0)}, "s is constant"),
-        ({"settings": Settings(at=[30, 200])}, "at=200 lies outside the data: age runs from 20 to"),
         ({"threshold": 50}, "threshold=50 is outside the scores, which run from"),
         ({"limit": "eo <= 0.1", "y": None}, "pass the target as well"),
     ],
@@ -533,51 +524,6 @@ def test_bad_input_is_refused(change: dict[str, Any], message: str):
     z, age, y = table()
     with pytest.raises((ValueError, TypeError), match=message):
         audit(**({"z": z, "sensitive_features": age, "y": y, "settings": QUICK} | change))
-
-
-def test_groups_whose_labels_differ_in_case_or_blanks_are_one_group():
-    random = np.random.default_rng(5)
-    age = random.uniform(20, 70, 300)
-    score = random.random(300)
-    clean = np.array(["man", "woman", "woman"] * 100)
-    messy = [f" {one.title()}" if i % 5 == 0 else one for i, one in enumerate(clean)]
-    frames = [pd.DataFrame({"age": age, "sex": labels}) for labels in (clean, messy)]
-    (expected,), (group,) = (audit(score, frame, settings=QUICK).groups for frame in frames)
-    assert group == expected
-    (note,) = audit(score, frames[1], settings=QUICK).context.remarks
-    assert note.startswith("Labels of 'sex' that differ only in case or blanks are one")
-
-
-def test_groups_beside_an_attribute_are_compared_and_the_gap_is_measured_within_each():
-    z, age, _ = table()
-    sex = pd.Series(np.where(np.arange(len(z)) % 3 == 0, "f", "m"), age.index, name="sex")
-    score = z[:, 0] + np.where(sex == "f", 0.05 * (age - age.mean()), 1.0)
-    result = audit(score, pd.concat([age, sex], axis=1), settings=QUICK)
-    assert [attribute.name for attribute in result.attributes] == ["age"]
-    (group,) = result.groups
-    assert (group.name, group.levels) == ("sex", ("f", "m"))
-    curve = group.between
-    for i, level in enumerate(group.levels):
-        own = (sex == level).to_numpy()
-        assert curve.mean[i] == pytest.approx(score[own].mean())
-        expected = gdp(score[own], age[own], resamples=60)
-        assert group.within["age"][i]["gdp"].value == pytest.approx(expected.value, rel=1e-12)
-        assert group.within["age"][i].rows == own.sum()
-    assert Audit.from_json(result.to_json()) == result
-    assert "age within sex" in render(result)
-    with pytest.raises(TypeError, match="not numeric"):
-        audit(score, sex.to_frame(), settings=QUICK)
-
-
-def test_mean_scores_of_equal_groups_are_seldom_said_to_differ():
-    """The band holds the means of all groups at once: a false alarm in at most 5 % of samples."""
-    random, alarms = np.random.default_rng(0), 0
-    for _ in range(100):
-        codes = random.integers(0, 6, 400)
-        rows = Rows(np.zeros((400, 1)), codes[:, None].astype(float), random.exponential(size=400))
-        curve = between_levels(rows, 6, Settings())
-        alarms += any(not low <= 1.0 <= high for low, high in zip(curve.low, curve.high))
-    assert alarms <= stats.binom.ppf(0.999, 100, 0.05)
 
 
 # what an audit is given
@@ -660,6 +606,81 @@ def test_equal_opportunity_is_measured_on_the_favourable_outcome(
 ):
     data = people()
     np.testing.assert_array_equal(outcome(data[target], positive, favourable)[1], data["late"] == 0)
+
+
+# All conversions of arrays to NumPy or torch, and what reads columns: each is called with the name
+# that messages have for what it checks.
+CONVERSIONS = {
+    one.__code__: key
+    for one, key in (
+        (_arrays.matrix, "name"),
+        (_tensors.matrix, "name"),
+        (read_sensitive, "name"),
+        (_column, "argument"),
+        (numbers, "name"),
+    )
+}
+
+
+@contextlib.contextmanager
+def counted_checks() -> Iterator[Counter[tuple[str, str]]]:
+    """Count the conversions of each argument, and the comparisons of the rows of all."""
+    counts: Counter[tuple[str, str]] = Counter()
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code in CONVERSIONS:
+            counts[code.co_name, frame.f_locals[CONVERSIONS[code]]] += 1
+        if event == "call" and code is _arrays.require_same_rows.__code__:
+            counts[code.co_name, "all"] += 1
+
+    sys.setprofile(count)
+    try:
+        yield counts
+    finally:
+        sys.setprofile(None)
+
+
+def test_an_audit_converts_and_checks_each_argument_once():
+    data = people()
+    weights, groups = pd.Series(np.arange(1.0, 401)), data.index % 200
+    with counted_checks() as counts:
+        audit(
+            data[["x", "risk"]],
+            data[["age"]],
+            data["late"],
+            scores=data["risk"],
+            sample_weight=weights,
+            groups=groups,
+            settings=SMALL,
+        )
+    once = {("require_same_rows", "all"), ("read_sensitive", "sensitive_features")}
+    once |= {("_column", name) for name in ("scores", "y", "sample_weight", "groups")}
+    names = ("representation", "sensitive_features", "scores", "'late' (y)", "sample_weight")
+    once |= {("matrix", name) for name in names}
+    assert counts == dict.fromkeys(once, 1)
+
+
+def test_the_command_converts_and_checks_each_column_once(tmp_path):
+    people().assign(w=2.0, person=lambda data: data.index % 200).to_csv(tmp_path / "t.csv")
+    roles = ["-s", "age", "--score", "risk", "-t", "late", "--row-weights", "w"]
+    asked = ["audit", str(tmp_path / "t.csv"), *roles, "--groups", "person", "--max-rows", "100"]
+    with counted_checks() as counts:
+        result = CliRunner().invoke(app, [*asked, "--json"])
+    assert result.exit_code == 0
+    assert set(counts.values()) == {1}
+    assert {name for function, name in counts if function == "numbers"} == {
+        "column 'age'",
+        "column 'risk'",
+        "column 'w'",
+        "target 'late'",
+    }
+    assert {name for function, name in counts if function == "matrix"} == {
+        "scores",
+        "sensitive_features",
+        "'late' (y)",
+        "'w' (sample_weight)",
+    }
 
 
 def test_rows_without_an_attribute_are_left_out_counted_and_compared():

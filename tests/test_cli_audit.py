@@ -46,7 +46,7 @@ SCORE = ["-s", "age", "--score", "score", "--max-rows", "100"]
 def audit_of_people(weights: str | None) -> Audit:
     data = people()
     design = {"groups": data["person"], "sample_weight": data[weights] if weights else None}
-    settings = Settings(max_rows=100, at=[30])
+    settings = Settings(max_rows=100)
     return audit(data["score"], data["age"], data["repaid"], settings=settings, **design)
 
 
@@ -55,7 +55,7 @@ def audit_of_people(weights: str | None) -> Audit:
     [("people.csv", "w"), ("people.csv", None), ("people.parquet", None), ("messy.csv", "w")],
 )
 def test_the_command_says_what_the_function_says_to_the_last_digit(folder, name, weights):
-    asked = [*SCORE, "-t", "repaid", "--groups", "person", "--at", "30", "--json"]
+    asked = [*SCORE, "-t", "repaid", "--groups", "person", "--json"]
     result = done(
         ["audit", str(folder / name), *asked, *(["--row-weights", weights] if weights else [])]
     )
@@ -187,7 +187,6 @@ def test_a_model_that_cannot_be_applied_says_why(folder, fitted, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["-s", "age", "--at", "900"], "--at 900 lies outside the data"),
         (["-s", "age", "--threshold", "5"], "--threshold 5 is outside the scores"),
         (["-s", "age", "--limit", "eo=0.1"], "pass the target as well (y, or --target)"),
         (["-s", "job"], "--sensitive 'job' is not numeric: it holds 'clerk'"),

@@ -27,7 +27,6 @@ from frhsic.estimators import (
     ParityRegressor,
 )
 from frhsic.parity import gdp
-from frhsic.tables import files
 from frhsic.tables.schema import Schema
 from frhsic.tables.suspicions import SuspiciousColumnWarning
 

@@ -8,14 +8,10 @@ import re
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 import typer
 from click import Context
-from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
-from sklearn.model_selection import StratifiedKFold
 from typer.main import get_command
 
 import frhsic
@@ -28,9 +24,8 @@ from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.frontier import Gap
 from frhsic.formatting import figure
 from frhsic.parity import gdp, rank_gap
-from frhsic.report import Report, trained_report
-from frhsic.report.first_page import closing_lines, needed_lines
-from frhsic.report.model import explained
+from frhsic.report import Report, render, trained_report
+from frhsic.report.first_page import closing_lines, verdict
 from frhsic.tables.files import TableFile
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
@@ -169,7 +164,6 @@ def test_a_report_measures_what_the_aim_limits(aim):
     assert (report.tradeoff.limits, report.tradeoff.shares) == ((None,), (0.75,))
     values = [point.performance for point in report.tradeoff.points]
     assert min(values) <= chosen.performance <= max(values)
-    assert {driver.column for driver in report.drivers[0].columns} == {"skill", "rank"}
 
 
 def test_the_chosen_trade_off_is_the_one_after():
@@ -192,7 +186,6 @@ def test_the_chosen_trade_off_is_the_one_after():
         ("train x.csv -t a -s b --threshold x", "--threshold is 'x'; pass a number."),
         ("train x.csv -t a -s b --condition no", "--condition is 'no'; pass positive or both."),
         ("audit x.csv -s a --confidence 2", "--confidence is '2'; pass a number from 0 to 1."),
-        ("audit x.csv -s a --at 3 --at x", "--at is '3, x'; pass a number."),
         ("demo --rows 1.5", "--rows is '1.5'; pass a whole number of at least 200."),
     ],
 )
@@ -219,7 +212,17 @@ def test_a_report_of_a_condition_looks_at_its_rows():
     f = model.predict_proba(X)[:, 1]
     gaps = [float(gdp(f[y == c], s[y == c], resamples=0)) for c in (0, 1)]
     assert any(report.tradeoff.after.gaps[0].value == pytest.approx(gap) for gap in gaps)
-    assert any("among rows of the same outcome" in line for line in needed_lines(report))
+    assert "among rows of the same outcome" in verdict(report).remarks[-1]
+
+
+def test_a_report_of_arrays_has_the_names_of_the_fit():
+    data = people(400)
+    X, y, s = data[["skill", "rank"]].to_numpy(), data["wage"].to_numpy(), data["age"].to_numpy()
+    model = ParityRegressor(limit=60.0, cv=2, random_state=0, n_jobs=1)
+    model.fit(X[:300], y[:300], sensitive_features=s[:300])
+    report = trained_report(model, X[300:], y[300:], sensitive_features=s[300:], settings=QUICK)
+    assert [one.name for one in report.audit.attributes] == [*report.tradeoff.attributes]
+    assert "The limit of 60 is" in render(report)
 
 
 def test_a_report_of_numbers_with_two_attributes_leaves_rows_without_one_out():
@@ -237,112 +240,6 @@ def test_a_report_of_numbers_with_two_attributes_leaves_rows_without_one_out():
     assert report.tradeoff.limits[1] is None
     assert report.tradeoff.shares == (0.5, None)
     assert report.audit.subject.score_name == "predicted wage"
-
-
-def test_a_column_explains_the_share_of_ranks_that_lies_between_its_levels():
-    s = pd.Series(np.arange(4000.0) ** 2)
-    assert explained(pd.Series(np.where(s < s.median(), "low", "high")), s) == pytest.approx(
-        3 / 4, abs=1e-3
-    )
-    assert explained(-s, s) == pytest.approx(1 - 1 / 20**2, abs=1e-3)
-    random = np.random.default_rng(0)
-    levels = [pd.Series(random.integers(0, 50, 400).astype(str)) for _ in range(40)]
-    shares = [explained(column, s[:400]) for column in levels]
-    assert abs(np.mean(shares)) < 4 * np.std(shares) / np.sqrt(40)
-
-
-TRAIN, TEST = slice(None, 600), slice(600, None)
-
-
-@pytest.fixture(scope="module")
-def by_age():
-    """Rows whose outcome follows age; tenure tells of it."""
-    random, n = np.random.default_rng(0), 900
-    age, skill = random.uniform(20, 70, n), random.normal(size=n)
-    X = pd.DataFrame(
-        {"skill": skill, "noise": random.normal(size=n), "tenure": age * random.uniform(0.6, 1, n)}
-    )
-    return X, skill + 0.1 * (age - 45) + random.normal(size=n) > 0, pd.Series(age, name="age")
-
-
-def on_other_columns(X, y, age, **options):
-    model = ParityClassifier(random_state=0, n_jobs=1, cv=2, **options)
-    model.fit(X[TRAIN], y[TRAIN], sensitive_features=age[TRAIN])
-    fitted_on = X[TRAIN], y[TRAIN], age[TRAIN]
-    return trained_report(
-        model, X[TEST], y[TEST], sensitive_features=age[TEST], fitted_on=fitted_on, settings=QUICK
-    )
-
-
-def gap_without_a_limit(X, y, age):
-    """The gap of the mean of two fits on halves of the training rows, by definition."""
-    plain = ParityClassifier(limit=None, random_state=0, n_jobs=1)
-    halves = StratifiedKFold(2).split(X[TRAIN], y[TRAIN])
-    fits = [
-        plain.fit(X[TRAIN].iloc[rows], y[TRAIN][rows]).predict_proba(X[TEST])[:, 1]
-        for rows, _ in halves
-    ]
-    return float(gdp(np.mean(fits, axis=0), age[TEST], resamples=0))
-
-
-@pytest.mark.filterwarnings(
-    "ignore::frhsic.tables.suspicions.SuspiciousColumnWarning"
-)  # the last target is skill
-@pytest.mark.filterwarnings("ignore::frhsic.estimators.frontier.IndistinctGapWarning")
-def test_a_report_says_that_leaving_out_the_attribute_was_enough(by_age):
-    X, y, age = by_age
-    X = X[["skill", "noise"]]
-    report = on_other_columns(X, y, age)
-    (other,) = report.tradeoff.others
-    assert (other.added, other.left_out) == (("age",), ())
-    assert other.gaps[0].value == pytest.approx(
-        gap_without_a_limit(X.assign(age=age), y, age), rel=1e-9
-    )
-    assert other.pvalues[0] <= 0.05 < report.tradeoff.before.pvalues[0]
-    assert any("was enough" in line for line in needed_lines(report))
-    nothing = on_other_columns(X, X.sum(axis=1).to_numpy() > 0, age)
-    assert not any("enough" in line for line in needed_lines(nothing))
-
-
-def test_a_report_says_that_leaving_out_what_tells_the_attribute_may_be_enough(by_age):
-    X, y, age = by_age
-    report = on_other_columns(X, y, age)
-    added, without = report.tradeoff.others
-    assert (added.added, without.left_out) == (("age",), ("tenure",))
-    assert without.gaps[0].value == pytest.approx(
-        gap_without_a_limit(X[["skill", "noise"]], y, age), rel=1e-9
-    )
-    assert max(added.pvalues[0], report.tradeoff.before.pvalues[0]) <= 0.05 < without.pvalues[0]
-    assert any("may be enough" in line for line in needed_lines(report))
-
-
-def test_a_column_tells_the_attribute_if_it_explains_a_tenth_of_it(by_age):
-    X, y, age = by_age
-    noise = np.random.default_rng(1).normal(size=(2, len(age)))
-    deviation = (age - age.mean()) / age.std()
-    X = X[["skill"]].assign(some=0.4 * deviation + noise[0], little=0.28 * deviation + noise[1])
-    assert 0.1 < explained(X["some"][TRAIN], age[TRAIN]) < 0.2
-    assert 0.04 < explained(X["little"][TRAIN], age[TRAIN]) < 0.09
-    assert on_other_columns(X, y, age).tradeoff.others[-1].left_out == ("some",)
-
-
-@pytest.mark.filterwarnings("ignore::frhsic.tables.suspicions.SuspiciousColumnWarning")
-@pytest.mark.parametrize("inside", [True, False])
-def test_a_model_that_sees_the_attribute_is_compared_with_one_that_does_not(by_age, inside):
-    X, y, age = by_age
-    X = X[["skill", "noise"]]
-    report = on_other_columns(X.assign(age=age) if inside else X, y, age, uses_sensitive=not inside)
-    (without,) = report.tradeoff.others
-    assert without.left_out == ("age",)
-    assert without.gaps[0].value == pytest.approx(gap_without_a_limit(X, y, age), rel=1e-9)
-
-
-def test_a_model_that_was_given_is_not_fitted_on_other_columns(by_age):
-    X, y, age = by_age
-    report = on_other_columns(
-        X, y, age, estimator=FrozenEstimator(LogisticRegression().fit(X[TRAIN], y[TRAIN]))
-    )
-    assert report.tradeoff.others == ()
 
 
 @pytest.fixture(scope="module")
@@ -380,7 +277,6 @@ def test_a_fast_training_says_the_same_and_leaves_the_rest_out(outcome):
     assert fast.tradeoff.stops == report.tradeoff.stops
     keys = [{n.key for n in one.audit["[red]age"].all_rows.numbers} for one in (fast, report)]
     assert {"rank_gap", "hsic", "probe_linear"} <= keys[1] - keys[0]
-    assert (fast.drivers, fast.tradeoff.others) == ((), ())
     assert fast.audit["[red]age"].positives is None
 
 

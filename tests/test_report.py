@@ -37,16 +37,14 @@ from frhsic.report.first_page import (
     drifted,
     limit_sentence,
     meaning,
-    needed_lines,
     shortfalls,
     stop_name,
     unanswered,
     verdict,
 )
-from frhsic.report.model import Driver, Drivers, drivers
 from frhsic.report.page import unbroken
 from frhsic.report.people import axis_name, groups, judged, picture, worst_first, worst_sentence
-from frhsic.report.words import driver_sentence, group_phrase, outcome_phrase, tradeoff_rows
+from frhsic.report.words import group_phrase, outcome_phrase, tradeoff_rows
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -105,12 +103,11 @@ def unfolded(shown: str) -> str:
 
 
 def test_a_page_has_at_most_1200_words_unfolded(audited: Audit):
-    drivers_of_age = (Drivers("age", 0.1, 0.01, 500, ()),)
     counts = []
     for names in (("age",), ("age", "hours"), ("age", "hours", "distance")):
         before, after = samples.audit(*names), samples.audit(*names, strength=0.2)
         tradeoff = samples.tradeoff(*names)
-        report = Report(after, before=before, tradeoff=tradeoff, drivers=drivers_of_age)
+        report = Report(after, before=before, tradeoff=tradeoff)
         counts.append(len(unfolded(render(report)).split()))
     assert 400 < counts[0] <= 1200
     for fewer, more in pairwise(counts):  # each further attribute
@@ -482,9 +479,9 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     assert stop_name(both, stops[2]) == "this model (for 0.03, 0.02)"
     free = costs(report, stops[0])
     assert [cost.was for cost in free] == ["", ""]
-    quality = (Quality("auc", 0.51, 0.5, 0.01), Quality("calibration_error", 0.0, 0.0))
+    quality = (Quality("auc", 0.51, 0.5, 0.01),)
     poor = Report(replace(samples.audit(), quality=quality))
-    assert [cost.now for cost in costs(poor)] == ["0.510"]  # what has no interval is no cost
+    assert [cost.now for cost in costs(poor)] == ["0.510"]
     assert costs(poor)[0].change == "0.490 to 0.530"
     assert any("better than a constant" in line for line in unanswered(poor))
     good = Report(replace(samples.audit(), quality=(Quality("auc", 0.6, 0.5, 0.01),)))
@@ -585,7 +582,7 @@ def test_the_ratio_of_decisions_is_bounded_by_the_band():
 
 def test_a_representation_without_scores_has_no_worst_group():
     age = samples.attribute()
-    population = replace(age.all_rows, numbers=age.all_rows.numbers[2:], curves={}, contrasts=())
+    population = replace(age.all_rows, numbers=age.all_rows.numbers[2:], curves={})
     attributes = (replace(age, all_rows=population, positives=None),)
     bare = replace(samples.audit(), subject=Subject("z_*", dimensions=4), attributes=attributes)
     assert verdict(Report(bare)).sentence.startswith("The representation “z_*” and age are")
@@ -621,15 +618,6 @@ def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence
 
 
 @pytest.mark.parametrize(
-    ("names", "phrase"),
-    [(("age",), "with age as a column"), (("age", "hours"), "with age and hours as columns")],
-)
-def test_attributes_that_are_added_are_a_column_or_columns(names, phrase):
-    point = replace(samples.full().tradeoff.before, added=names)
-    assert words.columns_phrase(point) == phrase
-
-
-@pytest.mark.parametrize(
     ("names", "sentence"),
     [(("age",), "Only age was examined."), (("age", "hours"), "Only age and hours were examined.")],
 )
@@ -654,73 +642,8 @@ def test_an_improvement_is_no_alarm():
     assert line == "Mean age: 45.0 → 58.0, p = 0.001; its distribution changed."
 
 
-# what drives the score
-# ------------------------------------------------------------------------------------------
-
-
-def people(n: int = 600, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
-    random = np.random.default_rng(seed)
-    age = np.round(random.gamma(5, 6, n) + 18)
-    job, debt = age / 10 + random.standard_normal(n), random.standard_normal(n)
-    home = pd.Categorical(np.where(random.random(n) < 0.05, "own", "rent"))
-    return pd.DataFrame({"job": job, "debt": debt, "home": home}, index=np.arange(n) + 7), age
-
-
-def test_the_column_that_knows_the_attribute_carries_it():
-    frame, age = people()
-
-    def score(rows: pd.DataFrame, _: np.ndarray) -> np.ndarray:
-        return (0.1 * rows["job"] + 0.1 * rows["debt"]).to_numpy()
-
-    (one,) = drivers(score, frame, age[:, None], ["age"], QUICK)
-    carried = {driver.column: driver.carried for driver in one.columns}
-    assert carried["job"] == pytest.approx(one.gap, abs=3 * one.columns[0].standard_error)
-    assert carried["home"] == pytest.approx(0, abs=1e-12)
-    assert abs(carried["debt"]) < 0.3 * one.gap
-    assert driver_sentence(one).startswith(
-        "Most of the gap along age reaches the score through job"
-    )
-    assert (
-        drivers(lambda rows, _: rows[:, 0], np.zeros((50, 41)), age[:50, None], ["age"], QUICK)
-        == ()
-    )
-
-
-def test_most_is_said_of_more_than_half_and_more_than_chance():
-    """Two columns that carry half each, and independent data: “most” is said in no more than the
-    level.
-    """
-    said = 0
-    for seed in range(40):
-        random = np.random.default_rng(seed)
-        s = random.standard_normal(300)
-        X = np.column_stack(
-            [s * (seed % 2), s * (seed % 2), random.standard_normal((300, 2))[:, 0]]
-        )
-        X += random.standard_normal(X.shape)
-        (one,) = drivers(lambda rows, _: rows.sum(axis=1), X, s[:, None], ["s"], QUICK)
-        said += driver_sentence(one).startswith("Most")
-    assert said <= 6  # 40 draws at level .05: more in 1 of 100
-    flat = Drivers("age", 0.1, 0.3, 500, (Driver("job", 0.09, 0.01, 9.0),))
-    assert "not significant" in driver_sentence(flat)
-
-
 # what a limit changed
 # -------------------------------------------------------------------------------------------
-
-
-def test_a_limit_is_not_needed_where_no_gap_is_seen_without_it():
-    report, tradeoff = Report(samples.audit("age")), samples.tradeoff()
-    small = (Gap(0.0065, 0.0, 0.022),)
-    here = replace(tradeoff, before=replace(tradeoff.before, gaps=small, pvalues=(0.4,)))
-    assert not any(
-        "no gap" in line for line in needed_lines(replace(report, tradeoff=here))
-    )  # the fit shows one
-    nothing = replace(
-        here, points=(replace(tradeoff.points[0], pvalues=(0.3,)), *tradeoff.points[1:])
-    )
-    assert "no gap is seen" in needed_lines(replace(report, tradeoff=nothing))[-1]
-    assert not any("no gap" in line for line in needed_lines(replace(report, tradeoff=tradeoff)))
 
 
 def test_the_closing_lines_are_verdict_gap_cost_and_rows():
@@ -825,8 +748,7 @@ def embedded(shown: str) -> dict:
 
 
 def test_the_page_holds_the_report_and_gives_it_back_exactly():
-    driver = Drivers("age", 0.1, 0.01, 500, (Driver("job<b>", 0.08, 0.01, 4.0),))
-    report = replace(samples.full(), drivers=(driver,))
+    report = samples.full()
     shown = render(report)
     assert embedded(shown) == report.to_dict()
     assert Report.from_dict(embedded(shown)) == Report.from_json(report.to_json()) == report

@@ -103,7 +103,7 @@ def synthetic():
     y = (random.random(600) < 1 / (1 + np.exp(-z[:, 0]))).astype(float)
     context = Context(people="applicants").stamped(data=Path(__file__))
     limits = ["gdp <= 0.4", "gdp <= 1% of base rate"]
-    return Report(audit(z, s, y, limit=limits, context=context, settings=replace(QUICK, at=[0.5])))
+    return Report(audit(z, s, y, limit=limits, context=context, settings=QUICK))
 
 
 def test_a_report_of_data_opens_without_error_request_or_violation(visit):

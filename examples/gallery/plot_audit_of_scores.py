@@ -35,20 +35,13 @@ audit = frhsic.audit(
     table["age"],
     table["repaid"],
     limit="gdp <= 5% of base rate",
-    settings=Settings(max_rows=600, probe_rows=1500, resamples=199, at=[22, 60]),
+    settings=Settings(max_rows=600, probe_rows=1500, resamples=199),
 )
 attribute = audit["age"]
 print(frhsic.report.text(audit))
 check = audit.limits[0]
 low, high = check.interval.low, check.interval.high
 print(f"Limit {check.limit:.3f}: {check.verdict}. GDP {check.value:.3f} ({low:.3f} to {high:.3f}).")
-for contrast in attribute.all_rows.contrasts:
-    low, high = contrast.interval.low, contrast.interval.high
-    at = contrast.settings["at"]
-    print(
-        f"Mean score at age {at:g} less the overall mean: {contrast.value:.3f} ({low:.3f} to"
-        f" {high:.3f})."
-    )
 for one in audit.quality:
     if one.key in ("accuracy", "auc"):
         print(f"{one.key}: {one.value:.3f}; a constant gets {one.constant:.3f}")

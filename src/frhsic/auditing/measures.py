@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -28,20 +28,20 @@ from frhsic.auditing.results import (
     Quality,
     Setting,
 )
-from frhsic.calibration import calibration_error
 from frhsic.dependence.inputs import column_scales
-from frhsic.independence import gamma, normalized_hsic_interval
+from frhsic.independence import gamma
 from frhsic.independence.effects import hsic_effect, normalized_effect
-from frhsic.independence.pairs import gram_pair
+from frhsic.independence.pairs import gram_pair_of
 from frhsic.intervals import Interval
 from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
-from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, gdp_curve, rank_gap
+from frhsic.parity import ParityCurve, ParityResult
 from frhsic.parity.column import ColumnGap, GapOptions, columns_of
-from frhsic.parity.curve import curve_of_sums, local_mean
+from frhsic.parity.curve import curve_of_sums
+from frhsic.parity.explained import ratio_of_rows
 from frhsic.parity.gap import largest_gap
 from frhsic.parity.local_means import Windows
 from frhsic.parity.ranks import RankGap
-from frhsic.parity.rows import rows_of
+from frhsic.parity.rows import ScoreRows, score_rows
 from frhsic.parity.sums import Cells, ScoreSums
 from frhsic.probes import ProbeKind, probe
 from frhsic.splits import subsample
@@ -55,7 +55,7 @@ PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Data of one population in float64: z of shape (n, d), s of shape (n, q), and per row or None
-    the others.
+    the others. Nothing that is handed rows checks them again.
 
     `y` is a target whose errors are looked at; among rows with one outcome it is None. `favoured`
     marks the rows with the favourable outcome; None if the target does not say which these are.
@@ -97,6 +97,10 @@ class Rows:
         }
         return replace(self, **parts)
 
+    def sorted(self, columns: np.ndarray) -> ScoreRows:
+        """Return columns of numbers of these rows, of shape (n, k), as gaps take them."""
+        return score_rows(columns, self.s[:, 0], self.weights, self.groups)
+
     def independent(self, random: np.random.Generator) -> Self:
         """Return independent rows of the weighted population: one of each group, kept in proportion
         to its weight.
@@ -128,14 +132,11 @@ class Settings:
         Resamples of the gaps.
     seed
         Seed of every random draw.
-    at
-        Values at which to contrast the mean score with the overall mean, for every attribute whose
-        range holds them.
     watch
         Function that is called with the name of each step as it begins.
     fast
         Leave out what the first screen of a report does not show: ranks, dependence, probes and
-        equal opportunity; of a trained model also other columns and what drives the score.
+        equal opportunity.
     """
 
     confidence: float = 0.95
@@ -143,7 +144,6 @@ class Settings:
     probe_rows: int = 5_000
     resamples: int = 499
     seed: int = 0
-    at: Sequence[float] = ()
     watch: Callable[[str], None] | None = None
     fast: bool = False
 
@@ -153,13 +153,9 @@ class Settings:
             _arrays.require_integer(getattr(self, name), name, least)
 
     @property
-    def options(self) -> dict[str, Any]:
-        """Arguments of the gaps."""
-        return {
-            "confidence": self.confidence,
-            "resamples": self.resamples,
-            "random_state": self.seed,
-        }
+    def options(self) -> GapOptions:
+        """What the gaps are computed with."""
+        return GapOptions(self.confidence, self.resamples, self.seed)
 
     def tell(self, step: str) -> None:
         """Call `watch` with the name of a step."""
@@ -211,9 +207,7 @@ def gaps_of(rows: Rows, settings: Settings) -> tuple[list[Number], dict[str, Cur
         binary=binary, chances=bool(f.min() >= 0 and f.max() <= 1), threshold=rows.threshold
     )
     columns = {key: gap_column(key, f, y, rows.threshold) for key in keys}
-    together = rows_of(
-        np.column_stack(list(columns.values())), rows.s, None, rows.weights, rows.groups
-    )
+    together = rows.sorted(np.column_stack(list(columns.values())))
     cells = Cells.of_rows(together)
     return gaps_of_sums(dict(zip(keys, cells.sums_of(together))), cells, settings)
 
@@ -222,29 +216,18 @@ def gaps_of_sums(
     sums: dict[str, ScoreSums], cells: Cells, settings: Settings
 ) -> tuple[list[Number], dict[str, Curve]]:
     """Return the gaps of rows that are known by their sums, and their curves."""
-    options = GapOptions(settings.confidence, settings.resamples, settings.seed)
-    numbers, curves = [], {}
+    numbers: list[Number] = []
+    curves: dict[str, Curve] = {}
     for key, one in sums.items():
         nodes = one.over(cells.nodes)
         column = ColumnGap(nodes, Windows(nodes))
         gaps = {key: column}
         if key == "gdp" and one.ends[0] < one.ends[1]:
             gaps["standardized_gdp"] = column.standardized()
-        numbers += [gap_number(name, largest_gap([gap], options)) for name, gap in gaps.items()]
+        for name, gap in gaps.items():
+            numbers.append(gap_number(name, largest_gap([gap], settings.options)))
         curves[key] = shown_curve(curve_of_sums(one, cells, settings.confidence), *one.ends)
     return [*numbers, *decision_ratio(curves)], curves
-
-
-def between_levels(rows: Rows, levels: int, settings: Settings) -> Curve:
-    """Return the mean score of unordered groups, numbered from 0, with a band for all of them at
-    once.
-    """
-    assert rows.scores is not None
-    design = {"sample_weight": rows.weights, "groups": rows.groups}
-    curve = gdp_curve(
-        rows.scores, rows.s[:, 0], bins=max(levels, 2), confidence=settings.confidence, **design
-    )
-    return shown_curve(curve, rows.scores.min(), rows.scores.max())
 
 
 def gap_number(key: str, gap: ParityResult) -> Number:
@@ -289,21 +272,16 @@ def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Populatio
     """
     numbers: list[Number] = []
     curves: dict[str, Curve] = {}
-    contrasts: tuple[Number, ...] = ()
     own = rows.independent(settings.generator(8))
     if rows.scores is not None:
         settings.tell("gaps")
         numbers, curves = gaps_of(rows, settings)
-        at = sorted(
-            {float(value) for value in settings.at if rows.s.min() <= value <= rows.s.max()}
-        )
-        contrasts = tuple(_contrast(rows, value, settings) for value in at)
         if np.ptp(rows.scores) > 0 and not settings.fast:
             numbers.append(_rank_gap(rows, settings))
             numbers += _explained(own, settings)
     if not settings.fast:
         numbers += dependence(own, settings, probed=probed)
-    return Population(rows.count, tuple(numbers), curves, contrasts)
+    return Population(rows.count, tuple(numbers), curves)
 
 
 def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
@@ -330,17 +308,16 @@ def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
 def _rank_gap(rows: Rows, settings: Settings) -> Number:
     if rows.count > RANK_ROWS:
         rows = rows.keep(subsample(rows.count, RANK_ROWS, settings.generator(9)))
-    gap = rank_gap(
-        rows.scores, rows.s, sample_weight=rows.weights, groups=rows.groups, **settings.options
-    )
-    return gap_number("rank_gap", gap)
+    assert rows.scores is not None
+    gap = RankGap(rows.sorted(rows.scores[:, None]))
+    return gap_number("rank_gap", largest_gap([gap], settings.options))
 
 
 def _explained(own: Rows, settings: Settings) -> Iterator[Number]:
-    if own.count < LEAST_ROWS:
+    if own.count < LEAST_ROWS or own.scores is None:
         return
     with contextlib.suppress(ValueError):  # constant or few among the independent rows
-        share = correlation_ratio(own.scores, own.s, confidence=settings.confidence)
+        share = ratio_of_rows(own.sorted(own.scores[:, None]), settings.confidence)
         if share.trusted:
             interval = Interval(*share.interval, share.confidence, "normal approximation")
             yield Number("correlation_ratio", share.value, share.n, interval, 0.0)
@@ -380,7 +357,7 @@ def audit_kernels(z: Tensor, s: Tensor) -> tuple[Gaussian, Kernel, str, str]:
 
 def _kernel_statistics(z: Tensor, s: Tensor, settings: Settings) -> list[Number]:
     kernel_z, kernel_s, rule_z, rule_s = audit_kernels(z, s)
-    pair = gram_pair(z, s, kernel_z, kernel_s, third=True)
+    pair = gram_pair_of(z, s, kernel_z, kernel_s, third=True)
     test = gamma.gamma_test_of(pair, 1 - settings.confidence)
     if test.null_standard_deviation == 0:
         raise ValueError("z or s is constant under its kernel.")
@@ -396,7 +373,7 @@ def _kernel_statistics(z: Tensor, s: Tensor, settings: Settings) -> list[Number]
     normalized = normalized_effect(pair, settings.confidence)
     del pair  # and the matrices that it holds
     half = HalfDistance()
-    distances = normalized_hsic_interval(z, s, half, half, confidence=settings.confidence)
+    distances = normalized_effect(gram_pair_of(z, s, half, half, third=True), settings.confidence)
     interval, scaled = (
         one.interval.agreeing(one.value, test.pvalue) for one in (effect, normalized)
     )
@@ -413,19 +390,6 @@ def _probes(own: Rows, settings: Settings) -> Iterator[Number]:
         settings.tell(f"{kind} probe")
         result = probe(own.z[chosen], own.s[chosen, 0], kind, seed=settings.seed)
         yield Number(f"probe_{kind}", result.r2, result.rows, None, result.shuffled_r2)
-
-
-def _contrast(rows: Rows, at: float, settings: Settings) -> Number:
-    """Return the mean score of the rows nearest to a value less the overall mean, and which rows
-    these are.
-    """
-    design = {"sample_weight": rows.weights, "groups": rows.groups}
-    near = local_mean(rows.scores, rows.s, at, confidence=settings.confidence, **design)
-    interval = Interval(*near.interval, near.confidence, "Student's t, or Clopper and Pearson")
-    place: dict[str, Setting] = {"at": at, "start": near.start, "end": near.end}
-    return Number(
-        "contrast", near.value, near.rows, None if near.rows < SPARSE else interval, settings=place
-    )
 
 
 def effective_rows(count: int, weights: np.ndarray | None, groups: np.ndarray | None) -> float:
@@ -493,8 +457,6 @@ def qualities(
     for key, one in performance(scores, y, threshold, weights).items():
         error = math.sqrt(covariance(one.terms, one.terms, groups, weights))
         yield Quality(key, one.value, one.constant, error)
-        if key == "log_loss":
-            yield Quality("calibration_error", calibration_error(scores, y), 0.0)
 
 
 def covariance(
@@ -521,7 +483,7 @@ def gap_terms(
     Of the rank gap, over its decisions: there :math:`\bar g` is the mean of the rows near the
     decile, which moves with them.
     """
-    rows = rows_of(f, s, None, None, groups)
+    rows = score_rows(f[:, None], s, None, groups)
     if ranks:
         gap = RankGap(rows)
         order = np.lexsort((f, s))

@@ -28,7 +28,7 @@ from frhsic.parity.limits import measure_name, rows_to_settle
 
 # version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes
 # away
-FORMAT = 11
+FORMAT = 12
 PACKAGES = ("frhsic", "numpy", "scikit-learn", "torch")
 POINTS = 200  # values at which the distribution of a variable is kept, at most
 
@@ -296,16 +296,12 @@ class Population:
     Opportunity).
 
     `curves` has the mean of the score along S (``"gdp"``) and, by the key of their gaps, of
-    decisions, errors and residuals, in the same groups. `contrasts` have the mean score of the rows
-    nearest to a requested value of S, less the overall mean. Their settings say that these are all
-    rows with S between `start` and `end`; the interval is for E[f | start ≤ S ≤ end] − E[f], and is
-    None where the rows are too few.
+    decisions, errors and residuals, in the same groups.
     """
 
     rows: int
     numbers: tuple[Number, ...]
     curves: dict[str, Curve] = field(default_factory=dict)
-    contrasts: tuple[Number, ...] = ()
 
     def __getitem__(self, key: str) -> Number:
         number = self.get(key)
@@ -318,22 +314,6 @@ class Population:
     def get(self, key: str) -> Number | None:
         """Return a number, or None."""
         return next((number for number in self.numbers if number.key == key), None)
-
-
-@dataclass(frozen=True)
-class GroupAudit:
-    """Scores of unordered groups such as women and men: the gap between `levels`, and the gap along
-    S within each.
-
-    `between` has the means of the levels as a curve, in the order of `levels`;
-    `within` has, for each attribute and level, the gap of the mean score along the attribute and
-    its curve.
-    """
-
-    name: str
-    levels: tuple[str, ...]
-    between: Curve
-    within: dict[str, tuple[Population, ...]]
 
 
 @dataclass(frozen=True)
@@ -387,8 +367,8 @@ class Quality:
     the mean.
 
     `key` is ``"accuracy"``, ``"true_positive_rate"``, ``"false_positive_rate"``, ``"auc"``,
-    ``"log_loss"``, ``"root_squared_error"``, ``"explained"``, ``"calibration_error"`` or
-    ``"mean_error"``, the mean of target less score.
+    ``"log_loss"``, ``"root_squared_error"``, ``"explained"`` or ``"mean_error"``, the mean of
+    target less score.
     """
 
     key: str
@@ -605,8 +585,6 @@ class Audit(Document):
         its `value`, `interval`, `pvalue` and the rows it was computed from.
     joint
         Numbers about all attributes together, when there are several.
-    groups
-        One for each column of s that holds unordered groups.
     quality
         How well the scores predict the target, beside a constant.
     limits
@@ -622,7 +600,6 @@ class Audit(Document):
     rows: RowCounts
     attributes: tuple[AttributeAudit, ...]
     joint: Population | None = None
-    groups: tuple[GroupAudit, ...] = ()
     quality: tuple[Quality, ...] = ()
     limits: tuple[LimitCheck, ...] = ()
     drift: tuple[Change, ...] = ()

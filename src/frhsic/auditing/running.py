@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,10 @@ from frhsic._warnings import warn
 from frhsic.auditing.comparing import checked, holm, limits_of_audit
 from frhsic.auditing.measures import (
     LEAST_ROWS,
-    SPARSE,
     Rows,
     Settings,
     base_rate,
-    between_levels,
     dependence,
-    gaps_of,
     measure,
     qualities,
 )
@@ -30,7 +27,6 @@ from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
     Context,
-    GroupAudit,
     Histogram,
     Population,
     Quality,
@@ -41,13 +37,12 @@ from frhsic.auditing.results import (
 from frhsic.formatting import plain
 from frhsic.parity.limits import Limit, LimitLike
 from frhsic.probes import cross_fitted_scores
-from frhsic.tables.attributes import attribute, read_sensitive
+from frhsic.tables.attributes import read_sensitive
 from frhsic.tables.columns import label, row_number
-from frhsic.tables.targets import is_positive, one_spelling
+from frhsic.tables.targets import is_positive
 
 LEAST_POSITIVES = 50
 BINS = 40
-MOST_GROUP_LEVELS = 12  # levels of unordered groups at most
 LARGEST_LOGIT = 20.0
 SHOWN_ROWS = 5  # rows without a value that a message names at most
 
@@ -73,8 +68,8 @@ def audit(
     along S with a simultaneous band; the same of decisions at the threshold, of wrong decisions and
     of the target less the score; the rank gap, and the share of the variance of f that S explains;
     HSIC, its normalised size and its test, and distance correlation; how much of the attribute a
-    linear and a tree probe recover; the same on the rows with the favourable outcome; and
-    contrasts at chosen values. In the population all are zero when Z and S are independent, except
+    linear and a tree probe recover; and the same on the rows with the favourable outcome. In the
+    population all are zero when Z and S are independent, except
     that errors may depend on S anyway; the value of each estimate on independent data is given
     beside it.
 
@@ -86,9 +81,7 @@ def audit(
     sensitive_features
         The sensitive attribute, or a frame or matrix with several, one per column. In a Series or a
         frame, bands such as "30-39" and ordered categories become numbers, and a remark says so.
-        Rows without a value are left out and counted. A column of a frame with up to 12 other
-        texts, such as sex, holds groups: their mean scores are compared, and the gap along each
-        attribute is measured within each of them.
+        Rows without a value are left out and counted.
     y
         Target: numbers, or with `positive` anything. If it has two values, Equal Opportunity is
         measured on the rows with the favourable one. With a representation and no `scores`, a
@@ -157,7 +150,6 @@ def audit(
 def audited(inputs: Inputs, threshold: float | None, settings: Settings, context: Context) -> Audit:
     """Return the audit of checked arrays, before its limits are checked."""
     rows, target, names = inputs.rows, inputs.target, inputs.names
-    _require_inside(settings.at, names, rows.s)
     name, f, score_name = context.name or inputs.name, rows.scores, inputs.score_name
     if rows.z.shape[1] == 1 and f is None:
         f, score_name = rows.z[:, 0], name
@@ -190,12 +182,9 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
         joint = Population(
             rows.count, tuple(dependence(own, settings.about("all together"), probed=False))
         )
-    groups: tuple[GroupAudit, ...] = ()
     quality: tuple[Quality, ...] = ()
-    if f is not None:
-        groups = tuple(_group(rows, *group, names, settings) for group in inputs.unordered.items())
-        if rows.y is not None:
-            quality = tuple(qualities(f, rows.y, subject.threshold, rows.weights, rows.groups))
+    if f is not None and rows.y is not None:
+        quality = tuple(qualities(f, rows.y, subject.threshold, rows.weights, rows.groups))
     dropped = inputs.lost + context.dropped
     return Audit(
         subject=subject,
@@ -209,11 +198,8 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
         ),
         attributes=tuple(attributes),
         joint=joint,
-        groups=groups,
         quality=quality,
-        settings={
-            name: value for name, value in vars(settings).items() if name not in ("at", "watch")
-        },
+        settings={name: value for name, value in vars(settings).items() if name != "watch"},
         context=replace(
             context,
             name=name,
@@ -272,30 +258,6 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
     return replace(subject, threshold=float(threshold), threshold_stated=True)
 
 
-def _group(
-    rows: Rows, name: str, labels: np.ndarray, attributes: Sequence[str], settings: Settings
-) -> GroupAudit:
-    """Return the mean scores of unordered groups, and the gap along each attribute within each."""
-    distinct, counts = np.unique(labels, return_counts=True)
-    labels = np.where(np.isin(labels, distinct[counts >= SPARSE]), labels, "others")
-    levels, codes = np.unique(labels, return_inverse=True)
-    bare = replace(rows, y=None, threshold=None)
-    settings.tell("groups")
-    between = between_levels(
-        replace(bare, s=codes[:, None].astype(np.float64)), len(levels), settings
-    )
-    parts = [bare.keep(codes == i) for i in range(len(levels))]
-    gaps = []
-    for part in (part.along(i) for i in range(len(attributes)) for part in parts):
-        numbers, curves = (
-            gaps_of(part, settings) if part.count >= LEAST_ROWS and np.ptp(part.s) > 0 else ([], {})
-        )
-        gaps.append(Population(part.count, tuple(numbers[:1]), curves))
-    within = iter(_adjusted(gaps))
-    each = {s: tuple(next(within) for _ in parts) for s in attributes}
-    return GroupAudit(name, tuple(levels.tolist()), between, each)
-
-
 def _attribute(rows: Rows, name: str, settings: Settings) -> AttributeAudit:
     values = rows.s[:, 0]
     whole = np.array_equal(values, np.round(values))
@@ -323,20 +285,6 @@ def favoured_rows(rows: Rows, settings: Settings) -> Population | None:
     return measure(kept, settings.about("favourable outcome"), probed=False)
 
 
-def _require_inside(at: Sequence[float], names: Sequence[str], attributes: np.ndarray) -> None:
-    """Raise if a contrast is asked for at a value that lies outside of every attribute."""
-    ranges = [(float(column.min()), float(column.max())) for column in attributes.T]
-    for value in at:
-        if not any(low <= value <= high for low, high in ranges):
-            spans = [
-                f"{name} runs from {plain(low)} to {plain(high)}"
-                for name, (low, high) in zip(names, ranges)
-            ]
-            raise ValueError(
-                f"at={plain(value)} lies outside the data: {'; '.join(spans)}. Pass a value inside."
-            )
-
-
 def histogram_edges(low: float, high: float, whole: bool) -> np.ndarray:
     """Return the edges of the histogram: whole numbers get bars of their own if they are few, else
     bars are equal.
@@ -349,10 +297,7 @@ def histogram_edges(low: float, high: float, whole: bool) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Rows that have every attribute, and what they are called; `lost` counts those that lack one.
-
-    `unordered` has the labels of each column of unordered groups.
-    """
+    """Rows that have every attribute, and their names; `lost` counts those that lack one."""
 
     rows: Rows
     names: tuple[str, ...]
@@ -361,7 +306,6 @@ class Inputs:
     target: Target | None = None
     lost: int = 0
     notes: tuple[str, ...] = ()
-    unordered: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -386,10 +330,7 @@ class Inputs:
         if scores is None:
             values = _one_score(values)
         name = _arrays.array_name(z, "score" if values.shape[1] == 1 else "z")
-        unordered, spellings = _unordered(s)
-        sensitive = read_sensitive(
-            s.drop(columns=[*unordered]) if unordered else s, default="s", allow_missing=True
-        )
+        sensitive = read_sensitive(s, default="s", allow_missing=True)
         n = len(values)
         for column, argument in ((sensitive.values, "sensitive_features"), *rest):
             if column is not None and len(column) != n:
@@ -403,7 +344,7 @@ class Inputs:
         rows = Rows(
             values,
             sensitive.values,
-            None if scores is None else _numbers(scores, "scores"),
+            None if scores is None else _numbers(_column(scores, "scores"), "scores"),
             codes,
             favoured,
             None if weights is None else _weights(weights),
@@ -411,12 +352,12 @@ class Inputs:
         )
         known = ~np.isnan(sensitive.values).any(axis=1)
         rows = rows.keep(known)
-        spans = {
-            attribute: float(np.ptp(column))
+        ranges = {
+            attribute: (float(column.min()), float(column.max()))
             for attribute, column in zip(sensitive.names, rows.s.T)
             if len(column)
         }
-        require_enough(rows.count, n, spans, sensitive.names)
+        require_enough(rows.count, n, ranges, sensitive.names)
         return cls(
             rows,
             sensitive.names,
@@ -424,23 +365,28 @@ class Inputs:
             _arrays.array_name(scores, "score"),
             target,
             n - rows.count,
-            (*sensitive.notes, *spellings, *_swapped(rows, sensitive.names)),
-            {group: labels[known] for group, labels in unordered.items()},
+            (*sensitive.notes, *_swapped(rows, sensitive.names)),
         )
 
 
 def require_enough(
-    rows: int, given: int, spans: Mapping[str, float], columns: Sequence[str]
+    rows: int, given: int, ranges: Mapping[str, tuple[float, float]], columns: Sequence[str]
 ) -> None:
     """Raise if too few rows have a value in all columns, or if the range of an attribute has no
-    width.
+    width or cannot be computed with.
     """
     if rows < LEAST_ROWS:
         have = f"{rows} of {given} have a value in each of {', '.join(columns)}"
         raise ValueError(f"an audit needs at least {LEAST_ROWS} rows; {have}.")
-    for name, span in spans.items():
-        if span == 0:
+    for name, (low, high) in ranges.items():
+        if low == high:
             raise ValueError(f"{name} is constant in all {rows} rows, so nothing can depend on it.")
+        too_large = max(-low, high) > _arrays.LARGEST_NUMBER
+        if too_large or high - low < _arrays.SMALLEST_SPREAD:
+            raise ValueError(
+                f"{name} runs from {low:.3g} to {high:.3g}, and no float can hold the products of"
+                " such numbers. Rescale it, or treat them as missing."
+            )
 
 
 def named_target(
@@ -459,7 +405,8 @@ def outcome(
     """Return a target as numbers, its favoured rows, or None if it does not say which these are,
     and its names.
     """
-    name, column = _arrays.array_name(y, "y"), _column(y, "y")
+    name = _arrays.array_name(y, "y")
+    column = _column(y, "y")
     if positive is not None:
         codes = _rows_with(column, positive, name, "positive").astype(np.float64)
     elif column.dtype == object or isinstance(column.dtype, (pd.CategoricalDtype, pd.StringDtype)):
@@ -468,7 +415,7 @@ def outcome(
             f"y holds text ({shown}); pass positive=VALUE to say which value counts as 1."
         )
     else:
-        codes = _numbers(y, "y")
+        codes = _numbers(column, _named(y, "y"))
     favoured = (
         codes == 1 if favourable is None else _rows_with(column, favourable, name, "favourable")
     )
@@ -478,25 +425,6 @@ def outcome(
         favoured if known else None,
         named_target(name, positive, favourable, codes, favoured),
     )
-
-
-def _unordered(s: Any) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Return the columns of a frame that hold a few unordered groups, as text, if others are
-    attributes; and a sentence on each whose labels differ only in case or blanks.
-    """
-    groups: dict[str, np.ndarray] = {}
-    notes: list[str] = []
-    if not isinstance(s, pd.DataFrame) or not s.columns.is_unique:
-        return groups, notes
-    for name in s:
-        try:
-            attribute(s[name], str(name))
-        except (TypeError, ValueError):
-            labels, spellings = one_spelling(s[name].map(label, na_action="ignore"))
-            if labels.nunique() <= MOST_GROUP_LEVELS:
-                groups[str(name)] = labels.fillna("not stated").to_numpy(dtype=str)
-                notes += spellings
-    return (groups, notes) if len(groups) < s.shape[1] else ({}, [])
 
 
 def _swapped(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
@@ -554,9 +482,11 @@ def _groups(groups: Any) -> np.ndarray:
 
 
 def _weights(weights: Any) -> np.ndarray:
-    values, words = _numbers(weights, "sample_weight"), _named(weights, "sample_weight")
+    words = _named(weights, "sample_weight")
+    column = _column(weights, "sample_weight")
+    values = _numbers(column, words)
     if values.min() < 0:
-        row = row_number(_column(weights, "sample_weight"), int((values < 0).argmax()))
+        row = row_number(column, int((values < 0).argmax()))
         raise ValueError(
             f"{words} is {plain(values[values < 0][0])} in row {row}; pass weights of zero or more."
         )
@@ -565,10 +495,8 @@ def _weights(weights: Any) -> np.ndarray:
     return values
 
 
-def _numbers(values: Any, argument: str) -> np.ndarray:
-    """Return one number for each row."""
-    _column(values, argument)
-    return _arrays.vector(values, argument).astype(np.float64)
+def _numbers(column: pd.Series[Any], words: str) -> np.ndarray:
+    return _arrays.vector(column, words).astype(np.float64)
 
 
 def _column(values: Any, argument: str) -> pd.Series[Any]:
@@ -580,7 +508,7 @@ def _column(values: Any, argument: str) -> pd.Series[Any]:
     if isinstance(values, pd.Series):
         column: pd.Series[Any] = values
     else:
-        array = _arrays.to_numpy(values) if hasattr(values, "detach") else np.asarray(values)
+        array = _arrays.to_numpy(values) if hasattr(values, "detach") else np.asanyarray(values)
         array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
         if array.ndim != 1:
             raise ValueError(f"{argument} has shape {array.shape}; pass one value for each row.")

@@ -178,8 +178,7 @@ def _misused(error: Any, given: Sequence[str]) -> str:
         return f"{error.format_message()} See --help."
     callback = inspect.signature(error.ctx.command.callback, eval_str=True)
     kinds, details = get_args(callback.parameters[option.name].annotation)
-    shown = came if isinstance(came, str) else ", ".join(came)
-    return f"{option.opts[0]} is {shown!r}; pass {_taken(_leaves(kinds), details)}."
+    return f"{option.opts[0]} is {came!r}; pass {_taken(_leaves(kinds), details)}."
 
 
 def _leaves(kind: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -18,12 +18,11 @@ from frhsic.cli._terminal import DEFAULT_REPORT, Watch
 from frhsic.cli.predict import Served
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from frhsic.auditing import Audit
     from frhsic.parity.limits import LimitLike
-    from frhsic.report.model import Drivers
     from frhsic.tables.files import TableFile
-
-    Explain = Callable[[Audit], tuple[Drivers, ...]]
 
 
 @dataclass(frozen=True)
@@ -38,10 +37,7 @@ class _Options:
         Option(
             "--sensitive",
             "-s",
-            help=(
-                "Column of a continuous sensitive attribute; may be repeated, also for groups such"
-                " as sex, within which the gap along the attribute is measured too."
-            ),
+            help="Column of a continuous sensitive attribute; may be repeated.",
         ),
     ]
     score: Annotated[
@@ -87,10 +83,6 @@ class _Options:
                 " unless it is; may be repeated."
             )
         ),
-    ] = None
-    at: Annotated[
-        list[float] | None,
-        Option(help="Value of the attribute at which to contrast, such as 30; may be repeated."),
     ] = None
     out: Annotated[
         Path | None,
@@ -166,10 +158,9 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
 
     Two attributes, by themselves and together, and equal opportunity on the rows with approved = 1.
 
-    [cyan]frhsic audit z.parquet -s age --embedding "z_*" --target income --positive ">50K" --at 30
-    --at 60[/cyan]
+    [cyan]frhsic audit z.parquet -s age --embedding "z_*" --target income --positive ">50K"[/cyan]
 
-    A representation: its dependence, a linear head for the target, contrasts near 30 and near 60.
+    A representation: its dependence, and a linear head for the target.
 
     [cyan]frhsic audit scores.csv -s age --score p --json --limit gdp=0.1[/cyan]
 
@@ -204,11 +195,11 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
     files = page | stated.files
     earlier = _checked(options, files)
     with _terminal.progress() as watch, _terminal.one_thread():
-        run = _audited if options.scheduler is None else _scheduled
+        run = _on_one_machine if options.scheduler is None else _scheduled
         with warnings.catch_warnings(
             action="ignore", category=UserWarning
         ):  # the remarks say the same
-            result, drivers = run(options, reading, stated, watch)
+            result = run(options, reading, stated, watch)
         if earlier is not None:
             from frhsic.auditing import since
 
@@ -219,8 +210,6 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
         if files:
             from frhsic.report.page import content
 
-            watch("what drives the score")
-            report = replace(report, drivers=drivers(result))
             watch("writing the report")
             contents = {path: content(report, kind) for kind, path in files.items()}
             write_together(contents, options.read)
@@ -297,7 +286,6 @@ def _shared(options: _Options, stated: _terminal.Stated, watch: Watch) -> dict[s
             options.confidence,
             options.max_rows,
             seed=options.seed,
-            at=options.at or (),
             watch=watch,
         ),
         # since() checks limits against an earlier audit
@@ -306,12 +294,26 @@ def _shared(options: _Options, stated: _terminal.Stated, watch: Watch) -> dict[s
     }
 
 
-def _audited(
-    options: _Options, reading: _terminal.Reading, stated: _terminal.Stated, watch: Watch
-) -> tuple[Audit, Explain]:
-    """Read the table and audit it; return the audit, and what tells which columns of a model carry
-    the attributes.
+@dataclass(frozen=True)
+class _Table:
+    """The rows that were read: cells as they are written, for a model, and columns as numbers or
+    text. `parts` are the columns of a representation, `positive` the value of the target that
+    counts as 1.
     """
+
+    cells: pd.DataFrame
+    columns: pd.DataFrame
+    parts: list[str]
+    positive: str | None
+    notes: list[str]
+    given: int
+    dropped: int
+
+
+def _on_one_machine(
+    options: _Options, reading: _terminal.Reading, stated: _terminal.Stated, watch: Watch
+) -> Audit:
+    """Read the table, take or make its scores, and measure them."""
     from frhsic.tables.files import TableFile
 
     served = None
@@ -320,124 +322,122 @@ def _audited(
         served = Served.load(options.model)
         file = served.reopened(file, reading)
     with file.naming():
-        return _audited_file(options, file, served, stated, watch)
+        table = _read(options, file, [] if served is None else served.columns, watch)
+        scores = _scores(options, table) if served is None else served.audited(table.cells, file)
+        return _measured(options, table, scores, served, stated, watch)
 
 
-def _audited_file(
+def _read(options: _Options, file: TableFile, features: Sequence[str], watch: Watch) -> _Table:
+    """Read the columns that are named and the features of a model; each cell is converted once."""
+    from frhsic.tables.columns import kind_of, numbers, require_moderate
+    from frhsic.tables.files import read_rows
+    from frhsic.tables.schema import Schema
+
+    parts = _parts(options, file.names, options.table.name)
+    named = (*options.sensitive, options.target, options.score)
+    needed = [file.find(name) for name in named if name is not None] + parts
+    design = [file.find(name) for name in (options.groups, options.row_weights) if name is not None]
+    watch(f"reading {options.table.name}")
+    rows = read_rows(file, [*needed, *design, *features], required=needed, seed=options.seed)
+    numeric = [*parts, *filter(None, (options.score, options.row_weights))]
+    measured = list(dict.fromkeys([*needed, *numeric]))
+    schema = Schema.learn(rows.frame[measured], decimal=file.decimal, date_format=file.date_format)
+    columns = schema(rows.frame)
+    for name in dict.fromkeys([*options.sensitive, *numeric]):
+        if name in numeric or kind_of(columns[name]) == "number":
+            values = numbers(columns[name], f"column {name!r}")
+            require_moderate(columns[name], values, f"column {name!r}")
+            columns[name] = values
+    positive = options.positive
+    notes = [*file.notes, *rows.note("audited")]
+    if options.target is not None:
+        positive, said = _outcome(columns[options.target], positive)
+        notes += said
+    return _Table(rows.frame, columns, parts, positive, notes, rows.given, rows.dropped)
+
+
+def _outcome(column: pd.Series[Any], positive: str | None) -> tuple[str | None, list[str]]:
+    """Return the value of a target that counts as 1, and sentences on its classes; numbers other
+    than 0 and 1 are taken as they are.
+    """
+    from frhsic.tables.columns import kind_of
+    from frhsic.tables.targets import read_target
+
+    text = kind_of(column) == "category"
+    if positive is None and not text and set(column.unique()) != {0, 1}:
+        return None, []
+    _, classes, notes = read_target(column, positive)
+    if positive is None and text:
+        assert classes is not None  # of text
+        positive = classes[1]
+        notes = [*notes, _terminal.positive_note(positive, str(column.name))]
+    return positive, notes
+
+
+def _scores(options: _Options, table: _Table) -> tuple[Any, Any]:
+    """Return the representation and the scores that the table holds, None where it has none."""
+    z = table.columns[table.parts].to_numpy() if table.parts else None
+    return z, None if options.score is None else table.columns[options.score].to_numpy()
+
+
+def _measured(
     options: _Options,
-    file: TableFile,
+    table: _Table,
+    scores: tuple[Any, Any],
     served: Served | None,
     stated: _terminal.Stated,
     watch: Watch,
-) -> tuple[Audit, Explain]:
-    """Audit the rows of an open file."""
-    parts = _parts(options, file.names, options.table.name)
-    needed = [
-        file.find(name)
-        for name in (*options.sensitive, options.target, options.score)
-        if name is not None
-    ]
-    design = [file.find(name) for name in (options.groups, options.row_weights) if name is not None]
-    columns = [*needed, *parts, *design, *(served.columns if served else ())]
-
-    # late: a wrong name of a column is told before torch is imported
+) -> Audit:
+    """Audit a representation and scores of the rows that were read."""
     import pandas as pd
 
-    from frhsic.auditing import Settings, audit
-    from frhsic.report.model import drivers
-    from frhsic.tables.attributes import read_sensitive
-    from frhsic.tables.columns import (
-        common_name,
-        kind_of,
-        label,
-        numbers,
-        require_moderate,
-    )
-    from frhsic.tables.files import read_rows
-    from frhsic.tables.schema import Schema
-    from frhsic.tables.targets import read_target
+    from frhsic.auditing import audit
+    from frhsic.tables.columns import common_name, label
 
-    watch(f"reading {options.table.name}")
-    rows = read_rows(file, columns, required=[*needed, *parts], seed=options.seed)
-    frame, notes = rows.frame, [*file.notes, *rows.note("audited")]
-    measured = list(dict.fromkeys([*needed, *parts, *filter(None, [options.row_weights])]))
-    schema = Schema.learn(frame[measured], decimal=file.decimal, date_format=file.date_format)
-    table = schema(frame)
-
-    def amounts(name: str, role: str = "") -> pd.Series[Any]:
-        values = numbers(table[name], f"column {name!r}{role}")
-        require_moderate(table[name], values, f"column {name!r}{role}")
-        return pd.Series(values, frame.index, name=name)
-
-    for name in filter(None, (*options.sensitive, options.target)):
-        if kind_of(table[name]) == "number":
-            amounts(name)
-    if options.target is not None:
-        column = table[options.target]
-        named = options.positive is not None or kind_of(column) == "category"
-        if named or set(column.unique()) == {0, 1}:  # else its numbers are taken as they are
-            _, classes, said = read_target(column, options.positive)
-            notes += said
-            if named and options.positive is None:
-                assert classes is not None  # of text
-                notes.append(_terminal.positive_note(classes[1], options.target))
-                options = replace(options, positive=classes[1])
     context = stated.context(options.table, options.model)
-    if served is not None:
+    notes = list(table.notes)
+    if served is None:
+        name = common_name(table.parts) if table.parts else ""
+        score_name = options.score or ""
+    else:
+        name = f"representation of {served.path.name}"
+        score_name = f"score of {served.path.name}"
         if served.schema.fingerprint == context.origin["data"]:
             notes.append(
                 f"{options.table.name} is the file that {served.path.name} was trained on; on new"
                 " rows it may do worse."
             )
-        z, scores = served.audited(frame, file)
-        name, score_name = f"representation of {served.path.name}", f"score of {served.path.name}"
-        notes += served.unseen_notes(len(frame))
-    else:
-        z = pd.concat(map(amounts, parts), axis=1).to_numpy() if parts else None
-        scores = None if options.score is None else amounts(options.score).to_numpy()
-        name, score_name = common_name(parts) if parts else "", options.score or ""
+        notes += served.unseen_notes(len(table.cells))
+    z, f = scores
     if z is None:
-        z, scores, name = scores, None, score_name
-    result = audit(
+        z, f, name = f, None, score_name
+    columns = table.columns
+    groups = None
+    if options.groups is not None:
+        groups = table.cells[options.groups].map(label, na_action="ignore").replace("", None)
+    return audit(
         z,
-        table[options.sensitive],
-        None if options.target is None else table[options.target],
-        scores=None if scores is None else pd.Series(scores, frame.index, name=score_name),
-        sample_weight=(
-            None if options.row_weights is None else amounts(options.row_weights, " (weights)")
-        ),
-        groups=(
-            None
-            if options.groups is None
-            else frame[options.groups].map(label, na_action="ignore").replace("", None)
-        ),
+        columns[options.sensitive],
+        None if options.target is None else columns[options.target],
+        scores=None if f is None else pd.Series(f, columns.index, name=score_name),
+        sample_weight=None if options.row_weights is None else columns[options.row_weights],
+        groups=groups,
         context=replace(
             context,
             title=options.title or "",
             source=options.table.name,
             name=name,
-            given=rows.given,
-            dropped=rows.dropped,
+            given=table.given,
+            dropped=table.dropped,
             remarks=tuple(notes),
         ),
-        **_shared(options, stated, watch),
+        **_shared(replace(options, positive=table.positive), stated, watch),
     )
-
-    def explain(result: Audit) -> tuple[Drivers, ...]:
-        if served is None or not hasattr(served.model, "predict") or rows.sampled:
-            return ()
-        s = read_sensitive(table[[attribute.name for attribute in result.attributes]])
-        part = frame[served.columns]
-        return drivers(
-            lambda some, _: served.audited(some, file)[1], part, s.values, s.names, Settings()
-        )
-
-    return result, explain
 
 
 def _scheduled(
     options: _Options, reading: _terminal.Reading, stated: _terminal.Stated, watch: Watch
-) -> tuple[Audit, Explain]:
+) -> Audit:
     """Audit all rows of the files that the table stands for; workers have to see them under the
     same paths.
     """
@@ -474,7 +474,7 @@ def _scheduled(
             **_shared(options, stated, watch),
         )
     remarks = _class_counts(options, result)
-    return replace(result, context=replace(result.context, remarks=remarks)), lambda _: ()
+    return replace(result, context=replace(result.context, remarks=remarks))
 
 
 def _class_counts(options: _Options, result: Audit) -> tuple[str, ...]:

@@ -115,8 +115,8 @@ def train(
         bool,
         Option(
             "--fast",
-            help="Leave out what the first screen of the report does not show: other columns,"
-            " drivers, tests and probes of dependence, equal opportunity.",
+            help="Leave out what the first screen of the report does not show:"
+            " tests and probes of dependence, equal opportunity.",
         ),
     ] = False,
     title: _terminal.Title = None,
@@ -272,7 +272,6 @@ def fitted(
             settings=replace(settings, watch=watch),
             favourable=data.favourable,
             groups=groups[1],
-            fitted_on=(X, y, s),
             limit=required,
             threshold=stated.threshold,
             context=replace(

@@ -409,8 +409,8 @@ def _checked(first: First, roles: Roles) -> RowSample:
     if everyone is None:
         require_enough(0, first.given, {}, roles.columns)
     assert everyone is not None
-    spans = {name: one.high - one.low for name, one in zip(roles.s, everyone.values)}
-    require_enough(everyone.rows, first.given, spans, roles.columns)
+    ranges = {name: (one.low, one.high) for name, one in zip(roles.s, everyone.values)}
+    require_enough(everyone.rows, first.given, ranges, roles.columns)
     named = roles.positive if roles.favourable is None else roles.favourable
     if named is not None and (everyone.block.favoured is None or not everyone.block.favoured.any()):
         raise ValueError(

@@ -201,6 +201,13 @@ def gram_pair(
     :attr:`GramPair.own`.
     """
     z, s = paired_rows(z, s, where=where, device=device, least=least, what="a test of independence")
+    return gram_pair_of(z, s, kernel_z, kernel_s, third=third)
+
+
+def gram_pair_of(
+    z: Tensor, s: Tensor, kernel_z: Kernel | None, kernel_s: Kernel | None, *, third: bool = False
+) -> GramPair:
+    """:func:`gram_pair` of rows that were checked."""
     k, rule_z = _gram_and_rule(z, kernel_z, "z")
     l, rule_s = _gram_and_rule(s, kernel_s, "s")
     sums = pair_sums(k, l, signs=random_signs(k) if third else None)

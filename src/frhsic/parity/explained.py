@@ -105,7 +105,11 @@ def correlation_ratio(
     0.99
     """
     _arrays.require_fraction(confidence, "confidence")
-    rows = one_column(rows_of(scores, s, where, sample_weight))
+    return ratio_of_rows(one_column(rows_of(scores, s, where, sample_weight)), confidence)
+
+
+def ratio_of_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
+    """:func:`correlation_ratio` of rows that were checked."""
     _arrays.require_rows(len(rows.s), LEAST_RATIO_ROWS, "the share of variance that s explains")
     weights = rows.weights
     f = rows.scores[:, 0] - weighted_mean(weights, rows.scores[:, 0])

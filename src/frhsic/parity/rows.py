@@ -48,45 +48,56 @@ class ScoreRows:
 def rows_of(
     scores: Any, s: Any, where: Any = None, sample_weight: Any = None, clusters: Any = None
 ) -> ScoreRows:
-    """Check the inputs and keep the rows of `where` that have a positive weight."""
+    """Convert and check the inputs, and keep the rows of `where`; see :func:`score_rows`."""
     _arrays.require_same_rows((scores, "scores"), (where, "where"), (clusters, "groups"))
     given = [(scores, "scores"), (s, "s")]
     if sample_weight is not None:
         given.append((sample_weight, "sample_weight"))
     f, *columns = (x.astype(np.float64, copy=False) for x in _arrays.paired(*given))
     values, *weighted = (_arrays.only_column(x, name) for x, (_, name) in zip(columns, given[1:]))
-    weights = weighted[0] if weighted else np.ones(len(f))
-    if weights.min() < 0:
+    weights = weighted[0] if weighted else None
+    if weights is not None and weights.min() < 0:
         raise ValueError("sample_weight must not be negative.")
-    kept = weights > 0
+    labels = None if clusters is None else np.asarray(clusters)
+    if labels is not None and labels.shape != values.shape:
+        raise ValueError(
+            f"groups has shape {labels.shape}; pass one label for each of the {len(f)} rows."
+        )
     if where is not None:
-        kept &= _arrays.subset_mask(where, len(f))
+        kept = _arrays.subset_mask(where, len(f))
+        f = f[kept]
+        values = values[kept]
+        weights = None if weights is None else weights[kept]
+        labels = None if labels is None else labels[kept]
+    return score_rows(f, values, weights, labels)
+
+
+def score_rows(
+    f: Array, s: Array, weights: Array | None = None, labels: NDArray[Any] | None = None
+) -> ScoreRows:
+    """Return rows that were checked, sorted, without those of weight zero; raise if nothing can
+    depend on s among them.
+    """
+    if weights is None:
+        weights = np.ones(len(f))
+    kept = weights > 0
     f = f[kept]
-    values = values[kept]
+    s = s[kept]
     weights = weights[kept]
     _arrays.require_rows(len(f), 2, "a gap in mean scores")
-    _arrays.require_varying(values, "s")
-    labels = None if clusters is None else _labels(clusters, kept)
-    order = np.lexsort((weights, *f.T, values))
+    _arrays.require_varying(s, "s")
+    order = np.lexsort((weights, *f.T, s))
+    clusters = None
+    if labels is not None:
+        clusters = np.unique(labels[kept], return_inverse=True)[1][order]
+        if clusters.max() == 0:
+            raise ValueError("groups has one value in all rows; at least two groups are needed.")
     return ScoreRows(
         scores=np.ascontiguousarray(f[order]),
-        s=values[order],
+        s=s[order],
         weights=weights[order] / weights.mean(),
-        clusters=None if labels is None else labels[order],
+        clusters=clusters,
     )
-
-
-def _labels(clusters: Any, kept: NDArray[np.bool_]) -> Integers:
-    """Return the number of the cluster of each row that is kept."""
-    labels = np.asarray(clusters)
-    if labels.shape != kept.shape:
-        raise ValueError(
-            f"groups has shape {labels.shape}; pass one label for each of the {len(kept)} rows."
-        )
-    numbers = np.unique(labels[kept], return_inverse=True)[1]
-    if numbers.max() == 0:
-        raise ValueError("groups has one value in all rows; at least two groups are needed.")
-    return numbers
 
 
 def one_column(rows: ScoreRows) -> ScoreRows:

@@ -6,7 +6,7 @@ The words stand in ``assets/words.toml``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from scipy.special import ndtri
 
@@ -40,7 +40,6 @@ from frhsic.report.words import (
     WORDS,
     among_phrase,
     asked_reduction,
-    columns_phrase,
     dependence_lines,
     drift_line,
     drift_name,
@@ -49,7 +48,6 @@ from frhsic.report.words import (
     gap_phrase,
     is_significant,
     label,
-    levels_sentence,
     listed,
     outcome_phrase,
     reduced_phrase,
@@ -276,7 +274,7 @@ def surety(report: Report) -> str:
     text = say(key, confidence=audit.subject.confidence, rows=audit.rows.used, people=noun)
     if report.earlier is not None:
         text += say("sure_earlier", rows=report.earlier.rows.used)
-    names = [a.name for a in audit.attributes] + [g.name for g in audit.groups]
+    names = [attribute.name for attribute in audit.attributes]
     only = say("only" if len(names) == 1 else "only_several", names=listed(names))
     return f"{text}. {only}"
 
@@ -427,36 +425,6 @@ def alarms(audit: Audit) -> list[str]:
     ]
 
 
-def needed_lines(report: Report) -> list[str]:
-    """Return whether there is a gap without a limit, and whether other columns alone would do; none
-    without a fit.
-    """
-    tradeoff, audit, lines = report.tradeoff, report.audit, list[str]()
-    if tradeoff is None:
-        return lines
-    level = audit.subject.level
-    for i, name in enumerate(tradeoff.attributes):
-        sizes = []
-        for point in (tradeoff.before, *tradeoff.others):
-            chance = "" if point.pvalues[i] <= level else ", which is not significant"
-            sizes.append(ranged(*astuple(point.gaps[i])) + chance)
-        what = gap_phrase(AIM_MEASURES[tradeoff.aim], name) + among_phrase(
-            tradeoff.condition, audit
-        )
-        lines.append(say("without_limit", what=what, size=sizes[0]))
-        for one, size in zip(tradeoff.others, sizes[1:]):
-            lines.append(say("with_columns", columns=columns_phrase(one), size=size))
-        # where these rows show no gap anyway, that they show none without some columns says nothing
-        if tradeoff.before.pvalues[i] <= level:
-            few = [one for one in tradeoff.others if one.left_out and one.pvalues[i] > level]
-            lines += [say("may_be_enough", names=listed(one.left_out)) for one in few[:1]]
-        elif tradeoff.points[0].pvalues[i] > level:
-            more = [one for one in tradeoff.others if one.added and one.pvalues[i] <= level]
-            enough = [say("left_out_enough", names=listed(one.added)) for one in more]
-            lines.append([*enough, say("nothing_to_lower")][0])
-    return lines
-
-
 # As text
 
 
@@ -500,5 +468,4 @@ def text(report: Report | Audit) -> str:
     lines += [f"{name}: {shown}" for name, shown in closing_lines(report).items()][1:]
     for attribute in audit.attributes:
         lines += dependence_lines(attribute, audit.subject)
-    lines += [levels_sentence(group) for group in audit.groups]
     return "\n".join(dict.fromkeys([*lines, *warnings(audit)]))

@@ -72,7 +72,6 @@ def render(report: Report | Audit) -> str:
         first=first_page,
         people=people,
         words=words,
-        zip=zip,
         **{name: words.WORDS[name] for name in ("page", "curves", "notes", "glossary")},
     )
     return page.lstrip().encode(errors="replace").decode()  # a file name need not be UTF-8

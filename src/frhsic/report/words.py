@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any
 
-from scipy.stats import norm
-
 from frhsic import formatting
 from frhsic.auditing.measures import LEAST_ROWS, SPARSE
 from frhsic.auditing.results import (
@@ -21,14 +19,13 @@ from frhsic.auditing.results import (
     Audit,
     Change,
     Curve,
-    GroupAudit,
     LimitCheck,
     Number,
     Subject,
 )
 from frhsic.formatting import capitalized, percent, plain
 from frhsic.intervals import Interval
-from frhsic.report.model import Drivers, TradeOff, TradeOffPoint
+from frhsic.report.model import TradeOff, TradeOffPoint
 
 WORDS = tomllib.loads(
     resources.files("frhsic.report").joinpath("assets", "words.toml").read_text(encoding="utf-8")
@@ -172,23 +169,6 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
     return capitalized(text)
 
 
-def contrast_sentence(contrast: Number, curve: Curve, subject: Subject, s: str) -> str:
-    """Return the sentence of a contrast at one value of the attribute; `curve` has the overall
-    mean.
-    """
-    side, f = "above" if contrast.value > 0 else "below", score_phrase(subject)
-    text = say(
-        "contrast",
-        s=s,
-        f=f,
-        size=abs(contrast.value),
-        side=side,
-        overall=curve.overall,
-        **contrast.settings,
-    )
-    return text if contrast.interval else text + say("few_near")
-
-
 def dependence_lines(attribute: AttributeAudit, subject: Subject) -> list[str]:
     """Return what the test of dependence and the probes say of an attribute."""
     numbers, s, z = attribute.all_rows, attribute.name, subject_phrase(subject)
@@ -204,25 +184,6 @@ def dependence_lines(attribute: AttributeAudit, subject: Subject) -> list[str]:
         key = "not_recovered" if best.value < 0.01 else "recovered"
         lines.append(say(key, z=z, s=s, model=model, best=best))
     return lines
-
-
-def levels_sentence(group: GroupAudit) -> str:
-    """Return the mean score of each group, and which of them chance does not explain."""
-    curve, parts = group.between, []
-    for code, mean, low, high in zip(curve.grid, curve.mean, curve.low, curve.high):
-        chance = "" if low <= curve.overall <= high else ", more than chance"
-        parts.append(
-            say("level", name=group.levels[int(code)], mean=mean, low=low, high=high, chance=chance)
-        )
-    return say("levels", group=group, curve=curve, parts=", ".join(parts))
-
-
-def moves_sentence(number: Number, subject: Subject, s: str) -> str:
-    """Return whether the mean score moves along an attribute within a group, and by which
-    p-value.
-    """
-    moves = "moves" if is_significant(number, subject) else "is not seen to move"
-    return say("within", moves=moves, s=s, number=number, adjusted=adjusted_phrase(number))
 
 
 def verdict_phrase(check: LimitCheck) -> str:
@@ -312,15 +273,6 @@ def warnings(audit: Audit) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def columns_phrase(point: TradeOffPoint) -> str:
-    """Return the columns by which a predictor differs from the model, such as “without age and
-    job”.
-    """
-    if not point.added:
-        return f"without {listed(point.left_out)}"
-    return f"with {listed(point.added)} as {'a column' if len(point.added) == 1 else 'columns'}"
-
-
 def listed(names: Sequence[str]) -> str:
     """Return names in a row, such as “age, job and town”."""
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
@@ -342,33 +294,8 @@ def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
         share = f"{100 * gap / gaps[0]:.0f} % of the gap" if rows and gaps[0] else ""
         chosen = " (chosen)" if point.chosen else ""
         rows.append((point, (share if rows else "no limit") + chosen))
-    rows += [
-        (point, f"this report, no limit, {columns_phrase(point)}") for point in tradeoff.others
-    ]
     return [
         *rows,
         (tradeoff.before, "this report, no limit"),
         (tradeoff.after, "this report, chosen"),
     ]
-
-
-def driver_sentence(drivers: Drivers, level: float = 0.05) -> str:
-    """Return which column carries most of an attribute into the score, if that is more than half
-    and than chance.
-
-    Examples
-    --------
-    >>> from frhsic.report.model import Driver
-    >>> job = Driver("job", carried=0.08, standard_error=0.01, more_than_half=4.0)
-    >>> driver_sentence(Drivers("age", 0.1, 0.001, 500, (job,)))
-    'Most of the gap along age reaches the score through job: without what job tells, 80 % ...'
-    """
-    if not drivers.columns or drivers.pvalue > level:
-        text = say("no_driver", d=drivers)
-    else:
-        first = max(drivers.columns, key=lambda driver: driver.more_than_half)
-        main = first.more_than_half > norm.ppf(1 - level / len(drivers.columns))
-        first = first if main else drivers.columns[0]
-        share = min(first.carried / drivers.gap, 1)
-        text = say("main_driver" if main else "largest_driver", d=drivers, first=first, share=share)
-    return f"Without the limit, {text}" if drivers.unlimited else capitalized(text)

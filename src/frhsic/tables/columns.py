@@ -222,8 +222,7 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
         if text.any():
             raise TypeError(
                 f"{name} is not numeric: {examples(column[text])}. Write its values as numbers (two"
-                " groups as 0 and 1, ordered levels as their rank, bands as 30-39). An audit also"
-                " takes groups such as sex beside an attribute of numbers."
+                " groups as 0 and 1, ordered levels as their rank, bands as 30-39)."
             )
         column = values
     result = np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))

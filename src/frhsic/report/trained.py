@@ -1,0 +1,404 @@
+"""The report of a model that was fitted under a limit: audits and trade-offs on held-out rows."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from frhsic import _arrays
+from frhsic.auditing import Audit, Context, Settings
+from frhsic.auditing.comparing import checked, difference
+from frhsic.auditing.measures import (
+    RANK_ROWS,
+    Rows,
+    changes,
+    covariance,
+    gap_column,
+    gap_number,
+    gap_terms,
+    performance,
+    shown_curve,
+)
+from frhsic.auditing.results import GAPS, LIMITABLE, Change, Number
+from frhsic.auditing.running import Inputs, audited, finished
+from frhsic.estimators import ParityClassifier, ParityRegressor
+from frhsic.estimators.frontier import Gap, aimed_gap, limited_measure
+from frhsic.intervals import Interval
+from frhsic.parity import gdp_curve
+from frhsic.parity.limits import LimitLike, measure_name, parse_limits
+from frhsic.report.model import Report, Stop, TradeOff, TradeOffPoint
+from frhsic.scoring import scores_of
+from frhsic.splits import rows_of, subsample
+from frhsic.tables.attributes import read_sensitive
+
+# Limits beside the chosen one that a report shows, and how many trade-offs lie between two of them
+# at least.
+OTHER_LIMITS = (None, "50%", "25%", 0)
+APART = 0.3
+
+
+def trained_report(
+    model: ParityClassifier | ParityRegressor,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any,
+    favourable: object = None,
+    groups: Any = None,
+    limit: LimitLike = None,
+    threshold: float | None = None,
+    settings: Settings | None = None,
+    context: Context | None = None,
+) -> Report:
+    r"""Report on a model of two classes or of numbers that was fitted under a limit.
+
+    The trade-offs are those of ``model.frontier_``, by the measure that belongs to the aim. The
+    audits are of other rows: those of ``model.at(None)`` and of the model. Scores are audited, and
+    decisions for the aim "decision".
+
+    Parameters
+    ----------
+    model
+        Fitted :class:`~frhsic.ParityClassifier` or :class:`~frhsic.ParityRegressor`.
+    X, y, sensitive_features
+        Rows that had no part in the fit; those without an attribute are left out and counted.
+    favourable
+        Label of y that is good for a person; by default the second class.
+    groups
+        Rows that belong together.
+    limit, threshold, settings, context
+        As in :func:`frhsic.audit`; `limit` is checked on these rows, and is not that of the model.
+        A share is one of the gap of ``model.at(None)`` on these rows.
+
+    Examples
+    --------
+    >>> from frhsic import ParityRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.uniform(size=400)
+    >>> X = np.column_stack([s + 0.1 * rng.normal(size=400), rng.normal(size=400)])
+    >>> y = X.sum(axis=1)
+    >>> model = ParityRegressor(random_state=0, n_jobs=1).fit(
+    ...     X[:300], y[:300], sensitive_features=s[:300]
+    ... )
+    >>> report = trained_report(
+    ...     model, X[300:], y[300:], sensitive_features=s[300:], settings=Settings(resamples=20)
+    ... )
+    >>> bool(
+    ...     np.isclose(
+    ...         report.tradeoff.after.gaps[0].value,
+    ...         report.audit.attributes[0].all_rows["gdp"].value,
+    ...     )
+    ... )
+    True
+    """
+    if model.frontier_ is None or model.choice_ is None:
+        raise ValueError(
+            "the model was fitted without sensitive_features, so there is no trade-off to report."
+        )
+    labels = getattr(model, "classes_", None)
+    if labels is not None and len(labels) != 2:
+        raise ValueError(
+            f"the model predicts {len(labels)} classes; a report takes one score. Train one class"
+            " against the rest."
+        )
+    _arrays.require_same_rows(
+        (X, "X"), (y, "y"), (sensitive_features, "sensitive_features"), (groups, "groups")
+    )
+    settings = settings or Settings()
+    context = context or Context()
+    s = read_sensitive(sensitive_features, allow_missing=True).values
+    target = pd.Series(np.asarray(y), name=_arrays.array_name(y, "y"))
+    known = np.flatnonzero(~np.isnan(s).any(axis=1))
+    lost = len(s) - len(known)
+    if lost:
+        X = rows_of(X, known)
+        target = target.iloc[known].reset_index(drop=True)
+        groups = None if groups is None else np.asarray(groups)[known]
+        given = context.given or len(s) + context.dropped
+        context = replace(context, given=given, dropped=context.dropped + lost)
+        s = s[known]
+    context = replace(context, name=context.name or _score_name(model, target.name))
+    names = [str(name) for name in model.sensitive_names_in_]
+    now = _outputs(model, X, s)
+    inputs = Inputs.of(
+        now,
+        pd.DataFrame(s, columns=names),
+        target,
+        None,
+        positive=None if labels is None or labels.tolist() == [0, 1] else labels[1],
+        favourable=favourable,
+        weights=None,
+        groups=groups,
+    )
+    rows = _HeldOut(model, X, inputs.rows)
+    was = _outputs(model.at(None), X, s)
+    threshold = None if model.aim == "decision" else threshold
+
+    def audit_of(f: np.ndarray, about: str) -> Audit:
+        scored = replace(inputs, rows=replace(inputs.rows, z=f[:, None]))
+        return finished(audited(scored, threshold, settings.about(about), context), ())
+
+    after = audit_of(now, "audit of the model")
+    moved = model.choice_.position > 0 and any(model.frontier_.limits(model.choice_.limit).values())
+    stated_limits = parse_limits(limit, LIMITABLE)
+    before = None
+    paired: tuple[Change, ...] = ()
+    if moved:
+        before = audit_of(was, "audit without the limit")
+        paired = tuple(rows.changes(was, now, before, after, settings))
+        before = replace(before, limits=checked(before, stated_limits, before))
+    after = replace(after, limits=checked(after, stated_limits, before or after, paired))
+    old = rows.measured(was, settings)
+    place = float(model.choice_.position)
+    new = rows.measured(now, settings) if place else old
+    return Report(
+        after,
+        before=before,
+        tradeoff=_tradeoff(
+            rows,
+            before=old.point(),
+            after=new.point(),
+            changes=tuple(rows.gap_changes(old, new, after.subject.level)) if moved else (),
+            stops=tuple(rows.stops({0.0: (was, old), place: (now, new)}, settings, after)),
+        ),
+        changes=paired,
+    )
+
+
+def _outputs(model: Any, X: Any, s: np.ndarray) -> np.ndarray:
+    """Return what is audited: scores, or decisions as 0 and 1 if they are what the model limits."""
+    if model.aim != "decision":
+        return np.asarray(scores_of(model, X, s), dtype=np.float64)
+    more = {"sensitive_features": s} if model.uses_sensitive else {}
+    return np.asarray(model.predict(X, **more) == model.classes_[1], dtype=np.float64)
+
+
+def _score_name(model: Any, target: Any) -> str:
+    """Return what the outputs of a model are called."""
+    classes = [str(label) for label in getattr(model, "classes_", ())]
+    score = "probability of" if classes and model.aim != "decision" else "predicted"
+    if classes in ([], ["0", "1"], ["False", "True"]):  # the target names its positive class
+        return f"{score} {target}"
+    return f"{score} {target}: {classes[1]}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """Performance of outputs, and for each attribute the gap and what each row adds to it."""
+
+    performance: float
+    gaps: list[tuple[Number, np.ndarray]]
+
+    def point(self) -> TradeOffPoint:
+        """Return the same as a trade-off."""
+        gaps = []
+        for number, _ in self.gaps:
+            assert number.interval is not None
+            gaps.append(Gap(number.value, *number.interval))
+        return TradeOffPoint(self.performance, tuple(gaps))
+
+
+@dataclass(frozen=True, eq=False)
+class _HeldOut:
+    """Rows that had no part in the fit of a model."""
+
+    model: Any
+    X: Any
+    rows: Rows
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the attributes."""
+        return tuple(map(str, self.model.sensitive_names_in_))
+
+    @property
+    def y(self) -> np.ndarray:
+        """The target as numbers."""
+        assert self.rows.y is not None
+        return self.rows.y
+
+    @property
+    def measure(self) -> str:
+        """Key of the performance that belongs to the aim of the model."""
+        if not hasattr(self.model, "classes_"):
+            return "squared_error"
+        rare = self.model.threshold_ != 0.5
+        decided = "balanced_accuracy" if rare else "accuracy"
+        return {"score": "log_loss", "rank": "auc", "decision": decided}[self.model.aim]
+
+    def measured(self, f: np.ndarray, settings: Settings) -> _Measured:
+        """Return performance and gaps of outputs on these rows, as the model measures them: the
+        largest gap over the conditions of an attribute, with the p-value of them all.
+        """
+        key = limited_measure(self.model.aim, self.model.condition)
+        blocks = self.model.solution_.constraints
+        gaps: dict[int, list[tuple[Number, np.ndarray]]] = {}
+        for block in blocks:
+            kept = block.rows(self.rows.s, self.y)
+            s = self.rows.s[kept, block.attribute]
+            groups = None if self.rows.groups is None else self.rows.groups[kept]
+            gap = aimed_gap(
+                self.model.aim,
+                f[kept],
+                s,
+                None,
+                groups,
+                confidence=settings.confidence,
+                resamples=settings.resamples,
+                random_state=settings.seed,
+            )
+            terms = np.zeros(len(f))
+            terms[kept] = gap_terms(f[kept], s, groups, ranks=self.model.aim == "rank")
+            gaps.setdefault(block.attribute, []).append((gap_number(key, gap), terms))
+        return _Measured(self.performance(f), [_largest(each) for each in gaps.values()])
+
+    def gap_changes(self, old: _Measured, new: _Measured, level: float) -> Iterator[Change]:
+        """Yield how the limit changed the gap along each attribute."""
+        for name, (was, a), (now, b) in zip(self.names, old.gaps, new.gaps):
+            yield difference(now.key, name, was, now, level, covariance(a, b, self.rows.groups))
+
+    def stops(
+        self, known: dict[float, tuple[np.ndarray, _Measured]], settings: Settings, after: Audit
+    ) -> Iterator[Stop]:
+        """Yield the chosen trade-off and others at some distance from it and from each other, which
+        limit the attribute with the largest gap; `known` has the outputs of some positions, 0
+        without a limit, and what was measured of them.
+        """
+        model, level = self.model, after.subject.level
+        threshold = 0.5 if after.subject.threshold is None else after.subject.threshold
+        gaps = model.frontier_.gaps
+        widest = max(gaps, key=lambda name: gaps[name][0].value)
+        models = {"": model}
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            for limit in OTHER_LIMITS:
+                other = model.at(None if limit is None else {widest: limit})
+                place = other.choice_.position
+                if all(abs(place - one.choice_.position) >= APART for one in models.values()):
+                    models[str(limit)] = other
+        for limit, one in sorted(models.items(), key=lambda item: item[1].choice_.position):
+            place = one.choice_.position
+            if place not in known:
+                f = _outputs(one, self.X, self.rows.s)
+                known[place] = f, self.measured(f, settings)
+            f, measured = known[place]
+            curves = {
+                name: shown_curve(
+                    gdp_curve(f, s, groups=self.rows.groups, confidence=settings.confidence),
+                    f.min(),
+                    f.max(),
+                )
+                for name, s in zip(self.names, self.rows.s.T)
+            }
+            yield Stop(
+                limit if place else "none",
+                replace(measured.point(), chosen=one is model),
+                tuple(changes(known[0.0][0], f, self.y, threshold, level, self.rows.groups)),
+                curves,
+            )
+
+    def changes(
+        self,
+        was: np.ndarray,
+        now: np.ndarray,
+        before: Audit,
+        after: Audit,
+        settings: Settings,
+    ) -> Iterator[Change]:
+        """Yield how the limit changed every gap of the audits."""
+        level, threshold = after.subject.level, after.subject.threshold
+        everyone = np.arange(len(self.y))
+        for i, name in enumerate(attribute.name for attribute in after.attributes):
+            parts = [("all", everyone, before[name].all_rows, after[name].all_rows)]
+            old, new = before[name].positives, after[name].positives
+            if self.rows.favoured is not None and old is not None and new is not None:
+                parts.append(("favourable", np.flatnonzero(self.rows.favoured), old, new))
+            for among, rows, population, other in parts:
+                for number in other.numbers:
+                    known = population.get(number.key)
+                    if known is None or number.key not in (*GAPS, "rank_gap"):
+                        continue
+                    ranks = number.key == "rank_gap"
+                    if ranks and len(rows) > RANK_ROWS:
+                        rows = rows[subsample(len(rows), RANK_ROWS, settings.generator(9))]
+                    groups = None if self.rows.groups is None else self.rows.groups[rows]
+                    a, b = (
+                        gap_terms(
+                            f[rows]
+                            if ranks
+                            else gap_column(number.key, f[rows], self.y[rows], threshold),
+                            self.rows.s[rows, i],
+                            groups,
+                            ranks=ranks,
+                        )
+                        for f in (was, now)
+                    )
+                    key = measure_name(number.key, among)
+                    yield difference(key, name, known, number, level, covariance(a, b, groups))
+
+    def performance(self, f: np.ndarray) -> float:
+        """Return the performance of outputs."""
+        if self.measure == "squared_error":
+            return float(np.mean((f - self.y) ** 2))
+        quality = {key: one.value for key, one in performance(f, self.y, 0.5).items()}
+        if self.measure in quality:
+            return quality[self.measure]
+        if "true_positive_rate" not in quality:  # rows of one outcome
+            return 0.5
+        return (1 + quality["true_positive_rate"] - quality["false_positive_rate"]) / 2
+
+
+def _largest(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
+    """Return the gap with the largest upper end; its p-value is for all of them (Bonferroni)."""
+    number, terms = max(gaps, key=lambda one: one[0].interval.high if one[0].interval else 0.0)
+    pvalue = min(len(gaps) * min(one.pvalue or 0.0 for one, _ in gaps), 1.0)
+    assert number.interval is not None
+    interval = number.interval.agreeing(number.value, pvalue)
+    return replace(number, pvalue=pvalue, interval=interval), terms
+
+
+def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
+    """Return the trade-offs of a fit, with the chosen one at its place between two of them."""
+    model, names = rows.model, rows.names
+    frontier, choice = model.frontier_, model.choice_
+    performance = frontier.performance[rows.measure]
+    points = [
+        TradeOffPoint(float(value), tuple(frontier.gaps[name][i] for name in names))
+        for i, value in enumerate(performance)
+    ]
+    place = math.ceil(choice.position)
+    between = float(np.interp(choice.position, np.arange(len(points)), performance))
+    chosen = TradeOffPoint(between, tuple(choice.gaps[name] for name in names), chosen=True)
+    if place == choice.position:
+        points[place] = chosen
+    else:
+        points.insert(place, chosen)
+    gaps = []
+    for name, gap in zip(names, points[0].gaps):
+        interval = Interval(gap.low, gap.high, frontier.confidence, "")
+        gaps.append(Gap(gap.value, *interval.agreeing(gap.value, frontier.pvalues[name])))
+    points[0] = replace(points[0], gaps=tuple(gaps))
+    stated = frontier.limits(choice.limit)
+    limits = []
+    shares = []
+    for name in names:
+        gap = frontier.gaps[name][0].value
+        bounds = [one.bound(gap, frontier.base_rate) for one in stated[name] if one.base != "gap"]
+        limits.append(min(bounds, default=None))
+        shares.append(min((one.value for one in stated[name] if one.base == "gap"), default=None))
+    return TradeOff(
+        aim=model.aim,
+        condition=model.condition,
+        measure=rows.measure,
+        attributes=names,
+        limits=tuple(limits),
+        shares=tuple(shares),
+        met=choice.met,
+        points=tuple(points),
+        **measured,
+    )
