@@ -22,7 +22,7 @@ from frhsic import ParityEncoder
 from frhsic.estimators import UnmetLimitWarning
 from frhsic.estimators.conditional import SensitiveBasis
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
-from frhsic.estimators.prototypes import HeadsTest
+from frhsic.estimators.heads_gap import HeadsTest
 
 CURVES = make_pipeline(SplineTransformer(6), Ridge(1.0))
 LINEAR = {"estimator": LogisticRegression(), "attribute_estimator": CURVES}

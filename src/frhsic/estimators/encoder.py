@@ -38,6 +38,7 @@ from frhsic.estimators.frontier import (
     IndistinctGapWarning,
     UnmetLimitWarning,
 )
+from frhsic.estimators.heads_gap import HeadsTest, explained
 from frhsic.estimators.inputs import (
     named_arguments,
     require_variation,
@@ -59,14 +60,12 @@ from frhsic.estimators.parity import (
 )
 from frhsic.estimators.prototypes import (
     DistinctRows,
-    HeadsTest,
     Kind,
     Numbers,
     Prototypes,
     SolverRows,
     assigned,
     enough,
-    explained,
     looked_up,
     path,
     spread,
