@@ -137,8 +137,8 @@ class SensitiveBasis:
         return np.asarray(np.clip(np.searchsorted(self.starts, s, side="right") - 1, 0, None))
 
     def __call__(self, s: np.ndarray) -> np.ndarray:
-        """Return the functions at values (n,) as (n, K)."""
-        return np.asarray(self.values[self.node(s)])
+        """Return the functions at values (n,) as (n, K), zero where a value is missing."""
+        return np.where(np.isnan(s)[:, None], 0.0, self.values[self.node(s)])
 
     def along(self, directions: np.ndarray) -> SensitiveBasis:
         """Return the basis of orthonormal combinations (K, R) of the functions."""

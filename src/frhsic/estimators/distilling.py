@@ -15,9 +15,10 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing
 
 from frhsic.estimators.conditional import TreeTable, fold_of_rows
-from frhsic.estimators.constraints import FitRows
+from frhsic.estimators.constraints import LabelledRows
+from frhsic.estimators.fitting import fit_with_weights
 from frhsic.estimators.frontier import gaps_along
-from frhsic.estimators.parity import ParityEstimator, fit_with_weights
+from frhsic.estimators.parity import ParityEstimator
 from frhsic.parity import ParityResult
 from frhsic.tables.attributes import read_sensitive
 from frhsic.tables.columns import is_frame
@@ -133,7 +134,7 @@ def distill(
     excess = min(max([1.0, *ratios]), MOST_EXCESS)
     if excess > 1:
         stated = teacher.frontier_.limits(predictor.limit)
-        teacher._choose(
+        teacher = teacher.at(
             {
                 name: [str(replace(one, value=one.value / excess)) for one in each]
                 for name, each in stated.items()
@@ -149,7 +150,7 @@ def _imitation(
     teacher: ParityEstimator,
     estimator: Any,
     X_check: Any,
-    sample: FitRows,
+    sample: LabelledRows,
     eta: np.ndarray,
     means: np.ndarray,
 ) -> tuple[Any, float]:

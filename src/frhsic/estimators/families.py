@@ -23,7 +23,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from scipy.special import expit, log_softmax, logit, softmax
 
-from frhsic.estimators.constraints import FitRows, GapCurve
+from frhsic.estimators.constraints import GapCurve, LabelledRows
 
 FamilyName = Literal[
     "binary",
@@ -73,7 +73,7 @@ class Units:
     ranks: np.ndarray
 
     @classmethod
-    def of(cls, sample: FitRows, eta: np.ndarray, decides: bool) -> Units:
+    def of(cls, sample: LabelledRows, eta: np.ndarray, decides: bool) -> Units:
         """Return the units of the rows of a fit."""
         center = 0.0
         scale = 1.0
@@ -173,7 +173,7 @@ class Family(ABC):
     def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
         """Return the scores of rows, (n,) or (n, C)."""
 
-    def target(self, sample: FitRows, units: Units) -> np.ndarray:
+    def target(self, sample: LabelledRows, units: Units) -> np.ndarray:
         """Return y as the loss takes it."""
         return units.standard(sample.y)
 
@@ -315,7 +315,7 @@ class ClassScores(SmoothFamily):
     def curvature(self, eta: np.ndarray, shares: np.ndarray) -> float:
         return _log_loss_curvature(eta, shares)
 
-    def target(self, sample: FitRows, units: Units) -> np.ndarray:
+    def target(self, sample: LabelledRows, units: Units) -> np.ndarray:
         codes = sample.y.astype(int)
         return np.asarray(np.eye(codes.max() + 1)[codes])
 

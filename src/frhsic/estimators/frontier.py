@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from frhsic._pictures import card, tradeoff_svg
-from frhsic.estimators.constraints import Constraint, FitRows
+from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.formatting import settled_by
 from frhsic.parity import ParityResult, gdp, rank_gap
 from frhsic.parity.gap import gap_of_each
@@ -325,7 +325,7 @@ class Choice:
             f"the gap along {name} goes from {self.unconstrained[name]} to {gap}"
             for name, gap in self.gaps.items()
         ]
-        text = "; ".join(parts)
+        text = "; ".join(parts) or "no gap is limited"
         if self.indistinct:
             text += (
                 f". Without constraint, the gap along {', '.join(self.indistinct)} is not"
@@ -344,7 +344,7 @@ class Choice:
 def measured(
     aim: Aim,
     path: np.ndarray,
-    sample: FitRows,
+    sample: LabelledRows,
     constraints: Sequence[Constraint],
     confidence: float,
 ) -> tuple[dict[str, tuple[Gap, ...]], dict[str, float]]:

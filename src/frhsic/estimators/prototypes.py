@@ -220,6 +220,10 @@ class Prototypes:
         costs -= constant[:, None]
         return np.asarray(costs)
 
+    def nearest(self, targets: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """Return the prototype with the least a for each row, (n,)."""
+        return np.asarray(self.costs(self.distances(targets), means).argmin(axis=0))
+
     def choice(self, distances: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return P(l | x), (L, n), and log Σ_l q_l exp(−a_l/ε), (n,)."""
         P = self.costs(distances, means)

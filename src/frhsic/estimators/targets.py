@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,8 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.multiclass import type_of_target
 
+from frhsic.estimators.fitting import class_probabilities
 from frhsic.estimators.inputs import target_column
-from frhsic.estimators.parity import class_probabilities
 from frhsic.estimators.prototypes import Kind, Numbers, Probabilities
 from frhsic.tables.columns import is_frame, to_pandas
 
@@ -37,7 +38,7 @@ class KeptTarget:
     scale: float
 
     @classmethod
-    def of(cls, name: str, values: np.ndarray, weights: np.ndarray) -> KeptTarget:
+    def of(cls, name: str, values: np.ndarray, weights: np.ndarray | None) -> KeptTarget:
         """Learn the kind of a column; whole numbers with more than 20 values are numbers."""
         kind = type_of_target(values, input_name="y", raise_unknown=True)
         if kind == "multiclass" and values.dtype.kind in "iuf":
@@ -55,12 +56,6 @@ class KeptTarget:
     def width(self) -> int:
         """Number of columns of the predicted target."""
         return 1 if self.classes is None else len(self.classes)
-
-    def kind(self, start: int) -> Kind:
-        """Return how the columns from one place on are compared."""
-        if self.classes is None:
-            return Numbers(start, start + 1)
-        return Probabilities(start, start + self.width)
 
     def predicted(self, model: Any, X: Any) -> np.ndarray:
         """Return scaled numbers, (n, 1), or probabilities, (n, C)."""
@@ -92,6 +87,38 @@ class KeptTarget:
         if len(self.classes) == 2:
             values["auc"] = float(roc_auc_score(codes, columns[:, 1], sample_weight=weights))
         return values
+
+
+def target_kinds(targets: Sequence[KeptTarget]) -> tuple[Kind, ...]:
+    """Return how the predicted columns of targets are compared, one target after the other."""
+    stops = np.cumsum([target.width for target in targets]).tolist()
+    return tuple(
+        Numbers(stop - 1, stop) if one.classes is None else Probabilities(stop - one.width, stop)
+        for one, stop in zip(targets, stops)
+    )
+
+
+def named_coordinates(targets: Sequence[KeptTarget], centers: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the coordinates of prototypes by name from all predicted columns, (L, T)."""
+    coordinates: dict[str, np.ndarray] = {}
+    for target, kind in zip(targets, target_kinds(targets)):
+        coordinates |= target.coordinates(centers[:, kind.start : kind.stop])
+    return coordinates
+
+
+def target_performance(
+    targets: Sequence[KeptTarget],
+    columns: np.ndarray,
+    labels: dict[str, np.ndarray],
+    weights: np.ndarray,
+) -> dict[str, float]:
+    """Return by name how well predicted columns, (n, T), predict the targets."""
+    values: dict[str, float] = {}
+    for target, kind in zip(targets, target_kinds(targets)):
+        own = target.performance(columns[:, kind.start : kind.stop], labels[target.name], weights)
+        prefix = f"{target.name}_" if len(targets) > 1 else ""
+        values |= {f"{prefix}{name}": value for name, value in own.items()}
+    return values
 
 
 def target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:
