@@ -21,8 +21,8 @@ from cli_samples import done
 from frhsic import ParityEncoder
 from frhsic.estimators import UnmetLimitWarning
 from frhsic.estimators.conditional import SensitiveBasis
-from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
 from frhsic.estimators.heads_gap import HeadsTest
+from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
 
 CURVES = make_pipeline(SplineTransformer(6), Ridge(1.0))
 LINEAR = {"estimator": LogisticRegression(), "attribute_estimator": CURVES}
