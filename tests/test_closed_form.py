@@ -38,9 +38,9 @@ from frhsic.estimators.families import (
     expanded,
     least_root,
 )
-from frhsic.estimators.parity import weighted_auc
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import SMOOTHNESS, GapNorm, descend, solve
+from frhsic.estimators.targets import weighted_auc
 
 
 @dataclass(frozen=True)

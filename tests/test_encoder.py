@@ -12,6 +12,7 @@ from pytest import approx
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 from sklearn.tree import DecisionTreeClassifier
@@ -299,6 +300,27 @@ def test_without_attributes_there_is_no_constraint():
     assert encoder.frontier_.gaps == {}
     assert str(encoder.choice_) == "No gap is limited."
     assert roc_auc_score(y, encoder.transform(X)[:, 0]) > 0.7
+
+
+def test_an_encoder_without_attributes_is_saved_and_loaded(tmp_path):
+    X, y, _ = people(300)
+    encoder = ParityEncoder(**LINEAR, limit=None, prototypes=4, random_state=0).fit(X, y)
+    frhsic.save(encoder, tmp_path / "model")
+    again = frhsic.load(tmp_path / "model")
+    assert str(again.choice_) == "No gap is limited."
+    assert np.array_equal(again.transform(X), encoder.transform(X))
+
+
+def test_models_that_take_no_weights_are_fitted_where_none_are_given():
+    X, y, age = people(300)
+    encoder = ParityEncoder(
+        KNeighborsClassifier(), attribute_estimator=KNeighborsRegressor(), prototypes=4, cv=2
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnmetLimitWarning)
+        assert encoder.fit(X, y, sensitive_features=age).transform(X).shape == (300, 1)
+    with pytest.raises(ValueError, match="KNeighborsClassifier takes no sample_weight"):
+        encoder.fit(X, y, sensitive_features=age, sample_weight=np.ones(300))
 
 
 def test_weights_make_the_gap_that_of_the_weighted_people():

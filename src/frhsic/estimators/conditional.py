@@ -230,15 +230,10 @@ class TreeTable(TransformerMixin, BaseEstimator):
         """Positions of the columns of categories."""
         return [j for j, levels in enumerate(self.levels_ or ()) if levels is not None]
 
-    def agrees(self, other: TreeTable) -> bool:
-        """Return whether another one has the same levels, and hence makes the same codes."""
-        if self.levels_ is None or other.levels_ is None:
-            return self.levels_ is other.levels_
-        pairs = zip(self.levels_, other.levels_, strict=True)
-        return all(
-            np.array_equal(own, its) if own is not None and its is not None else own is its
-            for own, its in pairs
-        )
+    @property
+    def key(self) -> tuple[tuple[str, ...] | None, ...]:
+        """Return what is the same for tables with the same levels, which make the same codes."""
+        return tuple(own if own is None else tuple(own.tolist()) for own in self.levels_ or ())
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "levels_")
@@ -249,19 +244,17 @@ class SharedTable:
 
     def __init__(self, X: Any) -> None:
         self.X = X
-        self.known: list[tuple[TreeTable, np.ndarray]] = []
+        self.known: dict[Any, np.ndarray] = {}
 
     def __len__(self) -> int:
         return len(self.X)
 
     def codes(self, table: TreeTable) -> np.ndarray:
         """Return the codes by the levels of a table that was fitted."""
-        for other, codes in self.known:
-            if table.agrees(other):
-                return codes
-        codes = table.codes(self.X)
-        self.known.append((table, codes))
-        return codes
+        key = table.key
+        if key not in self.known:
+            self.known[key] = table.codes(self.X)
+        return self.known[key]
 
 
 class Targets(NamedTuple):

@@ -263,9 +263,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
             if len(own):
                 known = None if s is None else s[own]
                 choice[own] = prototypes.nearest(*self._predicted(j, _safe_indexing(X, own), known))
-        if len(self.repeated_):
-            choice = looked_up(keys, self.repeated_, self.choices_[self._position], choice)
-        return self._coordinates(choice)
+        repeated = self.choices_[self._position]
+        return self._coordinates(looked_up(keys, self.repeated_, repeated, choice))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns of Z."""

@@ -33,6 +33,7 @@ from frhsic.estimators.frontier import Aim, Choice, Condition, Frontier, limited
 from frhsic.estimators.inputs import named_arguments, target_column, typed_table
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import GAP_SHARES
+from frhsic.estimators.targets import log_losses, weighted_auc
 from frhsic.parity.limits import LimitLike, by_attribute, parse_limits
 
 # Rows among which a gap is limited, by the parameter `condition`.
@@ -450,17 +451,13 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         return p[:, 1] if len(self.classes_) == 2 else p
 
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        chance = (
-            np.where(y == 1, eta, 1 - eta)
-            if eta.ndim == 1
-            else eta[np.arange(len(y)), y.astype(int)]
-        )
-        return np.asarray(-np.log(np.clip(chance, 1e-12, 1.0)))
+        return log_losses(eta, y)
 
     def _performance(
         self, sample: LabelledRows, scores: np.ndarray, decides: bool
     ) -> dict[str, float]:
-        y, weights = sample.y, sample.mass
+        y = sample.y
+        weights = sample.mass
         values = {} if decides else _mean_and_error("log_loss", self._losses(scores, y), weights)
         if scores.ndim == 2:
             right = scores.argmax(axis=1) == y
@@ -532,22 +529,6 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
         self, sample: LabelledRows, scores: np.ndarray, decides: bool
     ) -> dict[str, float]:
         return _mean_and_error("squared_error", self._losses(scores, sample.y), sample.mass)
-
-
-def weighted_auc(y: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> float:
-    """Return the weighted share of pairs of rows with 0 and with 1 whose scores are in this order;
-    half of those with equal scores count.
-
-    Examples
-    --------
-    >>> weighted_auc(np.array([0, 0, 1]), np.array([0.2, 0.5, 0.5]), np.array([1.0, 2.0, 1.0]))
-    0.6666666666666666
-    """
-    level = np.unique(scores, return_inverse=True)[1]
-    ones = np.bincount(level, weights * y)
-    zeros = np.bincount(level, weights * (1 - y))
-    below = np.cumsum(zeros) - zeros / 2
-    return float(ones @ below / (ones.sum() * zeros.sum()))
 
 
 def _mean_and_error(name: str, values: np.ndarray, weights: np.ndarray) -> dict[str, float]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
 from sklearn.utils.multiclass import type_of_target
 
 from frhsic.estimators.fitting import class_probabilities
@@ -82,10 +81,10 @@ class KeptTarget:
             squares = (columns[:, 0] * self.scale - y.astype(np.float64)) ** 2
             return {"squared_error": float(np.average(squares, weights=weights))}
         codes = np.searchsorted(self.classes, y)
-        chance = np.maximum(columns[np.arange(len(y)), codes], 1e-12)
-        values = {"log_loss": float(np.average(-np.log(chance), weights=weights))}
+        losses = log_losses(columns, codes)
+        values = {"log_loss": float(np.average(losses, weights=weights))}
         if len(self.classes) == 2:
-            values["auc"] = float(roc_auc_score(codes, columns[:, 1], sample_weight=weights))
+            values["auc"] = weighted_auc(codes, columns[:, 1], weights)
         return values
 
 
@@ -119,6 +118,33 @@ def target_performance(
         prefix = f"{target.name}_" if len(targets) > 1 else ""
         values |= {f"{prefix}{name}": value for name, value in own.items()}
     return values
+
+
+def log_losses(chances: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the log loss of each row, from probabilities of all classes, (n, C), or of the second
+    of two, (n,).
+    """
+    if chances.ndim == 1:
+        own = np.where(codes == 1, chances, 1 - chances)
+    else:
+        own = chances[np.arange(len(codes)), codes.astype(np.int64)]
+    return np.asarray(-np.log(np.clip(own, 1e-12, 1.0)))
+
+
+def weighted_auc(y: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> float:
+    """Return the weighted share of pairs of rows with 0 and with 1 whose scores are in this order;
+    half of those with equal scores count.
+
+    Examples
+    --------
+    >>> weighted_auc(np.array([0, 0, 1]), np.array([0.2, 0.5, 0.5]), np.array([1.0, 2.0, 1.0]))
+    0.6666666666666666
+    """
+    level = np.unique(scores, return_inverse=True)[1]
+    ones = np.bincount(level, weights * y)
+    zeros = np.bincount(level, weights * (1 - y))
+    below = np.cumsum(zeros) - zeros / 2
+    return float(ones @ below / (ones.sum() * zeros.sum()))
 
 
 def target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:
