@@ -59,7 +59,7 @@ from frhsic import (
     gdp,
     load_dataset,
 )
-from frhsic.estimators.prototypes import HeadsTest
+from frhsic.estimators.heads_gap import HeadsTest
 from frhsic_paper.tuned.paths import solved
 
 LEVEL = 0.05

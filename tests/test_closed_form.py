@@ -39,9 +39,9 @@ from frhsic.estimators.families import (
     expanded,
     least_root,
 )
-from frhsic.estimators.parity import weighted_auc
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import SMOOTHNESS, GapNorm, descend, solve
+from frhsic.estimators.targets import weighted_auc
 
 
 @dataclass(frozen=True)
@@ -368,9 +368,9 @@ def test_every_solved_trade_off_is_the_optimum_at_its_gap(name, family, loss):
     L-BFGS-B stops at about 1e-8 of the objective, so that the risk is exact to a few 1e-5.
     """
     law, rows = LAWS[name], LAWS[name].rows(family)
-    form = FAMILIES[family]
+    form = type("Patient", (type(FAMILIES[family]),), {"iterations": 400})()
     base = law.base(family)
-    path = [form.outputs(parameters, base, law.means) for parameters in solve(form, rows, 400)]
+    path = [form.outputs(parameters, base, law.means) for parameters in solve(form, rows)]
     ends = []
     for f in path[:-2:3]:  # towards the end the optimum is flat and SLSQP has no interior
         width = SMOOTHNESS * law.gap(law.eta)

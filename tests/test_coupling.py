@@ -12,7 +12,7 @@ from scipy.stats import norm
 from sklearn.linear_model import LinearRegression
 
 from frhsic.estimators import ParityCoupling
-from frhsic.estimators.conditional import BoostedMeans
+from frhsic.estimators.conditional import BoostedMeans, fold_of_rows
 from frhsic.estimators.coupling import (
     DensityRatio,
     JointBasis,
@@ -144,7 +144,8 @@ def test_ratio_is_calibrated_on_new_rows():
     s = rng.normal(size=n)
     X = np.column_stack([rho * s + np.sqrt(1 - rho**2) * rng.normal(size=n), rng.normal(size=n)])
     model = ParityCoupling(QUICK, random_state=0).fit(X[:4500], sensitive_features=s[:4500])
-    fitted = model.ratio_(model._m)
+    fold = fold_of_rows(4500, 5, None, None, 0)
+    fitted = model.ratio_(model._means(pd.DataFrame(X[:4500]), fold))
     assert fitted.min() > 0
     assert fitted @ model.ratio_.basis.mass == pytest.approx(np.ones(4500))
     assert fitted.mean(0) == pytest.approx(np.ones(fitted.shape[1]), abs=1e-3)
@@ -290,48 +291,13 @@ def test_the_same_row_gets_the_same_z():
     X_new, s_new = table(800, seed=1)
     order = np.random.default_rng(1).permutation(800)
     whole = model.transform(X_new, sensitive_features=s_new)
-    with pytest.raises(ValueError, match="pool"):
+    with pytest.raises(ValueError, match="3 rows, and not all of them were fitted: too few"):
         model.transform(X_new[:3], sensitive_features=s_new[:3])
     with pytest.raises(ValueError, match="sensitive_features"):
         model.transform(X)
     assert model.transform(X_new.iloc[order], sensitive_features=s_new[order]).equals(
         whole.iloc[order]
     )
-
-
-def test_few_new_rows_come_from_the_pool_once_each():
-    X, s = table(2000)
-    model = ParityCoupling(QUICK, cv=2, pool=0.5, random_state=0).fit(X, sensitive_features=s)
-    pool = X[model.pool_]
-    assert len(pool) == pytest.approx(1000, abs=4 * np.sqrt(500))
-    X_new, s_new = table(300, seed=1)
-    parts = [
-        model.transform(X_new[i : i + 30], sensitive_features=s_new[i : i + 30])
-        for i in range(0, 300, 30)
-    ]
-    Z = pd.concat(parts)
-    assert Z.index.equals(X_new.index)
-    assert (Z.dtypes == X.dtypes).all()
-    changed = ~(Z.fillna(0) == X_new.fillna(0)).all(axis=1)
-    assert 0.1 < changed.mean() < 0.6
-    replaced = Z[changed]
-    assert not replaced.duplicated().any()
-    assert len(replaced.merge(pool.drop_duplicates())) == len(replaced)
-    again = model.transform(X_new.iloc[:20], sensitive_features=s_new[:20])
-    assert again.equals(Z.iloc[:20])
-    with pytest.raises(ValueError, match="pool_"):
-        model.transform(X, sensitive_features=s)
-    public = ~model.pool_
-    assert same_rows(model.transform(X[public], sensitive_features=s[public]), X[public])
-
-
-def test_copies_of_a_row_are_in_the_pool_together():
-    X, s = table(400)
-    X, s = pd.concat([X, X], ignore_index=True), np.r_[s, s]
-    model = ParityCoupling(QUICK, cv=2, pool=0.4, random_state=0).fit(X, sensitive_features=s)
-    assert np.array_equal(model.pool_[:400], model.pool_[400:])
-    public = ~model.pool_
-    assert same_rows(model.transform(X[public], sensitive_features=s[public]), X[public])
 
 
 def test_missing_and_discrete_attributes():
@@ -353,8 +319,8 @@ def test_weights_count_as_repeated_rows_do():
     joint = JOINT * np.where(np.arange(4) == 0, 3.0, 1.0)[:, None]
     joint /= joint.sum()
     expected = joint / joint.sum(1, keepdims=True) / joint.sum(0)
-    first = [int(np.flatnonzero(x == value)[0]) for value in range(4)]
-    assert model.ratio_(model._m[first]) == pytest.approx(expected, abs=0.1)
+    m = model._means(pd.DataFrame(np.arange(4.0)[:, None]), np.zeros(4, dtype=int))
+    assert model.ratio_(m) == pytest.approx(expected, abs=0.1)
 
 
 def test_groups_share_a_fold():

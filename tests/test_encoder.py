@@ -12,6 +12,7 @@ from pytest import approx
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 from sklearn.tree import DecisionTreeClassifier
@@ -21,8 +22,8 @@ from cli_samples import done
 from frhsic import ParityEncoder
 from frhsic.estimators import UnmetLimitWarning
 from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.estimators.heads_gap import HeadsTest
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
-from frhsic.estimators.prototypes import HeadsTest
 
 CURVES = make_pipeline(SplineTransformer(6), Ridge(1.0))
 LINEAR = {"estimator": LogisticRegression(), "attribute_estimator": CURVES}
@@ -276,10 +277,9 @@ def test_repeated_rows_share_a_prototype_and_hide_the_attribute():
     frame = pd.DataFrame(new).assign(z=z[:, 0])
     assert (frame.groupby([0, 1])["z"].nunique() == 1).all()
     nearest = encoder.solution_.path[-1]
-    parts = [encoder._targets(models, new, None) for models in encoder.models_]
-    means = [encoder._means(models, new, None) for models in encoder.attribute_models_]
-    costs = nearest.costs(nearest.distances(np.mean(parts, axis=0)), np.mean(means, axis=0))
-    assert told(z, new_s).gap().value < told(costs.argmin(axis=0)[:, None], new_s).gap().value
+    targets, means = zip(*(encoder._predicted(fold, new, None) for fold in range(5)))
+    choice = nearest.nearest(np.mean(targets, axis=0), np.mean(means, axis=0))
+    assert told(z, new_s).gap().value < told(choice[:, None], new_s).gap().value
 
 
 def test_missing_attributes_take_part_in_the_models_of_y_alone():
@@ -298,7 +298,29 @@ def test_without_attributes_there_is_no_constraint():
     with pytest.warns(MissingSensitiveFeaturesWarning):
         encoder.fit(X, y)
     assert encoder.frontier_.gaps == {}
+    assert str(encoder.choice_) == "No gap is limited."
     assert roc_auc_score(y, encoder.transform(X)[:, 0]) > 0.7
+
+
+def test_an_encoder_without_attributes_is_saved_and_loaded(tmp_path):
+    X, y, _ = people(300)
+    encoder = ParityEncoder(**LINEAR, limit=None, prototypes=4, random_state=0).fit(X, y)
+    frhsic.save(encoder, tmp_path / "model")
+    again = frhsic.load(tmp_path / "model")
+    assert str(again.choice_) == "No gap is limited."
+    assert np.array_equal(again.transform(X), encoder.transform(X))
+
+
+def test_models_that_take_no_weights_are_fitted_where_none_are_given():
+    X, y, age = people(300)
+    encoder = ParityEncoder(
+        KNeighborsClassifier(), attribute_estimator=KNeighborsRegressor(), prototypes=4, cv=2
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnmetLimitWarning)
+        assert encoder.fit(X, y, sensitive_features=age).transform(X).shape == (300, 1)
+    with pytest.raises(ValueError, match="KNeighborsClassifier takes no sample_weight"):
+        encoder.fit(X, y, sensitive_features=age, sample_weight=np.ones(300))
 
 
 def test_weights_make_the_gap_that_of_the_weighted_people():
@@ -348,7 +370,7 @@ def test_a_frozen_model_is_used_as_it_is():
 
 def test_a_model_of_the_wrong_kind_is_refused():
     X, y, age = people(100)
-    with pytest.raises(ValueError, match="LinearRegression, but the target 'hired' holds labels"):
+    with pytest.raises(ValueError, match="LinearRegression, but y holds labels"):
         ParityEncoder(LinearRegression()).fit(X, y, sensitive_features=age)
 
 

@@ -107,7 +107,7 @@ def test_bad_input_is_one_line_and_2_before_anything_is_trained_or_written(
 ):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(
-        "frhsic.estimators.parity.fit_with_weights", lambda *a: pytest.fail("training began")
+        "frhsic.estimators.fitting.fit_with_weights", lambda *a: pytest.fail("training began")
     )
     before = sorted(folder.iterdir())
     command, *rest = arguments
@@ -278,7 +278,7 @@ def test_an_interrupted_training_writes_nothing_and_exits_with_130(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("frhsic.estimators.parity.fit_with_weights", interrupt)
+    monkeypatch.setattr("frhsic.estimators.fitting.fit_with_weights", interrupt)
     asked = ["train", str(folder / "people.csv"), *TRAIN, "--max-rows", "100"]
     result = done([*asked, "-o", str(tmp_path / "model"), "-r", str(tmp_path / "report.html")], 130)
     assert result.stderr == "frhsic train: interrupted.\n"

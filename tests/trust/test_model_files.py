@@ -498,7 +498,7 @@ HEADERS: dict[str, tuple[str, list[Any], Any]] = {
     ),
     **{
         f"{name} of a coupling is {value}": ("coupling", ["parameters", name], value)
-        for name, value in (("amount", -1), ("amount", "1"), ("amount", [0.5]), ("pool", 2))
+        for name, value in (("amount", -1), ("amount", "1"), ("amount", [0.5]))
     },
     "a cost that is no number": ("coupling", ["fitted", "move_cost_"], NAN),
     **{

@@ -10,6 +10,7 @@ The closed form of predictors and the coupling of tables share these regressions
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -58,17 +59,22 @@ KNOTS = 6
 
 # Rows, and trees of each function, that find the directions of an attribute which x tells; smallest
 # share of what it tells along one of them.
-PILOT_ROWS, PILOT_ROUNDS, TOLD = 10_000, 20, 0.01
+PILOT_ROWS = 10_000
+PILOT_ROUNDS = 20
+TOLD = 0.01
 
 # Columns of a table whose histograms are made row by row, at most.
 MOST_BY_ROWS = 128
 
 # Indicators of one column, and columns of an additive model altogether, at most.
-MOST_COLUMNS, MOST_WIDTH = 32, 1_000
+MOST_COLUMNS = 32
+MOST_WIDTH = 1_000
 
 # Points of a law of scores given S; width of its smoothing, in ranks of S; rows that the neighbours
 # count for.
-LAW_POINTS, LAW_WIDTH, LAW_ROWS = 201, 0.02, 100.0
+LAW_POINTS = 201
+LAW_WIDTH = 0.02
+LAW_ROWS = 100.0
 
 # Groups of equal size that replace the values of a continuous attribute.
 NODES = 256
@@ -124,10 +130,9 @@ class SensitiveBasis:
         root = np.sqrt(mass)[:, None]
         with_constant = root * np.column_stack([np.ones(len(mass)), candidates])
         orthonormal, triangle = np.linalg.qr(with_constant)
-        kept = (
-            np.abs(np.diag(triangle))[1:] > 1e-8
-        )  # a frequent value may lie in the span of the others
-        sign = np.sign(np.diag(triangle))[1:][kept]
+        diagonal = np.diag(triangle)[1:]
+        kept = np.abs(diagonal) > 1e-8  # a frequent value may lie in the span of the others
+        sign = np.sign(diagonal)[kept]
         return cls(starts, mass, orthonormal[:, 1:][:, kept] * sign / root)
 
     def node(self, s: np.ndarray) -> np.ndarray:
@@ -137,8 +142,8 @@ class SensitiveBasis:
         return np.asarray(np.clip(np.searchsorted(self.starts, s, side="right") - 1, 0, None))
 
     def __call__(self, s: np.ndarray) -> np.ndarray:
-        """Return the functions at values (n,) as (n, K)."""
-        return np.asarray(self.values[self.node(s)])
+        """Return the functions at values (n,) as (n, K), zero where a value is missing."""
+        return np.where(np.isnan(s)[:, None], 0.0, self.values[self.node(s)])
 
     def along(self, directions: np.ndarray) -> SensitiveBasis:
         """Return the basis of orthonormal combinations (K, R) of the functions."""
@@ -174,16 +179,14 @@ class TreeTable(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         self.levels_ = None
         if is_frame(X):
-            columns = (column for _, column in to_pandas(X).items())
-            self.levels_ = [
-                (
-                    np.sort(np.array(pd.unique(c.dropna().astype(str)), dtype=str))
-                    if kind_of(c) == "category"
-                    else None
-                )
-                for c in columns
-            ]
+            self.levels_ = [self._levels(column) for _, column in to_pandas(X).items()]
         return self
+
+    @staticmethod
+    def _levels(column: pd.Series[Any]) -> np.ndarray | None:
+        if kind_of(column) != "category":
+            return None
+        return np.sort(np.array(pd.unique(column.dropna().astype(str)), dtype=str))
 
     def codes(self, X: Any) -> np.ndarray:
         """Return the table as numbers: categories by their codes, which a booster does not write to
@@ -199,12 +202,7 @@ class TreeTable(TransformerMixin, BaseEstimator):
             codes = np.column_stack(
                 [self._numbers(column, levels) for column, levels in zip(columns, self.levels_)]
             )
-        extreme = (
-            max(np.fmax.reduce(codes, None), -np.fmin.reduce(codes, None)) if codes.size else 0
-        )
-        if extreme > LARGEST_FEATURE:
-            codes = np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
-        return codes
+        return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
 
     @staticmethod
     def _numbers(column: pd.Series[Any], levels: np.ndarray | None) -> np.ndarray:
@@ -232,15 +230,10 @@ class TreeTable(TransformerMixin, BaseEstimator):
         """Positions of the columns of categories."""
         return [j for j, levels in enumerate(self.levels_ or ()) if levels is not None]
 
-    def agrees(self, other: TreeTable) -> bool:
-        """Return whether another one has the same levels, and hence makes the same codes."""
-        if self.levels_ is None or other.levels_ is None:
-            return self.levels_ is other.levels_
-        if self.categorical != other.categorical or len(self.levels_) != len(other.levels_):
-            return False
-        places = self.categorical
-        pairs: Any = zip((self.levels_[j] for j in places), (other.levels_[j] for j in places))
-        return all(np.array_equal(own, its) for own, its in pairs)
+    @property
+    def key(self) -> tuple[tuple[str, ...] | None, ...]:
+        """Return what is the same for tables with the same levels, which make the same codes."""
+        return tuple(own if own is None else tuple(own.tolist()) for own in self.levels_ or ())
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "levels_")
@@ -251,27 +244,27 @@ class SharedTable:
 
     def __init__(self, X: Any) -> None:
         self.X = X
-        self.known: list[tuple[TreeTable, np.ndarray]] = []
+        self.known: dict[Any, np.ndarray] = {}
 
     def __len__(self) -> int:
         return len(self.X)
 
     def codes(self, table: TreeTable) -> np.ndarray:
         """Return the codes by the levels of a table that was fitted."""
-        for other, codes in self.known:
-            if table.agrees(other):
-                return codes
-        codes = table.codes(self.X)
-        self.known.append((table, codes))
-        return codes
+        key = table.key
+        if key not in self.known:
+            self.known[key] = table.codes(self.X)
+        return self.known[key]
 
 
 class Targets(NamedTuple):
-    """Rows of a regression: a table of numbers, codes of classes or numbers (n, q), and weights."""
+    """Rows of a regression: a table of numbers, codes of classes or numbers (n, q), and weights,
+    or None.
+    """
 
     x: np.ndarray
     y: np.ndarray
-    weights: np.ndarray
+    weights: Any
 
     def at(self, rows: np.ndarray) -> Targets:
         """Return some of the rows."""
@@ -377,24 +370,9 @@ class SplinesAndTrees(BaseEstimator):
             "feature_fraction": min(max(0.5, 4 / rows.x.shape[1]), 1.0),
             "seed": self.random_state or 0,
             "num_threads": thread_count(self.n_jobs),
-            histograms(rows.x.shape[1]): True,
-            "verbose": -1,
         }
-        more: Any = {"params": settings, "categorical_feature": self.table_.categorical}
-        data = lightgbm.Dataset(rows.x, rows.y[:, 0], weight=rows.weights, **more).construct()
-        checked: Any = {}
-        if check is not None:
-            more |= {"weight": check.weights, "reference": data}
-            held_out = lightgbm.Dataset(check.x, check.y[:, 0], **more).construct()
-            stop = lightgbm.early_stopping(max(self.rounds, 20), verbose=False)
-            checked = {"valid_sets": [held_out], "callbacks": [stop]}
-        boosters = []
-        for j, count in enumerate(rounds):
-            data.set_label(rows.y[:, j])
-            if check is not None:
-                held_out.set_label(check.y[:, j])
-            boosters.append(lightgbm.train(settings, data, count, **checked))
-        return boosters
+        patience = max(self.rounds, 20)
+        return boosted(rows, rounds, settings, self.table_.categorical, check, patience)
 
     def _additive(self, rows: Targets) -> Pipeline | None:
         """Return the additive model, or None where it had too many columns."""
@@ -439,21 +417,19 @@ class SplinesAndTrees(BaseEstimator):
 
     def _of_trees(self, x: np.ndarray) -> np.ndarray:
         """Return log-odds, (n, 1), log-probabilities, (n, C), or numbers, (n, q)."""
-        threads = thread_count(self.n_jobs)
-        margins = np.column_stack(
-            [booster.predict(x, raw_score=True, num_threads=threads) for booster in self.boosters_]
-        )
-        several = self.classifier and len(self.classes_) > 2
-        return np.asarray(log_softmax(margins, axis=1)) if several else margins
+        return self._normalized(predictions(self.boosters_, x, self.n_jobs))
 
     def _of_splines(self, x: np.ndarray) -> np.ndarray:
         """Return the same by splines; a product of dense matrices would round by the number of
         rows.
         """
         assert self.splines_ is not None
-        columns, model = self.splines_["columns"], self.splines_["model"]
-        encoded = csr_array(columns.transform(x))
-        margins = encoded @ np.atleast_2d(model.coef_).T + model.intercept_
+        model = self.splines_["model"]
+        encoded = csr_array(self.splines_["columns"].transform(x))
+        return self._normalized(encoded @ np.atleast_2d(model.coef_).T + model.intercept_)
+
+    def _normalized(self, margins: np.ndarray) -> np.ndarray:
+        """Return margins of several classes as log-probabilities, and others as they are."""
         several = self.classifier and len(self.classes_) > 2
         return np.asarray(log_softmax(margins, axis=1)) if several else margins
 
@@ -490,12 +466,50 @@ class SplinesAndTrees(BaseEstimator):
         return margins if margins.shape[1] > 1 else margins[:, 0]
 
 
-def histograms(columns: int) -> str:
-    """Return the setting of LightGBM by which histograms are made. Otherwise it tries both ways,
-    which takes as long as a tree, and the quicker one, which is left to chance, decides the last
-    bits.
+def boosted(
+    rows: Targets,
+    rounds: Sequence[int],
+    settings: dict[str, Any],
+    categorical: list[int],
+    check: Targets | None = None,
+    patience: int = 0,
+) -> list[lightgbm.Booster]:
+    """Return a booster for each target; all share the binned table. Where there are rows to check,
+    each stops once so many trees have not helped.
     """
-    return "force_row_wise" if columns <= MOST_BY_ROWS else "force_col_wise"
+    # LightGBM would try both ways to make histograms, which takes as long as a tree, and chance
+    # would decide the last bits
+    by_rows = rows.x.shape[1] <= MOST_BY_ROWS
+    settings = settings | {
+        "force_row_wise" if by_rows else "force_col_wise": True,
+        "verbose": -1,
+    }
+    more: Any = {"params": settings, "categorical_feature": categorical}
+    data = lightgbm.Dataset(rows.x, rows.y[:, 0], weight=rows.weights, **more).construct()
+    checked: Any = {}
+    if check is not None:
+        held_out = lightgbm.Dataset(
+            check.x, check.y[:, 0], weight=check.weights, reference=data, **more
+        ).construct()
+        stop = lightgbm.early_stopping(patience, verbose=False)
+        checked = {"valid_sets": [held_out], "callbacks": [stop]}
+    boosters = []
+    for j, count in enumerate(rounds):
+        data.set_label(rows.y[:, j])
+        if check is not None:
+            held_out.set_label(check.y[:, j])
+        boosters.append(lightgbm.train(settings, data, count, **checked))
+    return boosters
+
+
+def predictions(
+    boosters: Sequence[lightgbm.Booster], x: np.ndarray, n_jobs: int | None
+) -> np.ndarray:
+    """Return what boosters predict, before any link, as columns."""
+    threads = thread_count(n_jobs)
+    return np.column_stack(
+        [booster.predict(x, raw_score=True, num_threads=threads) for booster in boosters]
+    )
 
 
 def _mixed(share: Any, trees: np.ndarray, splines: np.ndarray) -> np.ndarray:
@@ -515,32 +529,20 @@ class BoostedMeans(RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
         self.table_ = TreeTable().fit(X)
-        x = self.table_.codes(X)
+        rows = Targets(self.table_.codes(X), y, sample_weight)
         settings = {
             "num_leaves": 15,
             "learning_rate": 0.15,
             "num_threads": thread_count(self.n_jobs),
-            histograms(x.shape[1]): True,
-            "verbose": -1,
         }
-        categorical = self.table_.categorical
-        rows = lightgbm.Dataset(
-            x, y[:, 0], weight=sample_weight, params=settings, categorical_feature=categorical
-        )
-        self.boosters_ = []
-        for column in y.T:
-            rows.construct().set_label(column)
-            self.boosters_.append(lightgbm.train(settings, rows, self.n_estimators))
+        rounds = [self.n_estimators] * y.shape[1]
+        self.boosters_ = boosted(rows, rounds, settings, self.table_.categorical)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the conditional means, (n, K)."""
         check_is_fitted(self)
-        x = self.table_.codes(X)
-        threads = thread_count(self.n_jobs)
-        return np.column_stack(
-            [booster.predict(x, num_threads=threads) for booster in self.boosters_]
-        )
+        return predictions(self.boosters_, self.table_.codes(X), self.n_jobs)
 
 
 def told_directions(
@@ -610,24 +612,20 @@ class ConditionalLaw(BaseEstimator):
         self, score: np.ndarray, s: np.ndarray, sample_weight: np.ndarray | None = None
     ) -> Self:
         basis = SensitiveBasis.fit(s, sample_weight)
-        weights = (
-            np.ones(len(s))
-            if sample_weight is None
-            else sample_weight * (len(s) / sample_weight.sum())
-        )
-        self.starts_, nodes = basis.starts, len(basis.mass)
+        weights = np.ones(len(s))
+        if sample_weight is not None:
+            weights = sample_weight * (len(s) / sample_weight.sum())
+        self.starts_ = basis.starts
+        nodes = len(basis.mass)
         self.grid_ = np.unique(np.quantile(score, np.linspace(0, 1, LAW_POINTS)))
         bins = max(len(self.grid_) - 1, 1)
         cell = np.clip(np.searchsorted(self.grid_, score, side="right") - 1, 0, bins - 1)
-        table = np.bincount(basis.node(s) * bins + cell, weights, minlength=nodes * bins).reshape(
-            nodes, bins
-        )
-        rank = np.cumsum(basis.mass) - basis.mass / 2
-        near = (
-            np.exp(-0.5 * ((rank[:, None] - rank) / LAW_WIDTH) ** 2)
-            if nodes > MOST_LEVELS
-            else np.eye(nodes)
-        )
+        table = np.zeros((nodes, bins))
+        np.add.at(table, (basis.node(s), cell), weights)
+        near = np.eye(nodes)
+        if nodes > MOST_LEVELS:
+            rank = np.cumsum(basis.mass) - basis.mass / 2
+            near = np.exp(-0.5 * ((rank[:, None] - rank) / LAW_WIDTH) ** 2)
         smooth = near @ table
         smooth /= smooth.sum(axis=1, keepdims=True)
         rows = table.sum(axis=1, keepdims=True)
@@ -664,8 +662,11 @@ def fold_of_rows(
     ... )
     True
     """
-    kinds: Any = ((StratifiedGroupKFold, GroupKFold), (StratifiedKFold, KFold))
-    splitter = kinds[groups is None][labels is None](cv, shuffle=True, random_state=seed % 2**32)
+    if labels is None:
+        kind: Any = KFold if groups is None else GroupKFold
+    else:
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    splitter = kind(cv, shuffle=True, random_state=seed % 2**32)
     fold = np.empty(n, dtype=np.int64)
     for j, (_, held_out) in enumerate(splitter.split(np.zeros(n), labels, groups)):
         fold[held_out] = j

@@ -17,32 +17,22 @@ Among = Literal["all", "positive", "negative"]
 
 @dataclass(frozen=True, eq=False)
 class FitRows:
-    """Checked rows of a call of fit. `y` holds numbers, or codes of the classes; `labels` is y as
-    it was given.
+    """Checked rows of a call of fit: the table, attributes (n, q) with their names, weights and
+    groups or None, the fold of each row, and the seed.
     """
 
     X: Any
-    y: np.ndarray
-    labels: np.ndarray
     s: np.ndarray
     names: tuple[str, ...]
     weights: np.ndarray | None
     groups: np.ndarray | None
     fold: np.ndarray
     seed: int
-    numeric: bool
 
     @property
     def mass(self) -> np.ndarray:
         """The weight of each row, 1 where none were given."""
-        return np.ones(len(self.y)) if self.weights is None else self.weights
-
-    @property
-    def base_rate(self) -> float | None:
-        """The mean of y; None for more than two classes."""
-        if not self.numeric and self.y.max() > 1:
-            return None
-        return float(np.average(self.y, weights=self.mass))
+        return np.ones(len(self.s)) if self.weights is None else self.weights
 
     def weights_of(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the weights of some rows, if there are weights."""
@@ -51,6 +41,22 @@ class FitRows:
     def groups_of(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the groups of some rows, if there are groups."""
         return None if self.groups is None else self.groups[rows]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows(FitRows):
+    """Rows with y as numbers or codes of the classes, and as labels that were given."""
+
+    y: np.ndarray
+    labels: np.ndarray
+    numeric: bool
+
+    @property
+    def base_rate(self) -> float | None:
+        """The mean of y; None for more than two classes."""
+        if not self.numeric and self.y.max() > 1:
+            return None
+        return float(np.average(self.y, weights=self.mass))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +105,7 @@ class Constraint:
     rate: float
 
     @classmethod
-    def fit(cls, sample: FitRows, attribute: int, condition: Among) -> Self:
+    def fit(cls, sample: LabelledRows, attribute: int, condition: Among) -> Self:
         """Learn the functions of the attribute, and the share of the rows that the condition
         keeps.
         """
@@ -125,8 +131,7 @@ class Constraint:
 
     def functions(self, s: np.ndarray) -> np.ndarray:
         """Return the functions of the attribute, zero where it is missing."""
-        column = s[:, self.attribute]
-        return np.where(np.isnan(column)[:, None], 0.0, self.basis(np.nan_to_num(column)))
+        return self.basis(s[:, self.attribute])
 
     def targets(self, s: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return what m is the conditional mean of: φ(s) among the rows of the condition, over

@@ -7,13 +7,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Self
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from frhsic._threads import within_n_jobs
@@ -36,7 +38,8 @@ from frhsic.tables.columns import is_frame, to_pandas
 
 # Products of functions of several attributes, those of the lowest total order; and their joint
 # nodes.
-MOST_FUNCTIONS, JOINT_NODES = 24, 256
+MOST_FUNCTIONS = 24
+JOINT_NODES = 256
 # Rounds of boosting: a ratio that is too smooth leaves dependence, one that is too rough removes
 # more rows.
 ROUNDS = 120
@@ -48,10 +51,11 @@ COUPLING_SWEEPS = 100
 MOVE = 0.5
 # Share of the distance that is between predictions of y, and levels of a category that are told
 # apart.
-NAMED, LEVELS = 0.9, 60
+NAMED = 0.9
+LEVELS = 60
 # Rows that are assigned to places at once.
 LARGEST = 700
-# New rows that are a table of their own; fewer are drawn from the pool.
+# New rows that can change places among themselves, at least.
 FEWEST = 200
 # Rows whose ratio is computed at once.
 CHUNK = 65_536
@@ -98,23 +102,17 @@ class JointBasis:
         mass = mass / mass.sum()
         shape = tuple(int(group[-1]) + 1 for group in groups)
         everywhere = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), axis=-1)
-        places = (
-            cdist(everywhere.reshape(-1, len(parts)), cells, "cityblock")
-            .argmin(axis=1)
-            .reshape(shape)
-        )
+        distances = cdist(everywhere.reshape(-1, len(parts)), cells, "cityblock")
+        places = distances.argmin(axis=1).reshape(shape)
         means = [
             _group_means(part, group)[cells[:, j]]
             for j, (part, group) in enumerate(zip(parts, groups))
         ]
-        orders = sorted(product(*(range(mean.shape[1]) for mean in means)), key=sum)[
-            : 1 + MOST_FUNCTIONS
-        ]
-        functions = [
-            np.prod([mean[:, k] for mean, k in zip(means, order)], axis=0) for order in orders
-        ]
+        orders = sorted(product(*(range(mean.shape[1]) for mean in means)), key=sum)
         kept: list[np.ndarray] = []
-        for function in functions:  # the first is constant; one that the others span is left out
+        # the first is constant; one that the others span is left out
+        for order in orders[: 1 + MOST_FUNCTIONS]:
+            function = np.prod([mean[:, k] for mean, k in zip(means, order)], axis=0)
             for earlier in kept:
                 function = function - (mass * earlier) @ function * earlier
             if (norm := np.sqrt(mass @ function**2)) > 1e-6:
@@ -132,17 +130,14 @@ class JointBasis:
         """Return the rank of each attribute, (n, q), from 0 to 1; levels of an attribute that has
         few are far apart.
         """
-        places = (
-            (
-                np.arange(len(p.mass)) * 1e3
-                if len(p.mass) <= MOST_LEVELS
-                else np.cumsum(p.mass) - p.mass / 2
-            )
-            for p in self.parts
-        )
-        return np.column_stack(
-            [place[p.node(column)] for place, p, column in zip(places, self.parts, s.T)]
-        )
+        ranks = []
+        for part, column in zip(self.parts, s.T):
+            if len(part.mass) <= MOST_LEVELS:
+                places = np.arange(len(part.mass)) * 1e3
+            else:
+                places = np.cumsum(part.mass) - part.mass / 2
+            ranks.append(places[part.node(column)])
+        return np.column_stack(ranks)
 
 
 def _group_means(part: SensitiveBasis, group: np.ndarray) -> np.ndarray:
@@ -184,9 +179,8 @@ class DensityRatio:
 
     def __call__(self, m: np.ndarray) -> np.ndarray:
         """Return the ratio of each row at each node, (n, M)."""
-        positive = (
-            np.maximum(1 + m @ self.calibration @ self.basis.values.T, LEAST_RATIO) * self.scale
-        )
+        ratio = 1 + m @ self.calibration @ self.basis.values.T
+        positive = np.maximum(ratio, LEAST_RATIO) * self.scale
         return np.asarray(positive / (positive @ self.basis.mass)[:, None])
 
     def at(self, m: np.ndarray, node: np.ndarray) -> np.ndarray:
@@ -222,8 +216,8 @@ def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) 
             - wanted[rows[b], node[b]]
         )
         accepted = np.log(rng.random(len(a))) < gain
-        a, b = a[accepted], b[accepted]
-        rows[a], rows[b] = rows[b], rows[a]
+        exchanged = np.concatenate([a[accepted], b[accepted]])
+        rows[exchanged] = rows[np.concatenate([b[accepted], a[accepted]])]
     return rows
 
 
@@ -237,11 +231,9 @@ def released(
     permuted among the removed places with weight :math:`(1 - r)_+`.
     """
     chance = amount * (1 - 1 / np.maximum(ratio.at(m, node), 1))
-    order, removed, rows = (
-        np.lexsort((chance, node)),
-        np.zeros(len(node), bool),
-        np.arange(len(node)),
-    )
+    order = np.lexsort((chance, node))
+    removed = np.zeros(len(node), bool)
+    rows = np.arange(len(node))
     removed[order] = np.diff(np.floor(np.cumsum(np.r_[rng.random(), chance[order]]))) > 0
     places = np.flatnonzero(removed)
     # the small constant lets a row pass through places where it is not wanted
@@ -263,27 +255,20 @@ def embedded(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
     """
     blocks = []
     for j, column in enumerate(encoded.T):
-        is_code = j in categorical
-        codes = pd.Series(column if is_code else np.isnan(column)).fillna(-1)
-        frequent = codes.value_counts(normalize=True)
-        indicators = (
-            [codes == level for level in frequent.index[:LEVELS]] if len(frequent) > 1 else []
-        )
-        if not is_code:
-            rank = pd.Series(column).rank(pct=True)
-            blocks.append(
-                ((rank - rank.mean()) / max(rank.std(), 1e-9)).fillna(0.0).to_numpy()[:, None]
-            )
-        if indicators:
-            apart = 1 - (frequent**2).sum()
-            blocks.append(
-                (np.column_stack(indicators) - frequent.to_numpy()[:LEVELS]) / np.sqrt(apart)
-            )
-    return (
-        np.concatenate(blocks, axis=1) / np.sqrt(encoded.shape[1])
-        if blocks
-        else np.zeros(encoded.shape)
-    )
+        values = pd.Series(column)
+        if j not in categorical:
+            rank = values.rank(pct=True)
+            scaled = ((rank - rank.mean()) / max(rank.std(), 1e-9)).fillna(0.0)
+            blocks.append(scaled.to_numpy()[:, None])
+            values = values.isna()
+        levels = values.fillna(-1)
+        shares = levels.value_counts(normalize=True)
+        if len(shares) > 1:
+            indicators = np.column_stack([levels == level for level in shares.index[:LEVELS]])
+            apart = 1 - (shares**2).sum()
+            blocks.append((indicators - shares.to_numpy()[:LEVELS]) / np.sqrt(apart))
+    columns = np.column_stack([np.zeros((len(encoded), 0)), *blocks])
+    return np.asarray(columns / np.sqrt(encoded.shape[1]))
 
 
 def exchanged(
@@ -296,11 +281,11 @@ def exchanged(
     Both have the columns of :func:`embedded` and the ranks of S: a place its own, a row those of
     the place that the permutation gave it. Places with similar nodes are assigned at once.
     """
-    rows, order = rows.copy(), np.argsort(node, kind="stable")
+    rows = rows.copy()
+    order = np.argsort(node, kind="stable")
     for some in np.array_split(order, -(-len(order) // LARGEST)):
-        rows[some] = rows[some][
-            linear_sum_assignment(cdist(places[some], offers[rows[some]], "sqeuclidean"))[1]
-        ]
+        costs = cdist(places[some], offers[rows[some]], "sqeuclidean")
+        rows[some] = rows[some][linear_sum_assignment(costs)[1]]
     return rows
 
 
@@ -318,12 +303,12 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Z given S = s then has the pooled law p(x) for every s, and no other way to this law leaves more
     rows untouched. The ratio is estimated by boosted trees. S is needed to transform, too. Removed
-    rows of a table change places among themselves; fewer than 200 new rows are replaced from a pool
-    of fitted rows.
+    rows of a table change places among themselves, so that a new table needs 200 rows at least;
+    :class:`ParityEncoder` takes rows one by one.
 
     Use Z to hand on tables or embeddings and to train on them. A replaced row is another person's
     row, so do not decide about a person by it. Z is not anonymous. Hand on one release only, and
-    neither the pool nor the list of changed rows: together they tell more of S than X does.
+    not the list of changed rows: together they tell more of S than X does.
 
     Parameters
     ----------
@@ -333,17 +318,14 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     amount : float
         From 0 to 1: a row is left as it is with probability 1 - amount. The dependence on S falls
         in proportion.
-    pool : float
-        Share of the fitted rows, drawn at random and marked in `pool_`, that are never handed on:
-        small batches are drawn from them, each row once. Transform the others only.
     cv, n_jobs, random_state
         Number of folds; threads, as in :class:`ParityClassifier`; seed of folds, removals and
         exchanges.
 
     Attributes
     ----------
-    untouched_, pool_ : float and ndarray of bool
-        Share of the fitted rows that stay, and the fitted rows that belong to the pool.
+    untouched_ : float
+        Share of the fitted rows that stay.
     ratio_, models_, move_cost_
         The estimated ratio, the models of its means and of y, and the cost of exchanges along S.
 
@@ -360,24 +342,25 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     (True, True)
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "amount": [Interval(Real, 0, 1, closed="both")],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+    }
+
     ratio_: DensityRatio
-    pool_: np.ndarray
     untouched_: float
-    _handed: dict[int, int]
 
     def __init__(
         self,
         estimator: Any = None,
         *,
         amount: float = 1.0,
-        pool: float = 0.0,
         cv: int = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.amount = amount
-        self.pool = pool
         self.cv = cv
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -411,11 +394,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         groups : array of shape (n,), optional
             Rows of one group, such as those of one person, are in one fold.
         """
-        if not (0 <= self.amount <= 1 and 0 <= self.pool < 1):
-            raise ValueError(
-                f"amount={self.amount!r}, pool={self.pool!r}; pass 0 <= amount <= 1 and 0 <= pool"
-                " < 1."
-            )
+        self._validate_params()
         others = {
             "sensitive_features": sensitive_features,
             "y": y,
@@ -423,47 +402,38 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             "groups": groups,
         }
         frame = _frame(checked_table(self, X, first=True, **others))
-        weights = _check_sample_weight(sample_weight, frame, ensure_non_negative=True).astype(
-            np.float64
+        weights = _check_sample_weight(
+            sample_weight, frame, dtype=np.float64, ensure_non_negative=True
         )
-        self.random_seed_, self.sensitive_names_in_ = (
-            seed_of(self.random_state),
-            np.array([], dtype=object),
-        )
+        self.random_seed_ = seed_of(self.random_state)
+        self.sensitive_names_in_ = np.array([], dtype=object)
         if sensitive_features is None:
             warn_without_attributes(self, "expect X as it is from transform")
             return self
         values, names = sensitive_values(sensitive_features, len(frame))
-        s, self.sensitive_names_in_ = _filled(values), np.array(names, dtype=object)
+        self.sensitive_names_in_ = np.array(names, dtype=object)
+        s = _filled(values)
         if (s == s[0]).all():
             raise ValueError(
                 "sensitive_features are the same in every row; nothing can depend on them."
             )
-        self._encoder, self._table = TreeTable().fit(frame), frame
-        keys = self._keys(frame, s)
-        self._identity = _identities(keys)
+        self._table = frame
+        self._encoder = TreeTable().fit(frame)
+        self._identity = self._identities(frame, s)
         basis = JointBasis.fit(s, weights)
         node = basis.node(s)
-        fold = fold_of_rows(
-            len(s), self.cv, None, None if groups is None else np.asarray(groups), self.random_seed_
-        )
+        groups = None if groups is None else np.asarray(groups)
+        fold = fold_of_rows(len(s), self.cv, None, groups, self.random_seed_)
         phi = basis.values[node]
-        self.models_ = [
-            self._model(frame, fold != f, _targets(phi, y), weights) for f in range(self.cv)
-        ]
-        self._m = self._means(frame, fold)
-        m = self._m[:, : phi.shape[1]]
-        self.ratio_ = DensityRatio.fit(basis, m, node, weights / weights.sum())
+        targets = _targets(phi, y)
+        self.models_ = [self._model(frame, fold != f, targets, weights) for f in range(self.cv)]
+        m = self._means(frame, fold)
+        own = m[:, : phi.shape[1]]
+        self.ratio_ = DensityRatio.fit(basis, own, node, weights / weights.sum())
         # the largest share of the variance of a function of S that x explains
-        signal = min(0.99, float(np.linalg.norm(m @ self.ratio_.calibration, 2)) ** 2 / len(s))
+        signal = min(0.99, float(np.linalg.norm(own @ self.ratio_.calibration, 2)) ** 2 / len(s))
         self.move_cost_ = MOVE * (len(s) * signal / (1 - signal)) ** (2 / 3)
-        self.pool_, self._handed = _uniform(keys, 1) < self.pool, {}  # with all copies of a row
-        public = np.flatnonzero(~self.pool_)
-        rows, removed = self._coupled(
-            frame.iloc[public], s[public], self._m[public], self._identity[public]
-        )
-        self._release = np.full(len(frame), -1)
-        self._release[public] = public[rows]
+        self._release, removed = self._coupled(frame, s, m, self._identity)
         self.untouched_ = float(1 - removed.mean())
         return self
 
@@ -490,8 +460,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Fitted rows, all or some, which get the Z that the fit gave them; or new rows: a table
-            of at least 200, or fewer for which there is a pool.
+            Fitted rows, all or some, which get the Z that the fit gave them; or a table of at
+            least 200 new rows.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
             The attributes that the estimator was fitted with.
         """
@@ -505,57 +475,25 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
         frame = _frame(table)
         s = _filled(sensitive_values(sensitive_features, len(frame), self.sensitive_names_in_)[0])
-        identity = _identities(self._keys(frame, s))
+        identity = self._identities(frame, s)
         position = pd.Index(self._identity).get_indexer(pd.Index(identity))
-        if (position < 0).any() or (self.pool_[position].any() and len(frame) < FEWEST):
-            Z = self._new(frame, s, identity)
-        elif self.pool_[position].any():
-            raise ValueError(
-                "X has rows of the pool, which must not be handed on: transform X[~pool_]."
-            )
-        else:
+        if (position >= 0).all():
             Z = self._table.iloc[self._release[position]]
+        elif len(frame) >= FEWEST:
+            # one model for each row, as for the fitted rows: the ratio is calibrated to that, and
+            # not to their mean
+            m = self._means(frame, (identity % np.uint64(self.cv)).astype(np.int64))
+            Z = frame.iloc[self._coupled(frame, s, m, identity)[0]]
+        else:
+            raise ValueError(
+                f"X has {len(frame)} rows, and not all of them were fitted: too few to change"
+                f" places. Pass {FEWEST} at once, or use ParityEncoder(uses_sensitive=True)."
+            )
         return Z.set_axis(frame.index) if is_frame(table) else Z.to_numpy()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         return replace(tags, input_tags=replace(tags.input_tags, allow_nan=True))
-
-    def _new(self, frame: pd.DataFrame, s: np.ndarray, identity: np.ndarray) -> pd.DataFrame:
-        n, pool = len(frame), np.flatnonzero(self.pool_)
-        if n < FEWEST and not len(pool):
-            remedy = (
-                "Pass more rows at once, or fit with pool=0.2 to draw from rows that are never"
-                " handed on."
-            )
-            raise ValueError(
-                f"X has {n} new rows, too few to change places; {FEWEST} are enough. {remedy}"
-            )
-        # one model for each row, as for the fitted rows: the ratio is calibrated to that, and not
-        # to their mean
-        m = self._means(frame, (identity % np.uint64(self.cv)).astype(np.int64))
-        if n >= FEWEST:
-            return frame.iloc[self._coupled(frame, s, m, identity)[0]]
-        node, rows = self.ratio_.basis.node(s), np.arange(n)
-        functions = self.ratio_.basis.values.shape[1]
-        wanted = np.maximum(1 - self.ratio_(self._m[pool, :functions]), 0)
-        chance = self.amount * (1 - 1 / np.maximum(self.ratio_.at(m[:, :functions], node), 1))
-        for i in np.flatnonzero(_uniform(identity, 0) < chance):
-            if (key := int(identity[i])) not in self._handed:
-                weights = np.where(
-                    np.isin(pool, list(self._handed.values())), 0.0, wanted[:, node[i]]
-                )
-                if not weights.any():
-                    raise ValueError(
-                        f"all {len(pool)} rows of the pool have been handed out; fit with a larger"
-                        " pool."
-                    )
-                share = np.cumsum(weights / weights.sum())[:-1]
-                self._handed[key] = int(
-                    pool[np.searchsorted(share, _uniform(identity[[i]], 2)[0], side="right")]
-                )
-            rows[i] = n + self._handed[key]
-        return pd.concat([frame, self._table]).iloc[rows].astype(dict(frame.dtypes))
 
     def _coupled(
         self, frame: pd.DataFrame, s: np.ndarray, m: np.ndarray, identity: np.ndarray
@@ -567,7 +505,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         back = np.argsort(order, kind="stable")
         rng = np.random.default_rng([self.random_seed_, int(identity[order[0]])])
         basis = self.ratio_.basis
-        s, (m, kept) = s[order], np.split(m[order], [basis.values.shape[1]], axis=1)
+        s = s[order]
+        m, kept = np.split(m[order], [basis.values.shape[1]], axis=1)
         node = basis.node(s)
         rows, removed = released(self.ratio_, m, node, self.amount, rng)
         places = np.flatnonzero(removed)
@@ -578,20 +517,24 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if kept.size:
             named = np.sqrt(NAMED / kept.shape[1]) * _standardized(kept)
             near = np.column_stack([np.sqrt(1 - NAMED) * near, named])
-        ranks, local = basis.ranks(s[places]), np.searchsorted(places, rows[places])
+        ranks = np.sqrt(self.move_cost_) * basis.ranks(s[places])
+        local = np.searchsorted(places, rows[places])
         given = np.empty_like(ranks)
         given[local] = ranks
-        cost = np.sqrt(self.move_cost_)
-        here, offers = np.column_stack([near, cost * ranks]), np.column_stack([near, cost * given])
+        here = np.column_stack([near, ranks])
+        offers = np.column_stack([near, given])
         rows[places] = places[exchanged(local, node[places], here, offers)]
         return order[rows][back], removed[back]
 
-    def _keys(self, frame: pd.DataFrame, s: np.ndarray) -> np.ndarray:
-        """Return a number for each row that depends on its content and the seed."""
+    def _identities(self, frame: pd.DataFrame, s: np.ndarray) -> np.ndarray:
+        """Return a number for each row that depends on its content, on the seed, and on how many
+        copies of it came before.
+        """
         content = pd.DataFrame(np.column_stack([self._encoder.codes(frame), s]))
-        return pd.util.hash_pandas_object(content, index=False).to_numpy() + np.uint64(
-            self.random_seed_ % 2**63
-        )
+        keys = pd.util.hash_pandas_object(content, index=False).to_numpy()
+        keys = keys + np.uint64(self.random_seed_ % 2**63)
+        copies = pd.Series(keys).groupby(keys).cumcount().to_numpy(np.uint64)
+        return np.asarray(pd.util.hash_array(keys ^ pd.util.hash_array(copies)))
 
     def _model(
         self, frame: pd.DataFrame, rows: np.ndarray, phi: np.ndarray, weights: np.ndarray
@@ -622,28 +565,12 @@ def _targets(phi: np.ndarray, y: Any) -> np.ndarray:
     """
     if y is None:
         return phi
-    columns = pd.get_dummies(pd.DataFrame(y).reset_index(drop=True), dtype=np.float64).astype(
-        np.float64
-    )
+    columns = pd.get_dummies(pd.DataFrame(y).reset_index(drop=True)).astype(np.float64)
     numbers = _standardized(columns.fillna(columns.mean()).to_numpy())
     return np.column_stack([phi, numbers - phi @ (phi.T @ numbers) / len(phi)])
 
 
 def _frame(table: Any) -> pd.DataFrame:
-    return (
-        to_pandas(table)
-        if is_frame(table) and not isinstance(table, pd.DataFrame)
-        else pd.DataFrame(table)
-    )
-
-
-def _identities(keys: np.ndarray) -> np.ndarray:
-    """Return a number for each row that tells its copies apart, by how many came before."""
-    copies = pd.Series(keys).groupby(keys).cumcount().to_numpy(np.uint64)
-    return np.asarray(pd.util.hash_array(keys ^ pd.util.hash_array(copies)))
-
-
-def _uniform(identity: np.ndarray, stream: int) -> np.ndarray:
-    """Return a number from 0 to 1 for each row, another one for each stream."""
-    mixed = pd.util.hash_array(identity + np.uint64(stream))
-    return np.asarray((pd.util.hash_array(mixed) >> np.uint64(11)) * 2.0**-53)
+    if isinstance(table, pd.DataFrame):
+        return table
+    return to_pandas(table) if is_frame(table) else pd.DataFrame(table)

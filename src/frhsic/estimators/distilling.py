@@ -5,19 +5,20 @@ call.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.metrics import log_loss, mean_squared_error, roc_auc_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing
 
 from frhsic.estimators.conditional import TreeTable, fold_of_rows
-from frhsic.estimators.constraints import FitRows
+from frhsic.estimators.constraints import LabelledRows
+from frhsic.estimators.fitting import fit_with_weights
 from frhsic.estimators.frontier import gaps_along
-from frhsic.estimators.parity import ParityEstimator, fit_with_weights
+from frhsic.estimators.parity import ParityEstimator
+from frhsic.estimators.targets import log_losses, weighted_auc
 from frhsic.parity import ParityResult
 from frhsic.tables.attributes import read_sensitive
 from frhsic.tables.columns import is_frame
@@ -49,6 +50,16 @@ class Distilled:
     teacher_performance: dict[str, float]
     gaps: dict[str, ParityResult]
     teacher_gaps: dict[str, ParityResult]
+
+
+class GivenRows(NamedTuple):
+    """Rows as a predictor's `fit` takes them."""
+
+    X: Any
+    y: np.ndarray
+    sensitive_features: Any
+    weights: np.ndarray | None
+    groups: np.ndarray | None
 
 
 def distill(
@@ -109,37 +120,39 @@ def distill(
     groups = None if groups is None else np.asarray(groups)
     part = fold_of_rows(len(y), 10, y if is_classifier(predictor) else None, groups, 0)
 
-    def rows_of(kept: np.ndarray) -> tuple[Any, ...]:
+    def rows_of(kept: np.ndarray) -> GivenRows:
         rows = np.flatnonzero(kept)
-        each = [None if values is None else values[rows] for values in (weights, groups)]
-        return _safe_indexing(X, rows), y[rows], _safe_indexing(sensitive_features, rows), *each
+        return GivenRows(
+            X=_safe_indexing(X, rows),
+            y=y[rows],
+            sensitive_features=_safe_indexing(sensitive_features, rows),
+            weights=None if weights is None else weights[rows],
+            groups=None if groups is None else groups[rows],
+        )
 
-    check, measure = rows_of(part == 1), rows_of(part == 0)
+    check = rows_of(part == 1)
     teacher = clone(predictor)
     fitted = teacher._fit(*rows_of(part > 1))
     assert fitted is not None
-    assert teacher.frontier_ is not None
-    limits = teacher.frontier_.bounds(predictor.limit)
     own = float(getattr(teacher, "threshold_", 0.0))
-    student, threshold = _imitation(teacher, estimator, check[0], *fitted)
-    gaps, aims = (
-        _measured(teacher, *model, check)[1] for model in ((student, threshold), (teacher, own))
-    )
+    student, threshold = _imitation(teacher, estimator, check.X, *fitted)
+    _, gaps = _measured(teacher, student, threshold, check)
+    _, aims = _measured(teacher, teacher, own, check)
+    limits = teacher.frontier_.limits(predictor.limit)
     ratios = [
         gaps[name].value / aims[name].value
-        for name in limits
-        if limits[name] and aims[name].value > 0
+        for name, each in limits.items()
+        if each and all(one.value > 0 for one in each) and aims[name].value > 0
     ]
     excess = min(max([1.0, *ratios]), MOST_EXCESS)
     if excess > 1:
-        stated = teacher.frontier_.limits(predictor.limit)
-        teacher._choose(
-            {
-                name: [str(replace(one, value=one.value / excess)) for one in each]
-                for name, each in stated.items()
-            }
-        )
-        student, threshold = _imitation(teacher, estimator, check[0], *fitted)
+        tighter = {
+            name: [str(replace(one, value=one.value / excess)) for one in each]
+            for name, each in limits.items()
+        }
+        teacher = teacher.at(tighter)
+        student, threshold = _imitation(teacher, estimator, check.X, *fitted)
+    measure = rows_of(part == 0)
     performance, gaps = _measured(teacher, student, threshold, measure)
     teacher_performance, teacher_gaps = _measured(teacher, teacher, own, measure)
     return Distilled(student, threshold, performance, teacher_performance, gaps, teacher_gaps)
@@ -149,7 +162,7 @@ def _imitation(
     teacher: ParityEstimator,
     estimator: Any,
     X_check: Any,
-    sample: FitRows,
+    sample: LabelledRows,
     eta: np.ndarray,
     means: np.ndarray,
 ) -> tuple[Any, float]:
@@ -158,23 +171,23 @@ def _imitation(
 
     For decisions this is the one that takes as many of some other rows as the teacher does.
     """
-    solution, choice = teacher.solution_, teacher.choice_
+    solution = teacher.solution_
     assert solution is not None
-    assert choice is not None
-    scores = solution.out_of_fold(choice.position, sample.fold, eta, means)
+    assert teacher.choice_ is not None
+    scores = solution.out_of_fold(teacher.choice_.position, sample.fold, eta, means)
     if is_classifier(teacher):
         if solution.form.decides:
             scores = scores + solution.units.threshold
         scores = np.clip(scores, 0.0, 1.0)
-    student, X, weights = clone(estimator), sample.X, sample.weights
+    student = clone(estimator)
+    X = sample.X
+    weights = sample.weights
     if is_frame(X) and not isinstance(student, Pipeline):
         student = make_pipeline(FunctionTransformer(teacher.schema_), TreeTable(), student)
     if is_classifier(estimator):
-        X, weights = _safe_indexing(X, np.tile(np.arange(len(scores)), 2)), np.tile(sample.mass, 2)
-        scores, weights = (
-            np.repeat([0, 1], len(scores)),
-            np.concatenate([1 - scores, scores]) * weights,
-        )
+        X = _safe_indexing(X, np.tile(np.arange(len(scores)), 2))
+        weights = np.concatenate([1 - scores, scores]) * np.tile(sample.mass, 2)
+        scores = np.repeat([0, 1], len(scores))
     fit_with_weights(student, X, scores, weights)
     threshold = float(getattr(teacher, "threshold_", 0.0))
     if teacher.aim == "decision":
@@ -190,25 +203,34 @@ def _scores(model: Any, X: Any) -> np.ndarray:
 
 
 def _measured(
-    teacher: ParityEstimator, model: Any, threshold: float, rows: tuple[Any, ...]
+    teacher: ParityEstimator, model: Any, threshold: float, rows: GivenRows
 ) -> tuple[dict[str, float], dict[str, ParityResult]]:
     """Return performance, and the gap along each attribute that the teacher limits, the largest
     over its conditions.
     """
-    X, y, sensitive_features, weights, groups = rows
-    scores, attributes = _scores(model, X), read_sensitive(sensitive_features, allow_missing=True)
+    y = rows.y
+    weights = rows.weights
+    scores = _scores(model, rows.X)
+    attributes = read_sensitive(rows.sensitive_features, allow_missing=True)
     if is_classifier(teacher):
         y = y == teacher.classes_[1]
-        loss = log_loss(y, np.clip(scores, 1e-6, 1 - 1e-6), sample_weight=weights)
+        losses = log_losses(np.clip(scores, 1e-6, 1 - 1e-6), y)
         performance = {
-            "log_loss": float(loss),
-            "auc": float(roc_auc_score(y, scores, sample_weight=weights)),
+            "log_loss": float(np.average(losses, weights=weights)),
+            "auc": weighted_auc(y, scores, np.ones(len(y)) if weights is None else weights),
         }
     else:
-        performance = {"squared_error": float(mean_squared_error(y, scores, sample_weight=weights))}
-    scores = scores > threshold if teacher.aim == "decision" else scores
+        performance = {"squared_error": float(np.average((y - scores) ** 2, weights=weights))}
+    if teacher.aim == "decision":
+        scores = scores > threshold
     assert teacher.solution_ is not None
     gaps = gaps_along(
-        teacher.aim, teacher.solution_.constraints, scores, y, attributes.values, weights, groups
+        teacher.aim,
+        teacher.solution_.constraints,
+        scores,
+        y,
+        attributes.values,
+        weights,
+        rows.groups,
     )
     return performance, {name: max(each, key=float) for name, each in zip(attributes.names, gaps)}

@@ -4,79 +4,50 @@ read S.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin, is_classifier
+from sklearn.base import TransformerMixin
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from frhsic import _progress
 from frhsic._threads import within_n_jobs
-from frhsic._warnings import warn
-from frhsic.estimators.conditional import (
-    PILOT_ROWS,
-    SensitiveBasis,
-    SharedTable,
-    SplinesAndTrees,
-    TreeTable,
-    fold_of_rows,
-    limit_boosters,
-    predicted_directions,
-    told_directions,
-)
-from frhsic.estimators.frontier import (
-    Choice,
-    Frontier,
-    Gap,
-    IndistinctGapWarning,
-    UnmetLimitWarning,
-)
-from frhsic.estimators.inputs import (
-    named_arguments,
-    require_variation,
-    seed_of,
-    sensitive_values,
-    typed_table,
-    warn_of_suspicions,
-    warn_of_unlabelled,
-    warn_without_attributes,
-)
-from frhsic.estimators.parity import (
-    attribute_model,
-    cross_fitted,
-    fit_with_weights,
-    is_given,
-    require_columns,
-    with_seed,
-    with_sensitive,
-)
+from frhsic.estimators.conditional import SensitiveBasis, TreeTable, predicted_directions
+from frhsic.estimators.constraints import FitRows
+from frhsic.estimators.describing import cell_means, column_means, described
+from frhsic.estimators.fitting import ParityModel, is_given, means_of_models
+from frhsic.estimators.frontier import Choice, Frontier, Gap
+from frhsic.estimators.heads_gap import HeadsTest, explained
+from frhsic.estimators.inputs import named_arguments, typed_table
 from frhsic.estimators.prototypes import (
     DistinctRows,
-    HeadsTest,
     Kind,
     Numbers,
     Prototypes,
     SolverRows,
     assigned,
     enough,
-    explained,
     looked_up,
     path,
     spread,
     with_multipliers,
 )
-from frhsic.estimators.targets import KeptTarget, target_columns
-from frhsic.parity.limits import LimitLike, parse_limits
+from frhsic.estimators.targets import (
+    KeptTarget,
+    named_coordinates,
+    target_columns,
+    target_kinds,
+    target_performance,
+)
+from frhsic.parity.limits import LimitLike
 from frhsic.splits import subsample
-from frhsic.tables.columns import is_frame
-from frhsic.tables.encoding import RangeScale, TableEncoding
+from frhsic.tables.encoding import TableEncoding
 
 # τ of the trade-offs. The first is no constraint; the last allows no dependence.
 TOLERANCES = (1e9, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.0)
@@ -91,9 +62,6 @@ PRECISION = 1e-3
 # Most prototypes by default, and Σ R²(φ(S) | Z) that solving on few rows may leave.
 MOST_PROTOTYPES = 64
 LEAK = 0.005
-
-# Rows that describe a typical row of each prototype, at most.
-TYPICAL_ROWS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,38 +92,7 @@ class Representation:
     tables: tuple[dict[str, Any], ...]
 
 
-@dataclass(frozen=True, eq=False)
-class EncoderRows:
-    """Checked rows of a call of fit.
-
-    Attributes
-    ----------
-    X, s, names
-        The table; attributes, (n, q), and their names.
-    weights, groups, fold
-        Weights, groups or None, and folds of the rows, (n,).
-    place
-        The number of each row's x, (n,): equal rows share one.
-    seed
-        Seed of the call.
-    """
-
-    X: Any
-    s: np.ndarray
-    names: tuple[str, ...]
-    weights: np.ndarray
-    groups: np.ndarray | None
-    fold: np.ndarray
-    place: np.ndarray
-    seed: int
-
-    @property
-    def known(self) -> np.ndarray:
-        """Which rows have all attributes."""
-        return np.asarray(~np.isnan(self.s).any(axis=1))
-
-
-class ParityEncoder(TransformerMixin, BaseEstimator):
+class ParityEncoder(TransformerMixin, ParityModel):
     r"""Transformer: each row becomes one of a few prototypes, so that no head of Z can have a large
     gap along sensitive attributes S.
 
@@ -221,9 +158,8 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "confidence": [Interval(Real, 0, 1, closed="neither"), None],
+        **ParityModel._parameter_constraints,
         "prototypes": [Interval(Integral, 2, None, closed="left"), None],
-        "cv": [Interval(Integral, 2, None, closed="left")],
     }
 
     models_: list[list[Any]]
@@ -325,21 +261,10 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         for j in range(folds):
             own = np.flatnonzero(keys % np.uint64(folds) == j)
             if len(own):
-                rows = self._predicted(j, _safe_indexing(X, own), None if s is None else s[own])
-                choice[own] = prototypes.costs(
-                    prototypes.distances(rows.targets), rows.means
-                ).argmin(axis=0)
-        if len(self.repeated_):
-            choice = looked_up(keys, self.repeated_, self.choices_[self._position], choice)
-        return self._coordinates(choice)
-
-    def at(self, limit: LimitLike) -> Self:
-        """Return a fitted copy at another limit. Nothing is fitted again; the models are shared."""
-        check_is_fitted(self)
-        moved = copy.copy(self)
-        moved.limit = limit
-        moved._choose(limit)
-        return moved
+                known = None if s is None else s[own]
+                choice[own] = prototypes.nearest(*self._predicted(j, _safe_indexing(X, own), known))
+        repeated = self.choices_[self._position]
+        return self._coordinates(looked_up(keys, self.repeated_, repeated, choice))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns of Z."""
@@ -352,14 +277,6 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return pd.DataFrame(self.solution_.tables[self._position])
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "choice_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        input_tags = replace(tags.input_tags, allow_nan=self.estimator is None)
-        return replace(tags, input_tags=input_tags)
-
     # Fitting
 
     @within_n_jobs
@@ -367,216 +284,127 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> list[np.ndarray]:
         """Fit; return the prototypes of the rows at each trade-off, by encoders without them."""
-        self._validate_params()
-        parse_limits(self.limit, ["gdp"])
-        others = {
-            "y": y,
-            "sensitive_features": sensitive_features,
-            "sample_weight": sample_weight,
-            "groups": groups,
-        }
-        X = typed_table(self, X, first=True, **others)
-        n = _num_samples(X)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        X, weights, groups = self._checked(X, y, sensitive_features, sample_weight, groups)
         labels = target_columns(self, y)
         for values in labels.values():
             check_consistent_length(X, values)
-        seed = self.random_seed_ = seed_of(self.random_state)
-        s = np.zeros((n, 0))
-        names: list[str] = []
-        if sensitive_features is None:
-            if self.limit is not None:
-                warn_without_attributes(self, "limit=None")
-        else:
-            s, names = sensitive_values(sensitive_features, n)
-            require_variation(s, names)
-            warn_of_unlabelled(
-                ~np.isnan(s).any(axis=1), "they train the models of y, and measure no gap"
-            )
-        self.sensitive_names_in_ = np.array(names, dtype=object)
-        warn_of_suspicions(self, X, None, None if self.uses_sensitive else s, names)
-        groups = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+        s = self._attributes(X, None, sensitive_features)
         targets = tuple(KeptTarget.of(name, values, weights) for name, values in labels.items())
-        only = targets[0].classes if len(targets) == 1 else None
-        codes = None if only is None else np.searchsorted(only, labels[targets[0].name])
-        fold = fold_of_rows(n, self._folds(n, codes, groups), codes, groups, seed)
-        self.table_ = TreeTable().fit(X)
-        keys = self._keys(X, s if self.uses_sensitive else None)
-        unique, place = np.unique(keys, return_inverse=True)
-        rows = EncoderRows(X, s, tuple(names), weights, groups, fold, place.ravel(), seed)
-        whole = [
-            SensitiveBasis.fit(s[rows.known, j], weights[rows.known]) for j in range(len(names))
-        ]
-        bases = tuple(self._told(rows, basis, j) for j, basis in enumerate(whole))
-        # what _targets and _means read; the prototypes follow
-        every = tuple(np.eye(basis.values.shape[1]) for basis in bases)
-        self.solution_ = Representation(targets, bases, every, (), (), ())
-        predicted = self._fit_models_of_y(rows, labels)
-        means = self._fit_models_of_s(rows)
-        solver = SolverRows(predicted, means, weights / weights.sum())
-        paths, choices = self._solve(rows, solver, unique)
-        centers = [
-            cell_means(z, predicted, weights, each.centers) for z, each in zip(choices, paths)
-        ]
-        coordinates = tuple(self._named(rows, z, each) for z, each in zip(choices, centers))
-        typical = _typical_rows(self.table_, rows, choices, paths)
-        tables = tuple(
-            _described(rows, z, len(each.mass), columns) | row
-            for z, each, columns, row in zip(choices, paths, coordinates, typical)
+        rows = FitRows(
+            X=X,
+            s=s,
+            names=tuple(self.sensitive_names_in_),
+            weights=weights,
+            groups=groups,
+            fold=self._folds(len(s), _strata(targets, labels), groups),
+            seed=self.random_seed_,
         )
-        self.solution_ = replace(
-            self.solution_, path=tuple(paths), coordinates=coordinates, tables=tables
+        self.table_ = TreeTable().fit(X)
+        predicted = self._fit_models_of_y(rows, targets, labels)
+        known = ~np.isnan(s).any(axis=1)
+        whole = [SensitiveBasis.fit(column[known], rows.mass[known]) for column in s.T]
+        bases, directions, means = self._fit_models_of_s(rows, known, whole)
+        solver = SolverRows(predicted, means, rows.mass / rows.mass.sum())
+        kinds = target_kinds(targets) or (Numbers(0, predicted.shape[1]),)
+        path, choices = self._solve(rows, solver, kinds, known)
+        centers = [
+            cell_means(z, predicted, rows.mass, each.centers) for z, each in zip(choices, path)
+        ]
+        if targets:
+            coordinates = [named_coordinates(targets, each) for each in centers]
+        else:
+            coordinates = column_means(rows, choices, [len(each) for each in centers])
+        self.solution_ = Representation(
+            targets=targets,
+            bases=bases,
+            directions=directions,
+            path=tuple(path),
+            coordinates=tuple(coordinates),
+            tables=tuple(described(self.table_, rows, choices, coordinates)),
         )
         kept = [
-            self._performance(labels, predicted, each[z], weights)
+            target_performance(targets, each[z], labels, rows.mass)
+            if targets
+            else {"kept": _kept_variance(predicted, each[z], rows.mass)}
             for z, each in zip(choices, centers)
         ]
-        self.frontier_ = self._measured(rows, means, whole, choices, kept)
-        self._choose(self.limit)
+        performance = {name: np.array([one[name] for one in kept]) for name in kept[0]}
+        self.frontier_ = self._measured(rows, means, whole, choices, performance)
+        self._choose()
         return choices
 
-    def _folds(self, n: int, codes: np.ndarray | None, groups: np.ndarray | None) -> int:
-        """Return the number of folds, at most as many as the rarest class has rows or as there are
-        groups.
-        """
-        most = [self.cv, n // 2]
-        if codes is not None:
-            most.append(max(int(np.bincount(codes).min()), 2))
-        if groups is not None:
-            most.append(int(groups.max()) + 1)
-        if min(most) < 2:
-            raise ValueError(
-                f"the rows (n_samples={n}) cannot be cut into two folds: pass more rows, and two"
-                " groups."
-            )
-        return min(most)
-
-    def _told(self, rows: EncoderRows, basis: SensitiveBasis, attribute: int) -> SensitiveBasis:
-        """Return those combinations of the functions of an attribute that x tells; all of them,
-        where S is known or the model is given.
-        """
-        if self.attribute_estimator is not None or self.uses_sensitive:
-            return basis
-        known = np.flatnonzero(rows.known)
-        pilot = known[subsample(len(known), PILOT_ROWS, np.random.default_rng(rows.seed))]
-        directions = told_directions(
-            _safe_indexing(rows.X, pilot),
-            basis(rows.s[pilot, attribute]),
-            rows.weights[pilot],
-            rows.fold[pilot] % 2 == 0,
-            self.n_jobs,
-        )
-        return basis.along(directions)
-
-    def _fit_models_of_y(self, rows: EncoderRows, labels: dict[str, np.ndarray]) -> np.ndarray:
+    def _fit_models_of_y(
+        self, rows: FitRows, targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]
+    ) -> np.ndarray:
         """Fit the models of each fold; return what is kept of each row by models without it."""
-        table = with_sensitive(self, rows.X, rows.s)
-        if not self.solution_.targets:
+        if not targets:
             self.feature_encoding_ = TableEncoding.fit(rows.X)
             matrix = self.feature_encoding_(rows.X)
-            self.column_scales_ = _column_scales(self.feature_encoding_, matrix, rows.weights)
+            self.column_scales_ = _column_scales(self.feature_encoding_, matrix, rows.mass)
             self.models_ = [[]]
-            return self._targets([], rows.X, rows.s)
-        if is_given(self.estimator):
-            if len(labels) > 1:
-                raise ValueError(
-                    f"estimator is a fitted model, which predicts one column; y has {len(labels)}."
-                )
-            if is_frame(rows.X):
-                require_columns(self.estimator, rows.X)
-            self.models_ = [[self.estimator]]
-            return self._targets(self.models_[0], rows.X, rows.s)
-
-        def fit(train: np.ndarray) -> list[Any]:
-            X = _safe_indexing(table, train)
-            return [
-                fit_with_weights(
-                    self._model_of(target), X, labels[target.name][train], rows.weights[train]
-                )
-                for target in self.solution_.targets
-            ]
-
-        def predict(models: list[Any], held_out: np.ndarray) -> np.ndarray:
-            return self._targets(models, _safe_indexing(rows.X, held_out), rows.s[held_out])
-
-        self.models_, predicted = cross_fitted(rows.fold, fit, predict, "models of the target")
-        return predicted
-
-    def _model_of(self, target: KeptTarget) -> Any:
-        """Return an unfitted model of a target."""
-        wanted = target.classes is not None
-        model = self.estimator
-        if model is None:
-            model = SplinesAndTrees(wanted, n_jobs=self.n_jobs)
-        elif is_classifier(model) != wanted:
-            kind = "labels" if wanted else "numbers"
+            return np.asarray(matrix * self.column_scales_)
+        if is_given(self.estimator) and len(targets) > 1:
             raise ValueError(
-                f"estimator is {type(model).__name__}, but the target {target.name!r} holds {kind}."
+                f"estimator is a fitted model, which predicts one column; y has {len(targets)}."
             )
-        return limit_boosters(with_seed(model, self.random_seed_), self.n_jobs)
+        models = []
+        predicted = []
+        for target in targets:
+            classifies = target.classes is not None
+            own = self._models_of_y(rows, labels[target.name], classifies, target.predicted)
+            models.append(own[0])
+            predicted.append(own[1])
+        self.models_ = [list(each) for each in zip(*models)]
+        return np.column_stack(predicted)
 
-    def _fit_models_of_s(self, rows: EncoderRows) -> np.ndarray:
-        """Fit the models of each fold; return m of each row by models that have not seen it."""
-        bases = self.solution_.bases
-        if self.uses_sensitive or not bases:
+    def _fit_models_of_s(
+        self, rows: FitRows, known: np.ndarray, whole: Sequence[SensitiveBasis]
+    ) -> tuple[tuple[SensitiveBasis, ...], tuple[np.ndarray, ...], np.ndarray]:
+        """Fit the models of each fold; return the functions of each attribute that are modelled,
+        the combinations of them that x tells, and m of each row by models that have not seen it.
+        """
+        bases = tuple(
+            self._told(rows, j, basis, basis(rows.s[:, j])) for j, basis in enumerate(whole)
+        )
+        targets = [basis(s) for basis, s in zip(bases, rows.s.T)]
+        every = tuple(np.eye(own.shape[1]) for own in targets)
+        if self.uses_sensitive or not targets:
             self.attribute_models_ = [[]]
-            return self._means([], rows.X, rows.s)
-
-        def fit(train: np.ndarray) -> list[Any]:
-            train = train[rows.known[train]]
-            models = []
-            for attribute, basis in enumerate(bases):
-                targets = basis(rows.s[train, attribute])
-                model = attribute_model(
-                    self.attribute_estimator, targets.shape[1], self.n_jobs, self.random_seed_
-                )
-                X = _safe_indexing(rows.X, train)
-                models.append(fit_with_weights(model, X, targets, rows.weights[train]))
-            return models
-
-        def predict(models: list[Any], held_out: np.ndarray) -> np.ndarray:
-            return self._means(models, _safe_indexing(rows.X, held_out), rows.s[held_out])
-
-        unit = f"models of {', '.join(rows.names)}"
-        self.attribute_models_, means = cross_fitted(rows.fold, fit, predict, unit)
+            return bases, every, np.column_stack([np.zeros((len(known), 0)), *targets])
+        self.attribute_models_, means = self._models_of_s(rows, targets)
         if self.attribute_estimator is None:
-            return means
+            return bases, every, means
         # a function that x does not tell would be a constraint for nothing
-        known = rows.known
-        directions = []
-        told = []
-        for attribute, basis in enumerate(bases):
-            own = means[:, : basis.values.shape[1]]
-            means = means[:, basis.values.shape[1] :]
-            targets = basis(rows.s[known, attribute])
-            along = predicted_directions(own[known], targets, rows.weights[known])
-            directions.append(along)
-            told.append(own @ along)
-        self.solution_ = replace(self.solution_, directions=tuple(directions))
-        return np.column_stack(told)
+        starts = np.cumsum([own.shape[1] for own in targets])[:-1]
+        parts = np.split(means, starts, axis=1)
+        directions = tuple(
+            predicted_directions(part[known], own[known], rows.mass[known])
+            for part, own in zip(parts, targets)
+        )
+        told = [part @ along for part, along in zip(parts, directions)]
+        return bases, directions, np.column_stack(told)
 
     def _solve(
-        self, rows: EncoderRows, solver: SolverRows, keys: np.ndarray
+        self, rows: FitRows, solver: SolverRows, kinds: tuple[Kind, ...], known: np.ndarray
     ) -> tuple[list[Prototypes], list[np.ndarray]]:
         """Return the prototypes of each trade-off, and which of them the rows have, (n,)."""
+        keys = self._keys(rows.X, rows.s if self.uses_sensitive else None)
         rng = np.random.default_rng(rows.seed)
         # φ(S), which is m where S is known, needs the attributes
-        usable = rows.weights > 0
+        usable = rows.mass > 0
         if self.uses_sensitive:
-            usable &= rows.known
+            usable &= known
         chosen = np.flatnonzero(usable)
         chosen = chosen[subsample(len(chosen), SOLVED_ROWS, rng)]
         pilot = chosen[subsample(len(chosen), PROTOTYPE_ROWS, rng)]
-        pilot_rows = _distinct(solver, rows, pilot).rows
+        pilot_rows = DistinctRows.of(solver.at(pilot), keys[pilot]).rows
         count = self.prototypes
         if count is None:
-            count = enough(
-                self._kinds(), pilot_rows, self._affordable(pilot_rows, int(usable.sum()))
-            )
+            count = enough(kinds, pilot_rows, _affordable(pilot_rows, int(usable.sum())))
         tolerances = TOLERANCES if rows.names else TOLERANCES[:1]
-        start = spread(self._kinds(), pilot_rows, count)
-        starts = path(start, pilot_rows, tolerances, PRECISION)
-        whole = _distinct(solver, rows, chosen)
+        starts = path(spread(kinds, pilot_rows, count), pilot_rows, tolerances, PRECISION)
+        whole = DistinctRows.of(solver.at(chosen), keys[chosen])
+        self.repeated_ = whole.keys[whole.repeated]
         prototypes: list[Prototypes] = []
         choices: list[np.ndarray] = []
         tables: list[np.ndarray] = []
@@ -585,63 +413,25 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
             table = assigned(solved, whole.rows, whole.repeated)[whole.repeated]
             prototypes.append(solved)
             tables.append(table)
-            choices.append(_served(solved, solver, rows.place, whole, table))
+            nearest = solved.nearest(solver.targets, solver.means)
+            choices.append(looked_up(keys, self.repeated_, table, nearest))
             _progress.tell(number + 1, len(starts), "trade-offs")
-        self.repeated_ = keys[whole.keys[whole.repeated]]
         self.choices_ = np.array(tables, dtype=np.int64)
         return prototypes, choices
 
-    def _affordable(self, pilot: SolverRows, rows: int) -> int:
-        """Return how many prototypes so many rows can solve for: E d falls with their number, and
-        solving leaves about (L − 1) Σ Var m / n of the functions of S in Z.
-        """
-        centered = pilot.means - pilot.weights @ pilot.means
-        told = float((pilot.weights @ centered**2).sum())
-        return int(np.clip(1 + LEAK * rows / max(told, 1e-9), 4, MOST_PROTOTYPES))
-
-    def _kinds(self) -> tuple[Kind, ...]:
-        """Return how the columns of the targets are compared."""
-        if not self.solution_.targets:
-            return (Numbers(0, self.feature_encoding_.width),)
-        kinds = []
-        start = 0
-        for target in self.solution_.targets:
-            kinds.append(target.kind(start))
-            start += target.width
-        return tuple(kinds)
-
-    def _named(
-        self, rows: EncoderRows, z: np.ndarray, centers: np.ndarray
-    ) -> dict[str, np.ndarray]:
-        """Return the coordinates of prototypes by name, from the means of the targets over the rows
-        that have them, (L, T), or from the columns of X.
-        """
-        targets = self.solution_.targets
-        if not targets:
-            encoding = TableEncoding.fit(rows.X, scaling="range")
-            matrix = encoding(rows.X)
-            mean = np.average(matrix, axis=0, weights=rows.weights)
-            otherwise = np.broadcast_to(mean, (len(centers), len(mean)))
-            means = cell_means(z, matrix, rows.weights, otherwise)
-            return dict(zip(encoding.names, _in_units(encoding, means).T))
-        coordinates: dict[str, np.ndarray] = {}
-        for target, kind in zip(targets, self._kinds()):
-            coordinates |= target.coordinates(centers[:, kind.start : kind.stop])
-        return coordinates
-
     def _measured(
         self,
-        rows: EncoderRows,
+        rows: FitRows,
         means: np.ndarray,
         bases: Sequence[SensitiveBasis],
         choices: Sequence[np.ndarray],
-        kept: Sequence[dict[str, float]],
+        performance: dict[str, np.ndarray],
     ) -> Frontier:
         """Measure every trade-off on rows whose models have not seen them, with what they hide."""
         confidence = self.confidence or 0.95
-        known = rows.known & (rows.weights > 0)
-        weights = rows.weights[known]
-        groups = None if rows.groups is None else rows.groups[known]
+        known = ~np.isnan(rows.s).any(axis=1) & (rows.mass > 0)
+        weights = rows.mass[known]
+        groups = rows.groups_of(known)
         cells = [
             np.unique(self._coordinates(z[known], at), axis=0, return_inverse=True)[1].ravel()
             for at, z in enumerate(choices)
@@ -658,51 +448,27 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
             tests = [HeadsTest.of(z, basis(s), weights, groups) for z in cells]
             gaps[name] = tuple(test.gap(confidence, told, SOLVED_ROWS) for test in tests)
             pvalues[name] = tests[0].pvalue
-        performance = {name: np.array([one[name] for one in kept]) for name in kept[0]}
         return Frontier(
-            "heads", "gdp", performance, gaps, pvalues, confidence, None, int(known.sum())
+            aim="heads",
+            measure=self._measure,
+            performance=performance,
+            gaps=gaps,
+            pvalues=pvalues,
+            confidence=confidence,
+            base_rate=None,
+            rows=int(known.sum()),
         )
 
-    def _performance(
-        self,
-        labels: dict[str, np.ndarray],
-        predicted: np.ndarray,
-        centers: np.ndarray,
-        weights: np.ndarray,
-    ) -> dict[str, float]:
-        """Return how well the centers of rows, (n, T), predict the targets; without targets, the
-        share of the columns' variance that they keep.
-        """
-        targets = self.solution_.targets
-        if not targets:
-            mean = np.average(predicted, axis=0, weights=weights)
-            lost = (weights @ (predicted - centers) ** 2).sum()
-            return {"kept": float(1 - lost / (weights @ (predicted - mean) ** 2).sum())}
-        values: dict[str, float] = {}
-        for target, kind in zip(targets, self._kinds()):
-            columns = centers[:, kind.start : kind.stop]
-            own = target.performance(columns, labels[target.name], weights)
-            prefix = f"{target.name}_" if len(targets) > 1 else ""
-            values |= {f"{prefix}{name}": value for name, value in own.items()}
-        return values
-
-    def _choose(self, limit: LimitLike) -> None:
-        """Choose the first trade-off that keeps the limit; 0 is the last one."""
-        frontier = self.frontier_
-        if not frontier.gaps:
-            self.choice_ = Choice(limit, 0, True, {}, {}, ())
-            return
-        choice = frontier.choose(limit, self.confidence is not None)
-        last = len(self.solution_.path) - 1
-        least = any(one.value == 0 for each in frontier.limits(limit).values() for one in each)
-        position = last if least else int(np.ceil(choice.position - 1e-9))
-        gaps = {name: each[position] for name, each in frontier.gaps.items()}
-        choice = replace(choice, position=position, gaps=gaps, met=choice.met or least)
-        self.choice_ = choice
-        if choice.indistinct:
-            warn(str(choice), IndistinctGapWarning)
-        if not choice.met:
-            warn(str(choice), UnmetLimitWarning)
+    def _choice(self) -> Choice:
+        """Return the first trade-off that keeps the limit; 0 is the last one."""
+        choice = super()._choice()
+        limits = self.frontier_.limits(self.limit)
+        least = any(one.value == 0 for each in limits.values() for one in each)
+        position = int(np.ceil(choice.position - 1e-9))
+        if least:
+            position = len(self.solution_.path) - 1
+        gaps = {name: each[position] for name, each in self.frontier_.gaps.items()}
+        return replace(choice, position=position, gaps=gaps, met=choice.met or least)
 
     # Transforming
 
@@ -715,50 +481,28 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         columns = self.solution_.coordinates[self._position if at is None else at]
         return np.asarray(np.column_stack([*columns.values()])[z])
 
-    def _sensitive(self, X: Any, sensitive_features: Any) -> np.ndarray | None:
-        if not self.uses_sensitive or not len(self.sensitive_names_in_):
-            return None
-        if sensitive_features is None:
-            raise ValueError(
-                "this encoder uses the sensitive attributes: pass sensitive_features=..."
-            )
-        s, _ = sensitive_values(sensitive_features, _num_samples(X), self.sensitive_names_in_)
-        if np.isnan(s).any():
-            raise ValueError(
-                "sensitive_features has missing values; this encoder needs them to transform."
-            )
-        return s
-
-    def _targets(self, models: Sequence[Any], X: Any, s: np.ndarray | None) -> np.ndarray:
-        """Return what Z should keep of rows, (n, T), by some models."""
-        targets = self.solution_.targets
-        if not targets:
-            return np.asarray(self.feature_encoding_(X) * self.column_scales_)
-        table = with_sensitive(self, X, s)
-        return np.column_stack(
-            [target.predicted(model, table) for target, model in zip(targets, models)]
-        )
-
     def _means(self, models: Sequence[Any], X: Any, s: np.ndarray | None) -> np.ndarray:
         """Return m of rows, (n, K), by some models; functions of S themselves, where Z may use
         it.
         """
-        n = _num_samples(X)
-        columns = [np.reshape(model.predict(X), (n, -1)) for model in models]
-        columns = [own @ along for own, along in zip(columns, self.solution_.directions)]
-        if self.uses_sensitive and s is not None:
-            columns = [basis(column) for basis, column in zip(self.solution_.bases, s.T)]
-        return np.column_stack(columns) if columns else np.zeros((n, 0))
+        none = np.zeros((_num_samples(X), 0))
+        if s is not None:
+            bases = self.solution_.bases
+            return np.column_stack([none, *(basis(own) for basis, own in zip(bases, s.T))])
+        parts = zip(means_of_models(models, X), self.solution_.directions)
+        return np.column_stack([none, *(means @ along for means, along in parts)])
 
-    def _predicted(self, fold: int, X: Any, s: np.ndarray | None) -> SolverRows:
-        """Return what the models of one fold say of rows: what Z should keep of them, and m."""
-        shared = SharedTable(X)
-        own = self.estimator is None and self.solution_.targets and not self.uses_sensitive
-        of_y = shared if own else X
-        of_s = shared if self.attribute_estimator is None else X
-        targets = self._targets(self.models_[fold % len(self.models_)], of_y, s)
+    def _predicted(self, fold: int, X: Any, s: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the models of one fold say of rows: what Z should keep of them, (n, T), and
+        m, (n, K).
+        """
+        of_y, of_s = self._tables(X, s)
         means = self._means(self.attribute_models_[fold % len(self.attribute_models_)], of_s, s)
-        return SolverRows(targets, means, np.full(len(targets), 1 / len(targets)))
+        models = self.models_[fold % len(self.models_)]
+        if not models:
+            return np.asarray(self.feature_encoding_(X) * self.column_scales_), means
+        kept = [one.predicted(model, of_y) for one, model in zip(self.solution_.targets, models)]
+        return np.column_stack(kept), means
 
     def _keys(self, X: Any, s: np.ndarray | None) -> np.ndarray:
         """Return a number for each row that depends on its content alone."""
@@ -767,9 +511,23 @@ class ParityEncoder(TransformerMixin, BaseEstimator):
         return pd.util.hash_pandas_object(content, index=False).to_numpy()
 
 
-def _distinct(solver: SolverRows, rows: EncoderRows, some: np.ndarray) -> DistinctRows:
-    """Return some rows, of which equal ones are one."""
-    return DistinctRows.of(solver.at(some), rows.place[some])
+def _strata(targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]) -> np.ndarray | None:
+    """Return the codes of the classes by which folds are stratified: those of the only target, if
+    each of them has two rows.
+    """
+    if len(targets) != 1 or targets[0].classes is None:
+        return None
+    codes = np.searchsorted(targets[0].classes, labels[targets[0].name])
+    return codes if np.bincount(codes).min() > 1 else None
+
+
+def _affordable(pilot: SolverRows, rows: int) -> int:
+    """Return how many prototypes so many rows can solve for: E d falls with their number, and
+    solving leaves about (L − 1) Σ Var m / n of the functions of S in Z.
+    """
+    centered = pilot.means - pilot.weights @ pilot.means
+    told = float((pilot.weights @ centered**2).sum())
+    return int(np.clip(1 + LEAK * rows / max(told, 1e-9), 4, MOST_PROTOTYPES))
 
 
 def _solved_anew(prototypes: Prototypes, rows: SolverRows) -> Prototypes:
@@ -777,20 +535,6 @@ def _solved_anew(prototypes: Prototypes, rows: SolverRows) -> Prototypes:
     start = replace(prototypes, origin=rows.weights @ rows.means)
     solved = with_multipliers(start, rows, PRECISION)
     return solved if solved.objective < np.inf else start
-
-
-def _served(
-    prototypes: Prototypes,
-    rows: SolverRows,
-    place: np.ndarray,
-    solved: DistinctRows,
-    table: np.ndarray,
-) -> np.ndarray:
-    """Return the prototypes of rows, (n,), as new rows get them: those of a table, where a row is
-    one of the repeated ones that were solved for.
-    """
-    choice = prototypes.costs(prototypes.distances(rows.targets), rows.means).argmin(axis=0)
-    return looked_up(place, solved.keys[solved.repeated], table, choice)
 
 
 def _column_scales(encoding: TableEncoding, matrix: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -803,86 +547,8 @@ def _column_scales(encoding: TableEncoding, matrix: np.ndarray, weights: np.ndar
     return np.asarray(1 / np.sqrt(np.maximum(whole, 1e-12) * len(widths)))[place]
 
 
-def _in_units(encoding: TableEncoding, scaled: np.ndarray) -> np.ndarray:
-    """Return columns of an encoding by ranges in the units of the table."""
-    low: list[float] = []
-    width: list[float] = []
-    for column in encoding.columns:
-        further = len(column.names)
-        if isinstance(column, RangeScale):
-            low.append(column.low)
-            width.append((column.high - column.low) or 1.0)
-            further -= 1
-        low += [0.0] * further
-        width += [1.0] * further
-    return np.asarray(np.array(low) + np.array(width) * scaled)
-
-
-def cell_means(
-    z: np.ndarray, values: np.ndarray, weights: np.ndarray, otherwise: np.ndarray
-) -> np.ndarray:
-    """Return the means of values (n, T) over the rows of each prototype, (L, T); others, of one
-    without rows.
-    """
-    indicators = (z == np.arange(len(otherwise))[:, None]) * weights
-    mass = indicators.sum(axis=1)[:, None]
-    return np.where(mass > 0, indicators @ values / np.maximum(mass, 1e-300), otherwise)
-
-
-def _described(
-    rows: EncoderRows, z: np.ndarray, count: int, coordinates: dict[str, np.ndarray]
-) -> dict[str, Any]:
-    """Return what describes prototypes: their shares, coordinates and means of attributes."""
-    mass = np.bincount(z, rows.weights, minlength=count)
-    table: dict[str, Any] = {"share": (mass / mass.sum()).tolist()}
-    table |= {name: values.tolist() for name, values in coordinates.items()}
-    for j, name in enumerate(rows.names):
-        for end, values in _means_of_cells(z, rows.s[:, j], rows.weights, count).items():
-            table[f"{name}{end}"] = values.tolist()
-    return table
-
-
-def _means_of_cells(
-    z: np.ndarray, s: np.ndarray, weights: np.ndarray, count: int
-) -> dict[str, np.ndarray]:
-    """Return the mean of an attribute among the rows of each prototype, and its 95 % interval."""
-    weights = np.where(np.isnan(s), 0.0, weights)
-    s = np.where(np.isnan(s), 0.0, s)
-    indicators = (z == np.arange(count)[:, None]) * weights
-    mass = np.maximum(indicators.sum(axis=1), 1e-300)
-    mean = indicators @ s / mass
-    squares = (indicators**2 * (s - mean[:, None]) ** 2).sum(axis=1)
-    reach = 1.96 * np.sqrt(squares) / mass
-    return {"": mean, "_low": mean - reach, "_high": mean + reach}
-
-
-def _typical_rows(
-    table: TreeTable, rows: EncoderRows, choices: Sequence[np.ndarray], path: Sequence[Prototypes]
-) -> list[dict[str, Any]]:
-    """Return for each trade-off a typical row of each prototype by column: medians of numbers, and
-    the most frequent levels; None of a prototype without rows.
-    """
-    some = subsample(len(rows.place), TYPICAL_ROWS, np.random.default_rng(rows.seed))
-    codes = table.codes(_safe_indexing(rows.X, some))
-    names = rows.X.columns if is_frame(rows.X) else [f"x{j}" for j in range(codes.shape[1])]
-    levels = table.levels_ or [None] * codes.shape[1]
-    described = []
-    for z, prototypes in zip(choices, path):
-        cells = range(len(prototypes.mass))
-        medians = pd.DataFrame(codes).groupby(z[some]).median().reindex(cells)
-        typical: dict[str, Any] = {}
-        for j, (name, known) in enumerate(zip(names, levels)):
-            values = medians[j]
-            if known is not None:
-                frequent = pd.Series(codes[:, j]).groupby(z[some]).agg(_most_frequent)
-                values = frequent.reindex(cells).map(dict(enumerate(known)))
-            typical[f"typical {name}"] = [
-                None if value != value else value for value in values.tolist()
-            ]
-        described.append(typical)
-    return described
-
-
-def _most_frequent(column: pd.Series[Any]) -> float:
-    """Return the most frequent number, the smallest of several; NaN without any."""
-    return float(column.mode().min())
+def _kept_variance(columns: np.ndarray, centers: np.ndarray, weights: np.ndarray) -> float:
+    """Return the share of the variance of columns, (n, T), that the centers of rows keep."""
+    mean = np.average(columns, axis=0, weights=weights)
+    lost = (weights @ (columns - centers) ** 2).sum()
+    return float(1 - lost / (weights @ (columns - mean) ** 2).sum())

@@ -23,7 +23,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from scipy.special import expit, log_softmax, logit, softmax
 
-from frhsic.estimators.constraints import FitRows, GapCurve
+from frhsic.estimators.constraints import GapCurve, LabelledRows
 
 FamilyName = Literal[
     "binary",
@@ -73,7 +73,7 @@ class Units:
     ranks: np.ndarray
 
     @classmethod
-    def of(cls, sample: FitRows, eta: np.ndarray, decides: bool) -> Units:
+    def of(cls, sample: LabelledRows, eta: np.ndarray, decides: bool) -> Units:
         """Return the units of the rows of a fit."""
         center = 0.0
         scale = 1.0
@@ -173,7 +173,7 @@ class Family(ABC):
     def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
         """Return the scores of rows, (n,) or (n, C)."""
 
-    def target(self, sample: FitRows, units: Units) -> np.ndarray:
+    def target(self, sample: LabelledRows, units: Units) -> np.ndarray:
         """Return y as the loss takes it."""
         return units.standard(sample.y)
 
@@ -249,18 +249,18 @@ def _log_odds(eta: np.ndarray) -> np.ndarray:
     return np.asarray(logit(np.clip(eta, CLIP, 1 - CLIP)))
 
 
-def _log_loss_curvature(eta: np.ndarray, shares: np.ndarray) -> float:
-    return float(np.mean(shares @ (eta * (1 - eta)))) / 2
-
-
-class BinaryScores(SmoothFamily):
-    """Probabilities with the least log loss: f = η - m f(1 - f), η recalibrated."""
+class LogLossFamily(SmoothFamily):
+    """A family of probabilities, whose log-odds the coefficients work on."""
 
     def link(self, eta: np.ndarray) -> np.ndarray:
         return _log_odds(eta)
 
     def curvature(self, eta: np.ndarray, shares: np.ndarray) -> float:
-        return _log_loss_curvature(eta, shares)
+        return float(np.mean(shares @ (eta * (1 - eta)))) / 2
+
+
+class BinaryScores(LogLossFamily):
+    """Probabilities with the least log loss: f = η - m f(1 - f), η recalibrated."""
 
     def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
         eta = expit(parameters[0] + parameters[1] * base)
@@ -306,16 +306,13 @@ def least_root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return np.clip(f, 0.0, 1.0), discriminant
 
 
-class ClassScores(SmoothFamily):
+class ClassScores(LogLossFamily):
     """Probabilities of several classes with the least log loss; their margins move along m."""
 
     def link(self, eta: np.ndarray) -> np.ndarray:
         return np.asarray(np.log(np.clip(eta, CLIP, 1.0)))
 
-    def curvature(self, eta: np.ndarray, shares: np.ndarray) -> float:
-        return _log_loss_curvature(eta, shares)
-
-    def target(self, sample: FitRows, units: Units) -> np.ndarray:
+    def target(self, sample: LabelledRows, units: Units) -> np.ndarray:
         codes = sample.y.astype(int)
         return np.asarray(np.eye(codes.max() + 1)[codes])
 
@@ -420,17 +417,11 @@ class NumberRanks(NumberScores):
         return Evaluated(loss, sums, gradient)
 
 
-class ScoreRanks(NumberRanks):
+class ScoreRanks(LogLossFamily, NumberRanks):
     """As :class:`NumberRanks` for probabilities, whose log-odds move along m."""
 
-    def link(self, eta: np.ndarray) -> np.ndarray:
-        return _log_odds(eta)
-
-    def curvature(self, eta: np.ndarray, shares: np.ndarray) -> float:
-        return _log_loss_curvature(eta, shares)
-
     def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
-        return np.asarray(expit(super().outputs(parameters, base, means)))
+        return np.asarray(expit(NumberRanks.outputs(self, parameters, base, means)))
 
     def task_loss(self, task: Problem, score: np.ndarray) -> tuple[float, np.ndarray]:
         small = np.exp(-np.abs(score))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from frhsic._pictures import card, tradeoff_svg
-from frhsic.estimators.constraints import Constraint, FitRows
+from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.formatting import settled_by
 from frhsic.parity import ParityResult, gdp, rank_gap
 from frhsic.parity.gap import gap_of_each
@@ -35,7 +35,8 @@ Condition = Literal["positive", "both"]
 AIM_MEASURES = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 
 # Resamples for the interval of each gap, and for the p-value of the gap without constraint.
-RESAMPLES, TEST_RESAMPLES = 49, 499
+RESAMPLES = 49
+TEST_RESAMPLES = 499
 
 # Level at which a gap without constraint counts as one.
 DISTINCT = 0.05
@@ -215,15 +216,6 @@ class Frontier:
         """Return the limits of each attribute that a user's limit states."""
         return by_attribute(parse_limits(limit, [self.measure]), [*self.gaps])
 
-    def bounds(self, limit: LimitLike) -> dict[str, float | None]:
-        """Return the limit of each attribute as a number, the strictest of several; None without
-        one.
-        """
-        return {
-            name: min((self._bound(name, one) for one in limits), default=None)
-            for name, limits in self.limits(limit).items()
-        }
-
     def choose(self, limit: LimitLike, by_upper_end: bool) -> Choice:
         """Return the first place on the way to no gap that keeps a limit, between two trade-offs
         too; if there is none, the place that comes closest.
@@ -243,7 +235,9 @@ class Frontier:
             for one in each
             if one.base != "gap" or name not in indistinct
         ]
-        position, met, rows = 0.0, True, None
+        position = 0.0
+        met = True
+        rows = None
         if applied:
             excess = [
                 self._excess(name, one, by_upper_end and not one.is_aim) for name, one in applied
@@ -325,7 +319,7 @@ class Choice:
             f"the gap along {name} goes from {self.unconstrained[name]} to {gap}"
             for name, gap in self.gaps.items()
         ]
-        text = "; ".join(parts)
+        text = "; ".join(parts) or "no gap is limited"
         if self.indistinct:
             text += (
                 f". Without constraint, the gap along {', '.join(self.indistinct)} is not"
@@ -344,7 +338,7 @@ class Choice:
 def measured(
     aim: Aim,
     path: np.ndarray,
-    sample: FitRows,
+    sample: LabelledRows,
     constraints: Sequence[Constraint],
     confidence: float,
 ) -> tuple[dict[str, tuple[Gap, ...]], dict[str, float]]:

@@ -2,77 +2,39 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
-import lightgbm
 import numpy as np
-from scipy.special import expit
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    RegressorMixin,
-    clone,
-    is_classifier,
-    is_regressor,
-)
+from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.multioutput import MultiOutputRegressor
-from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    _num_samples,
-    check_is_fitted,
-    has_fit_parameter,
-)
+from sklearn.utils.validation import check_is_fitted
 
-from frhsic import _arrays, _progress
+from frhsic import _arrays
 from frhsic._threads import within_n_jobs
 from frhsic._warnings import warn
-from frhsic.estimators.conditional import (
-    PILOT_ROWS,
-    ConditionalLaw,
-    SharedTable,
-    SplinesAndTrees,
-    fold_of_rows,
-    limit_boosters,
-    told_directions,
-)
-from frhsic.estimators.constraints import Among, Constraint, FitRows
+from frhsic.estimators.conditional import ConditionalLaw, limit_boosters
+from frhsic.estimators.constraints import Among, Constraint, LabelledRows
 from frhsic.estimators.families import FAMILIES, ClippedRanks, FamilyName
-from frhsic.estimators.frontier import (
-    Aim,
-    Choice,
-    Condition,
-    Frontier,
-    IndistinctGapWarning,
-    UnmetLimitWarning,
-    limited_measure,
-    measured,
+from frhsic.estimators.fitting import (
+    ParityModel,
+    class_probabilities,
+    cross_fitted,
+    fit_with_weights,
+    is_given,
+    means_of_models,
 )
-from frhsic.estimators.inputs import (
-    named_arguments,
-    require_variation,
-    seed_of,
-    sensitive_values,
-    target_column,
-    typed_table,
-    warn_of_suspicions,
-    warn_of_unlabelled,
-    warn_without_attributes,
-)
+from frhsic.estimators.frontier import Aim, Choice, Condition, Frontier, limited_measure, measured
+from frhsic.estimators.inputs import named_arguments, target_column, typed_table
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import GAP_SHARES
+from frhsic.estimators.targets import log_losses, weighted_auc
 from frhsic.parity.limits import LimitLike, by_attribute, parse_limits
-from frhsic.tables.columns import is_frame, to_pandas
 
 # Rows among which a gap is limited, by the parameter `condition`.
 CONDITIONS: dict[str | None, tuple[Among, ...]] = {
@@ -80,9 +42,6 @@ CONDITIONS: dict[str | None, tuple[Among, ...]] = {
     "positive": ("positive",),
     "both": ("positive", "negative"),
 }
-
-# Trees of each function of an attribute, at most; most of what tells it is simple.
-ATTRIBUTE_ROUNDS = 12
 
 # Standard errors by which a frozen model may be better on these rows than its clone on rows that it
 # has not seen.
@@ -97,128 +56,13 @@ class LeakingEstimatorWarning(UserWarning):
     """
 
 
-def cross_fitted(
-    fold: np.ndarray,
-    fit: Callable[[np.ndarray], Any],
-    predict: Callable[[Any, np.ndarray], np.ndarray],
-    unit: str,
-) -> tuple[list[Any], np.ndarray]:
-    """Return what `fit` makes of the rows outside of each fold, and what `predict` makes of that in
-    the fold; progress counts in `unit`.
-    """
-    held_out = [np.flatnonzero(fold == j) for j in range(fold.max() + 1)]
-    models = []
-    for j in range(len(held_out)):
-        models.append(fit(np.flatnonzero(fold != j)))
-        _progress.tell(j + 1, len(held_out), unit)
-    parts = [predict(model, rows) for model, rows in zip(models, held_out)]
-    return models, np.concatenate(parts)[np.argsort(np.concatenate(held_out))]
-
-
-def fit_with_weights(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | None) -> Any:
-    """Fit a model or a pipeline with weights of the rows."""
-    if weights is None:
-        return model.fit(X, y)
-    prefix, last = (
-        (f"{model.steps[-1][0]}__", model[-1]) if isinstance(model, Pipeline) else ("", model)
-    )
-    inner = last.estimator if isinstance(last, MultiOutputRegressor) else last
-    if not has_fit_parameter(inner, "sample_weight"):
-        raise ValueError(f"{type(inner).__name__} takes no sample_weight, which was passed to fit.")
-    return model.fit(X, y, **{f"{prefix}sample_weight": weights})
-
-
-def with_seed(model: Any, seed: int) -> Any:
-    """Return a clone of a model in which every random state that is None is the seed."""
-    model = clone(model)
-    seeds = [
-        k
-        for k, value in model.get_params().items()
-        if k.split("__")[-1] == "random_state" and value is None
-    ]
-    return model.set_params(**dict.fromkeys(seeds, seed % 2**31))
-
-
-def is_given(estimator: Any) -> bool:
-    """Return whether a model is used as it is: frozen, a function, or an object that only
-    predicts.
-    """
-    fits = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
-    return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
-
-
-def with_sensitive(parity: Any, X: Any, s: np.ndarray | None) -> Any:
-    """Return the columns that the models of y see: with the attributes, (n, q), if the estimator
-    may use them and fits the models itself.
-    """
-    if not parity.uses_sensitive or s is None or not s.size or is_given(parity.estimator):
-        return X
-    if not is_frame(X):
-        return np.column_stack([X, s])
-    names = [f"sensitive {name}" for name in parity.sensitive_names_in_]
-    return to_pandas(X).assign(**dict(zip(names, s.T)))
-
-
-def require_columns(model: Any, X: Any) -> None:
-    """Raise unless a table has the columns that a given model was fitted on.
-
-    LightGBM only counts columns, and writes its names with underscores in place of blanks.
-    """
-    first = model
-    while isinstance(first, (FrozenEstimator, Pipeline)):
-        first = first[0] if isinstance(first, Pipeline) else first.estimator
-    counts = isinstance(first, lightgbm.LGBMModel)
-    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
-    present = [str(name).replace(" ", "_") if counts else str(name) for name in X.columns]
-    if lacking := [name for name in names if name not in present]:
-        raise ValueError(
-            f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass them,"
-            " too."
-        )
-    if counts and [name for name in present if name in names] != names:
-        raise ValueError(
-            "X has the columns that the model was fitted on in another order; pass them in this"
-            f" order: {', '.join(map(repr, names))}."
-        )
-
-
-def attribute_model(estimator: Any, outputs: int, n_jobs: int | None, seed: int) -> Any:
-    """Return an unfitted model of some functions of an attribute, the default one for None."""
-    if estimator is None:
-        return SplinesAndTrees(rounds=ATTRIBUTE_ROUNDS, n_jobs=n_jobs, random_state=seed)
-    model = limit_boosters(with_seed(estimator, seed), n_jobs)
-    several = outputs == 1 or get_tags(model).target_tags.multi_output
-    return model if several else MultiOutputRegressor(model)
-
-
-def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
-    """Return the probability of each class, (n, C), that a model gives, checked."""
-    methods = "predict_proba", "decision_function", "predict"
-    method = next((name for name in methods if hasattr(model, name)), "__call__")
-    p = np.asarray(getattr(model, method)(X), dtype=np.float64)
-    p = expit(p) if method == "decision_function" else p
-    if p.ndim == 2 and hasattr(model, "classes_") and p.shape[1] != len(classes):
-        every = np.zeros((len(p), len(classes)))  # a fold without a rare class
-        every[:, np.searchsorted(classes, model.classes_)] = p
-        p = every
-    shape = p.shape
-    if len(classes) == 2 and shape[1:] in ((), (1,)):
-        p = p.reshape(-1)
-        p = np.column_stack([1 - p, p])
-    if p.shape[1:] != (len(classes),) or not np.isfinite(p).all() or p.min() < 0 or p.max() > 1:
-        text = f"the estimator gives scores of shape {shape} between {p.min():g} and {p.max():g}"
-        raise ValueError(f"{text}; probabilities of {len(classes)} classes are needed.")
-    return p
-
-
-class ParityEstimator(BaseEstimator, ABC):
+class ParityEstimator(ParityModel, ABC):
     """What classifier and regressor share."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ParityModel._parameter_constraints,
         "aim": [StrOptions({"score", "rank", "decision"})],
         "condition": [StrOptions({"positive", "both"}), None],
-        "confidence": [Interval(Real, 0, 1, closed="neither"), None],
-        "cv": [Interval(Integral, 2, None, closed="left")],
     }
 
     models_: list[Any]
@@ -286,96 +130,68 @@ class ParityEstimator(BaseEstimator, ABC):
     @within_n_jobs
     def _fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
-    ) -> tuple[FitRows, np.ndarray, np.ndarray] | None:
+    ) -> tuple[LabelledRows, np.ndarray, np.ndarray] | None:
         """Fit; return the rows with η and m of models that have not seen them, or None without
         attributes.
         """
-        self._check()
-        others = {
-            "y": y,
-            "sensitive_features": sensitive_features,
-            "sample_weight": sample_weight,
-            "groups": groups,
-        }
-        X, labels = typed_table(self, X, first=True, **others), target_column(self, y)
+        X, weights, groups = self._checked(X, y, sensitive_features, sample_weight, groups)
+        labels = target_column(self, y)
         check_consistent_length(X, labels)
-        codes, n = self._codes(labels), len(labels)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, codes, ensure_non_negative=True)
-        seed = self.random_seed_ = seed_of(self.random_state)
+        codes = self._codes(labels)
+        s = self._attributes(X, codes, sensitive_features)
         if sensitive_features is None:
-            if self.limit is not None:
-                warn_without_attributes(self, "limit=None")
-            self.models_, self.attribute_models_ = [self._model_of_y(X, labels, sample_weight)], []
+            self.models_ = [self._model_of_y(X, labels, weights, is_classifier(self))]
+            self.attribute_models_ = []
             self.solution_ = self.frontier_ = self.choice_ = None
             return None
-        s, names = sensitive_values(sensitive_features, n)
-        require_variation(s, names)
-        self.sensitive_names_in_ = np.array(names, dtype=object)
-        warn_of_unlabelled(
-            ~np.isnan(s).any(axis=1),
-            "they train the prediction, and the gap is limited and measured on the others",
-        )
-        warn_of_suspicions(self, X, codes, None if self.uses_sensitive else s, names)
-        groups = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
-        numeric = not is_classifier(self)
-        fold = fold_of_rows(n, self._folds(codes, groups), None if numeric else codes, groups, seed)
-        table = with_sensitive(self, X, s)
-        sample = FitRows(
-            table, codes, labels, s, tuple(names), sample_weight, groups, fold, seed, numeric
+        strata = codes.astype(np.int64) if is_classifier(self) else None
+        rows = LabelledRows(
+            X=X,
+            s=s,
+            names=tuple(self.sensitive_names_in_),
+            weights=weights,
+            groups=groups,
+            fold=self._folds(len(labels), strata, groups),
+            seed=self.random_seed_,
+            y=codes,
+            labels=labels,
+            numeric=strata is None,
         )
         constraints = tuple(
-            Constraint.fit(sample, *pair)
-            for pair in product(range(len(names)), CONDITIONS[self.condition])
+            self._constraint(rows, *pair)
+            for pair in product(range(len(rows.names)), CONDITIONS[self.condition])
         )
-        if self.attribute_estimator is None and not self.uses_sensitive:
-            constraints = tuple(self._told(sample, constraint) for constraint in constraints)
-        self.models_, eta = self._models_of_y(sample)
-        self.attribute_models_, means = self._models_of_s(sample, constraints, eta)
-        measure = limited_measure(self.aim, self.condition)
-        limits = by_attribute(parse_limits(self.limit, [measure]), names)
-        solution = Solution.fit(self._family(), sample, constraints, eta, means, limits)
-        scores = [solution.out_of_fold(at, fold, eta, means) for at in range(len(GAP_SHARES))]
-        each = [self._performance(sample, one, solution.form.decides) for one in scores]
+        self.models_, eta = self._models_of_y(rows, labels, is_classifier(self), self._eta)
+        self._warn_if_leaking(rows, eta)
+        self.attribute_models_, means = self._models_of_constraints(rows, constraints, eta)
+        limits = by_attribute(parse_limits(self.limit, [self._measure]), rows.names)
+        solution = Solution.fit(self._family(), rows, constraints, eta, means, limits)
+        scores = [solution.out_of_fold(at, rows.fold, eta, means) for at in range(len(GAP_SHARES))]
+        decides = solution.form.decides
+        each = [self._performance(rows, one, decides) for one in scores]
         performance = {name: np.array([one[name] for one in each]) for name in each[0]}
-        path = np.stack(
-            [one > 0 for one in scores] if solution.form.decides else scores, axis=1
-        ).astype(np.float64)
+        path = np.stack([one > 0 for one in scores] if decides else scores, axis=1)
         confidence = self.confidence or 0.95
-        gaps, pvalues = measured(self.aim, path, sample, constraints, confidence)
+        gaps, pvalues = measured(self.aim, path.astype(np.float64), rows, constraints, confidence)
         self.frontier_ = Frontier(
-            self.aim, measure, performance, gaps, pvalues, confidence, sample.base_rate, len(codes)
+            aim=self.aim,
+            measure=self._measure,
+            performance=performance,
+            gaps=gaps,
+            pvalues=pvalues,
+            confidence=confidence,
+            base_rate=rows.base_rate,
+            rows=len(labels),
         )
         self.solution_ = solution
-        self._choose(self.limit)
-        return sample, eta, means
-
-    def at(self, limit: LimitLike) -> Self:
-        """Return a fitted copy at another limit. Nothing is fitted again; the models are shared."""
-        check_is_fitted(self)
-        if self.frontier_ is None:
-            raise ValueError(
-                "this model was fitted without sensitive_features, so it has one trade-off only."
-            )
-        moved = copy.copy(self)
-        moved.limit = limit
-        moved._check()
-        moved._choose(limit)
-        return moved
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "models_")
+        self._choose()
+        return rows, eta, means
 
     def _repr_html_inner(self) -> str:
         diagram: str = super()._repr_html_inner()
         results = (getattr(self, name, None) for name in ("choice_", "frontier_"))
         cards = [result._repr_html_() for result in results if result is not None]
         return "".join([*cards, diagram])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.estimator is None
-        return tags
 
     # What differs between classes and numbers
 
@@ -392,35 +208,16 @@ class ParityEstimator(BaseEstimator, ABC):
         """Return the loss of each row."""
 
     @abstractmethod
-    def _performance(self, sample: FitRows, scores: np.ndarray, decides: bool) -> dict[str, float]:
+    def _performance(
+        self, sample: LabelledRows, scores: np.ndarray, decides: bool
+    ) -> dict[str, float]:
         """Return performance by name."""
 
     # Fitting
 
-    def _check(self) -> None:
-        self._validate_params()
-        most = 0.5 if is_classifier(self) or self.aim == "rank" else np.inf
-        for limit in parse_limits(self.limit, [limited_measure(self.aim, self.condition)]):
-            if not limit.base and limit.value > most:
-                raise ValueError(
-                    f"limit is {limit.value:g}, but a gap lies between 0 and {most:g}; a share is"
-                    " written '50%'."
-                )
-            if limit.base == "gap" and limit.value > 1:
-                raise ValueError(f"limit is {limit} of the gap without a limit; pass at most 100%.")
-        suited, kind = (
-            (is_classifier, "classifier") if is_classifier(self) else (is_regressor, "regressor")
-        )
-        if (
-            self.estimator is not None
-            and not is_given(self.estimator)
-            and not suited(self.estimator)
-        ):
-            raise ValueError(f"estimator is {type(self.estimator).__name__}, which is no {kind}.")
-        if not is_classifier(self) and (self.aim == "decision" or self.condition is not None):
-            raise ValueError(
-                "a regressor takes aim='score' or 'rank' and no condition; decisions need classes."
-            )
+    @property
+    def _measure(self) -> str:
+        return limited_measure(self.aim, self.condition)
 
     def _family(self) -> FamilyName:
         """Return the form of the predictor; if ranks or decisions may use S, the law of η given S
@@ -435,74 +232,24 @@ class ParityEstimator(BaseEstimator, ABC):
             return self.aim
         return "classes" if len(self.classes_) > 2 else "binary"
 
-    def _folds(self, codes: np.ndarray, groups: np.ndarray | None) -> int:
-        """Return the number of folds, at most as many as the rarest class has rows or as there are
-        groups.
-        """
-        most = [self.cv, len(codes) // 2]
-        if is_classifier(self):
-            most.append(int(np.bincount(codes.astype(np.int64)).min()))
-        if groups is not None:
-            most.append(int(groups.max()) + 1)
-        if min(most) < 2:
-            raise ValueError(
-                "the rows cannot be cut into two folds: pass two rows of each class, and two"
-                " groups."
-            )
-        return min(most)
-
-    def _model_of_y(self, X: Any, y: np.ndarray, weights: np.ndarray | None) -> Any:
-        """Return the model of y, fitted on some rows; one that is given stays as it is."""
-        if is_given(self.estimator):
-            return self.estimator
-        model = (
-            SplinesAndTrees(is_classifier(self), n_jobs=self.n_jobs)
-            if self.estimator is None
-            else self.estimator
-        )
-        model = limit_boosters(with_seed(model, self.random_seed_), self.n_jobs)
-        return fit_with_weights(model, X, y, weights)
-
-    def _models_of_y(self, sample: FitRows) -> tuple[list[Any], np.ndarray]:
-        """Return the model of y of each fold, or the given one, and η of each row by a model that
-        has not seen it.
-        """
-
-        def fit(rows: np.ndarray) -> Any:
-            return self._model_of_y(
-                _safe_indexing(sample.X, rows), sample.labels[rows], sample.weights_of(rows)
-            )
-
-        def predict(model: Any, rows: np.ndarray) -> np.ndarray:
-            return self._eta(model, _safe_indexing(sample.X, rows))
-
-        if not is_given(self.estimator):
-            return cross_fitted(sample.fold, fit, predict, "models of the target")
-        if is_frame(sample.X):
-            require_columns(self.estimator, sample.X)
-        eta = self._eta(self.estimator, sample.X)
-        self._warn_if_leaking(sample, eta)
-        return [self.estimator], eta
-
-    def _warn_if_leaking(self, sample: FitRows, eta: np.ndarray) -> None:
+    def _warn_if_leaking(self, sample: LabelledRows, eta: np.ndarray) -> None:
         """Warn if a frozen model is better on a fold than its clone that was fitted on the others,
         beyond chance.
         """
         model = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else None
         if model is None or is_given(model):
             return
-        train, held_out = np.flatnonzero(sample.fold != 0), np.flatnonzero(sample.fold == 0)
+        train = np.flatnonzero(sample.fold != 0)
+        held_out = np.flatnonzero(sample.fold == 0)
+        fresh = limit_boosters(clone(model), self.n_jobs)
+        X = _safe_indexing(sample.X, train)
         try:
-            X, X_held_out = _safe_indexing(sample.X, train), _safe_indexing(sample.X, held_out)
-            fresh = limit_boosters(clone(model), self.n_jobs)
-            again = fit_with_weights(fresh, X, sample.labels[train], sample.weights_of(train))
-            pair = self._eta(again, X_held_out), eta[held_out]
-        except (
-            TypeError,
-            ValueError,
-        ):  # a model that cannot be fitted on these rows was not fitted on them
-            return
-        gain = np.subtract(*(self._losses(each, sample.y[held_out]) for each in pair))
+            fit_with_weights(fresh, X, sample.labels[train], sample.weights_of(train))
+            again = self._eta(fresh, _safe_indexing(sample.X, held_out))
+        except (TypeError, ValueError):
+            return  # a model that cannot be fitted on these rows was not fitted on them
+        y = sample.y[held_out]
+        gain = self._losses(again, y) - self._losses(eta[held_out], y)
         if gain.mean() > LEAK_ERRORS * gain.std() / np.sqrt(len(gain)):
             warn(
                 f"the frozen {type(model).__name__} predicts these rows better than its clone that"
@@ -511,62 +258,33 @@ class ParityEstimator(BaseEstimator, ABC):
                 LeakingEstimatorWarning,
             )
 
-    def _told(self, sample: FitRows, constraint: Constraint) -> Constraint:
+    def _constraint(self, rows: LabelledRows, attribute: int, condition: Among) -> Constraint:
         """Return a constraint whose functions of the attribute are those that x tells."""
-        rows = np.flatnonzero(~np.isnan(sample.s[:, constraint.attribute]))
-        if len(rows) > PILOT_ROWS:
-            rows = np.random.default_rng(sample.seed).choice(rows, PILOT_ROWS, replace=False)
-        targets = constraint.targets(sample.s[rows], sample.y[rows])
-        half = sample.fold[rows] % 2 == 0
-        X = _safe_indexing(sample.X, rows)
-        directions = told_directions(X, targets, sample.mass[rows], half, self.n_jobs)
-        return replace(constraint, basis=constraint.basis.along(directions))
+        whole = Constraint.fit(rows, attribute, condition)
+        targets = whole.targets(rows.s, rows.y)
+        return replace(whole, basis=self._told(rows, attribute, whole.basis, targets))
 
-    def _models_of_s(
-        self, sample: FitRows, constraints: tuple[Constraint, ...], eta: np.ndarray
+    def _models_of_constraints(
+        self, rows: LabelledRows, constraints: tuple[Constraint, ...], eta: np.ndarray
     ) -> tuple[list[list[Any]], np.ndarray]:
-        """Return the models of m of each fold, one for each attribute, and m of each row by those
-        without it.
-        """
-
-        def fit_one(attribute: int, train: np.ndarray) -> Any:
-            rows = train[~np.isnan(sample.s[train, attribute])]
-            weights, s, y = sample.weights_of(rows), sample.s[rows], sample.y[rows]
-            if clips:
-                return ConditionalLaw().fit(eta[rows], s[:, attribute], weights)
-            targets = np.column_stack(
-                [
-                    constraint.targets(s, y)
-                    for constraint in constraints
-                    if constraint.attribute == attribute
-                ]
-            )
-            model = attribute_model(
-                self.attribute_estimator, targets.shape[1], self.n_jobs, self.random_seed_
-            )
-            return fit_with_weights(model, _safe_indexing(sample.X, rows), targets, weights)
-
-        def predict(models: list[Any], rows: np.ndarray) -> np.ndarray:
-            return self._means(
-                models, constraints, _safe_indexing(sample.X, rows), sample.s[rows], eta[rows]
-            )
-
+        """Return the models of each fold that m needs, and m of each row by those without it."""
         clips = isinstance(FAMILIES[self._family()], ClippedRanks)
-        modelled = range(len(sample.names)) if clips or not self.uses_sensitive else ()
-        return cross_fitted(
-            sample.fold,
-            lambda rows: [fit_one(attribute, rows) for attribute in modelled],
-            predict,
-            f"models of {', '.join(sample.names)}",
-        )
+        if not self.uses_sensitive:
+            targets: list[list[np.ndarray]] = [[] for _ in rows.names]
+            for one in constraints:
+                targets[one.attribute].append(one.targets(rows.s, rows.y))
+            return self._models_of_s(rows, [np.column_stack(each) for each in targets])
 
-    def _choose(self, limit: LimitLike) -> None:
-        assert self.frontier_ is not None
-        choice = self.choice_ = self.frontier_.choose(limit, self.confidence is not None)
-        if choice.indistinct:
-            warn(str(choice), IndistinctGapWarning)
-        if not choice.met:
-            warn(str(choice), UnmetLimitWarning)
+        def fit(train: np.ndarray) -> list[Any]:
+            if not clips:
+                return []
+            some = train[~np.isnan(rows.s[train, 0])]
+            return [ConditionalLaw().fit(eta[some], rows.s[some, 0], rows.weights_of(some))]
+
+        def predict(laws: list[Any], held_out: np.ndarray) -> np.ndarray:
+            return self._means(laws, constraints, None, rows.s[held_out], eta[held_out])
+
+        return cross_fitted(rows.fold, fit, predict, f"models of {', '.join(rows.names)}")
 
     # Predicting
 
@@ -582,9 +300,7 @@ class ParityEstimator(BaseEstimator, ABC):
         moved.
         """
         if not self.uses_sensitive:
-            return np.column_stack(
-                [np.reshape(model.predict(X), (len(eta), -1)) for model in models]
-            )
+            return np.column_stack(means_of_models(models, X))
         assert s is not None
         columns = [model.predict(eta, s[:, 0]) for model in models] or [
             constraint.known(s, eta) for constraint in constraints
@@ -598,15 +314,11 @@ class ParityEstimator(BaseEstimator, ABC):
         it.
         """
         assert self.solution_ is not None
-        table = with_sensitive(self, X, s)
         constraints = self.solution_.constraints
-        shared = SharedTable(table)
-        of_y = shared if self.estimator is None else table
-        of_s = shared if self.attribute_estimator is None else table
+        of_y, of_s = self._tables(X, s)
         etas = [self._eta(model, of_y) for model in self.models_]
-        etas = (
-            etas * len(self.attribute_models_) if len(etas) == 1 else etas
-        )  # of a model that was given
+        if len(etas) == 1:  # of a model that was given
+            etas = etas * len(self.attribute_models_)
         return [
             (eta, self._means(own, constraints, of_s, s, eta))
             for eta, own in zip(etas, self.attribute_models_)
@@ -619,18 +331,7 @@ class ParityEstimator(BaseEstimator, ABC):
         X = typed_table(self, X, first=False, sensitive_features=sensitive_features)
         if self.solution_ is None or self.choice_ is None:
             return self._eta(self.models_[0], X)
-        s = None
-        if self.uses_sensitive:
-            if sensitive_features is None:
-                raise ValueError(
-                    "this model uses the sensitive attributes to predict: pass"
-                    " sensitive_features=..."
-                )
-            s, _ = sensitive_values(sensitive_features, _num_samples(X), self.sensitive_names_in_)
-            if np.isnan(s).any():
-                raise ValueError(
-                    "sensitive_features has missing values; this model needs them to predict."
-                )
+        s = self._sensitive(X, sensitive_features)
         parts = zip(self.solution_.at(self.choice_.position), self.regressions(X, s))
         return np.asarray(
             np.mean([self.solution_.scores(own, eta, means) for own, (eta, means) in parts], axis=0)
@@ -750,15 +451,13 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         return p[:, 1] if len(self.classes_) == 2 else p
 
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        chance = (
-            np.where(y == 1, eta, 1 - eta)
-            if eta.ndim == 1
-            else eta[np.arange(len(y)), y.astype(int)]
-        )
-        return np.asarray(-np.log(np.clip(chance, 1e-12, 1.0)))
+        return log_losses(eta, y)
 
-    def _performance(self, sample: FitRows, scores: np.ndarray, decides: bool) -> dict[str, float]:
-        y, weights = sample.y, sample.mass
+    def _performance(
+        self, sample: LabelledRows, scores: np.ndarray, decides: bool
+    ) -> dict[str, float]:
+        y = sample.y
+        weights = sample.mass
         values = {} if decides else _mean_and_error("log_loss", self._losses(scores, y), weights)
         if scores.ndim == 2:
             right = scores.argmax(axis=1) == y
@@ -805,6 +504,17 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
         """Return predictions, (n,)."""
         return self._scores(X, sensitive_features)
 
+    @property
+    def _largest_gap(self) -> float:
+        return np.inf if self.aim == "score" else super()._largest_gap
+
+    def _check(self) -> None:
+        super()._check()
+        if self.aim == "decision" or self.condition is not None:
+            raise ValueError(
+                "a regressor takes aim='score' or 'rank' and no condition; decisions need classes."
+            )
+
     def _codes(self, y: np.ndarray) -> np.ndarray:
         return _arrays.vector(np.asarray(y, dtype=np.float64), "y")
 
@@ -815,24 +525,10 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.asarray((eta - y) ** 2)
 
-    def _performance(self, sample: FitRows, scores: np.ndarray, decides: bool) -> dict[str, float]:
+    def _performance(
+        self, sample: LabelledRows, scores: np.ndarray, decides: bool
+    ) -> dict[str, float]:
         return _mean_and_error("squared_error", self._losses(scores, sample.y), sample.mass)
-
-
-def weighted_auc(y: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> float:
-    """Return the weighted share of pairs of rows with 0 and with 1 whose scores are in this order;
-    half of those with equal scores count.
-
-    Examples
-    --------
-    >>> weighted_auc(np.array([0, 0, 1]), np.array([0.2, 0.5, 0.5]), np.array([1.0, 2.0, 1.0]))
-    0.6666666666666666
-    """
-    level = np.unique(scores, return_inverse=True)[1]
-    ones = np.bincount(level, weights * y)
-    zeros = np.bincount(level, weights * (1 - y))
-    below = np.cumsum(zeros) - zeros / 2
-    return float(ones @ below / (ones.sum() * zeros.sum()))
 
 
 def _mean_and_error(name: str, values: np.ndarray, weights: np.ndarray) -> dict[str, float]:

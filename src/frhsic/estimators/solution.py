@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from frhsic.estimators.constraints import Constraint, FitRows, GapCurve
+from frhsic.estimators.constraints import Constraint, GapCurve, LabelledRows
 from frhsic.estimators.families import (
     FAMILIES,
     ClippedRanks,
@@ -42,7 +42,7 @@ class Solution:
     def fit(
         cls,
         family: FamilyName,
-        sample: FitRows,
+        sample: LabelledRows,
         constraints: tuple[Constraint, ...],
         eta: np.ndarray,
         means: np.ndarray,
@@ -121,7 +121,7 @@ class Solution:
         return replace(self, parameters=parameters)
 
     def _ridge(
-        self, form: SmoothFamily, sample: FitRows, eta: np.ndarray, means: np.ndarray
+        self, form: SmoothFamily, sample: LabelledRows, eta: np.ndarray, means: np.ndarray
     ) -> np.ndarray:
         r"""Return the weight of the square of each coefficient while solving,
         :math:`r_k K J / (J - 1)^2 n` in the unit of the loss.
@@ -144,7 +144,7 @@ class Solution:
         return np.repeat(shares * np.tile(unknown, len(shares) // count), classes)
 
     def _gap_units(
-        self, sample: FitRows, eta: np.ndarray, limits: Mapping[str, tuple[Limit, ...]]
+        self, sample: LabelledRows, eta: np.ndarray, limits: Mapping[str, tuple[Limit, ...]]
     ) -> list[float]:
         """Return what the gap along each attribute is divided by while solving: its limit, or its
         size, over the least of these.
@@ -164,7 +164,7 @@ class Solution:
             units.append(min(units_of_limits, default=unlimited))
         return [unit / min(units) for unit in units]
 
-    def _unit(self, limit: Limit, gap: float, sample: FitRows) -> float:
+    def _unit(self, limit: Limit, gap: float, sample: LabelledRows) -> float:
         if limit.base == "gap":
             return gap * max(limit.value, 1e-3)
         bound = limit.bound(gap, sample.base_rate)

@@ -47,12 +47,10 @@ SMOOTHNESS = 0.1
 NORM_POWER = 4.0
 
 
-def solve(family: SmoothFamily, task: Problem, iterations: int | None = None) -> np.ndarray:
+def solve(family: SmoothFamily, task: Problem) -> np.ndarray:
     """Return the parameters for each trade-off, (G, P): η recalibrated, then each started from the
     one before.
     """
-    if iterations is None:
-        iterations = family.iterations
     first = family.first(task)
     task = family.softened(task, first.parameters)
     gap = GapNorm.of(family, task, first.parameters)
@@ -73,7 +71,7 @@ def solve(family: SmoothFamily, task: Problem, iterations: int | None = None) ->
             slope[first.own :] += 2 * task.ridge * along
             return loss + ridge + mu * norm**2 / 2, slope * first.scales
 
-        return descend(objective, current, inverse, iterations)
+        return descend(objective, current, inverse, family.iterations)
 
     def loss_at(scaled: np.ndarray) -> float:
         return family.loss(task, scaled * first.scales)

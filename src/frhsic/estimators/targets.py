@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
 from sklearn.utils.multiclass import type_of_target
 
+from frhsic.estimators.fitting import class_probabilities
 from frhsic.estimators.inputs import target_column
-from frhsic.estimators.parity import class_probabilities
 from frhsic.estimators.prototypes import Kind, Numbers, Probabilities
 from frhsic.tables.columns import is_frame, to_pandas
 
@@ -37,7 +37,7 @@ class KeptTarget:
     scale: float
 
     @classmethod
-    def of(cls, name: str, values: np.ndarray, weights: np.ndarray) -> KeptTarget:
+    def of(cls, name: str, values: np.ndarray, weights: np.ndarray | None) -> KeptTarget:
         """Learn the kind of a column; whole numbers with more than 20 values are numbers."""
         kind = type_of_target(values, input_name="y", raise_unknown=True)
         if kind == "multiclass" and values.dtype.kind in "iuf":
@@ -55,12 +55,6 @@ class KeptTarget:
     def width(self) -> int:
         """Number of columns of the predicted target."""
         return 1 if self.classes is None else len(self.classes)
-
-    def kind(self, start: int) -> Kind:
-        """Return how the columns from one place on are compared."""
-        if self.classes is None:
-            return Numbers(start, start + 1)
-        return Probabilities(start, start + self.width)
 
     def predicted(self, model: Any, X: Any) -> np.ndarray:
         """Return scaled numbers, (n, 1), or probabilities, (n, C)."""
@@ -87,11 +81,70 @@ class KeptTarget:
             squares = (columns[:, 0] * self.scale - y.astype(np.float64)) ** 2
             return {"squared_error": float(np.average(squares, weights=weights))}
         codes = np.searchsorted(self.classes, y)
-        chance = np.maximum(columns[np.arange(len(y)), codes], 1e-12)
-        values = {"log_loss": float(np.average(-np.log(chance), weights=weights))}
+        losses = log_losses(columns, codes)
+        values = {"log_loss": float(np.average(losses, weights=weights))}
         if len(self.classes) == 2:
-            values["auc"] = float(roc_auc_score(codes, columns[:, 1], sample_weight=weights))
+            values["auc"] = weighted_auc(codes, columns[:, 1], weights)
         return values
+
+
+def target_kinds(targets: Sequence[KeptTarget]) -> tuple[Kind, ...]:
+    """Return how the predicted columns of targets are compared, one target after the other."""
+    stops = np.cumsum([target.width for target in targets]).tolist()
+    return tuple(
+        Numbers(stop - 1, stop) if one.classes is None else Probabilities(stop - one.width, stop)
+        for one, stop in zip(targets, stops)
+    )
+
+
+def named_coordinates(targets: Sequence[KeptTarget], centers: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the coordinates of prototypes by name from all predicted columns, (L, T)."""
+    coordinates: dict[str, np.ndarray] = {}
+    for target, kind in zip(targets, target_kinds(targets)):
+        coordinates |= target.coordinates(centers[:, kind.start : kind.stop])
+    return coordinates
+
+
+def target_performance(
+    targets: Sequence[KeptTarget],
+    columns: np.ndarray,
+    labels: dict[str, np.ndarray],
+    weights: np.ndarray,
+) -> dict[str, float]:
+    """Return by name how well predicted columns, (n, T), predict the targets."""
+    values: dict[str, float] = {}
+    for target, kind in zip(targets, target_kinds(targets)):
+        own = target.performance(columns[:, kind.start : kind.stop], labels[target.name], weights)
+        prefix = f"{target.name}_" if len(targets) > 1 else ""
+        values |= {f"{prefix}{name}": value for name, value in own.items()}
+    return values
+
+
+def log_losses(chances: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the log loss of each row, from probabilities of all classes, (n, C), or of the second
+    of two, (n,).
+    """
+    if chances.ndim == 1:
+        own = np.where(codes == 1, chances, 1 - chances)
+    else:
+        own = chances[np.arange(len(codes)), codes.astype(np.int64)]
+    return np.asarray(-np.log(np.clip(own, 1e-12, 1.0)))
+
+
+def weighted_auc(y: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> float:
+    """Return the weighted share of pairs of rows with 0 and with 1 whose scores are in this order;
+    half of those with equal scores count.
+
+    Examples
+    --------
+    >>> weighted_auc(np.array([0, 0, 1]), np.array([0.2, 0.5, 0.5]), np.array([1.0, 2.0, 1.0]))
+    0.6666666666666666
+    """
+    level = np.unique(scores, return_inverse=True)[1]
+    ones = np.bincount(level, weights * y)
+    zeros = np.bincount(level, weights * (1 - y))
+    below = np.cumsum(zeros) - zeros / 2
+    return float(ones @ below / (ones.sum() * zeros.sum()))
 
 
 def target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:

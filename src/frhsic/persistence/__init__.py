@@ -36,7 +36,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from frhsic._files import write_whole
 from frhsic._version import __version__
-from frhsic.estimators.parity import is_given
+from frhsic.estimators.fitting import is_given
 from frhsic.formatting import printable
 from frhsic.persistence.boosters import MOST_NUMBERS
 from frhsic.persistence.models import SOLVED, SavedKind

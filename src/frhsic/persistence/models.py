@@ -180,16 +180,10 @@ def _complete_encoder(model: ParityEncoder, arrays: Arrays) -> None:
 def _coupling_arrays(model: ParityCoupling) -> Arrays:
     if not len(model.sensitive_names_in_):
         return {}
-    handed = np.array([*model._handed.keys(), *model._handed.values()], dtype=np.uint64).reshape(
-        2, -1
-    )
     return {
         **_columns(model._table),
-        "m": model._m,
         "identity": model._identity.view(np.int64),
         "release": model._release,
-        "pool": model.pool_,
-        "handed": handed.view(np.int64),
     }
 
 
@@ -197,42 +191,37 @@ def _complete_coupling(model: ParityCoupling, arrays: Arrays) -> None:
     """Give a coupling the rows that it hands out."""
     if not len(model.sensitive_names_in_):
         return
-    n = len(arrays["m"])
+    n = len(arrays["identity"])
     table = _table(arrays, n)
     require(
         table.shape[1] == model.n_features_in_ and len(model.models_) == model.cv,
         "its columns or models differ",
     )
     require(
-        all(arrays[name].shape == (n,) for name in ("identity", "release", "pool")),
+        all(arrays[name].shape == (n,) for name in ("identity", "release")),
         "its rows differ in number",
     )
-    _check_ratio(model.ratio_, arrays["m"], len(model.sensitive_names_in_))
+    _check_ratio(model.ratio_, n, len(model.sensitive_names_in_))
     require(0 <= model.move_cost_ < np.inf, "its cost is no number")
-    _require_places(np.r_[arrays["release"], arrays["handed"][1]] + 1, n + 1)
+    _require_places(arrays["release"], n)
     names = getattr(model, "feature_names_in_", None)
     model._table = table.set_axis(range(table.shape[1]) if names is None else names, axis=1)
     model._encoder = TreeTable().fit(model._table)
-    model._m = arrays["m"]
     model._release = arrays["release"]
     model._identity = arrays["identity"].view(np.uint64)
-    model.pool_ = arrays["pool"].astype(bool)
-    keys, values = arrays["handed"].view(np.uint64)
-    model._handed = dict(zip(map(int, keys), map(int, values)))
 
 
-def _check_ratio(ratio: DensityRatio, m: np.ndarray, attributes: int) -> None:
+def _check_ratio(ratio: DensityRatio, rows: int, attributes: int) -> None:
     """Check that the functions of S are those of nodes that exist, at most one for each row."""
     basis = ratio.basis
     nodes, functions = basis.values.shape
     require(len(basis.parts) == len(basis.groups) == attributes, "its attributes differ")
-    require(basis.mass.shape == ratio.scale.shape == (nodes,) and nodes <= len(m), "other nodes")
+    require(basis.mass.shape == ratio.scale.shape == (nodes,) and nodes <= rows, "other nodes")
     _require_places(basis.places, nodes)
     for part, group, size in zip(basis.parts, basis.groups, basis.places.shape, strict=True):
         require(group.shape == part.mass.shape == part.starts.shape, "other nodes")
         _require_places(group, size)
-    require(m.shape[1] >= functions, "its ratio is of no use")  # beside means of y
-    ratio.at(m[:1, :functions], basis.node(np.zeros((1, attributes))))
+    ratio.at(np.zeros((1, functions)), basis.node(np.zeros((1, attributes))))
 
 
 def _require_places(values: np.ndarray, end: int) -> None:

@@ -1,0 +1,109 @@
+"""What describes prototypes: their coordinates, the people who have them, and their attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import _safe_indexing
+
+from frhsic.estimators.conditional import TreeTable
+from frhsic.estimators.constraints import FitRows
+from frhsic.splits import subsample
+from frhsic.tables.columns import is_frame
+from frhsic.tables.encoding import RangeScale, TableEncoding
+
+# Rows that describe a typical row of each prototype, at most.
+TYPICAL_ROWS = 2_000
+
+
+def cell_means(
+    z: np.ndarray, values: np.ndarray, weights: np.ndarray, otherwise: np.ndarray
+) -> np.ndarray:
+    """Return the means of values (n, T) over the rows of each prototype, (L, T); others, of one
+    without rows.
+    """
+    indicators = (z == np.arange(len(otherwise))[:, None]) * weights
+    mass = indicators.sum(axis=1)[:, None]
+    return np.where(mass > 0, indicators @ values / np.maximum(mass, 1e-300), otherwise)
+
+
+def column_means(
+    rows: FitRows, choices: Sequence[np.ndarray], counts: Sequence[int]
+) -> list[dict[str, np.ndarray]]:
+    """Return for each trade-off the mean of each column of X over the rows of its prototypes, and
+    the share of each level; of a prototype without rows, over all rows.
+    """
+    encoding = TableEncoding.fit(rows.X, scaling="range")
+    matrix = encoding(rows.X)
+    mean = np.average(matrix, axis=0, weights=rows.mass)
+    low = np.zeros(len(mean))
+    width = np.ones(len(mean))
+    place = 0
+    for column in encoding.columns:
+        if isinstance(column, RangeScale):
+            low[place] = column.low
+            width[place] = (column.high - column.low) or 1.0
+        place += len(column.names)
+    named = []
+    for z, count in zip(choices, counts):
+        means = cell_means(z, matrix, rows.mass, np.tile(mean, (count, 1)))
+        named.append(dict(zip(encoding.names, (low + width * means).T)))
+    return named
+
+
+def described(
+    table: TreeTable,
+    rows: FitRows,
+    choices: Sequence[np.ndarray],
+    coordinates: Sequence[dict[str, np.ndarray]],
+) -> list[dict[str, Any]]:
+    """Return for each trade-off the columns that describe its prototypes: shares, coordinates,
+    means of attributes with 95 % intervals, and a typical row (medians of numbers, and the most
+    frequent levels; None of a prototype without rows).
+    """
+    some = subsample(len(rows.s), TYPICAL_ROWS, np.random.default_rng(rows.seed))
+    codes = table.codes(_safe_indexing(rows.X, some))
+    names = rows.X.columns if is_frame(rows.X) else [f"x{j}" for j in range(codes.shape[1])]
+    levels = table.levels_ or [None] * codes.shape[1]
+    tables = []
+    for z, own in zip(choices, coordinates):
+        count = len(next(iter(own.values())))
+        mass = np.bincount(z, rows.mass, minlength=count)
+        columns = {"share": mass / mass.sum(), **own}
+        for name, s in zip(rows.names, rows.s.T):
+            columns |= _attribute_means(name, z, s, rows.mass, count)
+        described: dict[str, Any] = {name: values.tolist() for name, values in columns.items()}
+        for name, column, known in zip(names, codes.T, levels):
+            cells = pd.Series(column).groupby(z[some])
+            if known is None:
+                values = cells.median().reindex(range(count))
+            else:
+                values = cells.agg(_most_frequent).reindex(range(count))
+                values = values.map(dict(enumerate(known)))
+            described[f"typical {name}"] = [
+                None if value != value else value for value in values.tolist()
+            ]
+        tables.append(described)
+    return tables
+
+
+def _attribute_means(
+    name: str, z: np.ndarray, s: np.ndarray, weights: np.ndarray, count: int
+) -> dict[str, np.ndarray]:
+    """Return the mean of an attribute among the rows of each prototype, and its 95 % interval."""
+    weights = np.where(np.isnan(s), 0.0, weights)
+    s = np.where(np.isnan(s), 0.0, s)
+    indicators = (z == np.arange(count)[:, None]) * weights
+    mass = np.maximum(indicators.sum(axis=1), 1e-300)
+    mean = indicators @ s / mass
+    squares = (indicators**2 * (s - mean[:, None]) ** 2).sum(axis=1)
+    reach = 1.96 * np.sqrt(squares) / mass
+    return {name: mean, f"{name}_low": mean - reach, f"{name}_high": mean + reach}
+
+
+def _most_frequent(column: pd.Series[Any]) -> float:
+    """Return the most frequent number, the smallest of several; NaN without any."""
+    return float(column.mode().min())

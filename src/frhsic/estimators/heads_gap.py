@@ -1,0 +1,142 @@
+"""The gap that no head of a representation exceeds, with what rows of a fit hide of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtrc, chndtr, chndtrinc
+
+from frhsic.estimators.frontier import Gap
+
+# Standard errors by which a model of a function of S must gain before x counts as telling it.
+BEYOND_CHANCE = 2.0
+
+
+@dataclass(frozen=True)
+class HeadsTest:
+    r"""How much a prototype Z tells of S, and how much of that is noise.
+
+    .. math:: GDP(f(Z)) \le E\, TV(P_{Z | S}, P_Z) \le \tfrac12 \sqrt{\chi^2}, \qquad
+        \chi^2 = \sum_l \|E[1\{Z = l\} \varphi(S)]\|^2 / p_l,
+
+    for heads with values in [0, 1], if the orthonormal :math:`\varphi` span all functions of S with
+    mean zero; otherwise, for gaps in their span. It is 0 exactly when Z and S are independent.
+
+    Attributes
+    ----------
+    statistic, degrees
+        Estimate of :math:`\chi^2` times the number of rows, and K(L − 1), its mean at independence.
+    rows
+        Number of rows that count: fewer, where weights differ or rows belong together.
+    cells
+        Number of prototypes L that rows have.
+    """
+
+    statistic: float
+    degrees: int
+    rows: float
+    cells: int
+
+    @classmethod
+    def of(
+        cls, z: np.ndarray, phi: np.ndarray, weights: np.ndarray, groups: np.ndarray | None = None
+    ) -> HeadsTest:
+        r"""Test rows that neither fitted nor solved.
+
+        Parameters
+        ----------
+        z
+            Prototypes of rows, (n,).
+        phi
+            Functions of S, (n, K); they are made orthonormal on these rows.
+        weights, groups
+            Weights of the rows, (n,), which count as :math:`(\sum w)^2 / \sum w^2` rows; group of
+            each row, a number from 0 on, or None.
+        """
+        weights = weights / weights.sum()
+        centered = phi - weights @ phi
+        _, sizes, axes = np.linalg.svd(np.sqrt(weights)[:, None] * centered, full_matrices=False)
+        kept = sizes > 1e-9 * sizes.max(initial=1.0)  # the others are spanned, up to rounding
+        functions = centered @ axes[kept].T / sizes[kept]  # orthonormal under the weights
+        cells, cell = np.unique(z, return_inverse=True)
+        indicators = (cell == np.arange(len(cells))[:, None]) * weights  # (L, n)
+        mass = indicators.sum(axis=1)
+        sums = indicators @ functions
+        degrees = functions.shape[1] * (len(cells) - 1)
+        rows = 1 / float(weights @ weights)
+        if groups is not None and degrees:
+            rows /= _inflation(cell, functions, weights, mass, groups)
+        chi_square = float(((sums**2).sum(axis=1) / mass).sum())
+        return cls(rows * chi_square, degrees, rows, len(cells))
+
+    @property
+    def pvalue(self) -> float:
+        """P-value of independence."""
+        return float(chdtrc(self.degrees, self.statistic)) if self.degrees else 1.0
+
+    def gap(self, confidence: float = 0.95, told: np.ndarray | None = None, most: int = 0) -> Gap:
+        r"""Return :math:`\tfrac12 \sqrt{\chi^2}` without its noise, each end at a confidence.
+
+        The ends are those of the noncentral :math:`\chi^2` law. An estimate below its mean at
+        independence has the upper end of that mean, for 0 would claim too much.
+
+        Rows of a fit hide what models and multipliers follow in them by chance: they are balanced
+        by construction, where new rows are not. For the shares r of the functions of S that x
+        `told`, this adds in expectation no more than
+
+        .. math:: (L - 1) \sum_k \Bigl( \frac{1 - r_k}{n} + \frac{r_k}{n_0} \Bigr)
+
+        to :math:`\chi^2`, where the first part is the noise of linear smoothers and the second that
+        of multipliers solved on :math:`n_0` rows, at `most` so many; nor more than
+        :math:`\sum_k r_k`, since this is all that x tells. It is added to the estimate and to its
+        upper end.
+        """
+        if self.degrees == 0:
+            return Gap(0.0, 0.0, 0.0)
+        low = 0.0
+        if chndtr(self.statistic, self.degrees, 0.0) > confidence:
+            low = chndtrinc(self.statistic, self.degrees, confidence)
+        high = chndtrinc(max(self.statistic, self.degrees), self.degrees, 1 - confidence)
+        excess = max(self.statistic - self.degrees, 0.0)
+        hidden = 0.0
+        if told is not None:
+            shares = (1 - told) / self.rows + told / min(self.rows, most)
+            hidden = float(np.minimum((self.cells - 1) * shares, told).sum())
+        ends = np.array([excess, low, high]) / self.rows
+        ends += [hidden, 0.0, hidden]
+        return Gap(*(np.sqrt(ends) / 2).tolist())
+
+
+def explained(functions: np.ndarray, means: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the share of each function of S, (n, K), that models of its mean explain on rows that
+    they have not seen; 0 where it is not beyond chance.
+    """
+    weights = weights / weights.sum()
+    squares = (functions - weights @ functions) ** 2
+    gains = squares - (functions - means) ** 2
+    gain = weights @ gains
+    error = np.sqrt(weights**2 @ (gains - gain) ** 2)
+    return np.where(gain > BEYOND_CHANCE * error, gain / (weights @ squares), 0.0)
+
+
+def _inflation(
+    cell: np.ndarray,
+    functions: np.ndarray,
+    weights: np.ndarray,
+    mass: np.ndarray,
+    groups: np.ndarray,
+) -> float:
+    r"""Return how much larger the mean of the estimated χ² at independence is than that of rows on
+    their own, at least 1.
+
+    A group adds :math:`\sum_l \|\sum_{i \in g} w_i (1\{z_i = l\} - p_l) \varphi(s_i)\|^2 / p_l`.
+    """
+    sums = np.zeros((int(groups.max()) + 1, len(mass), functions.shape[1]))
+    np.add.at(sums, (groups, cell), weights[:, None] * functions)
+    totals = sums.sum(axis=1)  # (groups, K)
+    sums -= mass[:, None] * totals[:, None, :]
+    by_group = float(((sums**2).sum(axis=(0, 2)) / mass).sum())
+    alone = (weights[:, None] * functions) ** 2
+    by_row = float((alone.sum(axis=1) * (1 / mass[cell] - 1)).sum())
+    return max(by_group / by_row, 1.0)
