@@ -180,6 +180,7 @@ CLOSED = {
         ordinal(RandomForestClassifier(3)), attribute_estimator=ordinal(ExtraTreesRegressor(3))
     ),
     "histograms": closed(ordinal(HistGradientBoostingClassifier(max_iter=3))),
+    "xgboost": closed(ordinal(xgboost.XGBClassifier(n_estimators=3, n_jobs=1))),
     "decisions": closed(one_hot(LogisticRegression()), aim="decision", condition="positive"),
     "an upper end": closed(one_hot(LogisticRegression()), confidence=0.9, limit={"age": 0.2}),
 }
@@ -187,7 +188,8 @@ CLOSED = {
 
 @pytest.mark.parametrize("name", CLOSED)
 def test_a_closed_form_comes_back_bit_for_bit(name: str, tmp_path: Path):
-    model = fitted(clone(CLOSED[name]), y=np.where(PAID, "high", "low"))
+    labels = PAID.astype(int) if name == "xgboost" else np.where(PAID, "high", "low")
+    model = fitted(clone(CLOSED[name]), y=labels)
     again = saved_and_loaded(model, tmp_path)
     pd.testing.assert_frame_equal(
         again.frontier_.to_frame(), model.frontier_.to_frame(), check_exact=True
@@ -261,15 +263,11 @@ class Rounded(LinearRegression):
     """An estimator of one's own."""
 
 
-@pytest.mark.parametrize(
-    "own", [Rounded(), xgboost.XGBRegressor(n_estimators=3, n_jobs=1)], ids=["own", "XGBoost"]
-)
-def test_a_class_that_is_not_listed_is_said_when_it_is_saved(own: Any, tmp_path: Path):
+def test_a_class_that_is_not_listed_is_said_when_it_is_saved(tmp_path: Path):
     """The line that the warning gives is the one that loads the file."""
-    linear = make_pipeline(make_column_transformer((StandardScaler(), ["hours"])), own)
+    linear = make_pipeline(make_column_transformer((StandardScaler(), ["hours"])), Rounded())
     model = fitted(closed(one_hot(LogisticRegression()), attribute_estimator=linear))
-    name = type(own).__name__
-    with pytest.warns(UserWarning, match=rf"load\(path, trusted=\[.*{name}'\]\)") as warned:
+    with pytest.warns(UserWarning, match=r"load\(path, trusted=\[.*Rounded'\]\)") as warned:
         save(model, tmp_path / "model")
     (warning,) = [one for one in warned if "trusted=" in str(one.message)]
     assert warning.filename == __file__

@@ -25,6 +25,7 @@ from typing import Any
 import lightgbm
 import numpy as np
 import pandas as pd
+import xgboost
 from joblib import parallel_config
 from sklearn import ensemble, linear_model, preprocessing, tree
 from sklearn.compose import ColumnTransformer
@@ -86,6 +87,8 @@ def samples() -> dict[str, tuple[Any, tuple[Any, ...]]]:
         (ensemble.HistGradientBoostingRegressor(max_iter=2, loss="poisson"), X, Y),
         (lightgbm.LGBMClassifier(**LEAVES), X, THREE),
         (lightgbm.LGBMRegressor(**LEAVES), X, Y),
+        (xgboost.XGBClassifier(n_estimators=3, n_jobs=1), X, THREE),
+        (xgboost.XGBRegressor(n_estimators=3, n_jobs=1), X, Y),
         (BoostedMeans(2), LETTERS, np.column_stack([Y, X[:, 1]])),
         (SplinesAndTrees(True, random_state=0), LETTERS, Y),
         (SplinesAndTrees(random_state=0), LETTERS, np.column_stack([Y, X[:, 1]])),
@@ -137,6 +140,8 @@ def variants() -> list[tuple[Any, Any, Any]]:
         (ensemble.HistGradientBoostingClassifier(max_iter=5, early_stopping=True), X, words),
         (lightgbm.LGBMClassifier(**LEAVES, boosting_type="dart", max_bin=63), X, words),
         (lightgbm.LGBMRegressor(**LEAVES, objective="tweedie"), X, positive[:, 0]),
+        (xgboost.XGBClassifier(n_estimators=3, scale_pos_weight=2.0, base_score=0.4), X, Y),
+        (xgboost.XGBRegressor(n_estimators=3, objective="count:poisson", gamma=1), X, Y),
     ]
 
 
@@ -208,6 +213,9 @@ def changed_arrays(values: np.ndarray) -> Iterator[np.ndarray]:
 def texts(values: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the text of a booster with other numbers, names or lines."""
     text = values.tobytes().decode()
+    if text.startswith("{"):
+        yield from _json_texts(text)
+        return
     lines = text.split("\n")
     for place in range(min(len(lines), 45)):
         name, _, numbers = lines[place].partition("=")
@@ -228,6 +236,25 @@ def texts(values: np.ndarray) -> Iterator[np.ndarray]:
 
 def _as_bytes(before: list[str], after: list[str]) -> np.ndarray:
     return np.frombuffer("\n".join([*before, *after]).encode(), np.uint8)
+
+
+def _json_texts(text: str) -> Iterator[np.ndarray]:
+    for path in list(_paths(json.loads(text)))[:90]:
+        for wrong in (-1, 10**6, 2**40, "-1", "1000000", 1e40, [], None, {"a": 1}, "os.system"):
+            content = json.loads(text)
+            owner = content
+            for key in path[:-1]:
+                owner = owner[key]
+            owner[path[-1]] = wrong
+            yield np.frombuffer(json.dumps(content).encode(), np.uint8)
+
+
+def _paths(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    pairs = content.items() if isinstance(content, dict) else enumerate(content[:2])
+    for key, item in pairs:
+        yield (*path, key)
+        if isinstance(item, (dict, list)):
+            yield from _paths(item, (*path, key))
 
 
 Case = tuple[str, str, Any, dict[str, np.ndarray], Any, tuple[Any, ...]]

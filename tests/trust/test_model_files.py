@@ -29,6 +29,7 @@ import pytest
 import safetensors.numpy
 import scipy.sparse
 import skops.io
+import xgboost
 from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
@@ -620,6 +621,29 @@ def boosted(files: Files, pattern: str, text: str, classes: int = 2) -> Entries:
     return with_text(files, model, partial(re.sub, pattern, text, count=1))
 
 
+def xgboosted(files: Files, place: str, values: list[int]) -> Entries:
+    """An XGBoost model whose first tree has other children or columns, or whose trees belong to
+    other classes.
+    """
+    model = xgboost.XGBClassifier(n_estimators=2, max_depth=2, n_jobs=1).fit(X, y)
+
+    def change(text: str) -> str:
+        content = json.loads(text)
+        trees = content["learner"]["gradient_booster"]["model"]
+        owner = trees if place in trees else trees["trees"][0]
+        owner[place] = [*values, *owner[place][len(values) :]]
+        return json.dumps(content)
+
+    return with_text(files, model, change)
+
+
+def softmax(files: Files) -> Entries:
+    """An objective of other classes than the model: its transformation would read beyond them."""
+    model = xgboost.XGBClassifier(n_estimators=2, max_depth=2, n_jobs=1).fit(X, np.arange(80) % 3)
+    known = '"softmax_multiclass_param": {"num_class": "3"}'
+    return with_text(files, model, lambda text: text.replace(known, known.replace("3", "3000000")))
+
+
 def with_numbers(
     files: Files, model: Any, owner: str, attribute: str, values: np.ndarray
 ) -> Entries:
@@ -786,6 +810,16 @@ FOUND: dict[str, Callable[[Files], Entries]] = {
     "an objective of other classes": partial(
         boosted, pattern="num_class:3", text="num_class:3000000", classes=3
     ),
+    # XGBoost
+    "an XGBoost tree with a circle": lambda files: xgboosted(files, "left_children", [1, 1]),
+    "an XGBoost tree that comes back to its root": lambda files: xgboosted(
+        files, "left_children", [1, 0]
+    ),
+    "a child that XGBoost does not have": lambda files: xgboosted(files, "right_children", [10**6]),
+    "a column that XGBoost does not have": lambda files: xgboosted(files, "split_indices", [10**6]),
+    "a class that XGBoost does not have": lambda files: xgboosted(files, "tree_info", [10**6]),
+    "a round that XGBoost does not have": lambda files: xgboosted(files, "iteration_indptr", [7]),
+    "an XGBoost objective of other classes": softmax,
     # others
     "categories without order": lambda files: with_attribute(
         files,
@@ -898,7 +932,9 @@ def test_steps_that_each_make_five_columns_of_one_do_not_add_up(files: Files, tm
 
 
 def test_models_that_are_not_forged_are_loaded(files: Files, tmp_path: Path):
-    for i, model in enumerate([FIT, FOREST, HISTOGRAMS]):
+    deep = xgboost.XGBClassifier(n_estimators=5, gamma=1, tree_method="exact", n_jobs=1).fit(X, y)
+    three = xgboost.XGBClassifier(n_estimators=2, n_jobs=1).fit(X, np.arange(80) % 3)
+    for i, model in enumerate([FIT, FOREST, HISTOGRAMS, deep, three]):
         loaded = load(written(tmp_path / str(i), with_models(files, model)))
         np.testing.assert_array_equal(loaded.models_[0].predict(X), model.predict(X))
 

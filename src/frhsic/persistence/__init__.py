@@ -8,12 +8,12 @@ couplings.
 Loading runs no code of the file, and neither does predicting. A file holds numbers, text and
 objects of the classes in `listed.toml`, each with the attributes that stand there, and each of
 these is compared with what it may be before anything is built. Trees and boosters are numbers: each
-is compared with its range, and LightGBM reads a text that is written from them. An uncompressed
-file cannot unpack to more than its own size. A forged model still predicts what its author likes:
-load models only from people you trust.
+is compared with its range, and LightGBM and XGBoost read a text that is written from them. An
+uncompressed file cannot unpack to more than its own size. A forged model still predicts what its
+author likes: load models only from people you trust.
 
-Objects of other classes, such as XGBoost's, are written by skops, and `load` reads them only if
-`trusted` names all classes that they are made of.
+Objects of other classes are written by skops, and `load` reads them only if `trusted` names all
+classes that they are made of.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ ATTRIBUTES: dict[str, str] = {
 }
 """What each attribute may be."""
 
-TREE_LINES: dict[str, tuple[str, int]] = _LIST["lightgbm_tree"]
-"""Numbers of a tree of LightGBM: their type, and how many fewer than leaves there are."""
+BOOSTERS: dict[str, Any] = _LIST["boosters"]
+"""Parts of the texts of LightGBM and XGBoost."""
 
 DATA: dict[str, str] = {
     name: module for module, names in _LIST["data"].items() for name in names.split()

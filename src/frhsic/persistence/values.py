@@ -35,6 +35,7 @@ MOST_EMPTY = 2**16
 
 BUILDERS: dict[str, tuple[Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]] = {
     "lightgbm.Booster": (boosters.lightgbm_state, boosters.build_lightgbm),
+    "xgboost.Booster": (boosters.xgboost_state, boosters.build_xgboost),
     "scipy.interpolate.BSpline": (trees.spline_state, trees.build_spline),
     "sklearn.tree._tree.Tree": (trees.tree_state, trees.build_tree),
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor": (
