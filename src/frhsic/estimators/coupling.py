@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -344,7 +344,6 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "amount": [Interval(Real, 0, 1, closed="both")],
-        "cv": [Interval(Integral, 2, None, closed="left")],
     }
 
     ratio_: DensityRatio
