@@ -27,7 +27,6 @@ GIVEN: dict[str, Any] = {  # what some statistics must be given
     "y_true": k % 2,
     "y_pred": Z,
     "sensitive_features": S,
-    "at": 1.0,
     "bandwidth": 0.4,
 }
 ROWS = (Z[:9], np.append(Z[1:], np.nan), ["a"] * 40, Z * 1j, [])
@@ -37,7 +36,6 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "s": (*ROWS, np.ones(40)),
     "y": (*ROWS, np.ones(40), np.stack([Z, S], axis=1)),
     "sensitive_features": ROWS[1:],
-    "at": (99.0, -99.0, np.nan),
     "weighting": ("grid",),
     "device": ("toaster",),
     "kernels": ([],),

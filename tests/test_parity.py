@@ -21,7 +21,6 @@ from frhsic.parity import (
     rank_gap,
     standardized_gdp,
 )
-from frhsic.parity.curve import local_mean
 from frhsic.parity.explained import _variance_without_effect
 from frhsic.parity.gap import gap_of_each, tail_share
 from frhsic.parity.local_means import RowNoise
@@ -255,21 +254,6 @@ def test_groups_of_the_curve_hold_all_rows_and_never_split_ties():
     assert gdp_curve(f, s > 20).at.tolist() == [0.0, 1.0]
 
 
-def test_a_local_mean_is_that_of_the_rows_nearby():
-    rng = np.random.default_rng(20)
-    s = np.round(rng.gamma(4, 6, 2000))
-    f = s / 50 + rng.random(2000)
-    near = local_mean(f, s, 30.0)
-    inside = (s >= near.start) & (s <= near.end)
-    assert near.start <= 30 <= near.end
-    assert near.rows == inside.sum() >= 100
-    assert near.value == approx(f[inside].mean() - f.mean())
-    everywhere = [local_mean(*sample(400, 500 + seed), 0.3) for seed in range(200)]
-    assert at_least(
-        0.95, [x.interval[0] <= (x.start + x.end) / 2 - 0.5 <= x.interval[1] for x in everywhere]
-    )
-
-
 @pytest.mark.parametrize("slope", [0.0, 0.3, 2.0])
 def test_the_correlation_ratio_has_its_truth_inside_its_interval(slope):
     truth = slope**2 / 12 / (slope**2 / 12 + 0.09)
@@ -447,15 +431,6 @@ def test_no_positive_decision_is_no_proof_that_there_is_no_gap():
 def test_the_standardized_gap_and_its_interval_are_at_most_one():
     s = np.repeat([0.0, 1.0], 10)
     assert standardized_gdp(s + 1e-3 * np.arange(20), s, resamples=50).interval[1] <= 1
-
-
-def test_the_mean_at_the_largest_and_the_smallest_value_is_defined():
-    f, s = sample(80, 30)
-    for at in (s.min(), s.max()):
-        assert np.isfinite(local_mean(f, s, at).value)
-    for at in (s.min() - 0.01, s.max() + 0.01):
-        with pytest.raises(ValueError, match="at"):
-            local_mean(f, s, at)
 
 
 def test_sums_over_cells_are_the_powers_of_the_scores():

@@ -14,13 +14,12 @@ from scipy.special import ndtr
 
 from frhsic.parity import correlation_ratio, gdp_curve
 from frhsic.parity.column import GapOptions, columns_of
-from frhsic.parity.curve import local_mean
 from frhsic.parity.gap import largest_gap, tail_share
 from frhsic.parity.interval import CORRECTIONS, Ends, GapEstimate, corrected_ends
 from frhsic.parity.local_means import RowNoise, Windows, share_for
 from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import rows_of
-from frhsic.parity.sums import Cells, group_levels, groups_for, node_levels
+from frhsic.parity.sums import Cells, bin_levels, bins_for, node_levels
 
 
 def approx(expected):
@@ -147,11 +146,11 @@ class Reference:
         self.wide = wide * w / (wide @ w)[:, None] - w / self.n
         step = (self.away - self.wide) @ f
         noise = (self.away - self.wide) ** 2 @ self.spread
-        self.kept = 1 / max((w @ step**2) / (w @ noise) / (1 + 2 * math.sqrt(2 * share)), 1)
+        self.shrinkage = 1 / max((w @ step**2) / (w @ noise) / (1 + 2 * math.sqrt(2 * share)), 1)
 
-    def signs(self, kept):
+    def signs(self, shrinkage):
         """The means whose signs are taken, their errors, the signs, the gap and its slopes."""
-        weights = self.away - kept * (self.away - self.wide)
+        weights = self.away - shrinkage * (self.away - self.wide)
         mean = weights @ self.f
         error = np.sqrt(weights**2 @ self.spread)
         x = mean / (0.5 * error)
@@ -170,9 +169,9 @@ def test_local_means_and_the_statistic_are_those_of_rows(kind, seed, share):
     reference, column = Reference(rows, share), columns_of(rows, share)[0]
     node = reference.node
     assert column.means.mean[node] == approx(reference.mean)
-    assert column.signs.kept == approx(reference.kept)
-    for mine, kept in ((column.fine, 0.0), (column.signs, reference.kept)):
-        mean, error, soft, gap, slope = reference.signs(kept)
+    assert column.signs.shrinkage == approx(reference.shrinkage)
+    for mine, shrinkage in ((column.fine, 0.0), (column.signs, reference.shrinkage)):
+        mean, error, soft, gap, slope = reference.signs(shrinkage)
         assert mine.mean[node] == approx(mean)
         assert mine.error[node] == approx(error)
         assert mine.soft[node] == approx(soft)
@@ -199,9 +198,9 @@ def test_the_estimate_is_centred_where_the_mean_is_flat_and_never_above_the_gap(
     noise, wide = (part - part.mean(axis=1, keepdims=True) for part in (noise, wide))
     for size in (np.zeros_like(error), 0.8 * error, np.linspace(-3, 3, len(error)) * error):
         mean = size[:, None]
-        for kept in (0.0, 0.7):
-            drawn = column.statistic(mean + noise, mean + wide, kept)
-            signed, own, _ = column._signed(mean + noise, mean + wide, kept)
+        for shrinkage in (0.0, 0.7):
+            drawn = column.statistic(mean + noise, mean + wide, shrinkage)
+            signed, own, _ = column._signed(mean + noise, mean + wide, shrinkage)
             sign = (2 * ndtr(signed / (0.5 * own)) - 1).mean(axis=1)
             chance = drawn.std() / math.sqrt(40_000)
             expected = column.shares @ (size * sign)
@@ -264,7 +263,7 @@ def test_estimates_are_made_of_influences_and_uncertain_signs(kind, n, values, s
     options = GapOptions(0.96, 99, 0)
     lower, upper = column.estimates(options)
     for estimate, signs in ((lower, column.signs), (upper, column.fine)):
-        mean, error, _, gap, slope = reference.signs(signs.kept)
+        mean, error, _, gap, slope = reference.signs(signs.shrinkage)
         linear = w * (slope * reference.f - gap)
         terms = linear
         if scaled:
@@ -290,12 +289,12 @@ def test_uncertain_signs_add_the_variance_that_resamples_find():
     for signs in (column.signs, column.fine):
         near = np.abs(signs.mean) <= 2 * signs.error
         middle = np.where(near, 0, signs.mean)[:, None]
-        values = column.statistic(middle + noise, middle + wide, signs.kept)
+        values = column.statistic(middle + noise, middle + wide, signs.shrinkage)
         linear = (column.shares * np.where(near, signs.soft, np.sign(signs.mean))) @ noise
         expected = max(values.var() - linear.var(), 0)
         assert column.uncertain_variance(signs, options) == approx(expected)
     chance = np.random.default_rng((3, 1, 1)).chisquare(means.freedom, 40)
-    values = column.statistic(noise, wide, means.kept(noise, wide))
+    values = column.statistic(noise, wide, means.shrinkage(noise, wide))
     assert column.null(options) == approx(values * np.sqrt(means.freedom / chance))
 
 
@@ -600,10 +599,10 @@ def test_many_values_of_s_are_joined_to_nodes_and_groups():
     assert node_levels(weights, 1000).tolist() == list(range(1000))
     # a value with five rows is a group; rarer ones are joined, and less than half a group goes to
     # the last
-    assert group_levels(np.array([5, 2, 2, 1, 9, 1]), 6).tolist() == [0, 1, 4]
-    assert group_levels(np.array([5, 2, 2, 1, 9, 3]), 6).tolist() == [0, 1, 4, 5]
-    assert group_levels(np.ones(1000, int), 40).tolist() == list(range(0, 1000, 25))
-    assert [groups_for(n) for n in (10, 499, 700, 3999, 10**6)] == [5, 5, 7, 39, 40]
+    assert bin_levels(np.array([5, 2, 2, 1, 9, 1]), 6).tolist() == [0, 1, 4]
+    assert bin_levels(np.array([5, 2, 2, 1, 9, 3]), 6).tolist() == [0, 1, 4, 5]
+    assert bin_levels(np.ones(1000, int), 40).tolist() == list(range(0, 1000, 25))
+    assert [bins_for(n) for n in (10, 499, 700, 3999, 10**6)] == [5, 5, 7, 39, 40]
 
 
 def test_a_p_value_beyond_the_resamples_is_that_of_an_exponential_tail():
@@ -615,32 +614,3 @@ def test_a_p_value_beyond_the_resamples_is_that_of_an_exponential_tail():
         )
     assert tail_share(null, null[-10]) == 11 / 201  # ten reach it
     assert tail_share(null[:49], 99.0) == 1 / 50  # too few for a tail
-
-
-def test_the_interval_of_a_local_mean_of_decisions_is_that_of_two_rates():
-    s = np.arange(500.0)
-    f = (np.arange(500) % 7 < 2) * 1.0
-    near = local_mean(f, s, 200.0, confidence=0.9)
-    inside = (s >= near.start) & (s <= near.end)
-    assert (near.start, near.end, near.rows) == (
-        150,
-        250,
-        101,
-    )  # a hundred rows, half of them on either side
-    ends = []
-    for rows in (f[inside], f):
-        k, n = rows.sum(), len(rows)
-        ends.append(
-            (
-                stats.beta.ppf(0.05, k, n - k + 1) - rows.mean(),
-                stats.beta.isf(0.05, k + 1, n - k) - rows.mean(),
-            )
-        )
-    value = f[inside].mean() - f.mean()
-    low, high = (
-        value - math.hypot(ends[0][0], ends[1][1]),
-        value + math.hypot(ends[0][1], ends[1][0]),
-    )
-    assert (near.value, *near.interval, near.confidence, near.at) == approx(
-        (value, low, high, 0.9, 200)
-    )

@@ -259,6 +259,41 @@ def test_a_function_is_passed_again(tmp_path: Path):
     saved_and_loaded(model, tmp_path, estimator=probability)
 
 
+def test_what_the_file_has_is_not_passed_again(tmp_path: Path):
+    model = fitted(closed(one_hot(LogisticRegression())))
+    save(model, tmp_path / "model")
+    for name in ("estimator", "encoder"):
+        with pytest.raises(ValueError, match=f"{name} is .*probability.* load without {name}="):
+            load(tmp_path / "model", **{name: probability})
+
+
+def test_a_model_for_each_function_of_the_attribute_comes_back_without_trust(tmp_path: Path):
+    """Models of one output are wrapped, one for each of several functions of S."""
+    boosted = ordinal(lightgbm.LGBMRegressor(**TREES))
+    model = fitted(closed(one_hot(LogisticRegression()), attribute_estimator=boosted))
+    with warnings.catch_warnings(action="error"):
+        again = saved_and_loaded(model, tmp_path)
+    assert "MultiOutputRegressor" in repr(again.attribute_models_)
+
+
+def test_an_attribute_of_a_listed_class_that_does_not_fit_is_said(tmp_path: Path):
+    """A listed class needs no trust as long as its attributes are as the list says."""
+    frame = FRAME[["hours"]]
+    linear = LogisticRegression().fit(frame, PAID)
+    linear.n_iter_ = [probability]
+    model = fitted(closed(FrozenEstimator(linear), attribute_estimator=Ridge()), X=frame)
+    with pytest.warns(UserWarning, match="'n_iter_' of a sklearn.linear_model.LogisticRegression"):
+        save(model, tmp_path / "model")
+
+
+def test_a_fitted_attribute_that_no_file_holds_is_refused(tmp_path: Path):
+    model = fitted(closed(one_hot(LogisticRegression())))
+    model.classes_ = np.array([b"no", b"yes"])
+    with pytest.raises(TypeError, match=r"classes_ of the ParityClassifier is .*b'no'.* Fit with"):
+        save(model, tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
 class Rounded(LinearRegression):
     """An estimator of one's own."""
 

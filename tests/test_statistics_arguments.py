@@ -17,7 +17,6 @@ from frhsic.dependence.features import draw_feature_maps
 from frhsic.independence import SequentialTest
 from frhsic.independence.features import feature_moments, feature_test
 from frhsic.kernels import Gaussian, HalfDistance, Linear, PerColumn
-from frhsic.parity.curve import local_mean
 from statistic_arguments import (
     S,
     Z,
@@ -40,7 +39,6 @@ STATISTICS: dict[str, Callable[..., Any]] = {
     for name in package.__all__
     if name == "SequentialTest" or name[0].islower()
 }
-STATISTICS["local_mean"] = local_mean  # not public, but what an audit passes `Settings.at` to
 every = pytest.mark.parametrize("name", STATISTICS)
 
 

@@ -41,7 +41,9 @@ def agreed_low(low: float, value: float, pvalue: float, confidence: float) -> fl
     same level.
 
     A number that cannot be negative errs on one side alone where it is near 0, so that its lower
-    end may use the whole level there: it is the one that the test implies (Miettinen, 1976).
+    end may use the whole level there. Where the test rejects and `low` is 0, it is the one that the
+    test implies (Miettinen, 1976): if the standard error is the value over the normal quantile
+    :math:`z_p` of its p-value, the lower end at the level α is value · (1 - z_α / z_p).
 
     Examples
     --------

@@ -31,6 +31,7 @@ from sklearn import ensemble, linear_model, preprocessing, tree
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 
 from frhsic.estimators.conditional import BoostedMeans, ConditionalLaw, SplinesAndTrees
@@ -89,6 +90,7 @@ def samples() -> dict[str, tuple[Any, tuple[Any, ...]]]:
         (lightgbm.LGBMRegressor(**LEAVES), X, Y),
         (xgboost.XGBClassifier(n_estimators=3, n_jobs=1), X, THREE),
         (xgboost.XGBRegressor(n_estimators=3, n_jobs=1), X, Y),
+        (MultiOutputRegressor(lightgbm.LGBMRegressor(**LEAVES)), X, np.column_stack([Y, THREE])),
         (BoostedMeans(2), LETTERS, np.column_stack([Y, X[:, 1]])),
         (SplinesAndTrees(True, random_state=0), LETTERS, Y),
         (SplinesAndTrees(random_state=0), LETTERS, np.column_stack([Y, X[:, 1]])),

@@ -16,7 +16,6 @@ from estimator_samples import quick
 from frhsic import dependence, independence, kernels, parity
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear
-from frhsic.parity.curve import local_mean
 
 SPECIAL = [
     0.0,
@@ -64,7 +63,6 @@ PARITY: dict[str, Statistic] = {
     "standardized_gdp": lambda z, s: parity.standardized_gdp(z, s, resamples=5, **seeded),
     "correlation_ratio": parity.correlation_ratio,
     "gdp_curve": lambda z, s: parity.gdp_curve(z, s).mean,
-    "local_mean": lambda z, s: local_mean(z, s, 0.0).value,
     "gdp_difference": lambda z, s: parity.gdp_difference(None, z, sensitive_features=s),
 }
 

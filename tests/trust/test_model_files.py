@@ -56,7 +56,7 @@ from frhsic import FRHSICClassifier, ParityClassifier, ParityCoupling, ParityReg
 from frhsic.estimators.conditional import BoostedMeans, TreeTable
 from frhsic.persistence import HEADER_ENTRY, WEIGHTS_ENTRY, file_bytes
 from frhsic.persistence.rules import ATTRIBUTES, LISTED, fits
-from frhsic.persistence.trees import MOST_DEPTH, build_predictor, build_tree
+from frhsic.persistence.scikit_learn import MOST_DEPTH, build_predictor, build_tree
 from frhsic.persistence.values import Reader, Writer
 from trust.forging import OUTCOMES, cases, methods_of, nodes_of, outcome, samples
 
@@ -300,7 +300,7 @@ ENTRIES = {
         f"no JSON: {text[:9]!r} {len(text)}": (HEADER_ENTRY, text)
         for text in (
             b"[" * 100_000,
-            b'{"kind":' * 100_000,
+            b'{"class":' * 100_000,
             b"",
             b"\xff",
             b"[1]",
@@ -417,7 +417,7 @@ GAP = {"class": "Gap", "fields": {"value": 1.0, "low": 1.0, "high": 1.0}}
 NAN = {"class": "float", "fields": "nan"}
 ARRAY = {"class": "array", "fields": {"dtype": "<f8", "shape": [2], "values": [1.0, 2.0]}}
 HEADERS: dict[str, tuple[str, list[Any], Any]] = {
-    "another kind": ("parity", ["kind"], "Path"),
+    "another kind": ("parity", ["class"], "Path"),
     "NaN as a coefficient": (
         "parity",
         [*SOLUTION, "parameters", "fields", "values", 3],
@@ -476,7 +476,7 @@ HEADERS: dict[str, tuple[str, list[Any], Any]] = {
         {"dtype": "<i8", "shape": [3], "values": [1, 2, 3]},
     ),
     "another number of columns": ("network", ["fitted", "n_features_in_"], 4),
-    "a regressor": ("network", ["kind"], "FRHSICRegressor"),
+    "a regressor": ("network", ["class"], "FRHSICRegressor"),
     "a penalty of no kind": ("network", ["fitted", "penalty_"], {"class": "Penalty", "fields": {}}),
     "a foreign argument": ("network", ["fitted", "penalty_", "fields", "self"], 1),
     "no encoding": ("network", ["fitted"], {}),

@@ -20,7 +20,7 @@ from frhsic.parity.rows import Array, ScoreRows
 from frhsic.parity.sums import TINY, Cells, CenteredSums
 
 ENOUGH = 199
-"""Resamples that the variance of a gap needs; more serve its p-value."""
+"""Draws that the variance of a gap uses at most; more serve its p-value."""
 
 SOFTNESS = 0.5
 """The c of the soft sign: a mean that is c standard errors away from the overall mean has the sign
@@ -57,7 +57,7 @@ class Signs:
 
     Attributes
     ----------
-    kept
+    shrinkage
         Share of the steps from means over more people to the local means that is left out of the
         means whose signs are taken; 0 for the signs of the local means themselves.
     mean, error
@@ -71,7 +71,7 @@ class Signs:
         rows.
     """
 
-    kept: float
+    shrinkage: float
     mean: Array
     error: Array
     soft: Array
@@ -84,14 +84,14 @@ class ColumnGap:
 
     The signs of means over more people are more certain, where the mean score does not change
     faster. `signs` are as coarse as the scores allow, and give the value and the lower end; `fine`
-    are those of the local means themselves, and give the upper end, which must hold for all.
+    are those of the local means themselves. The upper end is the higher of those that both give.
 
     Attributes
     ----------
     value, scale, most
         The gap that is reported, the number by which it was divided, and the largest it can be.
     drawn
-        What was computed of resamples, so that it is drawn once; by what it is of.
+        What was computed of random draws, so that they are drawn once; by what it is of.
     """
 
     def __init__(self, sums: CenteredSums, windows: Windows, number: int = 0) -> None:
@@ -102,7 +102,7 @@ class ColumnGap:
         self.resolution = windows.share
         self.means = LocalMeans(sums, windows)
         self.shares = sums.counts / sums.n
-        self.signs = self._signs(float(self.means.kept(self.means.mean, self.means.wide)))
+        self.signs = self._signs(float(self.means.shrinkage(self.means.mean, self.means.wide)))
         self.standardize = False
         self.scale = 1.0
         self.most = math.inf
@@ -116,9 +116,7 @@ class ColumnGap:
         return self._signs(0.0)
 
     def standardized(self) -> ColumnGap:
-        """Return the gap in standard deviations of the scores; resamples that were drawn are used
-        again.
-        """
+        """Return the gap in standard deviations of the scores; what was drawn is used again."""
         scaled = copy(self)
         scaled.standardize = True
         scaled.scale = math.sqrt(self.sums.variance)
@@ -127,37 +125,40 @@ class ColumnGap:
         scaled.magnitude = self.magnitude / scaled.scale
         return scaled
 
-    def _signs(self, kept: float) -> Signs:
+    def _signs(self, shrinkage: float) -> Signs:
         mean = self.means.mean[:, None]
         wide = self.means.wide[:, None]
-        signed, error, _ = self._signed(mean, wide, kept)
+        signed, error, _ = self._signed(mean, wide, shrinkage)
         soft = 2 * ndtr(in_errors(signed, error)[:, 0]) - 1
         return Signs(
-            kept=kept,
+            shrinkage=shrinkage,
             mean=signed[:, 0],
             error=error[:, 0],
             soft=soft,
-            gap=float(self.statistic(mean, wide, kept)[0]),
+            gap=float(self.statistic(mean, wide, shrinkage)[0]),
             slope=self.sums.n * ((self.shares * soft) @ self.windows.deviations),
         )
 
-    def _signed(self, mean: Array, wide: Array, kept: Array | float) -> tuple[Array, Array, Array]:
-        """Return the means whose signs are taken, of shape (nodes, resamples), their errors, and
+    def _signed(
+        self, mean: Array, wide: Array, shrinkage: Array | float
+    ) -> tuple[Array, Array, Array]:
+        """Return the means whose signs are taken, of shape (nodes, draws), their errors, and
         their covariances with the local means.
         """
         variance = self.means.variance[:, None]
         shared = self.means.step_covariance[:, None]
-        square = variance - 2 * kept * shared + kept**2 * self.means.step_variance[:, None]
+        noise = self.means.step_variance[:, None]
+        square = variance - 2 * shrinkage * shared + shrinkage**2 * noise
         # the mean over everybody is the overall mean: only rounding is left, which has no sign
         empty = (square <= NO_VARIANCE * variance) & (variance > 0)
-        signed = np.where(empty, 0.0, mean - kept * (mean - wide))
+        signed = np.where(empty, 0.0, mean - shrinkage * (mean - wide))
         error = np.where(empty, 0.0, np.sqrt(np.maximum(square, 0)))
-        covariance = np.where(empty, 0.0, variance - kept * shared)
+        covariance = np.where(empty, 0.0, variance - shrinkage * shared)
         return signed, error, covariance
 
-    def statistic(self, mean: Array, wide: Array, kept: Array | float) -> Array:
-        """Return the estimate of each column of local means, of shape (nodes, resamples)."""
-        signed, error, covariance = self._signed(mean, wide, kept)
+    def statistic(self, mean: Array, wide: Array, shrinkage: Array | float) -> Array:
+        """Return the estimate of each column of local means, of shape (nodes, draws)."""
+        signed, error, covariance = self._signed(mean, wide, shrinkage)
         x = in_errors(signed, error)
         density = 2 * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
         slope = density / np.maximum(SOFTNESS * error, TINY)
@@ -167,12 +168,13 @@ class ColumnGap:
         """Return the estimate of each column of drawn noise, whose signs are as coarse as it
         allows.
         """
-        return self.statistic(mean, wide, self.means.kept(mean, wide))
+        return self.statistic(mean, wide, self.means.shrinkage(mean, wide))
 
     def null(self, options: GapOptions) -> Array:
-        """Return values of resamples whose mean does not depend on s.
+        """Return values of random draws whose mean does not depend on s.
 
-        Their spread is an estimate, so that they have the tails of Student's t.
+        Their spread is an estimate, so that they have the tails of Student's t. The seed is that of
+        :meth:`uncertain_variance`, with which they are never compared.
         """
         if options not in self.drawn:
             random = np.random.default_rng((options.seed, self.number))
@@ -211,15 +213,15 @@ class ColumnGap:
 
     def uncertain_variance(self, signs: Signs, options: GapOptions) -> float:
         """Return what uncertain signs add to the variance of the gap."""
-        key = signs.kept, options
+        key = signs.shrinkage, options
         if key not in self.drawn:
             near = np.abs(signs.mean) <= UNCERTAIN * signs.error
             middle = np.where(near, 0, signs.mean)[:, None]
             random = np.random.default_rng((options.seed, self.number))
             mean, wide = self.means.draw(random, min(options.resamples, ENOUGH))
-            resampled = self.statistic(middle + mean, middle + wide, signs.kept)
+            drawn = self.statistic(middle + mean, middle + wide, signs.shrinkage)
             linear = (self.shares * np.where(near, signs.soft, np.sign(signs.mean))) @ mean
-            self.drawn[key] = max(float(resampled.var() - linear.var()), 0.0)
+            self.drawn[key] = max(float(drawn.var() - linear.var()), 0.0)
         return float(self.drawn[key])
 
 
@@ -229,7 +231,7 @@ def in_errors(mean: Array, error: Array) -> Array:
 
 
 def chi_factor(freedom: float, options: GapOptions) -> Array:
-    """Return random numbers that turn normal resamples into those of Student's t."""
+    """Return random numbers that turn normal draws into those of Student's t."""
     random = np.random.default_rng((options.seed, 1, 1))
     return np.asarray(np.sqrt(freedom / random.chisquare(freedom, options.resamples)))
 

@@ -1,4 +1,4 @@
-"""The mean score along s: in groups of rows with a simultaneous band, and near one value."""
+"""The mean score in bins of rows along s, with a simultaneous band."""
 
 from __future__ import annotations
 
@@ -14,32 +14,26 @@ from frhsic._pictures import Line, card, curve_svg
 from frhsic.formatting import percent
 from frhsic.parity.interval import skewed_reach
 from frhsic.parity.rows import Array, one_column, rows_of
-from frhsic.parity.sums import (
-    TINY,
-    Cells,
-    CenteredSums,
-    ScoreSums,
-    groups_for,
-)
+from frhsic.parity.sums import TINY, Cells, CenteredSums, ScoreSums
 
 
 @dataclass(frozen=True, eq=False)
 class ParityCurve:
-    r"""Mean scores of groups of rows along s.
+    r"""Mean scores in bins along s.
 
     Attributes
     ----------
     at
-        Median of s in each group.
+        Median of s in each bin.
     start, end
-        Smallest and largest s of each group. No value of s is in two groups.
+        Smallest and largest s of each bin. No value of s is in two bins.
     mean
-        Mean score of each group.
+        Mean score of each bin.
     lower, upper
         *Simultaneous* band: with the stated confidence it holds the means :math:`E[f | start \le S
-        \le end]` of all groups at once.
+        \le end]` of all bins at once.
     rows
-        Number of rows of each group.
+        Number of rows of each bin.
     overall
         The overall mean score.
     confidence, n
@@ -59,7 +53,7 @@ class ParityCurve:
 
     def __repr__(self) -> str:
         return (
-            f"ParityCurve(groups={len(self.at)}, overall={self.overall:.4g}, n={self.n},"
+            f"ParityCurve(bins={len(self.at)}, overall={self.overall:.4g}, n={self.n},"
             f" confidence={self.confidence:g})"
         )
 
@@ -85,7 +79,7 @@ def gdp_curve(
     groups: Any = None,
     confidence: float = 0.95,
 ) -> ParityCurve:
-    r"""Mean score of groups of rows along s, with a band that holds all of them at once.
+    r"""Mean score in bins along s, with a band that holds all of them at once.
 
     The means are equal, up to noise, when the mean score does not depend on s. Use them to see at
     which values of s scores are too high or too low; :func:`gdp` summarizes them in one number.
@@ -95,17 +89,17 @@ def gdp_curve(
     scores
         One column. Call it once for each class if there are several.
     bins
-        Largest number of groups, of about equal counts. None is one for each hundred rows, from 5
-        to 40. If s has no more values than that, each value with five or more rows is a group.
+        Largest number of bins, of about equal counts. None is one for each hundred rows, from 5 to
+        40. If s has no more values than that, each value with five or more rows is a bin.
     s, where, sample_weight, groups, confidence
         As in :func:`gdp`.
 
     Notes
     -----
-    The ends are those of Student's t with a correction for the skewness of the scores in all groups
+    The ends are those of Student's t with a correction for the skewness of the scores in all bins
     together (Johnson, 1978; Hall, 1992), or those of Clopper and Pearson (1934) for 0/1 decisions,
-    at the confidence :math:`(1 - \alpha)^{1/G}` for G groups (Šidák). Where scores have heavy
-    tails, a group borrows from the variance of all groups. Means of groups have no bias of
+    at the confidence :math:`(1 - \alpha)^{1/G}` for G bins (Šidák). Where scores have heavy
+    tails, a bin borrows from the variance of all bins. Means of bins have no bias of
     smoothing.
 
     Examples
@@ -124,14 +118,14 @@ def gdp_curve(
 def curve_of_sums(sums: ScoreSums, cells: Cells, confidence: float) -> ParityCurve:
     """:func:`gdp_curve` of rows that are known by their sums."""
     _arrays.require_fraction(confidence, "confidence")
-    groups = sums.over(cells.groups)
+    bins = sums.over(cells.bins)
     overall = sums.mean
-    mean, lower, upper = group_ends(groups, confidence ** (1 / len(groups.counts)))
-    rows = np.add.reduceat(sums.rows, cells.groups)
+    mean, lower, upper = bin_ends(bins, confidence ** (1 / len(bins.counts)))
+    rows = np.add.reduceat(sums.rows, cells.bins)
     return ParityCurve(
         at=cells.medians,
-        start=np.minimum.reduceat(sums.low, cells.groups),
-        end=np.maximum.reduceat(sums.high, cells.groups),
+        start=np.minimum.reduceat(sums.low, cells.bins),
+        end=np.maximum.reduceat(sums.high, cells.bins),
         mean=overall + mean,
         lower=overall + lower,
         upper=overall + upper,
@@ -142,8 +136,8 @@ def curve_of_sums(sums: ScoreSums, cells: Cells, confidence: float) -> ParityCur
     )
 
 
-def group_ends(sums: CenteredSums, confidence: float) -> tuple[Array, Array, Array]:
-    """Return the mean of each group, and the ends of its interval at a confidence for each.
+def bin_ends(sums: CenteredSums, confidence: float) -> tuple[Array, Array, Array]:
+    """Return the mean of each bin, and the ends of its interval at a confidence for each.
 
     Rows of a cluster count as one.
     """
@@ -171,12 +165,12 @@ def rate_ends(
 
 
 def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple[Array, Array]:
-    """Return how far the ends of Student's t lie below and above the means of groups, corrected for
-    the skewness of all groups together (Johnson, 1978; Hall, 1992); infinite for one row.
+    """Return how far the ends of Student's t lie below and above the means of bins, corrected for
+    the skewness of all bins together (Johnson, 1978; Hall, 1992); infinite for one row.
 
-    Where scores have heavy tails, the variance of a group is no less than its mean with that of all
-    groups, each weighted by its degrees of freedom; those of the latter are fewer, the more the
-    variances differ between groups.
+    Where scores have heavy tails, the variance of a bin is no less than its mean with that of all
+    bins, each weighted by its degrees of freedom; those of the latter are fewer, the more the
+    variances differ between bins.
     """
     weight = sums.counts
     squares, cubes, fourths = sums.residuals(mean)
@@ -201,114 +195,9 @@ def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple
         variance = np.maximum(variance, variance + borrowed * (pooled - variance))
     error = np.sqrt(variance / count)
     below, above = skewed_reach(error, skewness, quantile)
-    # a variance that is not the group's own does not grow with its mean, whose skewness then counts
+    # a variance that is not the bin's own does not grow with its mean, whose skewness then counts
     # itself
     more = error * borrowed * skewness * (quantile**2 - 1) / 6
     below = np.where(several, below + np.maximum(more, 0), np.inf)
     above = np.where(several, above + np.maximum(-more, 0), np.inf)
     return below, above
-
-
-@dataclass(frozen=True)
-class LocalMean:
-    r"""Mean score of the rows nearest to one value of s, less the overall mean.
-
-    Attributes
-    ----------
-    at
-        The value of s.
-    start, end
-        Smallest and largest s of the rows that count as near.
-    value
-        Mean score of these rows less the overall mean score.
-    interval
-        Confidence interval of :math:`E[f | start \le S \le end] - E f`; slightly conservative.
-    rows
-        Number of these rows.
-    confidence
-        Confidence of the interval.
-    """
-
-    at: float
-    start: float
-    end: float
-    value: float
-    interval: tuple[float, float]
-    rows: int
-    confidence: float
-
-    def __float__(self) -> float:
-        return self.value
-
-
-def local_mean(
-    scores: Any,
-    s: Any,
-    at: float,
-    *,
-    where: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    confidence: float = 0.95,
-) -> LocalMean:
-    """Mean score of the rows nearest to a value of s, less the overall mean score.
-
-    Zero in the population when the mean score does not depend on s. As many rows count as near as a
-    group of :func:`gdp_curve` has, half of them on either side; rows with equal s are not
-    separated.
-
-    Parameters
-    ----------
-    at
-        A value of s, within its range.
-    scores, s, where, sample_weight, groups, confidence
-        As in :func:`gdp_curve`.
-
-    Examples
-    --------
-    >>> near = local_mean(
-    ...     [0.0, 0.1, 0.2, 0.8, 0.9, 1.0] * 10, [1.0, 1.0, 1.0, 9.0, 9.0, 9.0] * 10, 9.0
-    ... )
-    >>> round(near.value, 6), near.rows
-    (0.4, 30)
-    """
-    _arrays.require_fraction(confidence, "confidence")
-    rows = one_column(rows_of(scores, s, where, sample_weight, groups))
-    values = rows.s
-    n = len(values)
-    if not values[0] <= at <= values[-1]:
-        raise ValueError(
-            f"at is {at}; s lies between {values[0]:g} and {values[-1]:g}. Pass a value inside."
-        )
-    left, right = _span(values, at, at)
-    missing = max(n / groups_for(n) - (right - left), 0) / 2
-    low = values[max(int(left - missing), 0)]
-    high = values[min(int(np.ceil(right + missing)), n) - 1]
-    first, last = _span(values, low, high)
-    starts = np.unique([i for i in (0, first, last) if i < n])
-    parts = np.arange(len(starts))
-    sums = Cells(values[starts], parts, parts, values[starts]).sums_of(rows)[0].over(parts)
-    inside = int(np.searchsorted(starts, first))
-    mean, lower, upper = (float(part[inside]) for part in group_ends(sums, confidence))
-    # the two means are positively correlated, so adding the squares of their errors is conservative
-    everybody = sums.joined(np.zeros(1, np.int64))
-    _, whole_lower, whole_upper = (float(part[0]) for part in group_ends(everybody, confidence))
-    return LocalMean(
-        at=float(at),
-        start=float(low),
-        end=float(high),
-        value=mean,
-        interval=(
-            mean - math.hypot(mean - lower, whole_upper),
-            mean + math.hypot(upper - mean, whole_lower),
-        ),
-        rows=last - first,
-        confidence=confidence,
-    )
-
-
-def _span(values: Array, low: float, high: float) -> tuple[int, int]:
-    """Return the first row that is at least `low`, and the first that is above `high`."""
-    first = int(np.searchsorted(values, low))
-    last = int(np.searchsorted(values, high, side="right"))
-    return first, last

@@ -9,15 +9,15 @@ How a gap comes about, with the shape of what is handed on:
 :meth:`.sums.ScoreSums.over`         sums over nodes             (4, 5, nodes), each column
 :class:`.local_means.Windows`        who is averaged with whom   (nodes, nodes)
 :class:`.local_means.LocalMeans`     means, their variances      (nodes,), (nodes,)
-                                     draws of their noise        (nodes, resamples)
+                                     draws of their noise        (nodes, draws)
 :class:`.column.Signs`               soft signs, gap, slopes     (nodes,), one number, (nodes,)
 :meth:`.column.ColumnGap.estimates`  two `GapEstimate`           numbers, of each end and column
 :func:`.interval.corrected_ends`     two `Ends`                  numbers, after each correction
-:meth:`.column.ColumnGap.null`       draws without a gap         (resamples,), each column
+:meth:`.column.ColumnGap.null`       draws without a gap         (draws,), each column
 :func:`largest_gap`                  `ParityResult`              the largest over the columns
 ===================================  ==========================  ================================
 
-A node is a value of s, or a group of neighbouring values where there are many.
+A node is a value of s, or several neighbouring ones where there are many.
 :class:`.ranks.RankGap` has nine columns, the decisions at the deciles, and stands for their mean.
 ``docs/intervals.md`` derives each step.
 """
@@ -47,21 +47,21 @@ GAP_RESAMPLES = 999
 @dataclass(frozen=True)
 class ParityResult:
     r"""A gap in mean scores, with its uncertainty and settings. ``float(result)`` is its value.
+    With ``resamples=0`` its uncertainty is NaN.
 
     Attributes
     ----------
     value
         The gap; for several columns of scores, the largest.
     interval
-        Confidence interval for the gap in the population; NaN without resamples.
+        Confidence interval for the gap in the population.
     standard_error
-        Standard error of the value; NaN without resamples.
+        Standard error of the value.
     expected_under_independence
-        Mean of the value in samples like this one whose mean score does not depend on s; NaN
-        without resamples.
+        Mean of the value in samples like this one whose mean score does not depend on s.
     pvalue
-        p-value of the hypothesis that the mean score does not depend on s; NaN without resamples.
-        The spread of the scores may depend on s.
+        p-value of the hypothesis that the mean score does not depend on s. The spread of the scores
+        may depend on s.
     per_column
         The gap of each column of scores.
     n
@@ -98,7 +98,7 @@ class ParityResult:
         over = f", over the nearest {percent(self.resolution)} of people" if self.resolution else ""
         ends = f"{percent(self.confidence)} confidence, {self.n:,} rows{over}"
         size = f"gap {figure(self.value)}"
-        if self.pvalue == self.pvalue:  # else there were no resamples
+        if self.pvalue == self.pvalue:  # else there were no draws
             size = f"gap {ranged(self.value, *self.interval)}, p {chance(self.pvalue)}"
         return card([size, ends])
 
@@ -139,8 +139,8 @@ def gdp(
     sample_weight
         Weights of the rows, such as those of a survey.
     groups
-        Labels of rows that belong together, such as several rows of one person. Clusters are left
-        out and resampled as a whole.
+        Labels of rows that belong together, such as several rows of one person. Standard errors
+        and the test count the rows of such a cluster as one.
     resolution
         Share of the people over whom the mean score is averaged along s, between 0 and 1. None is
         5 % at 1,000 (effective) rows or clusters, 3.4 % at 10,000, and 23 % at 100. It is fixed
@@ -148,23 +148,25 @@ def gdp(
     confidence
         Confidence of the interval.
     resamples
-        Number of resamples; 0 gives the value alone.
+        Number of random draws of the noise, for interval and p-value; 0 gives the value alone.
     random_state
-        Seed of the resamples. The value does not depend on it.
+        Seed of the draws. The value does not depend on it.
 
     Notes
     -----
     The mean score at s is averaged over the people whose rank along s is within half of the
     resolution, and the gap is that of these means: what oscillates faster is averaged out. A value
-    of s that more people share is compared by itself, and so are all values if they are at most
-    20. More than 256 distinct values are replaced by as many groups of equal size.
+    of s that more people share is compared by itself. If `resolution` is None, all values are
+    compared themselves where there are at most 20, or one for each share (29 at 10,000 rows, never
+    more than 64). More than 256 distinct values are replaced by as many ranges of equal weight.
 
     The sign is estimated by the soft sign :math:`g = 2\Phi(2x) - 1`, where x is the mean over the
     people nearby, less the overall mean, in standard errors. These are four times as many people,
     as far as their means do not differ from the local ones by more than noise (James and Stein).
     Each local mean m adds :math:`g m` less the covariance of the two by noise, so that its
     expectation is :math:`m\,E g` (Stein's identity): zero where the mean does not depend on s, and
-    never more than the gap. The upper end takes the signs of the local means themselves.
+    never more than the gap. The upper end is the higher of two, of these signs and of those of the
+    local means themselves.
 
     The interval is that of a normal estimate with named corrections
     (`frhsic.parity.interval.CORRECTIONS`): Student's t,
@@ -173,9 +175,9 @@ def gdp(
     largest gap :math:`2\mu(1 - \mu)` that its rate allows (Clopper and Pearson, 1934). With several
     columns the error probability is divided among them (Bonferroni).
 
-    The p-value compares with resamples whose mean does not move with s and whose sums over the
+    The p-value compares with random draws whose mean does not move with s and whose sums over the
     values of s have the spread and skewness of the scores nearby (with clusters, random multiples
-    of their sums). Beyond the resamples an exponential tail is fitted, so that every level can be
+    of their sums). Beyond the draws an exponential tail is fitted, so that every level can be
     reached. The lower end of the interval is above 0 exactly where the p-value is at most one minus
     the confidence.
 
@@ -413,16 +415,18 @@ def largest_gap(columns: Sequence[ColumnGap | RankGap], options: GapOptions) -> 
 
 
 def tail_share(null: Array, value: float) -> float:
-    r"""Return the p-value of a value: the share of resamples that reach it, the sample included.
+    r"""Return the p-value of a value: the share of draws that reach it, the sample included.
 
-    If fewer than ten reach it, the largest tenth of the resamples gives an exponential tail, whose
-    mean excess is estimated: :math:`\frac{k + 1}{B + 1} (1 + x / k \bar x)^{-k}`. The null has
-    lighter tails than that.
+    If fewer than ten of B draws reach it, the largest k = B/10 give the tail beyond the next one.
+    Their excesses count as exponential, with an unknown mean that is estimated by
+    :math:`\bar x`. The chance of an excess x is then :math:`(1 + x / k \bar x)^{-k}`, which is
+    :math:`e^{-x / \bar x}` for many draws, and the p-value :math:`\frac{k + 1}{B + 1}` times that.
+    The null has lighter tails.
     """
-    resamples = len(null)
+    draws = len(null)
     count = int((null >= value).sum())
-    counted = (1 + count) / (1 + resamples)
-    k = resamples // 10
+    counted = (1 + count) / (1 + draws)
+    k = draws // 10
     if count >= 10 or k < 5:
         return counted
     top = np.sort(null)[-k - 1 :]
@@ -430,5 +434,6 @@ def tail_share(null: Array, value: float) -> float:
     excess = float(top[1:].mean() - start)
     if excess <= 0 or value <= start:
         return counted
-    beyond: float = (k + 1) / (resamples + 1) * (1 + (value - start) / (k * excess)) ** -k
-    return beyond  # the smaller of the two shares would reject a tenth too often
+    # also where `counted` is smaller: the smaller of both would reject about a tenth more often
+    beyond: float = (k + 1) / (draws + 1) * (1 + (value - start) / (k * excess)) ** -k
+    return beyond

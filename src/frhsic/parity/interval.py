@@ -36,8 +36,8 @@ class GapEstimate:
     freedom
         Degrees of freedom of the standard error.
     lost
-        Bound on what uncertain signs take away from the estimate, in expectation; 0 for an
-        estimate that gives no upper end.
+        Bound on what uncertain signs take away from the estimate, in expectation; 0 for the
+        estimate that gives the lower end, whose upper end counts if it is the higher one.
     decisions
         The sums of 0/1 decisions, whose rate limits their gap; None for other scores.
     """

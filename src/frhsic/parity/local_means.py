@@ -1,12 +1,12 @@
 r"""Local means of scores along s, averaged over a fixed share of the people, and their noise.
 
-Everything starts from sums over the *nodes* (a value of s, or a group of neighbouring values where
-there are many) and is a matrix or a vector over them:
+Everything starts from sums over the *nodes* (a value of s, or several neighbouring ones where there
+are many) and is a matrix or a vector over them:
 
 1. counts of rows → `Windows`: which people are averaged with those at each node;
 2. sums of scores → local means less the overall mean, :math:`\hat m = D t`, shape (nodes,);
 3. residuals about them → noise of the sums, of independent rows or of clusters;
-4. both → the variance of each local mean, and draws of all of them, shape (nodes, resamples).
+4. both → the variance of each local mean, and draws of all of them, shape (nodes, draws).
 
 :mod:`frhsic.parity.gap` says what comes before and after.
 """
@@ -29,7 +29,9 @@ SHARE = 0.05
 SHARE_ROWS = 1000
 
 FEW_VALUES = 20
-"""Values of s that are always compared themselves, if there are no more."""
+"""Values of s that are compared themselves if there are no more, and if no resolution was asked
+for; more if more shares of the people add up to all.
+"""
 
 FINEST = 1 / 64
 """Smallest share of the people that are averaged together: four of 256 nodes."""
@@ -63,7 +65,7 @@ class Windows:
 
     They are all whose rank is within half a share of its own, a node in part where only a part of
     its ranks is. A value of s with a larger share than that stands alone, and so do all values if
-    they are few.
+    they are few (`FEW_VALUES`).
 
     Attributes
     ----------
@@ -128,10 +130,10 @@ class RowNoise:
         """Return the variances of weighted sums, for each row of `weights`."""
         return np.asarray(weights**2 @ self.variance)
 
-    def draw(self, random: np.random.Generator, resamples: int) -> Array:
-        """Draw the sums, of shape (nodes, resamples), as gamma variables with these moments."""
+    def draw(self, random: np.random.Generator, draws: int) -> Array:
+        """Draw the sums, of shape (nodes, draws), as gamma variables with these moments."""
         shape = 4 / np.maximum(np.abs(self.skewness), 0.01)[:, None] ** 2
-        drawn = random.standard_gamma(shape, (len(shape), resamples))
+        drawn = random.standard_gamma(shape, (len(shape), draws))
         side = np.where(self.skewness < 0, -1, 1)[:, None]
         scale = np.sqrt(self.variance)[:, None]
         return np.asarray(side * scale * (drawn - shape) / np.sqrt(shape))
@@ -154,9 +156,9 @@ class ClusterNoise:
         """Return the variances of weighted sums, for each row of `weights`."""
         return np.asarray(((weights @ self.covariance) * weights).sum(axis=1))
 
-    def draw(self, random: np.random.Generator, resamples: int) -> Array:
-        """Draw the sums, of shape (nodes, resamples): what clusters add, times normal numbers."""
-        return np.asarray(self.parts @ random.standard_normal((self.parts.shape[1], resamples)))
+    def draw(self, random: np.random.Generator, draws: int) -> Array:
+        """Draw the sums, of shape (nodes, draws): what clusters add, times normal numbers."""
+        return np.asarray(self.parts @ random.standard_normal((self.parts.shape[1], draws)))
 
 
 class LocalMeans:
@@ -208,11 +210,11 @@ class LocalMeans:
         shared = self.noise.variances(loads) / np.maximum(alone, TINY)
         return np.asarray(variance * np.maximum(shared, 1))
 
-    def draw(self, random: np.random.Generator, resamples: int) -> tuple[Array, Array]:
+    def draw(self, random: np.random.Generator, draws: int) -> tuple[Array, Array]:
         """Draw the noise of the means, and of those over more people, of shape (nodes,
-        resamples).
+        draws).
         """
-        return self.of_sums(self.noise.draw(random, resamples))
+        return self.of_sums(self.noise.draw(random, draws))
 
     def of_sums(self, drawn: Array) -> tuple[Array, Array]:
         """Return the means, and those over more people, of drawn sums over the nodes."""
@@ -220,7 +222,7 @@ class LocalMeans:
         wide = self.scale * (self.windows.wide_deviations @ drawn)
         return mean, wide
 
-    def kept(self, mean: Array, wide: Array) -> Array:
+    def shrinkage(self, mean: Array, wide: Array) -> Array:
         """Return which share of the steps from the means over more people is taken for noise, for
         each column (James and Stein).
         """

@@ -49,7 +49,7 @@ class RankGap:
         self.resolution = self.windows.share
 
     def null(self, options: GapOptions) -> Array:
-        """Return values of resamples in which no decision depends on s."""
+        """Return values of random draws in which no decision depends on s."""
         if self.rows.clusters is not None:
             draws = [column.null(options) for column in self.columns]
             return np.asarray(self.shares @ np.stack(draws))
@@ -62,7 +62,7 @@ class RankGap:
         return np.asarray(self.shares @ np.stack(draws) * factor)
 
     def _joint_noise(self, options: GapOptions) -> Array:
-        """Draw sums over nodes for all decisions together, of shape (decisions, nodes, resamples).
+        """Draw sums over nodes for all decisions together, of shape (decisions, nodes, draws).
 
         Where the score is independent of s, decisions have the same covariance at every node. Rows
         above the higher of two thresholds are above the lower one too: the product of both
@@ -71,6 +71,7 @@ class RankGap:
         root = self.decision_root()
         spread = np.sqrt(self.columns[0].sums.squared_weights)
         shape = len(root), len(spread), options.resamples
+        # also the seed of what the second column adds to the variance; the two are never compared
         random = np.random.default_rng([options.seed, 1])
         normal = random.standard_normal((shape[0], shape[1] * shape[2]))
         return np.asarray(spread[:, None] * (root @ normal).reshape(shape))

@@ -1,7 +1,7 @@
 r"""Sums of scores over cells along s, which add up over parts of the data.
 
-The cells are fine enough for the nodes of GDP (a value of s, or a group of neighbouring values
-where there are many) and for the groups of its curve. The sums are those of :math:`w^p (f - c)^j`
+The cells are fine enough for the nodes of GDP (a value of s, or several neighbouring ones where
+there are many) and for the bins of its curve. The sums are those of :math:`w^p (f - c)^j`
 over the rows of each cell; with clusters, also the sums over the rows that a cluster has in a cell.
 Parts give the same numbers as all rows together, except that if s has many values, the borders of
 their cells come from a sample.
@@ -21,19 +21,19 @@ TINY = 1e-300
 
 
 MOST_NODES = 256
-"""Groups of equal counts that replace the values of s where there are more."""
+"""Nodes of equal weight that replace the values of s where there are more."""
 
-LEAST_GROUP_ROWS = 5
-"""Fewest rows of a value of s that is a group of a curve by itself."""
+LEAST_BIN_ROWS = 5
+"""Fewest rows of a value of s that is a bin of a curve by itself."""
 
-ROWS_PER_GROUP = 100
-FEWEST_CURVE_GROUPS = 5
-MOST_CURVE_GROUPS = 40
+ROWS_PER_BIN = 100
+FEWEST_CURVE_BINS = 5
+MOST_CURVE_BINS = 40
 
 
-def groups_for(n: int) -> int:
-    """Return the largest number of groups of a curve of n rows."""
-    return int(np.clip(n // ROWS_PER_GROUP, FEWEST_CURVE_GROUPS, MOST_CURVE_GROUPS))
+def bins_for(n: int) -> int:
+    """Return the largest number of bins of a curve of n rows."""
+    return int(np.clip(n // ROWS_PER_BIN, FEWEST_CURVE_BINS, MOST_CURVE_BINS))
 
 
 def node_levels(weights: Array, most: int) -> Integers:
@@ -43,18 +43,18 @@ def node_levels(weights: Array, most: int) -> Integers:
     if len(weights) <= most:
         return np.arange(len(weights))
     middle = np.cumsum(weights) - weights / 2
-    group = np.minimum((middle * most / weights.sum()).astype(np.int64), most - 1)
-    return np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+    node = np.minimum((middle * most / weights.sum()).astype(np.int64), most - 1)
+    return np.flatnonzero(np.concatenate([[True], node[1:] != node[:-1]]))
 
 
-def group_levels(counts: Integers, most: int) -> Integers:
-    """Return which distinct values of s, given their numbers of rows, begin a group.
+def bin_levels(counts: Integers, most: int) -> Integers:
+    """Return which distinct values of s, given their numbers of rows, begin a bin.
 
-    There are at most `most` groups, of about equal counts. If s has no more than `most` distinct
-    values, each is a group, unless it has fewer than five rows.
+    There are at most `most` bins, of about equal counts. If s has no more than `most` distinct
+    values, each is a bin, unless it has fewer than five rows.
     """
     n = int(counts.sum())
-    smallest = min(LEAST_GROUP_ROWS, n // 2) if len(counts) <= most else n / most
+    smallest = min(LEAST_BIN_ROWS, n // 2) if len(counts) <= most else n / most
     starts = [0]
     begin = 0
     for level, end in enumerate(np.cumsum(counts)[:-1].tolist(), start=1):
@@ -68,21 +68,21 @@ def group_levels(counts: Integers, most: int) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Cells along s, fine enough for the nodes of GDP and for the groups of its curve.
+    """Cells along s, fine enough for the nodes of GDP and for the bins of its curve.
 
     Attributes
     ----------
     starts
         Smallest s of each cell, increasing; rows below the first belong to it.
-    nodes, groups
-        First cell of each node and of each group.
+    nodes, bins
+        First cell of each node and of each bin.
     medians
-        Median of s in each group.
+        Median of s in each bin.
     """
 
     starts: Array
     nodes: Integers
-    groups: Integers
+    bins: Integers
     medians: Array
 
     @classmethod
@@ -92,7 +92,7 @@ class Cells:
         counts: Integers,
         rows: int,
         weights: Array | None = None,
-        groups: int | None = None,
+        bins: int | None = None,
     ) -> Cells:
         """Return the cells for distinct values of s in increasing order, how often each occurs, and
         its weight.
@@ -102,25 +102,25 @@ class Cells:
         if weights is None:
             weights = counts.astype(np.float64)
         node = node_levels(weights, MOST_NODES)
-        group = group_levels(counts, groups or groups_for(rows))
-        both = np.union1d(node, group)
+        first = bin_levels(counts, bins or bins_for(rows))
+        both = np.union1d(node, first)
         below = np.append(0, np.cumsum(counts))
-        middle = below[group] + below[np.append(group[1:], len(values))] - 1
+        middle = below[first] + below[np.append(first[1:], len(values))] - 1
         two = np.searchsorted(below, [middle // 2, (middle + 1) // 2], side="right") - 1
         return cls(
             starts=values[both],
             nodes=np.searchsorted(both, node),
-            groups=np.searchsorted(both, group),
+            bins=np.searchsorted(both, first),
             medians=values[two].mean(axis=0),
         )
 
     @classmethod
-    def of_rows(cls, rows: ScoreRows, groups: int | None = None) -> Cells:
+    def of_rows(cls, rows: ScoreRows, bins: int | None = None) -> Cells:
         """Return the cells of sorted rows."""
         first = levels(rows.s)
         counts = np.diff(np.append(first, len(rows.s)))
         weights = np.add.reduceat(rows.weights, first)
-        return cls.of(rows.s[first], counts, len(rows.s), weights, groups)
+        return cls.of(rows.s[first], counts, len(rows.s), weights, bins)
 
     def place(self, s: Array) -> Integers:
         """Return the cell of each row."""
@@ -191,7 +191,8 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class ScoreSums:
-    """Sums of scores over the cells; ``+`` joins parts of the data.
+    """Sums of scores over the cells; ``+`` joins parts of the data, whose rows are independent and
+    have weight 1.
 
     Attributes
     ----------
@@ -258,16 +259,16 @@ class ScoreSums:
 
 @dataclass(frozen=True, eq=False)
 class CenteredSums:
-    """Sums of one column of centred scores over some groups of rows along s.
+    """Sums of one column of centred scores over ranges of s, such as cells, nodes or bins.
 
     Attributes
     ----------
     powers
-        Sums of w^p f^j, of shape (4, 5, groups): p from 1 to 4, j from 0 to 4.
+        Sums of w^p f^j, of shape (4, 5, ranges): p from 1 to 4, j from 0 to 4.
     effective
         Effective number of rows, or of clusters.
     clusters
-        Sums of w f^j, j from 0 to 2, of shape (groups, clusters); None if rows are independent.
+        Sums of w f^j, j from 0 to 2, of shape (ranges, clusters); None if rows are independent.
     ends
         Smallest and largest centred score that is possible.
     decisions
@@ -282,7 +283,7 @@ class CenteredSums:
 
     @property
     def counts(self) -> Array:
-        """Weight of each group."""
+        """Weight of each range."""
         return np.asarray(self.powers[0, 0])
 
     @property
@@ -301,12 +302,12 @@ class CenteredSums:
         return self.effective / max(self.effective - 1, 1)
 
     def cluster_residuals(self, at: Array) -> sparse.csr_matrix:
-        """Return the sums of w (f - at) over the rows of each cluster in each group."""
+        """Return the sums of w (f - at) over the rows of each cluster in each range."""
         assert self.clusters is not None
         return self.clusters[1] - sparse.diags(at) @ self.clusters[0]
 
     def moment(self, power: int, order: int, at: Array) -> Array:
-        """Return the sums over each group of w to a power times f - at to an order, up to 4."""
+        """Return the sums over each range of w to a power times f - at to an order, up to 4."""
         terms = (
             math.comb(order, j) * (-at) ** (order - j) * self.powers[power - 1, j]
             for j in range(order + 1)
@@ -314,7 +315,7 @@ class CenteredSums:
         return np.asarray(sum(terms))
 
     def residuals(self, at: Array) -> tuple[Array, Array, Array]:
-        """Return the sums over each group of the powers 2 to 4 of w (f - at), summed over a cluster
+        """Return the sums over each range of the powers 2 to 4 of w (f - at), summed over a cluster
         before.
         """
         if self.clusters is None:
@@ -330,7 +331,7 @@ class CenteredSums:
 
     @property
     def squared_weights(self) -> Array:
-        """Sum of the squared weights of each group, those of a cluster added before they are
+        """Sum of the squared weights of each range, those of a cluster added before they are
         squared.
         """
         if self.clusters is None:
@@ -338,7 +339,7 @@ class CenteredSums:
         return _over_clusters(self.clusters[0].multiply(self.clusters[0]))
 
     def joined(self, starts: Integers) -> CenteredSums:
-        """Return the sums over unions of groups, which begin at `starts`."""
+        """Return the sums over unions of ranges, which begin at `starts`."""
         clusters = None
         if self.clusters is not None:
             union = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(self.counts))))
@@ -370,5 +371,5 @@ class CenteredSums:
 
 
 def _over_clusters(parts: sparse.csr_matrix) -> Array:
-    """Return the sum over the clusters in each group."""
+    """Return the sum over the clusters in each range."""
     return np.asarray(parts.sum(axis=1)).ravel()

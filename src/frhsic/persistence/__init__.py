@@ -1,8 +1,8 @@
 """Save fitted models to one file and load them again.
 
-A file is an uncompressed zip archive. `model.json` holds versions, parameters, coefficients, the
-frontier and the models that a closed form is made of; `weights.safetensors` their arrays and the
-weights of a network. Training rows are not in it, except in models that are made of them, such as
+A file is an uncompressed zip archive. `model.json` holds parameters, coefficients, the frontier and
+the models that a closed form is made of; `weights.safetensors` their arrays and the weights of a
+network. Training rows are not in it, except in models that are made of them, such as
 couplings.
 
 Loading runs no code of the file, and neither does predicting. A file holds numbers, text and
@@ -25,21 +25,18 @@ import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import safetensors.numpy
-import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from frhsic._files import write_whole
-from frhsic._version import __version__
 from frhsic.estimators.fitting import is_given
 from frhsic.formatting import printable
 from frhsic.persistence.boosters import MOST_NUMBERS
-from frhsic.persistence.models import SOLVED, SavedKind
+from frhsic.persistence.models import SOLVED, SavedParts
 from frhsic.persistence.rules import ATTRIBUTES, OWN, OWN_PARAMETERS, fits, limited, require
 from frhsic.persistence.values import Reader, Writer, from_json, is_custom, to_json
 
@@ -51,7 +48,7 @@ SAVED = (*SOLVED, *NETWORK_NAMES)
 HEADER_ENTRY = "model.json"
 WEIGHTS_ENTRY = "weights.safetensors"
 ENTRY = re.compile(rf"{re.escape(HEADER_ENTRY)}|{re.escape(WEIGHTS_ENTRY)}|\d{{1,4}}\.skops")
-HEADER_KEYS = {"kind", "versions", "parameters", "fitted", "models", "not listed"}
+HEADER_KEYS = {"class", "parameters", "fitted", "models", "not listed"}
 
 # Bytes and entries of a file
 MOST_BYTES = 2**30
@@ -87,43 +84,46 @@ def save(model: Any, path: str | Path) -> None:
 def file_bytes(model: Any) -> bytes:
     """Return the content of the file that :func:`save` writes. Equal models have equal bytes."""
     name = type(model).__name__
-    if name not in SAVED or type(model) is not _kind_of(name)[0]:
+    if name not in SAVED or type(model) is not _saved(name)[0]:
         raise TypeError(f"model is {name}; pass a fitted {', '.join(SAVED)}.")
-    kind = _kind_of(name)[1]
+    saved = _saved(name)[1]
     check_is_fitted(model)
     parameters = model.get_params(deep=False)
-    parts = _model_parts(model, kind, parameters)
+    parts = _model_parts(model, saved, parameters)
     plain = {name: to_json(value) for name, value in parameters.items() if name not in parts}
     if is_custom(plain["random_state"]):
         plain["random_state"] = model.random_seed_
     fitted = {name: to_json(getattr(model, name)) for name in OWN if hasattr(model, name)}
+    for attribute in [attribute for attribute, value in fitted.items() if is_custom(value)]:
+        if not is_custom(plain.get(attribute.rstrip("_"))):  # else the user passes it again
+            value = printable(repr(getattr(model, attribute)), 200)
+            raise TypeError(
+                f"{attribute} of the {name} is {value}, which a file cannot hold. Fit with numbers"
+                " or text in its place."
+            )
+        del fitted[attribute]
     writer = Writer()
     header = {
-        "kind": name,
-        "versions": {
-            "frhsic": __version__,
-            "torch": metadata.version("torch"),
-            "scikit-learn": sklearn.__version__,
-        },
+        "class": name,
         "parameters": plain,
-        "fitted": {name: value for name, value in fitted.items() if not is_custom(value)},
+        "fitted": fitted,
         "models": {name: writer.model(part) for name, part in parts.items()},
         "not listed": sorted(writer.names),
     }
     arrays = {str(place): values for place, values in enumerate(writer.arrays)}
-    weights = safetensors.numpy.save(arrays | kind.arrays(model))
+    weights = safetensors.numpy.save(arrays | saved.arrays(model))
     entries = {HEADER_ENTRY: json.dumps(header, allow_nan=False).encode(), WEIGHTS_ENTRY: weights}
     entries |= {f"{place}.skops": data for place, data in enumerate(writer.foreign)}
-    _warn_of(writer.names)
+    _warn_of(writer)
     return _archived(entries, writer.numbers)
 
 
-def _model_parts(model: Any, kind: SavedKind, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _model_parts(model: Any, saved: SavedParts, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters and fitted attributes that are models; of a function, only its name is
     written.
     """
     parts = {}
-    for name in kind.models:
+    for name in saved.models:
         part = parameters.get(name, getattr(model, name, None))
         is_function = callable(part) and not hasattr(part, "get_params")
         if part is not None and not is_function:
@@ -133,7 +133,7 @@ def _model_parts(model: Any, kind: SavedKind, parameters: Mapping[str, Any]) -> 
     return parts
 
 
-def _kind_of(name: str) -> tuple[Any, SavedKind]:
+def _saved(name: str) -> tuple[Any, SavedParts]:
     """Return a class that is saved and how; torch is imported for networks alone."""
     if name in NETWORK_NAMES:
         from frhsic.persistence import networks
@@ -142,12 +142,13 @@ def _kind_of(name: str) -> tuple[Any, SavedKind]:
     return SOLVED[name]
 
 
-def _warn_of(names: Collection[str]) -> None:
-    if names:
-        text = ", ".join(map(repr, sorted(names)))
+def _warn_of(writer: Writer) -> None:
+    if writer.names:
+        text = ", ".join(map(repr, sorted(writer.names)))
+        odd = "".join(f" {reason}" for reason in sorted(writer.odd))
         warnings.warn(
             "the model holds classes that files do not hold by default, because they may run code."
-            f" Whoever loads it has to name them: load(path, trusted=[{text}]).",
+            f" Whoever loads it has to name them: load(path, trusted=[{text}]).{odd}",
             UserWarning,
             stacklevel=4,
         )
@@ -196,7 +197,7 @@ def load(
         File that :func:`save` has written.
     estimator, encoder, penalty
         The function, custom encoder or custom penalty that the model was made with, if it was made
-        with one.
+        with one; an error if the file needs none.
     trusted
         Names of classes and functions beyond the list of this library that the file may hold, such
         as those of your own estimators. They can run any code when the model is loaded and when it
@@ -205,7 +206,7 @@ def load(
     given = {"estimator": estimator, "encoder": encoder, "penalty": penalty}
     with _opened(path) as archive:
         header = _header(archive)
-        cls, kind = _kind_of(header["kind"])
+        cls, saved = _saved(header["class"])
         model = cls()
         arrays = _arrays(archive.read(WEIGHTS_ENTRY))
         reader = Reader(
@@ -216,10 +217,10 @@ def load(
         )
         parts = {name: reader.read(part) for name, part in header["models"].items()}
         for name, part in parts.items():
-            known = name in kind.models and fits(part, ATTRIBUTES[name])
-            require(known, "it holds models that its kind does not have")
+            known = name in saved.models and fits(part, ATTRIBUTES[name])
+            require(known, "it holds models that its class does not have")
         parameters = {name: part for name, part in parts.items() if not name.endswith("_")}
-        parameters |= _parameters(header["parameters"], given)
+        parameters |= _parameters(header["class"], header["parameters"], given)
         require(
             parameters.keys() == model.get_params(deep=False).keys(),
             "it has other parameters than this version",
@@ -236,7 +237,7 @@ def load(
             setattr(model, name, attribute)
         for name, part in parts.items():
             setattr(model, name, part)
-        kind.complete(model, arrays)
+        saved.complete(model, arrays)
     return model
 
 
@@ -279,7 +280,7 @@ def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
     # int raises on NaN and Infinity
     header = json.loads(archive.read(HEADER_ENTRY), parse_constant=int)
     require(isinstance(header, dict) and header.keys() == HEADER_KEYS, "not a model")
-    require(header["kind"] in SAVED, f"this version knows no {header['kind']!r}")
+    require(header["class"] in SAVED, f"this version knows no {header['class']!r}")
     return dict(header)
 
 
@@ -292,12 +293,17 @@ def _arrays(weights: bytes) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _parameters(written: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _parameters(cls: str, written: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters of a constructor, with those that the user passed again."""
     parameters = {name: value for name, value in given.items() if value is not None}
-    for name, value in written.items():
-        if name in parameters:
-            continue
+    for name, value in parameters.items():
+        if not is_custom(written.get(name)):
+            raise ValueError(
+                f"{name} is {value!r}, but the {cls} in the file was made with no {name} of the"
+                f" user's own, and the file lacks nothing. Call load without {name}=."
+            )
+    for name in written.keys() - parameters.keys():
+        value = written[name]
         if is_custom(value):
             raise ValueError(
                 f"the model was made with {'a' if name == 'penalty' else 'an'} {name} of the user's"

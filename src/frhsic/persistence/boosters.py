@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from frhsic.persistence.rules import BOOSTERS, fits, require
-from frhsic.persistence.trees import PartState, require_tree
+from frhsic.persistence.scikit_learn import PartState, require_tree
 from frhsic.tables.columns import MOST_TABLE_COLUMNS
 
 # Bytes of a tree of LightGBM and of a model of XGBoost, of which Python takes about twenty times as
@@ -80,7 +80,7 @@ def lightgbm_text(text: str) -> str:
     names = header["feature_names"].split(" ")
     require(len(names) <= MOST_TABLE_COLUMNS, "too many columns")
     objective = OBJECTIVE.fullmatch(header["objective"])
-    require(objective and fits(objective[1], "objective"), "another objective")
+    require(objective and fits(objective[1], "objectives"), "another objective")
     assert objective is not None
     require(objective[2] in (None, str(classes)), "an objective of other classes")
     outputs = classes if objective[1].startswith("multiclass") else 1
@@ -179,7 +179,7 @@ def xgboost_content(content: Any) -> Any:
     outputs = max(classes, 1)
     require(content["version"] >= OLDEST and outputs <= len(trees), "a booster of other classes")
     objective = learner["objective"]
-    require(fits(objective["name"], "objective"), "another objective")
+    require(fits(objective["name"], "objectives"), "another objective")
     own_classes = objective.get("softmax_multiclass_param", {"num_class": "0"})
     require(int(own_classes["num_class"]) == classes, "a booster of other classes")
     require(np.size(json.loads(sizes["base_score"])) in (1, outputs), "a start of other classes")

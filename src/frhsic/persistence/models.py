@@ -1,6 +1,6 @@
 """The library's solved models: what each is made of, and whether what was read fits together.
 
-To save another class, add it to `SOLVED` with a `SavedKind`, and its fitted attributes to `own` in
+To save another class, add it to `SOLVED` with a `SavedParts`, and its fitted attributes to `own` in
 `listed.toml`. A dataclass among them belongs into `[data]` there. Networks are in
 `networks.py`, which needs torch.
 """
@@ -37,7 +37,7 @@ COLUMN_TYPE = re.compile(
 
 
 @dataclass(frozen=True)
-class SavedKind:
+class SavedParts:
     """How models are written, beside their parameters and plain attributes.
 
     `complete` checks that what was read fits together, and builds what is left from the arrays,
@@ -232,7 +232,7 @@ def _require_places(values: np.ndarray, end: int) -> None:
 def _columns(table: pd.DataFrame) -> Arrays:
     """Return the columns of a table as numbers, and their types and levels as JSON."""
     arrays = {}
-    kinds = []
+    types = []
     for j in range(table.shape[1]):
         column = table.iloc[:, j]
         values: Any = column
@@ -248,15 +248,15 @@ def _columns(table: pd.DataFrame) -> Arrays:
             values, levels = pd.factorize(column)
         arrays[f"column {j}"] = np.array(values)
         known = None if levels is None else to_json(np.array(levels, object))
-        kinds.append([str(column.dtype), known, ordered])
-    return arrays | {"kinds": np.frombuffer(json.dumps(kinds).encode(), dtype=np.uint8).copy()}
+        types.append([str(column.dtype), known, ordered])
+    return arrays | {"types": np.frombuffer(json.dumps(types).encode(), dtype=np.uint8).copy()}
 
 
 def _table(arrays: Mapping[str, np.ndarray], rows: int) -> pd.DataFrame:
     """Return the table that :func:`_columns` has written."""
     columns = {}
-    require(len(arrays["kinds"]) <= MOST_LEVEL_BYTES, "columns of too many levels")
-    for j, (dtype, levels, ordered) in enumerate(json.loads(arrays["kinds"].tobytes())):
+    require(len(arrays["types"]) <= MOST_LEVEL_BYTES, "columns of too many levels")
+    for j, (dtype, levels, ordered) in enumerate(json.loads(arrays["types"].tobytes())):
         values = arrays[f"column {j}"]
         known = from_json(levels)
         require(values.shape == (rows,), "its rows differ in number")
@@ -272,16 +272,16 @@ def _table(arrays: Mapping[str, np.ndarray], rows: int) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-CLOSED_FORM = SavedKind(
+CLOSED_FORM = SavedParts(
     _complete_parity, ("estimator", "attribute_estimator", "models_", "attribute_models_")
 )
-ENCODER = SavedKind(
+ENCODER = SavedParts(
     _complete_encoder,
     ("estimator", "attribute_estimator", "models_", "attribute_models_", "table_"),
     _encoder_arrays,
 )
-COUPLING = SavedKind(_complete_coupling, ("estimator", "models_"), _coupling_arrays)
-SOLVED: dict[str, tuple[Any, SavedKind]] = {
+COUPLING = SavedParts(_complete_coupling, ("estimator", "models_"), _coupling_arrays)
+SOLVED: dict[str, tuple[Any, SavedParts]] = {
     "ParityClassifier": (ParityClassifier, CLOSED_FORM),
     "ParityRegressor": (ParityRegressor, CLOSED_FORM),
     "ParityEncoder": (ParityEncoder, ENCODER),

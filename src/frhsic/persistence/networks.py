@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor
 from frhsic.estimators.network import NetworkEstimator, set_state
 from frhsic.penalties import NoPenalty, Penalty
-from frhsic.persistence.models import Arrays, SavedKind
+from frhsic.persistence.models import Arrays, SavedParts
 from frhsic.persistence.rules import require
 from frhsic.tables.columns import MOST_ENCODED_LEVELS
 from frhsic.training import MLP
@@ -94,8 +94,8 @@ def _loaded(module: nn.Module, state: dict[str, Tensor], part: str, *, own: bool
     return module.eval()
 
 
-NETWORK = SavedKind(_complete_network, arrays=_network_arrays)
-NETWORKS: dict[str, tuple[Any, SavedKind]] = {
+NETWORK = SavedParts(_complete_network, arrays=_network_arrays)
+NETWORKS: dict[str, tuple[Any, SavedParts]] = {
     "FRHSICClassifier": (FRHSICClassifier, NETWORK),
     "FRHSICRegressor": (FRHSICRegressor, NETWORK),
 }

@@ -51,10 +51,13 @@ DERIVED = "derived"
 COMMON = {"feature_names_in_", "_sklearn_output_config"}
 
 
+NOT_WRITTEN = "frhsic.save has not written it: "
+
+
 def require(condition: Any, reason: str) -> None:
     """Refuse a file."""
     if not condition:
-        raise ValueError(f"frhsic.save has not written it: {reason}.")
+        raise ValueError(f"{NOT_WRITTEN}{reason}.")
 
 
 # What the words of the list mean
@@ -80,6 +83,8 @@ def _fits(value: Any, kind: str) -> bool:
         )
     if kind in MEANINGS:
         return MEANINGS[kind](value)
+    if kind in _LIST["words"]:
+        return isinstance(value, str) and value in _LIST["words"][kind].split()
     if len(kind) > 1 and kind.lstrip("_")[0].isupper():
         return kind in [base.__name__ for base in type(value).__mro__]
     return isinstance(value, str) and value == kind
@@ -162,8 +167,6 @@ MEANINGS: dict[str, Callable[[Any], bool]] = {
     "step": _is_step,
     "transformer": lambda value: _is_step(value, 3),
     "model": lambda value: hasattr(value, "get_params") or hasattr(value, "predict"),
-    "objective": lambda value: value in _LIST["words"]["objective"].split(),
-    "solver": lambda value: value in _LIST["words"]["solver"].split(),
 }
 
 
@@ -198,13 +201,13 @@ def is_of(value: Any, hint: Any) -> bool:
 # Objects and their attributes
 
 
-def name_of(cls: type) -> str:
-    """Return the name of a class that is listed."""
+def name_of(cls: type) -> str | None:
+    """Return the name of a class, or None if it is not listed."""
     for name in LISTED:
         module, _, own = name.rpartition(".")
         if own == cls.__name__ and getattr(sys.modules.get(module), own, None) is cls:
             return name
-    raise ValueError(f"{cls.__name__} is not listed")
+    return None
 
 
 def class_of(name: str) -> Any:
@@ -224,9 +227,8 @@ def _parameters(name: str) -> dict[str, Any]:
     }
 
 
-def state_of(model: Any) -> dict[str, Any]:
-    """Return the attributes that tell an estimator from a new one."""
-    name = name_of(type(model))
+def state_of(name: str, model: Any) -> dict[str, Any]:
+    """Return the attributes that tell an estimator of a listed class from a new one."""
     parameters = model.get_params(deep=False)
     if isinstance(parameters.get("random_state"), (np.random.RandomState, np.random.Generator)):
         parameters["random_state"] = None  # predictions do not need it

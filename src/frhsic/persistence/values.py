@@ -15,10 +15,11 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from frhsic.persistence import boosters, trees
+from frhsic.persistence import boosters, scikit_learn
 from frhsic.persistence.rules import (
     DATA,
     LISTED,
+    NOT_WRITTEN,
     build,
     check_state,
     class_of,
@@ -36,11 +37,11 @@ MOST_EMPTY = 2**16
 BUILDERS: dict[str, tuple[Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]] = {
     "lightgbm.Booster": (boosters.lightgbm_state, boosters.build_lightgbm),
     "xgboost.Booster": (boosters.xgboost_state, boosters.build_xgboost),
-    "scipy.interpolate.BSpline": (trees.spline_state, trees.build_spline),
-    "sklearn.tree._tree.Tree": (trees.tree_state, trees.build_tree),
+    "scipy.interpolate.BSpline": (scikit_learn.spline_state, scikit_learn.build_spline),
+    "sklearn.tree._tree.Tree": (scikit_learn.tree_state, scikit_learn.build_tree),
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor": (
-        trees.predictor_state,
-        trees.build_predictor,
+        scikit_learn.predictor_state,
+        scikit_learn.build_predictor,
     ),
 }
 """How objects that are no estimators are taken apart and built."""
@@ -51,7 +52,7 @@ SKOPS_DATA = re.compile(
 )
 
 
-CHECKS = trees.TREE_CHECKS | boosters.BOOSTER_CHECKS
+CHECKS = scikit_learn.SCIKIT_LEARN_CHECKS | boosters.BOOSTER_CHECKS
 
 
 class Writer:
@@ -63,6 +64,7 @@ class Writer:
         self.arrays: list[np.ndarray] = []
         self.foreign: list[bytes] = []
         self.names: set[str] = set()
+        self.odd: set[str] = set()  # why objects of listed classes are not as the list says
         self.numbers = 0  # of boosters
 
     def model(self, value: Any) -> Any:
@@ -90,17 +92,21 @@ class Writer:
         arrays = len(self.arrays)
         foreign = len(self.foreign)
         names = set(self.names)
+        name = name_of(type(value))
+        if name is None:
+            return self._foreign(value)
         try:
-            name = name_of(type(value))
             if name in BUILDERS:
                 state = BUILDERS[name][0](value)
                 check_state(name, state)
                 self.numbers += boosters.numbers_of(state) if "text" in state else 0
             else:
-                state = state_of(value)
+                state = state_of(name, value)
                 _assembled(name, state)  # as it will be when it is read
             return {"class": name, "fields": {k: self.model(v) for k, v in state.items()}}
-        except Exception:  # whatever is not as the list says
+        except Exception as error:  # whatever is not as the list says
+            reason = str(error).removeprefix(NOT_WRITTEN) or type(error).__name__
+            self.odd.add(f"A {name} is among them because of this: {reason}")
             del self.arrays[arrays:]
             del self.foreign[foreign:]
             self.names = names
@@ -248,21 +254,22 @@ class Reader:
         """Return an object of a class that is not listed, if the user has named all that it is made
         of.
         """
+        import skops.io
+
         require(self.named and self.foreign, "it holds objects that it does not name")
         assert self.foreign is not None
-        names = self.named
-        if names <= self.trusted:
-            data = self.foreign(place)
-            names = names | foreign_names(data)
+        self._require_trusted(self.named)
+        data = self.foreign(place)
+        self._require_trusted(self.named | foreign_names(data))
+        return skops.io.loads(data, trusted=sorted(self.trusted))
+
+    def _require_trusted(self, names: set[str]) -> None:
         if not names <= self.trusted:
             shown = ", ".join(map(repr, sorted(names)))
             raise ValueError(
                 f"it holds {shown}, which may run code. If you trust its author, pass load(path,"
                 f" trusted=[{shown}])."
             )
-        import skops.io
-
-        return skops.io.loads(data, trusted=sorted(self.trusted))
 
 
 def from_json(value: Any) -> Any:

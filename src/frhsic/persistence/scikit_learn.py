@@ -1,5 +1,5 @@
-"""Trees, splines and encoders of scikit-learn: what compiled code reads without checking is checked
-and built again here.
+"""Models of scikit-learn: what compiled code reads without checking is checked and built again
+here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from sklearn.base import is_classifier
 from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import BaseDecisionTree
 from sklearn.tree._tree import NODE_DTYPE, Tree
 
 from frhsic.persistence.rules import require
@@ -128,13 +130,19 @@ def check_linear(model: Any) -> None:
         require(outputs == (expected,), "other classes")
 
 
-def check_ensemble(model: Any) -> None:
-    """Check that all trees are of the same columns, classes and outputs."""
+def check_estimators(model: Any) -> None:
+    """Check that a model for each output has few outputs, and that all trees of others are of the
+    same columns, classes and outputs.
+    """
+    if isinstance(model, MultiOutputRegressor):
+        require(0 < len(model.estimators_) <= MOST_TABLE_COLUMNS, "too many outputs")
+        return
     boosted = hasattr(model, "n_trees_per_iteration_")
     trees = np.array(model.estimators_, dtype=object)
     require(trees.ndim == 1 + boosted and trees.size, "no trees")
     values = (1, 1) if boosted else (_classes(model), model.n_outputs_)
     for tree in trees.ravel():
+        require(isinstance(tree, BaseDecisionTree), "other trees")
         own = tree.tree_.max_n_classes, tree.tree_.n_outputs
         require(own == values and tree.n_features_in_ == model.n_features_in_, "other trees")
     if boosted:
@@ -285,15 +293,15 @@ def check_indicator(model: Any) -> None:
     require(np.size(model.features_) <= model.n_features_in_, "a column twice")
 
 
-TREE_CHECKS: dict[str, Callable[[Any], None]] = {
+SCIKIT_LEARN_CHECKS: dict[str, Callable[[Any], None]] = {
     "_predictors": check_histograms,
     "bsplines_": check_splines,
     "categories_": check_encoder,
-    "estimators_": check_ensemble,
+    "estimators_": check_estimators,
     "features_": check_indicator,
     "intercept_": check_linear,
     "n_outputs_": check_outputs,
     "transformers_": check_columns,
     "tree_": check_decision_tree,
 }
-"""How a fitted estimator is checked, by an attribute that it has."""
+"""How a fitted estimator is checked, by an attribute that it has, in whichever class."""
