@@ -108,9 +108,10 @@ class Gap:
     def of(cls, pooled: ParityResult, folds: Sequence[ParityResult]) -> Gap:
         """Return the gap of all rows, each scored by the predictor of its own fold.
 
-        The mean score of the fold predictors is served. The curve of these rows estimates the
-        curve of that mean; ranks and decisions are those of each fold, and stand for the ranks and
-        decisions of the mean score. Coefficients that follow the rows of the other folds by chance
+        The mean score of the fold predictors is served, and the curve of these rows estimates its
+        curve. The decision of the mean score is not the mean of the decisions that are measured
+        here: folds that disagree near the threshold blur the latter, so that with few rows the gap
+        of decisions is stated too low. Nor are ranks. Coefficients that follow the rows of the other folds by chance
         balance each other in the curve, so that the estimate is too low for small gaps. The mean
         over the folds does not have this error, but few rows cannot tell the signs of its curve.
         The larger of the two is stated.
@@ -135,8 +136,9 @@ class Frontier:
     fitted on the rows of the other folds. All rows decide a few things that the folds share: the
     functions of the attributes, the units and the ridge of the coefficients, and which trade-offs
     are mixed with a constant; and coefficients fit predictions of models that saw the fold.
-    :meth:`choose` compares these same gaps. `benchmarks/promise.py` measures all of this together:
-    of 1,600 limits that the upper ends of 95 % intervals kept, 12 were exceeded in the population.
+    :meth:`choose` compares these same gaps. `benchmarks/promise.py` measures all of this together
+    for scores: of 1,600 limits that upper ends of 95 % intervals kept, 12 were exceeded in the
+    population.
 
     Attributes
     ----------
