@@ -109,12 +109,13 @@ class Gap:
         """Return the gap of all rows, each scored by the predictor of its own fold.
 
         The mean score of the fold predictors is served, and the curve of these rows estimates its
-        curve. The decision of the mean score is not the mean of the decisions that are measured
-        here: folds that disagree near the threshold blur the latter, so that with few rows the gap
-        of decisions is stated too low. Nor are ranks. Coefficients that follow the rows of the other folds by chance
-        balance each other in the curve, so that the estimate is too low for small gaps. The mean
-        over the folds does not have this error, but few rows cannot tell the signs of its curve.
-        The larger of the two is stated.
+        curve. Ranks and decisions are served from the mean score, too, but here they are those of
+        each fold: folds that disagree blur them, so that with few rows their gap is stated too low.
+
+        Coefficients that follow the rows of the other folds by chance balance each other in the
+        curve, so that the estimate is too low for small gaps. The mean over the folds does not have
+        this error, but few rows cannot tell the signs of its curve. The larger of the two is
+        stated.
         """
         value = max(pooled.value, float(np.mean([fold.value for fold in folds])))
         low, high = pooled.interval
