@@ -37,7 +37,7 @@ from frhsic.estimators.families import (
     SoftRanks,
     Units,
     expanded,
-    least_root,
+    log_loss_root,
 )
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import SMOOTHNESS, GapNorm, descend, solve
@@ -203,7 +203,7 @@ def test_the_convex_optimum_over_all_functions_has_the_closed_form(name, loss):
     c, violation = multiplier(law, -slope(loss, law, f), mu, law.curve(f))
     assert violation < 1e-4
     moved = law.means @ c
-    assert (law.eta - moved if loss == "squared" else least_root(law.eta, moved)[0]) == approx(
+    assert (law.eta - moved if loss == "squared" else log_loss_root(law.eta, moved)[0]) == approx(
         f, abs=2e-5
     )
 
@@ -215,7 +215,7 @@ def test_a_large_multiplier_closes_the_gap_and_the_closed_form_still_holds(name)
     f = brute_force("log", law, mu)
     assert law.gap(f) == approx(0, abs=1e-6)
     c, *_ = np.linalg.lstsq(law.means, -slope("log", law, f), rcond=None)
-    assert least_root(law.eta, law.means @ c)[0] == approx(f, abs=1e-4)
+    assert log_loss_root(law.eta, law.means @ c)[0] == approx(f, abs=1e-4)
     assert np.ptp(law.basis.values @ c) <= 2 * mu
 
 
@@ -425,7 +425,7 @@ def test_decisions_of_the_path_cost_less_than_drawing_lots():
 def test_the_root_minimises_loss_plus_moved_score(moved):
     """f = η - m f (1 - f) is where the convex function ℓ(f, η) + m f has its least value."""
     eta = np.linspace(0.02, 0.98, 9)
-    f = least_root(eta, np.full(9, moved))[0]
+    f = log_loss_root(eta, np.full(9, moved))[0]
     grid = expit(np.linspace(-12, 12, 20_001))
     for one, value in zip(eta, f):
         least = (-one * np.log(grid) - (1 - one) * np.log1p(-grid) + moved * grid).min()
@@ -440,8 +440,8 @@ def test_the_root_is_right_where_nothing_is_positive():
     moved = np.array([-20.0, -2.0, -1.0, -0.5, 3.0])
     for eta in (0.0, 1e-300, 1e-17):
         expected = [0.95, 0.5, 0, 0, 0]
-        assert least_root(np.full(5, eta), moved)[0] == approx(expected, abs=1e-6)
-        assert least_root(np.full(5, 1 - eta), -moved)[0] == approx(
+        assert log_loss_root(np.full(5, eta), moved)[0] == approx(expected, abs=1e-6)
+        assert log_loss_root(np.full(5, 1 - eta), -moved)[0] == approx(
             1 - np.array(expected), abs=1e-6
         )
 
@@ -449,7 +449,7 @@ def test_the_root_is_right_where_nothing_is_positive():
 def test_for_small_coefficients_the_log_odds_move_by_m():
     eta = np.linspace(0.1, 0.9, 9)
     first = expit(FAMILIES["binary"].link(eta) - 1e-3)
-    assert least_root(eta, np.full(9, 1e-3))[0] == approx(
+    assert log_loss_root(eta, np.full(9, 1e-3))[0] == approx(
         first, abs=1e-6
     )  # up to the square of the coefficient
 
@@ -465,7 +465,7 @@ def test_the_dual_bounds_every_predictor_from_below():
     for _ in range(200):
         nu = rng.uniform(-mu, mu, size=4)
         moved = law.means @ (law.basis.values.T @ (law.joint.sum(axis=0) * nu))
-        f = least_root(law.eta, moved)[0]
+        f = log_loss_root(law.eta, moved)[0]
         bounds.append(risk("log", law, f) + law.mass @ (moved * f))
     assert max(bounds) <= optimum + 1e-9
     assert max(bounds) == approx(optimum, abs=0.01)  # 200 draws from four dimensions come near

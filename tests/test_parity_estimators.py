@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ from frhsic.estimators import (
     distill,
 )
 from frhsic.estimators.conditional import fold_of_rows
-from frhsic.estimators.frontier import Gap
+from frhsic.estimators.constraints import Constraint, LabelledRows
+from frhsic.estimators.frontier import Gap, measured
 from frhsic.parity import gdp, rank_gap
 
 MEANS = make_pipeline(SplineTransformer(4), Ridge(1e-3))
@@ -152,6 +154,29 @@ def test_the_stated_gap_is_the_larger_of_all_rows_and_of_the_mean_fold():
     assert Gap.of(gdp(cancelling, s), [gdp(cancelling[fold == 0], s[fold == 0])]).value > 0.08
 
 
+def test_an_interval_means_the_same_for_classes_as_for_one_score():
+    rng = np.random.default_rng(2)
+    s = rng.uniform(size=(300, 1))
+    rows = LabelledRows(
+        X=None,
+        s=s,
+        names=("age",),
+        weights=None,
+        groups=None,
+        fold=np.arange(300) % 2,
+        seed=0,
+        y=np.zeros(300),
+        labels=np.zeros(300),
+        numeric=True,
+    )
+    constraints = [Constraint.fit(rows, 0, "all")]
+    # of one of these gaps the interval has 0 in it, and a test by 49 resamples rejects 0
+    path = np.linspace(0, 0.3, 8) * s + rng.uniform(size=(300, 8))
+    one, _ = measured("score", path, rows, constraints, 0.95)
+    classes, _ = measured("score", path[:, :, None], rows, constraints, 0.95)
+    assert [astuple(gap) for gap in classes["age"]] == [approx(astuple(gap)) for gap in one["age"]]
+
+
 def test_two_attributes_keep_a_limit_each(fresh):
     rng = np.random.default_rng(0)
     X, y, age = table(600, 0)
@@ -165,6 +190,16 @@ def test_two_attributes_keep_a_limit_each(fresh):
     assert (
         one.choice_.gaps["income"].value > 0.5 * one.choice_.unconstrained["income"].value
     )  # left alone
+
+
+def test_a_limit_on_an_attribute_that_had_none_in_fit_is_rarely_met():
+    rng = np.random.default_rng(0)
+    X, y, age = table(600, 0)
+    frame = pd.DataFrame({"age": age, "income": np.exp(X[:, 1] + rng.normal(size=600))})
+    income = {"income": "20%"}
+    with pytest.warns(UnmetLimitWarning):
+        classifier(limit={"age": "50%"}).fit(X, y, sensitive_features=frame).at(income)
+    assert classifier(limit=None).fit(X, y, sensitive_features=frame).at(income).choice_.met
 
 
 def test_rows_without_s_train_the_model_of_y(fresh):

@@ -434,7 +434,7 @@ HEADERS: dict[str, tuple[str, list[Any], Any]] = {
     "a scale of 0": ("parity", [*SOLUTION, "units", "fields", "scale"], 0.0),
     "a basis of other functions": ("parity", [*CONSTRAINT, "basis", "fields", "values"], ARRAY),
     "another attribute": ("parity", [*CONSTRAINT, "attribute"], 3),
-    "a condition of no rows": ("parity", [*CONSTRAINT, "condition"], "none"),
+    "a condition of no rows": ("parity", [*CONSTRAINT, "among"], "none"),
     "constraints that are one": ("parity", [*SOLUTION, "constraints"], 1),
     "no solution": ("parity", ["fitted", "solution_"], None),
     "a place beyond the frontier": ("parity", ["fitted", "choice_", "fields", "position"], 400.0),

@@ -546,13 +546,13 @@ class BoostedMeans(RegressorMixin, BaseEstimator):
 
 
 def told_directions(
-    X: Any, targets: np.ndarray, weights: np.ndarray, half: np.ndarray, n_jobs: int | None
+    X: Any, targets: np.ndarray, weights: np.ndarray, part: np.ndarray, n_jobs: int | None
 ) -> np.ndarray:
-    """Return the :func:`predicted_directions` of some targets, (K, R), where each half of the rows
-    is predicted by small trees of the other one.
+    """Return the :func:`predicted_directions` of some targets, (K, R), where a part of the rows and
+    the others are predicted by small trees of each other.
     """
     means = np.empty_like(targets)
-    for own in (half, ~half):
+    for own in (part, ~part):
         model = BoostedMeans(PILOT_ROUNDS, n_jobs=n_jobs)
         model.fit(_safe_indexing(X, np.flatnonzero(~own)), targets[~own], weights[~own])
         means[own] = model.predict(_safe_indexing(X, np.flatnonzero(own)))

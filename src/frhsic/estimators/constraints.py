@@ -100,28 +100,26 @@ class Constraint:
     """One attribute among the rows of one condition: "all", "positive" or "negative"."""
 
     attribute: int
-    condition: Among
+    among: Among
     basis: SensitiveBasis
     rate: float
 
     @classmethod
-    def fit(cls, sample: LabelledRows, attribute: int, condition: Among) -> Self:
+    def fit(cls, sample: LabelledRows, attribute: int, among: Among) -> Self:
         """Learn the functions of the attribute, and the share of the rows that the condition
         keeps.
         """
-        among = kept_by(condition, sample.y)
+        kept = kept_by(among, sample.y)
         s = sample.s[:, attribute]
-        rows = np.flatnonzero(among & ~np.isnan(s))
+        rows = np.flatnonzero(kept & ~np.isnan(s))
         if len(np.unique(s[rows])) < 2:
-            raise ValueError(
-                f"{sample.names[attribute]!r} does not vary among the {condition} rows."
-            )
+            raise ValueError(f"{sample.names[attribute]!r} does not vary among the {among} rows.")
         basis = SensitiveBasis.fit(s[rows], sample.weights_of(rows))
-        return cls(attribute, condition, basis, float(np.average(among, weights=sample.weights)))
+        return cls(attribute, among, basis, float(np.average(kept, weights=sample.weights)))
 
     def rows(self, s: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return which rows the condition keeps that have the attribute, as booleans."""
-        return np.asarray(kept_by(self.condition, y) & ~np.isnan(s[:, self.attribute]))
+        return np.asarray(kept_by(self.among, y) & ~np.isnan(s[:, self.attribute]))
 
     def curve(
         self, s: np.ndarray, y: np.ndarray, weights: np.ndarray, scale: float = 1.0
@@ -137,19 +135,19 @@ class Constraint:
         """Return what m is the conditional mean of: φ(s) among the rows of the condition, over
         their share.
         """
-        return np.asarray(self.functions(s) * (kept_by(self.condition, y) / self.rate)[:, None])
+        return np.asarray(self.functions(s) * (kept_by(self.among, y) / self.rate)[:, None])
 
     def known(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """Return m where S is known: φ(s), times the chance of the condition over its rate."""
         functions = self.functions(s)
-        if self.condition == "all":
+        if self.among == "all":
             return functions
-        chance = eta if self.condition == "positive" else 1 - eta
+        chance = eta if self.among == "positive" else 1 - eta
         return np.asarray(functions * chance[:, None] / self.rate)
 
 
-def kept_by(condition: Among, y: np.ndarray) -> np.ndarray:
+def kept_by(among: Among, y: np.ndarray) -> np.ndarray:
     """Return which rows a condition keeps, as booleans."""
-    if condition == "all":
+    if among == "all":
         return np.full(len(y), True)
-    return np.asarray(y == (1 if condition == "positive" else 0))
+    return np.asarray(y == (1 if among == "positive" else 0))

@@ -36,7 +36,8 @@ FamilyName = Literal[
     "clipped decision",
 ]
 
-# Base rate below which decisions are made for balanced accuracy, with the base rate as threshold.
+# Share of the rarer class below which decisions are made for balanced accuracy, with the base rate
+# as threshold.
 RARE_DECISIONS = 0.2
 
 # Rows, drawn at random, that the coefficients are solved on; a few dozen numbers need no more.
@@ -264,11 +265,11 @@ class BinaryScores(LogLossFamily):
 
     def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
         eta = expit(parameters[0] + parameters[1] * base)
-        return least_root(eta, _combined(means, parameters[2:]))[0]
+        return log_loss_root(eta, _combined(means, parameters[2:]))[0]
 
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
         eta = expit(parameters[0] + parameters[1] * task.base)
-        f, discriminant = least_root(eta, task.means @ parameters[2:])
+        f, discriminant = log_loss_root(eta, task.means @ parameters[2:])
         f = np.clip(f, CLIP, 1 - CLIP)
         spread = f * (1 - f)
         loss = -float(task.weights @ np.log(np.where(task.y == 1, f, 1 - f)))
@@ -283,21 +284,22 @@ class BinaryScores(LogLossFamily):
         return Evaluated(loss, functions.T @ f[:, None], gradient)
 
 
-def least_root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def log_loss_root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the f in [0, 1] with f = η - m f(1 - f), and the root of the discriminant.
 
-    The convex problem min ℓ(f, η) + m f has this one stationary point, the smaller root of a
-    quadratic.
+    The convex problem min ℓ(f, η) + m f has this one stationary point, a root of
+    :math:`m f^2 - (1 + m) f + \eta = 0`: with discriminant D it is
+    :math:`(1 + m - \sqrt D) / 2m = 2\eta / (1 + m + \sqrt D)`.
 
     Examples
     --------
-    >>> f, _ = least_root(np.array([0.5]), np.array([1.0]))
+    >>> f, _ = log_loss_root(np.array([0.5]), np.array([1.0]))
     >>> bool(abs(f[0] - (0.5 - f[0] * (1 - f[0]))) < 1e-12)
     True
     """
     total = 1 + moved
     discriminant = np.sqrt(np.maximum(total**2 - 4 * moved * eta, CLIP**2))
-    # of two forms of one root the one that does not cancel
+    # the second form, or the first where 1 + m is negative, so that equal signs are added
     double = total + np.copysign(discriminant, total)
     f = 2 * eta / double
     low = moved < -1

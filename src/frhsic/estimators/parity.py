@@ -1,4 +1,6 @@
-"""Predictors under parity in closed form: two kinds of regressions and a handful of numbers."""
+"""Predictors under parity in closed form: two kinds of regressions, and a handful of coefficients
+that are found numerically for each trade-off.
+"""
 
 from __future__ import annotations
 
@@ -258,9 +260,9 @@ class ParityEstimator(ParityModel, ABC):
                 LeakingEstimatorWarning,
             )
 
-    def _constraint(self, rows: LabelledRows, attribute: int, condition: Among) -> Constraint:
+    def _constraint(self, rows: LabelledRows, attribute: int, among: Among) -> Constraint:
         """Return a constraint whose functions of the attribute are those that x tells."""
-        whole = Constraint.fit(rows, attribute, condition)
+        whole = Constraint.fit(rows, attribute, among)
         targets = whole.targets(rows.s, rows.y)
         return replace(whole, basis=self._told(rows, attribute, whole.basis, targets))
 
@@ -296,8 +298,9 @@ class ParityEstimator(ParityModel, ABC):
         s: np.ndarray | None,
         eta: np.ndarray,
     ) -> np.ndarray:
-        """Return m of rows, (n, K); where ranks or decisions use S, where their scores would be
-        moved.
+        """Return m of rows, (n, K): the means of functions of S given x, or what they are if S is
+        known. In the clipped families it is one column instead, the score whose rank among all rows
+        is that of η among the rows of the same s.
         """
         if not self.uses_sensitive:
             return np.column_stack(means_of_models(models, X))
@@ -347,8 +350,9 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
 
     over all functions of x. The solution moves :math:`\eta(x) = P(Y = 1 | x)` along conditional
     means :math:`m_k(x) = E[\varphi_k(S) | x]`. Both are ordinary regressions, fitted out of fold;
-    every trade-off is then solved at once. Use it where the gap of scores, ranks or decisions must
-    fall. The attributes are needed to fit, and to predict only with `uses_sensitive`.
+    a few coefficients are then found for every trade-off. Use it where the gap of scores, ranks or
+    decisions must fall. The attributes are needed to fit, and to predict only with
+    `uses_sensitive`.
 
     Parameters
     ----------
@@ -374,8 +378,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         number; None: the estimate does. If no upper end keeps it, the trade-off is taken that comes
         closest among those whose estimates do, and a warning says how many rows would settle it.
     attribute_estimator : regressor, optional
-        Model of the :math:`m_k`. None is as for y, for those combinations of the functions that x
-        tells.
+        Model of the :math:`m_k`. None is as for y with fewer trees, and only for combinations of
+        the functions that x tells, by a first small model; another model gets all of them.
     cv, n_jobs, random_state
         Number of folds; threads of BLAS, OpenMP, LightGBM and XGBoost during a call (one for None,
         all for -1), unless a model that you pass has an `n_jobs` of its own; seed of folds and
@@ -384,8 +388,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     Attributes
     ----------
     frontier_, choice_ : Frontier and Choice, or None
-        Every trade-off, measured on rows that neither fitted nor chose it; the one that is served,
-        with its gaps.
+        Every trade-off, measured out of fold; the one that is served, with its gaps.
     classes_, models_, attribute_models_, solution_
         The labels, the fitted regressions of each fold, and the coefficients.
 

@@ -48,7 +48,10 @@ class Solution:
         means: np.ndarray,
         limits: Mapping[str, tuple[Limit, ...]],
     ) -> Self:
-        """Find the coefficients of every trade-off without each fold; limits go by attribute."""
+        """Find the coefficients of every trade-off without each fold; limits go by attribute.
+
+        If some attributes have limits, the gaps along the others are left alone.
+        """
         form = FAMILIES[family]
         units = Units.of(sample, eta, form.decides)
         solution = cls(family, constraints, np.zeros(0), units)
@@ -86,7 +89,8 @@ class Solution:
         return solution.above_constant(form, whole, sample.fold)
 
     def above_constant(self, form: SmoothFamily, task: Problem, fold: np.ndarray) -> Self:
-        """Return the trade-offs without those that lose to a constant at the same gap, out of fold.
+        """Return the trade-offs without those that lose to a constant at the same gap, out of fold;
+        all folds share this decision.
 
         A mixture of a predictor with a constant has as large a share of its gap, and at least this
         share of what it gains over the constant. So after the trade-off that gains most for its
@@ -189,7 +193,9 @@ class Solution:
     def out_of_fold(
         self, position: float, fold: np.ndarray, eta: np.ndarray, means: np.ndarray
     ) -> np.ndarray:
-        """Return the score of each row by the predictor of its own fold, which has not seen it."""
+        """Return the score of each row by the models and coefficients that were fitted on the rows
+        of the other folds.
+        """
         scores = np.empty(eta.shape)
         for j, own in enumerate(self.at(position)):
             scores[fold == j] = self.scores(own, eta[fold == j], means[fold == j])

@@ -1,20 +1,22 @@
 r"""Coefficients of the closed form, for every trade-off between loss and gap.
 
-Over all functions f of x, the least loss at a given gap is reached by
+Over all functions f of x, the least loss at a given gap has a closed form,
 
 .. math:: \partial \ell(f(x), \eta(x)) = -m_c(x), \qquad m_c(x) = \sum_k c_k m_k(x),
 
 with :math:`\eta(x) = E[Y | x]` and :math:`m_k(x) = E[\varphi_k(S) | x]` (docs/theory.md). Here the
-few numbers c are found on rows whose :math:`\eta` and :math:`m` come from models that have not seen
-them:
+few numbers c are found by BFGS, for each :math:`\mu` of a grid, on rows whose :math:`\eta` and
+:math:`m` come from models that have not seen them:
 
-.. math:: \min_{a, b, c} \; \frac1n \sum_i \ell(f(x_i), y_i) + \mu \, \Bigl\| \bigl( N_j(f) / t_j
-    \bigr)_j \Bigr\|,
-    \qquad N_j = \sum_v p_v \bigl( \sqrt{g_j(v)^2 + \varepsilon^2} - \varepsilon \bigr),
+.. math:: \min_{a, b, c} \; \frac1n \sum_i \ell(f(x_i), y_i) + \sum_k r_k c_k^2 + \frac\mu2 \,
+    \Bigl\| \bigl( N_j(f) / t_j \bigr)_j \Bigr\|_4^2,
+    \qquad N_j = \sum_v p_v \bigl( \sqrt{g_j(v)^2 + \varepsilon^2} - \varepsilon \bigr).
 
-for a grid of :math:`\mu`; what is minimised has the square of the norm. The curve
+The square has the same solutions as the norm and spreads them evenly. The curve
 :math:`g_j(v) = \sum_k \hat E[f \varphi_k(S)] \varphi_k(v)` on the nodes v of an attribute is the
-gap, projected on its functions, and a and b recalibrate :math:`\eta`.
+gap, projected on its functions. The :math:`t_j` are in proportion to the limits of the attributes
+(`GapCurve.scale`), so large that the largest :math:`N_j(\eta) / t_j` is 1; r is a ridge
+(`Solution._ridge`); a and b recalibrate :math:`\eta`.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ import numpy as np
 from frhsic.estimators.constraints import GapCurve
 from frhsic.estimators.families import Problem, SmoothFamily
 
-# Shares of the unconstrained gap that the trade-offs aim at.
+# Shares of the unconstrained gap, from which μ of each trade-off is guessed; the gaps that it leads
+# to are measured.
 GAP_SHARES = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.02, 0.005])
 
 # μ of a first solution with almost no gap, in units of the loss; what it costs sets the scale of
@@ -66,7 +69,6 @@ def solve(family: SmoothFamily, task: Problem) -> np.ndarray:
             norm, pull = gap(sums, SMOOTHNESS * target)
             along = parameters[first.own :]
             ridge = float(np.sum(task.ridge * along**2))
-            # the square has the same solutions as the norm and spreads them evenly
             slope = gradient(mu * norm / gap.whole * pull)
             slope[first.own :] += 2 * task.ridge * along
             return loss + ridge + mu * norm**2 / 2, slope * first.scales
@@ -76,8 +78,8 @@ def solve(family: SmoothFamily, task: Problem) -> np.ndarray:
     def loss_at(scaled: np.ndarray) -> float:
         return family.loss(task, scaled * first.scales)
 
-    # without constraint c is 0: where η is wrong, moving along m lowers the loss and can raise the
-    # gap of the model
+    # The first trade-off has c = 0: where η is wrong, moving along m lowers the loss and can raise
+    # the gap of the model. The others start from the least loss over c, too.
     inverse = FIRST_INVERSE * np.eye(len(first.parameters))
     recalibrates = np.arange(len(first.parameters)) < first.own
     calibrated, _ = solved(first.parameters / first.scales, inverse * recalibrates, 0.0)
@@ -100,7 +102,7 @@ def solve(family: SmoothFamily, task: Problem) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class GapNorm:
-    """The norm over the curves of a task: sums (K, c) → a number, 1 for η itself.
+    """The norm over the curves of a task: sums (K, c) → a number, 1 for η if there is one curve.
 
     Attributes
     ----------
@@ -119,7 +121,7 @@ class GapNorm:
 
     @classmethod
     def of(cls, family: SmoothFamily, task: Problem, parameters: np.ndarray) -> GapNorm:
-        """Return the norm of a task, in which some parameters have the norm 1."""
+        """Return the norm of a task, in the unit of the largest gap of some parameters."""
         functions = np.column_stack([curve.functions for curve in task.curves])
         sums = family.evaluate(task, parameters, functions).sums
         parts = _parts(task.curves, sums)

@@ -55,8 +55,7 @@ class TradeOff:
         For each attribute the largest gap that is allowed as a number, or as a share of the gap
         without a limit (None: any), and whether the fit keeps them.
     points
-        From no limit to almost no gap, measured on training rows that neither fitted nor chose the
-        point.
+        From no limit to almost no gap, measured out of fold on the training rows.
     before, after
         Without the limit and with it, on the rows of the report.
     changes
