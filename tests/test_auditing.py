@@ -657,7 +657,7 @@ def test_an_audit_converts_and_checks_each_argument_once():
     once = {("require_same_rows", "all"), ("read_sensitive", "sensitive_features")}
     once |= {("_column", name) for name in ("scores", "y", "sample_weight", "groups")}
     names = ("representation", "sensitive_features", "scores", "'late' (y)", "sample_weight")
-    once |= {("matrix", name) for name in names}
+    once |= {("matrix", name) for name in names} | {("numbers", "sensitive_features 'age'")}
     assert counts == dict.fromkeys(once, 1)
 
 
@@ -674,6 +674,7 @@ def test_the_command_converts_and_checks_each_column_once(tmp_path):
         "column 'risk'",
         "column 'w'",
         "target 'late'",
+        "sensitive_features 'age'",  # at the door of the audit; the others read text
     }
     assert {name for function, name in counts if function == "matrix"} == {
         "scores",
