@@ -330,6 +330,17 @@ def test_a_well_specified_model_comes_close_to_the_optimum_of_a_gaussian_law():
     assert excess.mean(axis=0).max() < 0.002
 
 
+@pytest.mark.parametrize("rounding", [-1e-15, 0.0, 1e-15])
+@pytest.mark.parametrize("ones", [3, 97])
+def test_the_constant_of_balanced_decisions_is_the_class_with_more_rows(ones, rounding):
+    y = (np.arange(100) < ones).astype(np.float64)
+    weights = np.where(y == 1, 0.5 / ones, 0.5 / (100 - ones)) * (1 + rounding * (2 * y - 1))
+    task = Problem(np.zeros(100), np.zeros((100, 1)), y, weights)
+    form = FAMILIES["decision"]
+    decided = form.outputs(form.constant(task), task.base, task.means) > 0
+    assert decided.all() if ones > 50 else not decided.any()
+
+
 @pytest.mark.parametrize("family", ["numbers", "binary", "decision"])
 def test_no_trade_off_loses_to_a_constant_at_the_same_gap(family):
     """A mixture of the first trade-off with a constant replaces the second, whose sign is wrong."""

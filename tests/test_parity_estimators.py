@@ -36,7 +36,7 @@ from frhsic.estimators import (
 )
 from frhsic.estimators.conditional import fold_of_rows
 from frhsic.estimators.constraints import Constraint, LabelledRows
-from frhsic.estimators.frontier import Gap, measured
+from frhsic.estimators.frontier import Frontier, Gap, measured
 from frhsic.parity import gdp, rank_gap
 
 MEANS = make_pipeline(SplineTransformer(4), Ridge(1e-3))
@@ -376,6 +376,28 @@ def test_a_number_that_no_upper_end_keeps_is_probably_kept_and_says_how_many_row
     assert "about 2,400 rows in all would settle it" in str(caught[0].message)
     with pytest.warns(UnmetLimitWarning, match="is not met: this is the closest"):
         assert half.at(1e-9).choice_.rows_needed is None
+
+
+def frontier_of(**gaps: list[float]) -> Frontier:
+    """Trade-offs with such gaps along each attribute, known exactly."""
+    known = {name: tuple(Gap(v, v, v) for v in values) for name, values in gaps.items()}
+    return Frontier("score", "gdp", {}, known, dict.fromkeys(gaps, 0.0), 0.95, 0.5, 100)
+
+
+def test_zero_is_kept_where_the_largest_of_several_gaps_is_least():
+    """The gaps, as shares of the first, are (.5, .3, .2) and (.25, .3, .5): the second is least."""
+    frontier = frontier_of(age=[0.4, 0.2, 0.12, 0.08], hours=[0.2, 0.05, 0.06, 0.1])
+    choice = frontier.choose(0, True)
+    assert choice.met
+    assert choice.position == 2
+    assert frontier.choose({"age": 0}, True).position == 3
+    assert frontier.choose({"hours": 0}, True).position == 1
+    assert not frontier.choose({"age": 0, "hours": 0.07}, True).met
+
+
+def test_of_two_conditions_the_larger_value_and_ends_are_stated():
+    """One gap is larger, the other has the higher upper end."""
+    assert Gap(0.3, 0.2, 0.4).largest(Gap(0.2, 0.1, 0.5)) == Gap(0.3, 0.2, 0.5)
 
 
 def test_a_share_of_a_gap_that_is_not_there_constrains_nothing():

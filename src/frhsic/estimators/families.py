@@ -59,6 +59,9 @@ MOST_CELLS = 2_500
 # Probabilities stay as far from 0 and 1.
 CLIP = 1e-6
 
+# Shares and losses of decisions that differ by less are equal but for rounding.
+TIED = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class Units:
@@ -309,7 +312,9 @@ def log_loss_root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 class ClassScores(LogLossFamily):
-    """Probabilities of several classes with the least log loss; their margins move along m."""
+    """Probabilities of several classes whose margins move along m, with the least log loss among
+    such; the optimum over all functions of x has another form.
+    """
 
     def link(self, eta: np.ndarray) -> np.ndarray:
         return np.asarray(np.log(np.clip(eta, CLIP, 1.0)))
@@ -514,9 +519,14 @@ class Decisions(SmoothFamily):
         return _with_columns([0.0], [1.0], task)
 
     def constant(self, task: Problem) -> np.ndarray:
-        """Return the one decision for everybody that is right more often."""
+        """Return the one decision for everybody that is right more often, by the weights; if both
+        are right as often, as with balanced weights, that of the class with more rows.
+        """
+        rate = float(task.mean())
+        if abs(rate - 0.5) < TIED:
+            rate = float(np.mean(task.y))  # exact: y is 0 or 1
         constant = np.zeros_like(self.first(task).parameters)
-        constant[0] = -1.0 if task.mean() > 0.5 else 1.0
+        constant[0] = -1.0 if rate > 0.5 else 1.0
         return constant
 
     def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ from frhsic.parity.limits import LimitLike, parse_limits
 from frhsic.splits import subsample
 from frhsic.tables.columns import is_frame, to_pandas
 
-# Trees of each function of an attribute, at most; most of what tells it is simple.
+# `rounds` of the model of an attribute, fewer than for y; most of what tells it is simple.
 ATTRIBUTE_ROUNDS = 12
 
 
@@ -230,7 +230,7 @@ class ParityModel(BaseEstimator):
         self, rows: FitRows, attribute: int, basis: SensitiveBasis, targets: np.ndarray
     ) -> SensitiveBasis:
         """Return those combinations of the functions of an attribute that x tells; all of them,
-        where S is known or the model is given. Targets (n, K) are what m is the mean of.
+        where S is known or `attribute_estimator` is set. Targets (n, K) are what m is the mean of.
         """
         if self.attribute_estimator is not None or self.uses_sensitive:
             return basis

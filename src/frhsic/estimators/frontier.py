@@ -121,6 +121,10 @@ class Gap:
         low, high = pooled.interval
         return cls(value, min(low, value), max(high, value))
 
+    def largest(self, other: Gap) -> Gap:
+        """Return the larger of two gaps: the larger value, low and high."""
+        return Gap(*map(max, astuple(self), astuple(other)))
+
     def between(self, other: Gap, weight: float) -> Gap:
         """Return the gap at a place between two trade-offs."""
         return Gap(*(a + weight * (b - a) for a, b in zip(astuple(self), astuple(other))))
@@ -137,17 +141,20 @@ class Frontier:
     fitted on the rows of the other folds. All rows decide a few things that the folds share: the
     functions of the attributes, the units and the ridge of the coefficients, and which trade-offs
     are mixed with a constant; and coefficients fit predictions of models that saw the fold.
-    :meth:`choose` compares these same gaps. `benchmarks/promise.py` measures all of this together
+    :meth:`choose` compares these same gaps, and their lower ends are those of the interval alone,
+    without the test of no gap. `benchmarks/promise.py` measures all of this together
     for scores: of 1,600 limits that upper ends of 95 % intervals kept, 12 were exceeded in the
     population.
 
     Attributes
     ----------
     aim, measure : str
-        "score", "rank" or "decision": the gap that is constrained; and its name in limits.
+        "score", "rank", "decision" or, of an encoder, "heads": the gap that is constrained;
+        and its name in limits.
     performance : dict of str to ndarray
-        For each measure one value per trade-off: "log_loss" or "squared_error" with its standard
-        error, and for two classes "auc" and "accuracy".
+        For each measure one value per trade-off. Scores have "log_loss" or "squared_error" with
+        its standard error, which does not count groups; classes have "accuracy", two classes "auc"
+        and "balanced_accuracy", too. An encoder has those of its targets.
     gaps : dict of str to tuple of Gap
         For each attribute the gap at each trade-off.
     pvalues : dict of str to float
@@ -204,8 +211,8 @@ class Frontier:
         return pd.DataFrame({**self.performance, **gaps})
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw performance against the largest gap: AUC for the aim "rank", accuracy for
-        "decision", else the loss.
+        """Draw performance against the gap along each attribute: AUC for the aim "rank", accuracy
+        for "decision", else the loss.
         """
         import matplotlib.pyplot as plt
 
@@ -230,8 +237,10 @@ class Frontier:
         """Return the first place on the way to no gap that keeps a limit, between two trade-offs
         too; if there is none, the place that comes closest.
 
-        A number is compared with the upper end of the interval if that is asked for, a share or 0
-        with the estimate. Where no upper end keeps a number, places whose estimates do come first.
+        A number, or a share of the base rate, is compared with the upper end of the interval if
+        that is asked for, a share of the gap or 0 with the estimate. Where no upper end keeps a
+        number, places whose estimates do come first. 0 is kept where the largest gap of the
+        attributes that it limits, each over its gap without constraint, is least.
         """
         limits = self.limits(limit)
         indistinct = tuple(
@@ -249,10 +258,13 @@ class Frontier:
         met = True
         rows = None
         if applied:
+            shares = [self._shares(name) for name, one in applied if one.value == 0]
+            least = float(np.max(shares, axis=0).min()) if shares else 0.0
             excess = [
-                self._excess(name, one, by_upper_end and not one.is_aim) for name, one in applied
+                self._excess(name, one, least, by_upper_end and not one.is_aim)
+                for name, one in applied
             ]
-            by_estimate = [self._excess(name, one, False) for name, one in applied]
+            by_estimate = [self._excess(name, one, least, False) for name, one in applied]
             keeps = np.max(by_estimate, axis=0) <= 0
             position, met = _crossing(np.max(excess, axis=0), keeps)
             if not met and keeps[int(position)]:
@@ -274,10 +286,20 @@ class Frontier:
     def _bound(self, name: str, limit: Limit) -> float:
         return limit.bound(self.gaps[name][0].value, self.base_rate)
 
-    def _excess(self, name: str, limit: Limit, by_upper_end: bool) -> np.ndarray:
+    def _shares(self, name: str) -> np.ndarray:
+        """Return each gap over the one without constraint."""
+        values = np.array([gap.value for gap in self.gaps[name]])
+        return values / max(float(values[0]), 1e-12)
+
+    def _excess(self, name: str, limit: Limit, least: float, by_upper_end: bool) -> np.ndarray:
+        """Return what each gap exceeds its limit by, over the gap without constraint; `least` is
+        the limit 0 as such a share.
+        """
+        if limit.value == 0:
+            return self._shares(name) - least
         measured = np.array([gap.high if by_upper_end else gap.value for gap in self.gaps[name]])
-        bound = self._bound(name, limit) if limit.value > 0 else measured.min()
-        return np.asarray((measured - bound) / max(self.gaps[name][0].value, 1e-12))
+        whole = max(self.gaps[name][0].value, 1e-12)
+        return np.asarray((measured - self._bound(name, limit)) / whole)
 
     def _rows_to_settle(self, place: int, name: str, limit: Limit) -> int:
         """Return how many rows would show that a place keeps a number; 0 for an aim."""
@@ -298,9 +320,11 @@ class Choice:
     position : float
         Row of ``frontier_.to_frame()``; a fraction lies between two rows. Row 0 has no constraint.
     met : bool
-        Whether the limit is kept: a number by the upper end of the interval of the gap, or by the
-        estimate with ``confidence=None``; a share by the estimate. The least gap keeps 0. A share
-        that is not applied (see `indistinct`) counts as kept.
+        Whether the limit is kept: a number or a share of the base rate by the upper end of the
+        interval of the gap, or by the estimate with ``confidence=None``; a share of the gap by the
+        estimate. The least gap keeps 0; of several attributes, the least of their largest, each
+        over its gap without constraint. A share that is not applied (see `indistinct`) counts as
+        kept.
     gaps, unconstrained : dict of str to Gap
         The gap along each attribute there, and without constraint.
     indistinct : tuple of str
@@ -353,8 +377,8 @@ def measured(
     constraints: Sequence[Constraint],
     confidence: float,
 ) -> tuple[dict[str, tuple[Gap, ...]], dict[str, float]]:
-    """Return the gaps of every trade-off by attribute, the largest over its conditions, and the
-    p-values of the first.
+    """Return the gaps of every trade-off by attribute, and the p-values of the first. Of two
+    conditions the larger value, the larger low and the larger high are stated.
 
     `path` has the scores of rows at each trade-off, (n, G), or (n, G, C) for classes, by predictors
     of the folds of the rows.
@@ -386,9 +410,7 @@ def measured(
         parts = [kept & (sample.fold == j) for j in range(sample.fold.max() + 1)]
         folds = [gaps_of(part, s, 0) for part in parts if len(np.unique(s[part])) > 1]
         each = [Gap.of(*pair) for pair in zip(gaps_of(kept, s, RESAMPLES), zip(*folds))]
-        gaps[name] = tuple(
-            max(pair, key=lambda gap: gap.high) for pair in zip(gaps.get(name, each), each)
-        )
+        gaps[name] = tuple(map(Gap.largest, gaps.get(name, each), each))
     rows = sample.y, sample.s, sample.weights, sample.groups
     tests = gaps_along(aim, constraints, path[:, 0], *rows, resamples=TEST_RESAMPLES)
     pvalues = {name: min(test.pvalue for test in each) for name, each in zip(sample.names, tests)}

@@ -1,6 +1,4 @@
-"""Checks of X, y, sensitive features and seeds that the estimators share, and the rows that passed
-them.
-"""
+"""Checks of X, y, sensitive features and seeds that the estimators share."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ def typed_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
     learns.
 
     Text that holds dates becomes dates, also in a later table where one of them is missing. A model
-    that was given to the estimator sees the table as it is.
+    that was passed as `estimator` sees the table as it is.
     """
     X = checked_table(estimator, X, first=first, **others)
     if first:

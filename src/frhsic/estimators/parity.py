@@ -359,14 +359,15 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     estimator : classifier, FrozenEstimator, function or None
         Model of y, fitted out of fold; ``FrozenEstimator(model)`` or a function of X for a model in
         production, which was trained on other rows and stays as it is. None is LightGBM, averaged
-        with additive splines below 10,000 rows.
+        with additive splines if it is fitted on fewer than 10,000 rows (12,500 with five folds).
     limit : number, str, dict or None
         A number is a bound on the gap, in the unit of `aim`, which `confidence` is about. A share
         of the unconstrained gap such as "50%", and 0 for the least gap, are aims for the estimate.
         None sets no constraint; a dictionary has a limit for each attribute.
     aim : {"score", "rank", "decision"}
         Whether the mean score, its rank (:func:`~frhsic.parity.rank_gap`) or the decision of
-        `predict` is limited.
+        `predict` is limited. Decisions have the least error in place of the least log loss; if a
+        class has less than 20 % of the rows, both classes count alike (balanced accuracy).
     condition : {None, "positive", "both"}
         Compare all rows, those of ``classes_[1]`` (Equal Opportunity), or each class (equalized
         odds).

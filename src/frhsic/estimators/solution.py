@@ -11,6 +11,7 @@ import numpy as np
 from frhsic.estimators.constraints import Constraint, GapCurve, LabelledRows
 from frhsic.estimators.families import (
     FAMILIES,
+    TIED,
     ClippedRanks,
     Family,
     FamilyName,
@@ -113,7 +114,7 @@ class Solution:
                 scores = form.outputs(own, part.base, part.means)
                 predictions[i][held_out] = np.reshape(scores, (len(held_out), -1))
         if form.decides:
-            parameters[1:][gains[1:] < 0] = constant
+            parameters[1:][gains[1:] < -TIED] = constant
             return replace(self, parameters=parameters)
         gaps = np.array([max(c.gap(f) / c.scale for c in task.curves) for f in predictions])
         gaps = np.maximum(gaps, 1e-12)
@@ -128,13 +129,14 @@ class Solution:
         self, form: SmoothFamily, sample: LabelledRows, eta: np.ndarray, means: np.ndarray
     ) -> np.ndarray:
         r"""Return the weight of the square of each coefficient while solving,
-        :math:`r_k K J / (J - 1)^2 n` in the unit of the loss.
+        :math:`r_k = v_k K J / (J - 1)^2 n` times the curvature of the loss, and the mean square of
+        the hat function of a rank family.
 
         Rows show the errors of :math:`\sum_k c_k m_k` for the models of J - 1 folds, and the
         coefficients serve another model. With p degrees of freedom its errors have the variance
-        :math:`|c|^2 r p J / (J - 1) n`, where r is the variance of :math:`\varphi_k(S)` about
-        :math:`m_k`. Rows show p (J - 1) directions of them, so for K functions about a share
-        K / p (J - 1) is not known.
+        :math:`|c|^2 v p J / (J - 1) n`, where v is the variance of :math:`\varphi_k(S)` about
+        :math:`m_k`, with 0 for the functions of rows without S. Rows show p (J - 1) directions
+        of them, so for K functions about a share K / p (J - 1) is not known.
         """
         mass = sample.mass / sample.mass.sum()
         targets = np.column_stack([one.targets(sample.s, sample.y) for one in self.constraints])
@@ -151,7 +153,8 @@ class Solution:
         self, sample: LabelledRows, eta: np.ndarray, limits: Mapping[str, tuple[Limit, ...]]
     ) -> list[float]:
         """Return what the gap along each attribute is divided by while solving: its limit, or its
-        size, over the least of these.
+        size, over the least of these. Gaps of scores stand in for those of ranks, which only counts
+        where limits of several attributes mix numbers and shares.
         """
         scores = np.reshape(self.units.standard(eta), (len(eta), -1))
         if self.form.decides:

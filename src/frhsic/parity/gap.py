@@ -18,7 +18,8 @@ How a gap comes about, with the shape of what is handed on:
 ===================================  ==========================  ================================
 
 A node is a value of s, or several neighbouring ones where there are many.
-:class:`.ranks.RankGap` has nine columns, the decisions at the deciles, and stands for their mean.
+:class:`.ranks.RankGap` has a column for each distinct decile, nine at most, the decisions there,
+and stands for their mean over the deciles.
 ``docs/intervals.md`` derives each step.
 """
 
@@ -323,7 +324,7 @@ def rank_gap(
     -----
     Each of the nine gaps is estimated as in :func:`gdp`; `per_column` of the result holds them. The
     standard error counts that the deciles are estimated: moving a decile moves the gap by the mean
-    sign of the rows near it.
+    sign of the rows near it. The interval is corrected as there, but not for rare decisions.
 
     Examples
     --------
@@ -354,7 +355,8 @@ def gap_of_each(
     no gap.
 
     The columns share their windows and their random numbers, so that many scores of the same rows
-    cost little more than one; `expected_under_independence` and `pvalue` are NaN.
+    cost little more than one; `expected_under_independence` and `pvalue` are NaN, and no test moves
+    the lower end.
     """
     rows = rows_of(scores, s, None, sample_weight, groups)
     options = GapOptions(confidence, resamples, _arrays.seed_of(random_state), test=False)
@@ -370,7 +372,9 @@ def gap_of_each(
 
 
 def largest_gap(columns: Sequence[ColumnGap | RankGap], options: GapOptions) -> ParityResult:
-    """Return the largest gap of some columns with its interval and its test."""
+    """Return the largest gap of some columns with its interval and its test, which
+    :func:`.intervals.agreed_low` lets the lower end agree with.
+    """
     largest = columns[int(np.argmax([column.value for column in columns]))]
     result = ParityResult(
         value=max(largest.value, 0.0),
@@ -421,7 +425,8 @@ def tail_share(null: Array, value: float) -> float:
     Their excesses count as exponential, with an unknown mean that is estimated by
     :math:`\bar x`. The chance of an excess x is then :math:`(1 + x / k \bar x)^{-k}`, which is
     :math:`e^{-x / \bar x}` for many draws, and the p-value :math:`\frac{k + 1}{B + 1}` times that.
-    The null has lighter tails.
+    Normal draws have lighter tails than that, those of Student's t with few degrees of freedom
+    heavier ones.
     """
     draws = len(null)
     count = int((null >= value).sum())

@@ -39,7 +39,7 @@ class GapEstimate:
         Bound on what uncertain signs take away from the estimate, in expectation; 0 for the
         estimate that gives the lower end, whose upper end counts if it is the higher one.
     decisions
-        The sums of 0/1 decisions, whose rate limits their gap; None for other scores.
+        The sums of 0/1 decisions, whose rate limits their gap; None for other scores and for ranks.
     """
 
     value: float

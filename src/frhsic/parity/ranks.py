@@ -23,7 +23,7 @@ class RankGap:
     """The mean gap of the decisions at nine deciles."""
 
     scale = 1.0
-    most = 1.0
+    most = 1.0  # for the ends alone; the gap of a decision is at most 0.5
     magnitude = 1.0
 
     def __init__(

@@ -6,8 +6,9 @@ network. Training rows are not in it, except in models that are made of them, su
 couplings.
 
 Loading runs no code of the file, and neither does predicting. A file holds numbers, text and
-objects of the classes in `listed.toml`, each with the attributes that stand there, and each of
-these is compared with what it may be before anything is built. Trees and boosters are numbers: each
+objects of the classes in `listed.toml`, each with the attributes that stand there. Each of these is
+compared with what it may be before its object is built, and whether they fit together is checked
+before `load` returns. Trees and boosters are numbers: each
 is compared with its range, and LightGBM and XGBoost read a text that is written from them. An
 uncompressed file cannot unpack to more than its own size. A forged model still predicts what its
 author likes: load models only from people you trust.
@@ -188,8 +189,9 @@ def load(
     """Return the fitted model of a file. It predicts bit for bit what the saved one did on the same
     machine.
 
-    A file that is cut off, foreign, changed or forged is a ValueError with the reason. See the
-    notes of the module on what is promised of forged files.
+    A file that is cut off or foreign, or that holds what no saved model does, is a ValueError with
+    the reason. Changed numbers that a model may have are loaded: see the notes of the module on
+    what is promised of forged files.
 
     Parameters
     ----------

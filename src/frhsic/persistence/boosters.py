@@ -259,4 +259,6 @@ def check_lightgbm(model: Any) -> None:
 
 
 BOOSTER_CHECKS: dict[str, Callable[[Any], None]] = {"_n_features_in": check_lightgbm}
-"""How a fitted estimator is checked, by an attribute that it has."""
+"""How a fitted estimator is checked, by an attribute that it has. Those of XGBoost need no check:
+it compares the columns of a table with those of the booster itself.
+"""

@@ -1,7 +1,8 @@
 """The library's solved models: what each is made of, and whether what was read fits together.
 
 To save another class, add it to `SOLVED` with a `SavedParts`, and its fitted attributes to `own` in
-`listed.toml`. A dataclass among them belongs into `[data]` there. Networks are in
+`listed.toml` and, with what they may be, to `[attributes]`, where its `models` stand, too. A
+dataclass among them belongs into `[data]` there. Networks are in
 `networks.py`, which needs torch.
 """
 

@@ -46,8 +46,9 @@ OWN: list[str] = _LIST["own"].split()
 OWN_PARAMETERS: list[str] = _LIST["own_parameters"].split()
 """Parameters of the library's own estimators that are compared with the list."""
 
-# Attributes that all transformers of scikit-learn can have; the kind of those that are not written
+# The kind of attributes that are not written
 DERIVED = "derived"
+# Attributes that all transformers of scikit-learn can have
 COMMON = {"feature_names_in_", "_sklearn_output_config"}
 
 
@@ -259,6 +260,7 @@ def check_state(name: str, state: dict[str, Any]) -> None:
         require(np.shape(state[attribute])[-1:] in ((), width), f"{attribute!r} of other columns")
     needed = {a for a, always in LISTED[name].items() if always and ATTRIBUTES[a] != DERIVED}
     missing = needed - state.keys()
+    # all of them are missing in models that are not fitted, such as the parameter `estimator`
     require(not missing or missing == needed, f"a {name} without {', '.join(sorted(missing))}")
 
 
