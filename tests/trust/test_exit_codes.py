@@ -218,7 +218,7 @@ def test_a_loop_of_links_is_one_line_and_2(tmp_path: Path, csv: str):
     one_line_and_2(["audit", csv, *ASKED, "-o", str(tmp_path / "a.csv")])
 
 
-def test_an_error_that_nobody_foresaw_is_one_line_and_2():
+def test_an_unexpected_error_is_one_line_and_ends_with_2():
     def broken() -> None:
         raise ZeroDivisionError("first line\nsecond line")
 

@@ -72,7 +72,8 @@ def root_mean_square_distance(z: Tensor, w: Tensor) -> Tensor:
 
     Examples
     --------
-    Of the four ordered pairs of 0 and 3, two are at distance 3: the root of 18 / 4.
+    The squared distances of the pairs (0, 0), (0, 3), (3, 0) and (3, 3) add up to 18, and the
+    root of their mean is √(18/4).
 
     >>> root_mean_square_distance(torch.tensor([[0.0], [3.0]]), torch.tensor([0.5, 0.5]))
     tensor(2.1213)

@@ -241,8 +241,8 @@ def groups(report: Report, s: str) -> list[Group]:
 
 
 def worst_sentence(report: Report, s: str) -> str:
-    """Return who is scored most wrongly beyond chance and how or, if nobody is, who is furthest
-    from the average and whether that is more than chance.
+    """Return a sentence on the group whose scores are wrong by most, beyond chance. If there is
+    none, on the group furthest from the average, and whether that is more than chance.
     """
     audit = report.audit
     attribute = audit[s]
