@@ -353,21 +353,23 @@ def main() -> None:
     results: dict[str, dict[str, str]] = {}
     reasons: dict[tuple[str, str], str] = {}
     options.output.mkdir(parents=True, exist_ok=True)
+    for room in options.room:
+        earlier = _read(options.output / f"{room}.json")
+        committed = _read(RESULTS / f"{room}.json")
+        for name, one in (committed | earlier).get("survived", {}).items():
+            if one["reason"] not in SURVIVED:
+                reasons[_function(name), one["change"]] = one["reason"]
+        results[room] = earlier["outcomes"] if earlier.get("commit") == seed else {}
+        mutants[room] = [name for name in names if name.startswith(f"frhsic.{room}.")]
+        random.Random(f"{seed} {room}").shuffle(mutants[room])
     with ThreadPoolExecutor(options.jobs) as pool:
         running = {}
-        for room in options.room:
-            earlier = _read(options.output / f"{room}.json")
-            committed = _read(RESULTS / f"{room}.json")
-            for name, one in (committed | earlier).get("survived", {}).items():
-                if one["reason"] not in SURVIVED:
-                    reasons[_function(name), one["change"]] = one["reason"]
-            results[room] = earlier["outcomes"] if earlier.get("commit") == seed else {}
-            mutants[room] = [name for name in names if name.startswith(f"frhsic.{room}.")]
-            random.Random(f"{seed} {room}").shuffle(mutants[room])
-            for name in mutants[room][: options.sample]:
-                if name not in results[room]:
-                    own = closest(tests.get(_function(name), []), options.longest)
-                    running[pool.submit(try_mutant, name, own)] = room, name
+        for turn in range(options.sample):  # one mutant of each room after the other
+            for room in options.room:
+                for name in mutants[room][turn : turn + 1]:
+                    if name not in results[room]:
+                        own = closest(tests.get(_function(name), []), options.longest)
+                        running[pool.submit(try_mutant, name, own)] = room, name
         for done in as_completed(running):
             room, name = running[done]
             results[room][name] = done.result()
