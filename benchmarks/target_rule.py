@@ -19,7 +19,7 @@ import numpy as np
 
 from frhsic.parity import gdp
 from frhsic.parity.limits import parse_limits
-from frhsic.selection import LIMITED_MEASURES, Candidate, choose
+from frhsic.selection.rule import LIMITED_MEASURES, Candidate, choose
 
 SIZES = 0.8 ** np.arange(10)
 MIDDLE = 4

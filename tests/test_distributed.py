@@ -32,7 +32,7 @@ from frhsic.parity.gap import largest_gap
 from frhsic.parity.local_means import Windows
 from frhsic.parity.sums import Cells
 from frhsic.report import render
-from frhsic.selection import fit_weights
+from frhsic.selection.weights import fit_weights
 from frhsic.training import Training
 from workers_that_die import dying_worker
 

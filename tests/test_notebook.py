@@ -11,7 +11,8 @@ import pytest
 from frhsic import ParityRegressor, audit, gdp
 from frhsic.auditing import Settings
 from frhsic.parity import gdp_curve, rank_gap
-from frhsic.selection import Candidate, Selection
+from frhsic.selection import Selection
+from frhsic.selection.rule import Candidate
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
