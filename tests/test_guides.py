@@ -12,14 +12,20 @@ from collections import defaultdict
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
+
+from frhsic.cli import app
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "src" / "frhsic"
 CONTRACT = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 PICTURES = [ROOT / "docs" / "figures" / f"{name}.svg" for name in ("fit", "interval", "hsic")]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES += sorted((ROOT / "docs" / "evidence").glob("*.md"))
 GUIDES = [CONTRIBUTING, ROOT / "docs" / "intervals.md", *PICTURES]
 
 ELSEWHERE = {"gradcheck", "lint-imports", "ruff", "mypy"}
@@ -83,7 +89,16 @@ def keys(table: dict[str, object]) -> Iterator[str]:
             yield from keys(value)
 
 
+def options_of(command: Any) -> set[str]:
+    """Return the options of a command and of those below it."""
+    own = {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
+    below = getattr(command, "commands", {})
+    return own.union({"--help"}, *map(options_of, below.values()))
+
+
 OWNERS, PARAMETERS, TEXTS = definitions()
+OPTIONS = options_of(get_command(app))
+PROGRAM = re.compile(r"benchmarks/\w+\.py")
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
 
 
@@ -169,6 +184,33 @@ def test_what_a_guide_names_exists(guide: Path):
 def test_a_name_that_is_gone_is_found(false: str):
     (word, file), *_ = NAMED.findall(false)
     assert not exists(word, file)
+
+
+def unknown_options(text: str) -> list[str]:
+    """Return options of a page that neither frhsic has nor the program that the line names; an
+    option without a program may be of any that the page names.
+    """
+    unknown = []
+    for line in text.splitlines():
+        own = PROGRAM.findall(line)
+        programs = "".join((ROOT / name).read_text() for name in own or PROGRAM.findall(text))
+        known = set(re.findall(r'"(--[a-z-]+)"', programs)) | (set() if own else OPTIONS)
+        unknown += [
+            one for one in re.findall(r"(?<![\w-])--[a-z][a-z-]*", line) if one not in known
+        ]
+    return unknown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_options_that_a_page_names_exist(page: Path):
+    assert unknown_options(page.read_text()) == []
+
+
+def test_an_option_that_is_gone_is_found():
+    page = (
+        "frhsic train --limit 0 --lmit 0\nbenchmarks/laws.py --of hsic --limit\nthe same by `--of`"
+    )
+    assert unknown_options(page) == ["--lmit", "--limit"]
 
 
 def test_the_layers_of_the_guide_are_those_of_the_contract():
