@@ -34,9 +34,11 @@ def law_of(
     seed: int,
 ) -> tuple[FiniteLaw, np.ndarray, torch.Tensor, torch.Tensor, np.random.Generator]:
     rng = np.random.default_rng(seed)
-    a, b = int(rng.integers(2, 7)), int(rng.integers(2, 6))
+    a = int(rng.integers(2, 7))
+    b = int(rng.integers(2, 6))
     table = table_of(rng, a, b)
-    k, l = gram_of(rng, a, kernel_of(rng)), gram_of(rng, b, kernel_of(rng, linear=False), 1)
+    k = gram_of(rng, a, kernel_of(rng))
+    l = gram_of(rng, b, kernel_of(rng, linear=False), 1)
     return FiniteLaw.from_table(table, k, l), table, k, l, rng
 
 
@@ -190,7 +192,9 @@ def test_a_decomposable_class_gives_the_conditional_integral_and_a_smaller_one_s
 def test_interventions_bound_hsic() -> None:
     for seed in INSTANCES:
         rng = np.random.default_rng(seed)
-        values, units, d = int(rng.integers(2, 5)), int(rng.integers(1, 7)), int(rng.integers(1, 3))
+        values = int(rng.integers(2, 5))
+        units = int(rng.integers(1, 7))
+        d = int(rng.integers(1, 3))
         effect = rng.choice([0.0, 0.5, 2.0])
         z = rng.normal(size=(1, units, d)) + effect * rng.normal(size=(values, units, d))
         pi = rng.dirichlet(np.ones(values))
@@ -271,7 +275,8 @@ def test_between_the_two_values_of_a_binary_attribute_the_bound_is_reached(seed:
 def test_the_smoothed_contrast_is_its_definition(seed: int) -> None:
     case = instance(seed)
     b = torch.tensor(case.rng.normal(size=case.n))
-    k, l = case.kernel_z(case.z, case.z), case.kernel_s(case.s[:, None], case.s[:, None])
+    k = case.kernel_z(case.z, case.z)
+    l = case.kernel_s(case.s[:, None], case.s[:, None])
     c = theory.smoothed_contrast(
         case.z, case.s, KernelExpansion(b), kernel_z=case.kernel_z, kernel_s=case.kernel_s
     )
@@ -344,7 +349,8 @@ STILL = LinearEncoders(weight_bound=1e-9, input_bound=1.0, outputs=1)
 
 
 def test_uniform_bound_is_the_formula_of_the_paper() -> None:
-    n, delta = 1000, 0.1
+    n = 1000
+    delta = 0.1
     bound = theory.uniform_bound(
         n, LinearEncoders(2.0, 3.0, 5), Gaussian(0.5), InverseMultiquadric(2.0), confidence=0.9
     )
@@ -379,7 +385,9 @@ def test_linear_complexity_bounds_the_drawn_one(seed: int) -> None:
     the sphere.
     """
     rng = np.random.default_rng(seed)
-    n, d, d_z = 30, 4, 3
+    n = 30
+    d = 4
+    d_z = 3
     x = rng.normal(size=(n, d))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     drawn = [2.0 * np.linalg.norm(rng.normal(size=(n, d_z)).T @ x) / n for _ in range(400)]
@@ -484,7 +492,8 @@ def test_the_bridge_adds_up() -> None:
 
 GOOD = ([[0.5, 0.0], [0.0, 0.5]], [[1.0, 0.5], [0.5, 1.0]], [[1.0, 0.5], [0.5, 1.0]])
 LAW = FiniteLaw.from_table(*GOOD)
-Z, S = torch.arange(4.0), torch.tensor([0.0, 1.0, 3.0, 7.0])
+Z = torch.arange(4.0)
+S = torch.tensor([0.0, 1.0, 3.0, 7.0])
 
 
 @pytest.mark.parametrize(

@@ -149,25 +149,21 @@ class Selection:
         )
 
     def _repr_html_(self) -> str:
-        pairs = [(c.gdp, c.performance) for c in self.candidates]
-        chosen = pairs[[c.penalty_weight for c in self.candidates].index(self.penalty_weight)]
-        picture = tradeoff_svg(pairs, ("GDP", "performance"), chosen=chosen)
+        pairs = {c.penalty_weight: (c.gdp, c.performance) for c in self.candidates}
+        chosen = pairs[self.penalty_weight]
+        picture = tradeoff_svg([*pairs.values()], ("GDP", "performance"), chosen=chosen)
         return card([f"weight {self.penalty_weight:g}: {self.reason}."], picture)
 
     def __str__(self) -> str:
+        frame = self.to_frame()
         table = pd.DataFrame(
             {
-                "weight": [f"{c.penalty_weight:g}" for c in self.candidates],
-                "gain kept": [
-                    "–" if math.isnan(c.gain) else percent(c.gain) for c in self.candidates
-                ],
-                "performance": [figure(c.performance) for c in self.candidates],
-                "GDP": [figure(c.gdp) for c in self.candidates],
-                "at most": [figure(c.gdp_upper) for c in self.candidates],
-                "": [
-                    "chosen" if c.penalty_weight == self.penalty_weight else ""
-                    for c in self.candidates
-                ],
+                "weight": frame["penalty_weight"].map("{:g}".format),
+                "gain kept": ["–" if math.isnan(gain) else percent(gain) for gain in frame["gain"]],
+                "performance": frame["performance"].map(figure),
+                "GDP": frame["gdp"].map(figure),
+                "at most": frame["gdp_upper"].map(figure),
+                "": np.where(frame["chosen"], "chosen", ""),
             }
         )
         met = "chosen" if self.satisfied else "chosen, but the limit is not kept"

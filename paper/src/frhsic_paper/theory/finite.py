@@ -94,16 +94,17 @@ class FiniteLaw:
             Symmetric, of shapes (a, a) and (K, K).
         """
         p = probability_table(table)
-        k, l = (
-            _tensors.matrix(x, name).to(p) for x, name in ((gram_z, "gram_z"), (gram_s, "gram_s"))
-        )
-        for gram, size, name in ((k, p.shape[0], "gram_z"), (l, p.shape[1], "gram_s")):
+        grams = []
+        for size, name, given in zip(p.shape, ("gram_z", "gram_s"), (gram_z, gram_s)):
+            gram = _tensors.matrix(given, name).to(p)
             if tuple(gram.shape) != (size, size):
                 raise ValueError(
                     f"{name} has shape {tuple(gram.shape)}; for this table pass {(size, size)}."
                 )
             if not torch.allclose(gram, gram.T):
                 raise ValueError(f"{name} is not symmetric; pass the Gram matrix of a kernel.")
+            grams.append(gram)
+        k, l = grams
         weights = p.sum(0)
         marginal = p.sum(1)
         contrast = p / weights - marginal[:, None]
