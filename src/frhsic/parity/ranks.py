@@ -117,7 +117,7 @@ class RankGap:
         rows = self.rows
         terms = self.terms(signs)
         if rows.clusters is not None:
-            terms = np.bincount(rows.clusters, weights=terms)
+            terms = np.bincount(rows.clusters, weights=terms).astype(np.float64)
         extra = [
             math.sqrt(column.uncertain_variance(own, options))
             for column, own in zip(self.columns, signs)
