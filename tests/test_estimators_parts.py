@@ -259,7 +259,9 @@ def test_what_models_explain_is_a_share_beyond_two_standard_errors():
         expected.append(gain / (share @ squares) if gain > 2 * error else 0.0)
     assert explained(functions, means, weights) == approx(expected)
     assert expected[0] > 0
-    assert explained(np.tile([[1.0], [-1.0]], (50, 1)), np.zeros((100, 1)), np.ones(100)) == 0
+    signs = np.tile([[1.0], [-1.0]], (3, 1))
+    assert explained(signs, 0 * signs, np.ones(6)) == 0
+    assert explained(signs, 0.5 * signs, np.ones(6)) == approx([0.75])  # the same for every row
 
 
 @pytest.mark.parametrize(("statistic", "confidence"), [(90.0, 0.95), (90.0, 0.8), (20.0, 0.95)])
@@ -498,11 +500,11 @@ def test_a_density_ratio_has_mean_one_along_both_sides_and_a_calibrated_slope():
 
 def frontier(aim: str = "score", **performance: Any) -> Frontier:
     gaps = {
-        "age": (Gap(0.2, 0.1, 0.3), Gap(0.05, 0.0, 0.15)),
+        "years": (Gap(0.2, 0.1, 0.3), Gap(0.05, 0.0, 0.15)),
         "hours": (Gap(0.4, 0.3, 0.5), Gap(0.1, 0.05, 0.2)),
     }
     values = {name: np.array(each) for name, each in performance.items()}
-    return Frontier(aim, "gdp", values, gaps, {"age": 0.0, "hours": 0.2}, 0.9, 0.4, 100)
+    return Frontier(aim, "gdp", values, gaps, {"years": 0.0, "hours": 0.2}, 0.9, 0.4, 100)
 
 
 @pytest.mark.parametrize(
@@ -519,26 +521,28 @@ def test_a_frontier_is_shown_by_the_performance_of_its_aim(aim, yardstick, axis)
     shown = frontier(aim, **values)
     first, last = values[yardstick]
     assert repr(shown) == (
-        "<Frontier of 2 trade-offs: gap along age 0.2 to 0.05, gap along hours 0.4 to 0.1,"
+        "<Frontier of 2 trade-offs: gap along years 0.2 to 0.05, gap along hours 0.4 to 0.1,"
         f" {yardstick} {first:.3g} to {last:.3g}>"
     )
     html = shown._repr_html_()
     assert "gap along hours" in html.partition("<svg")[2]  # the largest gap is drawn
-    assert "gap along age" not in html.partition("<svg")[2]
+    assert "gap along years" not in html.partition("<svg")[2]
     axes = shown.plot(Figure().subplots())
     assert (axes.get_xlabel(), axes.get_ylabel()) == (axis, yardstick.replace("_", " "))
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["age", "hours"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["years", "hours"]
     assert [part.get_xdata().tolist() for part in (c[0] for c in axes.containers)] == [
         [0.2, 0.05],
         [0.4, 0.1],
     ]
+    bars = axes.containers[0][2][0].get_segments()
+    assert [bar[:, 0].tolist() for bar in bars] == [approx([0.1, 0.3]), approx([0.0, 0.15])]
 
 
 def test_a_frontier_is_a_table_of_performance_and_gaps():
     table = frontier(log_loss=[0.5, 0.6]).to_frame()
     assert [*table] == [
         "log_loss",
-        *("gap_age", "gap_age_low", "gap_age_high"),
+        *("gap_years", "gap_years_low", "gap_years_high"),
         *("gap_hours", "gap_hours_low", "gap_hours_high"),
     ]
     assert table.iloc[1].tolist() == [0.6, 0.05, 0.0, 0.15, 0.1, 0.05, 0.2]
@@ -546,18 +550,18 @@ def test_a_frontier_is_a_table_of_performance_and_gaps():
 
 def test_a_limit_is_kept_at_the_first_place_by_its_upper_end_or_estimate():
     shown = frontier(log_loss=[0.5, 0.6])
-    by_end = shown.choose({"age": 0.2}, True)
+    by_end = shown.choose({"years": 0.2}, True)
     assert by_end.position == approx((0.3 - 0.2) / (0.3 - 0.15))
     assert by_end.gaps["hours"].value == approx(0.4 - by_end.position * 0.3)
-    assert shown.choose({"age": 0.1}, False).position == approx(0.1 / 0.15)
-    assert shown.choose({"age": "50%"}, True).position == approx(0.1 / 0.15)
-    rate = shown.choose({"age": "gdp <= 50% of base rate"}, True)
+    assert shown.choose({"years": 0.1}, False).position == approx(0.1 / 0.15)
+    assert shown.choose({"years": "50%"}, True).position == approx(0.1 / 0.15)
+    rate = shown.choose({"years": "gdp <= 50% of base rate"}, True)
     assert (rate.position, rate.met) == (approx(0.1 / 0.15), True)
     indistinct = shown.choose({"hours": "50%"}, True)  # a p-value of 0.2
     assert (indistinct.position, indistinct.indistinct) == (0.0, ("hours",))
-    settled = shown.choose({"age": 0.1}, True)  # 0.15 - 0.05 is twice the room
+    settled = shown.choose({"years": 0.1}, True)  # 0.15 - 0.05 is twice the room
     assert (settled.position, settled.met, settled.rows_needed) == (1.0, False, 400)
-    unmet = shown.choose({"age": 0.01}, True)
+    unmet = shown.choose({"years": 0.01}, True)
     assert (unmet.position, unmet.met, unmet.rows_needed) == (1.0, False, None)
     assert shown.choose(None, True).position == 0
 

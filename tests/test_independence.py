@@ -323,6 +323,8 @@ def test_the_statistic_is_hsic_and_the_effect_size_its_cosine(test, dtype):
     own = float(hsic_biased(k_gram, k_gram) * hsic_biased(l_gram, l_gram))
     assert result.effect_size == approx(float(result) / math.sqrt(own), rel=1e-9)
     assert test(z, z, k, k).effect_size == approx(1.0, rel=1e-12)
+    small, large = (test(unit * z, s, Linear(), Linear()).effect_size for unit in (2.0**-10, 1.0))
+    assert small == approx(large, rel=1e-9)
     assert (result.n, result.kernels, result.level) == (80, (repr(k), repr(l)), 0.05)
     mean, variance = null_of(z, s, k, l).permutation_mean_variance()
     assert (result.null_mean, result.null_standard_deviation) == approx((mean, math.sqrt(variance)))
