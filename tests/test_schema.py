@@ -235,6 +235,14 @@ def test_groups_of_three_digits_are_numbers_where_they_can_be_nothing_else(cells
         assert schema(one)["x"].tolist() == [values[1]]
 
 
+@pytest.mark.parametrize("cells", [["1", None, "+2,5"], ["1", None, "2,5", "x"]])
+def test_numbers_keep_their_rows(cells):
+    rows = [7, 3, 5, 1][: len(cells)]
+    values = [1.0, np.nan, 2.5, np.nan][: len(cells)]
+    read = numeric(pd.Series(cells, rows, dtype=str), ",")
+    pd.testing.assert_series_equal(read, pd.Series(values, rows))
+
+
 def test_values_that_no_training_row_has_are_counted_and_named():
     schema = Schema.learn(pd.DataFrame({"job": ["cook", "clerk ", "", "7"]}), decimal=".")
     new = pd.DataFrame({"job": ["cook ", "COOK", "COOK", "", "NA", "7.0"]})
