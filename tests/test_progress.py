@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+import report_samples
 from cli_samples import FEATURES, done, people
 from frhsic._progress import is_heard
+from frhsic.auditing.results import LimitCheck
 from frhsic.cli import _terminal
+from frhsic.report import Report
 from frhsic.tables.files import TableFile
 
 pytestmark = pytest.mark.usefixtures("few_trees")

@@ -20,7 +20,7 @@ from frhsic.cli import app
 from frhsic.estimators import FRHSICClassifier
 from frhsic.persistence import from_json, to_json
 from frhsic.tables.files import TableFile
-from frhsic.tables.schema import NUMBER_MARKS, Schema
+from frhsic.tables.schema import NUMBER_MARKS, Schema, numeric
 from frhsic.tables.training import ColumnRoles, read_training_table
 
 run = CliRunner().invoke
