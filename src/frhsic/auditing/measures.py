@@ -305,8 +305,7 @@ def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
 
 
 def _rank_gap(rows: Rows, settings: Settings) -> Number:
-    if rows.count > RANK_ROWS:
-        rows = rows.keep(subsample(rows.count, RANK_ROWS, settings.generator(9)))
+    rows = rows.keep(subsample(rows.count, RANK_ROWS, settings.generator(9)))
     assert rows.scores is not None
     gap = RankGap(rows.sorted(rows.scores[:, None]))
     return gap_number("rank_gap", largest_gap([gap], settings.options))
