@@ -21,7 +21,7 @@ import pytest
 import torch
 from scipy import stats
 from scipy.special import expit
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, roc_auc_score
 from typer.testing import CliRunner
 
 import report_samples as samples
@@ -535,6 +535,7 @@ def test_standard_errors_are_those_of_repeated_samples():
                 *(np.ptp([*one.interval]) / reach for one in other),
             )
         )
+    assert auc.value == pytest.approx(roc_auc_score(y, scores, sample_weight=1 + y), rel=1e-12)
     assert np.sqrt(np.mean(np.square(errors), axis=0)) == pytest.approx(
         np.std(values, axis=0), rel=0.12
     )

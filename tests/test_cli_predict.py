@@ -273,7 +273,7 @@ def test_a_line_does_not_depend_on_the_lines_beside_it_for_a_model_of_ones_own(t
     save(model.fit(X, y, sensitive_features=age), tmp_path / "model")
     X.to_csv(tmp_path / "all.csv", index=False)
     every = predicted(tmp_path / "model", tmp_path / "all.csv", tmp_path / "out.csv")["predicted"]
-    for rows in (1, 2, 3, 5, 8, 33, 100, 1025):
+    for rows in (1, 3, 33, 1025):
         chosen = random.permutation(1500)[:rows]
         X.iloc[chosen].to_csv(tmp_path / "some.csv", index=False)
         some = predicted(tmp_path / "model", tmp_path / "some.csv", tmp_path / "out.csv")

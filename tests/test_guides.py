@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ SOURCES = [
 ]
 
 
+@cache  # seconds, and not needed to hand tests out
 def definitions() -> tuple[dict[str, set[str]], dict[str, list[set[str]]], set[str]]:
     """Return the names that are defined, each with the modules and classes that define it; the
     parameters of each function; and all texts.
@@ -96,7 +98,6 @@ def options_of(command: Any) -> set[str]:
     return own.union({"--help"}, *map(options_of, below.values()))
 
 
-OWNERS, PARAMETERS, TEXTS = definitions()
 OPTIONS = options_of(get_command(app))
 PROGRAM = re.compile(r"benchmarks/\w+\.py")
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
@@ -133,17 +134,18 @@ def exists(word: str, file: str = "") -> bool:
         return all(map(exists, files)) and all(f'"{option}"' in read for option in options)
     if re.search(r"/|\.(py|toml|md|txt)$", word):
         return file_named(word) is not None
+    owners, parameters, texts = definitions()
     if word.startswith('"'):
-        return word.strip('"') in TEXTS
+        return word.strip('"') in texts
     if word.startswith("["):
-        return word.strip("[]") in OWNERS
+        return word.strip("[]") in owners
     name, _, arguments = word.partition(" =")[0].partition("(")
     owner, _, own = name.rpartition(".")
     if owner.startswith("frhsic"):
         return hasattr(importlib.import_module(owner), own)
     wanted = {part.partition("=")[0] for part in arguments.strip(")").split(", ") if part}
-    known = not wanted or any(wanted <= some for some in PARAMETERS[own])
-    return known and own in OWNERS and (not owner or owner in OWNERS[own])
+    known = not wanted or any(wanted <= some for some in parameters[own])
+    return known and own in owners and (not owner or owner in owners[own])
 
 
 def words_of(guide: Path) -> list[tuple[str, str]]:

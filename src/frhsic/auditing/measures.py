@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import torch
 from scipy import stats
-from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from frhsic import _arrays
@@ -593,8 +592,7 @@ def _widened(y: np.ndarray) -> float:
 def _auc(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple[float, np.ndarray]:
     """Return the AUC, with the influence of each row on it (DeLong et al., 1988)."""
     w = np.ones(len(y)) if weights is None else weights
-    auc = float(roc_auc_score(y, scores, sample_weight=weights))
-    influence = np.empty(len(y))
+    beaten = np.empty(len(y))  # the share of the other rows that a row is on the right side of
     for own, other, sign in ((1, 0, 1), (0, 1, -1)):
         order = np.sort(sign * scores[y == other])
         cumulated = np.append(0, np.cumsum(w[y == other][np.argsort(sign * scores[y == other])]))
@@ -603,6 +601,8 @@ def _auc(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple
             cumulated[np.searchsorted(order, at)]
             + cumulated[np.searchsorted(order, at, side="right")]
         )
-        share = float(w[y == own].sum() / w.sum())
-        influence[y == own] = (below / (2 * cumulated[-1]) - auc) / share
+        beaten[y == own] = below / (2 * cumulated[-1])
+    auc = float(np.average(beaten[y == 1], weights=w[y == 1]))
+    share = np.where(y == 1, w[y == 1].sum(), w[y == 0].sum()) / w.sum()
+    influence = (beaten - auc) / share
     return auc, influence
