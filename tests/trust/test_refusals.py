@@ -831,7 +831,7 @@ def test_one_change_is_refused_with_its_reason_or_read(
         check(parts)
 
 
-@pytest.mark.parametrize("name", GOOD.keys() - {"more columns", "value"})
+@pytest.mark.parametrize("name", sorted(GOOD.keys() - {"more columns", "value"}))
 def test_what_is_not_changed_is_read(name: str):
     parts, check = good(name)
     check(copy.deepcopy(parts))
