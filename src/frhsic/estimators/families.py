@@ -268,7 +268,8 @@ class BinaryScores(LogLossFamily):
 
     def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
         eta = expit(parameters[0] + parameters[1] * base)
-        return np.clip(log_loss_root(eta, _combined(means, parameters[2:]))[0], CLIP, 1 - CLIP)
+        f, _ = log_loss_root(eta, _combined(means, parameters[2:]))
+        return np.asarray(np.clip(f, CLIP, 1 - CLIP))
 
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
         eta = expit(parameters[0] + parameters[1] * task.base)
