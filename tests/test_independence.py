@@ -73,6 +73,13 @@ def null_of(z, s, k=None, l=None):
     return gram_pair(z, s, k, l, least=4)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rows_of_single_precision_have_gram_matrices_of_single_precision(dtype):
+    z, s = torch.randn(2, 9, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    pair = null_of(z.to(dtype), s.to(dtype))
+    assert pair.k.single == pair.l.single == (dtype == torch.float32)
+
+
 @pytest.mark.parametrize(
     ("k", "l"), [*KERNELS, (Gaussian(1.0), Gaussian(1.0))], ids=lambda kernel: type(kernel).__name__
 )

@@ -164,7 +164,7 @@ class SequentialTest:
         for start in range(0, self.resamples, step):
             copies = np.tile(rows, (min(step, self.resamples - start), 1))
             orders = rng.permuted(copies, axis=1)
-            values += (b[orders].reshape(len(orders), -1) @ along.ravel()).tolist()
+            values += np.tensordot(b[orders], along).tolist()
         all_values = np.asarray(values)
         spread = float(all_values.std())
         if spread <= 1e-12 * float(np.linalg.norm(along) * np.linalg.norm(b) + 1e-300):
