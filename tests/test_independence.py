@@ -436,6 +436,7 @@ def test_clusters_of_one_row_are_the_plain_test_and_dependence_is_found():
     plain = permutation_test(z, s, resamples=99, random_state=0)
     single = permutation_test(z, s, resamples=99, random_state=0, groups=np.arange(len(z)))
     assert (single.pvalue, single.statistic) == (plain.pvalue, plain.statistic)
+    assert single.seed == plain.seed == 0
     by_cluster = permutation_test(
         z, z + s, resamples=99, random_state=0, groups=labels, where=labels < 30
     )

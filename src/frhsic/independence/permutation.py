@@ -251,7 +251,7 @@ def _side(gram: Gram, sums: GramSums) -> _Side:
     norm = math.sqrt(float(sums.centered.squares))
     trace = float(sums.centered.trace)
     whole = float(gram.kernel.diagonal(x).sum())
-    if trace <= 0 or whole <= 0:  # constant: the centred matrix is zero
+    if trace <= 0:  # constant: the centred matrix is zero
         return _Side(gram, sums.centers, norm, x.new_zeros((gram.n, 0)), 0.0)
     factor = gram.factor
     left_out = 0.0
