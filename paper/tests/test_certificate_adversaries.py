@@ -17,7 +17,8 @@ import pytest
 import torch
 
 from frhsic.kernels import Gaussian, default_gaussian
-from frhsic_paper.certificates import Certificate, VarianceShare, gdp_certificate, held_out_bound
+from frhsic_paper.certificates import Certificate, gdp_certificate, held_out_bound
+from frhsic_paper.directions import VarianceShare
 
 ROUNDING = 1e-9
 """What is computed here and in the library differs by rounding, in units of the bound."""

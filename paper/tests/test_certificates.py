@@ -14,14 +14,9 @@ from certificate_instances import INSTANCES, holds, instance, kernel_of
 from frhsic.dependence.grams import centered, hsic_biased, hsic_weighted
 from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.parity import gdp
-from frhsic_paper import certificates
-from frhsic_paper.certificates import (
-    NumericalRank,
-    VarianceShare,
-    binned_gap_bound,
-    gdp_certificate,
-    held_out_bound,
-)
+from frhsic_paper import directions
+from frhsic_paper.certificates import binned_gap_bound, gdp_certificate, held_out_bound
+from frhsic_paper.directions import NumericalRank, VarianceShare
 
 ONE = Gaussian(1.0)
 RULES = [NumericalRank(1e-6), NumericalRank(1e-2), VarianceShare(0.9), 1]
@@ -177,7 +172,7 @@ def test_the_factor_gives_the_directions_of_the_full_decomposition(monkeypatch):
     for rule in RULES:
         full = gdp_certificate(z, s, directions=rule)
         with monkeypatch.context() as patch:
-            patch.setattr(certificates, "DENSE_VALUES", 10)
+            patch.setattr(directions, "DENSE_VALUES", 10)
             low = gdp_certificate(z, s, directions=rule)
         assert low.details["eigenvalue_error"] < 1e-11
         assert low.directions.eigenvalues.tolist() == approx(

@@ -21,7 +21,7 @@ from certificate_instances import INSTANCES, gram_of, holds, instance, kernel_of
 from frhsic.dependence.grams import centered, hsic_biased
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Linear, PerColumn
 from frhsic_paper import theory
-from frhsic_paper.certificates import NumericalRank, VarianceShare
+from frhsic_paper.directions import NumericalRank, VarianceShare
 from frhsic_paper.theory import (
     FiniteLaw,
     KernelExpansion,

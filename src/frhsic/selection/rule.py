@@ -71,9 +71,10 @@ def choose(candidates: Sequence[Candidate], limits: Sequence[Limit]) -> tuple[li
     """Return which candidates, in order of increasing weight, keep all limits, and the index of the
     one to take.
 
-    Of those that keep the limits, a limit on the gain takes the least GDP, one on the test the
-    smallest weight, and others the best performance. If none does, the nearest by the first limit
-    is taken, among those whose estimates keep it if there are any.
+    Candidates that keep all limits are compared by the least GDP if some limit is on the gain, by
+    the smallest weight if some limit is on the test, and else by the best performance. If no
+    candidate keeps all limits, the one that comes nearest to the first limit is taken, from those
+    whose estimates keep it if there are any.
     """
     admitted = [True] * len(candidates)
     for limit in limits:

@@ -25,8 +25,9 @@ from torch import Tensor
 
 from frhsic.dependence import hsic
 from frhsic.kernels import Gaussian, median_bandwidth
-from frhsic_paper.certificates import DirectionRule, NumericalRank, gdp_certificate
+from frhsic_paper.certificates import gdp_certificate
 from frhsic_paper.claim import Outcome, by_protocol, claim, outcome_of
+from frhsic_paper.directions import DirectionRule, NumericalRank
 from frhsic_paper.frontiers import datasets_of
 from frhsic_paper.grid import Grid, Splits, by_name, small_table
 from frhsic_paper.models import Model, store_all

@@ -28,8 +28,9 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from frhsic_paper.certificates import VarianceShare, gdp_certificate
+from frhsic_paper.certificates import gdp_certificate
 from frhsic_paper.claim import Case, by_cases, claim
+from frhsic_paper.directions import VarianceShare
 from frhsic_paper.frontiers import (
     datasets_of,
     in_print,

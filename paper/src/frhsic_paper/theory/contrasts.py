@@ -58,7 +58,8 @@ class KernelExpansion:
         centers = given.to(rows.device, torch.float64)
         if a.shape[0] != centers.shape[0]:
             raise ValueError(
-                f"{a.shape[0]} coefficients came for {centers.shape[0]} centers; pass one for each."
+                f"there are {a.shape[0]} coefficients and {centers.shape[0]} centers; pass one"
+                " coefficient for each center."
             )
         if centers.shape[1] != rows.shape[1]:
             raise ValueError(

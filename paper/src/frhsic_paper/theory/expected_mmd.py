@@ -109,8 +109,8 @@ def causal_necessity(
     values = _tensors.matrix(s, "s").to(z)
     if values.shape[0] != z.shape[0] or values.shape[0] < 2:
         raise ValueError(
-            f"{values.shape[0]} values of s came for {z.shape[0]} interventions; pass two or more"
-            " of each."
+            f"there are {values.shape[0]} values of s and {z.shape[0]} interventions; pass one"
+            " value for each of two or more interventions."
         )
     if probabilities is None:
         pi = torch.full_like(values[:, 0], 1 / values.shape[0])

@@ -17,10 +17,12 @@ from torch import Tensor
 from frhsic import _tensors
 from frhsic.kernels import Kernel
 from frhsic_paper.certificates import (
+    rows_and_kernels,
+)
+from frhsic_paper.directions import (
     DirectionRule,
     count_directions,
     descending_eigenpairs,
-    rows_and_kernels,
     symmetrized,
 )
 from frhsic_paper.products import gram_times
@@ -40,7 +42,7 @@ class Spectrum:
     Attributes
     ----------
     eigenvalues
-        Of shape (m,), descending.
+        The largest first, (m,).
     functions
         :math:`\psi_\ell(s_k)`, of shape (K, m).
     """

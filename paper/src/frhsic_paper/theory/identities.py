@@ -110,7 +110,8 @@ def decomposable_identity(table: Any, heads: Any) -> Certificate:
     table
         :math:`P(Z = z_i, S = s_k)`, of shape (a, K).
     heads
-        Of shape (functions, a); at most 1,000,000 choices in all.
+        The values of each function, (functions, a). The functions raised to the number of values
+        of s must give 1,000,000 at most.
 
     References
     ----------

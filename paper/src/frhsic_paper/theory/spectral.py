@@ -7,14 +7,8 @@ from typing import Any
 import torch
 
 from frhsic import _arrays, _tensors
-from frhsic_paper.certificates import (
-    Certificate,
-    Detail,
-    DirectionRule,
-    Form,
-    NumericalRank,
-    require_form,
-)
+from frhsic_paper.certificates import Certificate, Detail, Form, require_form
+from frhsic_paper.directions import DirectionRule, NumericalRank
 from frhsic_paper.theory.finite import ON_THIS_LAW, FiniteLaw, Spectrum
 
 
@@ -113,7 +107,8 @@ def population_gdp(
     pi = law.probabilities
     if m_f.shape != pi.shape:
         raise ValueError(
-            f"{m_f.shape[0]} gaps came for {pi.shape[0]} values of s; pass one for each."
+            f"there are {m_f.shape[0]} gaps and {pi.shape[0]} values of s; pass one gap for each"
+            " value."
         )
     if abs(float(pi @ m_f)) > 1e-8 * max(float(m_f.abs().max()), 1e-300):
         raise ValueError("the gaps do not average to zero over s: pass E[f | s] minus E f.")
