@@ -144,7 +144,7 @@ def test_ratio_is_calibrated_on_new_rows():
     s = rng.normal(size=n)
     X = np.column_stack([rho * s + np.sqrt(1 - rho**2) * rng.normal(size=n), rng.normal(size=n)])
     model = ParityCoupling(QUICK, random_state=0).fit(X[:4500], sensitive_features=s[:4500])
-    fold = fold_of_rows(4500, 5, None, None, 0)
+    fold = fold_of_rows(np.zeros(4500), 5, None, None, 0)
     fitted = model.ratio_(model._means(pd.DataFrame(X[:4500]), fold))
     assert fitted.min() > 0
     assert fitted @ model.ratio_.basis.mass == pytest.approx(np.ones(4500))

@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from frhsic._threads import within_n_jobs
 from frhsic.estimators.conditional import (
+    FOLDS,
     MOST_LEVELS,
     BoostedMeans,
     SensitiveBasis,
@@ -319,8 +320,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         From 0 to 1: a row is left as it is with probability 1 - amount. The dependence on S falls
         in proportion.
     cv, n_jobs, random_state
-        Number of folds; threads, as in :class:`ParityClassifier`; seed of folds, removals and
-        exchanges.
+        Folds and threads, as in :class:`ParityClassifier`; seed of folds, removals and exchanges.
 
     Attributes
     ----------
@@ -344,6 +344,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "amount": [Interval(Real, 0, 1, closed="both")],
+        "cv": FOLDS,
     }
 
     ratio_: DensityRatio
@@ -354,7 +355,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         estimator: Any = None,
         *,
         amount: float = 1.0,
-        cv: int = 5,
+        cv: Any = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -422,10 +423,12 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         basis = JointBasis.fit(s, weights)
         node = basis.node(s)
         groups = None if groups is None else np.asarray(groups)
-        fold = fold_of_rows(len(s), self.cv, None, groups, self.random_seed_)
+        fold = fold_of_rows(frame, self.cv, None, groups, self.random_seed_)
         phi = basis.values[node]
         targets = _targets(phi, y)
-        self.models_ = [self._model(frame, fold != f, targets, weights) for f in range(self.cv)]
+        self.models_ = [
+            self._model(frame, fold != f, targets, weights) for f in range(fold.max() + 1)
+        ]
         m = self._means(frame, fold)
         own = m[:, : phi.shape[1]]
         self.ratio_ = DensityRatio.fit(basis, own, node, weights / weights.sum())
@@ -481,7 +484,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         elif len(frame) >= FEWEST:
             # one model for each row, as for the fitted rows: the ratio is calibrated to that, and
             # not to their mean
-            m = self._means(frame, (identity % np.uint64(self.cv)).astype(np.int64))
+            m = self._means(frame, (identity % np.uint64(len(self.models_))).astype(np.int64))
             Z = frame.iloc[self._coupled(frame, s, m, identity)[0]]
         else:
             raise ValueError(

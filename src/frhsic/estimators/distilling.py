@@ -118,7 +118,7 @@ def distill(
         )
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     groups = None if groups is None else np.asarray(groups)
-    part = fold_of_rows(len(y), 10, y if is_classifier(predictor) else None, groups, 0)
+    part = fold_of_rows(y, 10, y if is_classifier(predictor) else None, groups, 0)
 
     def rows_of(kept: np.ndarray) -> GivenRows:
         rows = np.flatnonzero(kept)

@@ -177,7 +177,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         prototypes: int | None = None,
         uses_sensitive: bool = False,
         attribute_estimator: Any = None,
-        cv: int = 5,
+        cv: Any = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -296,7 +296,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._folds(len(s), _strata(targets, labels), groups),
+            fold=self._folds(X, _strata(targets, labels), groups),
             seed=self.random_seed_,
         )
         self.table_ = TreeTable().fit(X)
