@@ -68,6 +68,10 @@ NOT_ONCE = (
     " folds, a splitter that does so, such as GroupKFold, or PredefinedSplit(folds) with the fold"
     " of each row."
 )
+ROUTING = (
+    " A Pipeline or a search passes them to a step that requests them, after"
+    " sklearn.set_config(enable_metadata_routing=True)."
+)
 WEIGHTS = "KNeighborsClassifier takes no sample_weight, which was passed to fit."
 DISTILLED = "a predictor that uses S, or that has more than two classes, cannot be distilled."
 SAME = "pass at least one weight, and sensitive_features: without them every weight is the same."
@@ -116,8 +120,13 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         for model in (KNeighborsClassifier(3), make_pipeline(KNeighborsClassifier(3)))
     ),
     (
-        "this model uses the sensitive attributes to predict: pass sensitive_features=...",
+        f"this model uses the sensitive attributes to predict: pass sensitive_features.{ROUTING}",
         lambda: fitted(classifier(uses_sensitive=True, limit=None)).predict(X),
+    ),
+    (
+        "ParityCoupling needs sensitive_features to transform: Z depends on X and S. Pass"
+        f" them.{ROUTING}",
+        lambda: fitted(ParityCoupling(LinearRegression(), cv=2)).transform(X),
     ),
     (
         "sensitive_features has missing values; this model needs them to predict.",
@@ -270,7 +279,7 @@ def test_an_estimator_says_what_it_does_without_attributes_and_with_some_of_them
         classifier().fit(X, Y)
     assert str(caught[0].message) == (
         "ParityClassifier was given no sensitive_features, so nothing is constrained: pass them, or"
-        " limit=None."
+        f" limit=None.{ROUTING}"
     )
     with pytest.warns(UnlabelledRowsWarning) as caught:
         fitted(classifier(limit=None), s=np.where(k < 4, np.nan, AGE))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 from lightgbm import LGBMClassifier
@@ -31,7 +32,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import SplineTransformer
 from sklearn.tree import DecisionTreeClassifier
 
-from frhsic import FRHSICClassifier, ParityClassifier, ParityRegressor
+from frhsic import (
+    FRHSICClassifier,
+    ParityClassifier,
+    ParityEncoder,
+    ParityRegressor,
+)
 from frhsic.estimators import (
     IndistinctGapWarning,
     LeakingEstimatorWarning,
@@ -567,6 +573,21 @@ def test_tables_with_text_categories_dates_and_holes_come_as_they_are():
     assert np.mean(model.at(None).predict(new) == labels) > 0.7
     assert model.predict_proba(new).shape == (300, 2)
     assert set(model.predict(new)) == {"no", "yes"}
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas])
+@pytest.mark.parametrize("model", [classifier(limit=None), ParityEncoder(prototypes=4, cv=2)])
+def test_columns_that_the_model_does_not_use_are_ignored(kind, model):
+    X, y, age = table(200, 0)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = clone(model).set_params(random_state=0).fit(kind(frame), y, sensitive_features=age)
+    served = getattr(model, "predict_proba", None) or model.transform
+    more = frame.assign(age=age)[["age", "a", "b", "c"]]
+    np.testing.assert_array_equal(served(kind(more)), served(kind(frame)))
+    with pytest.raises(ValueError, match="yet now missing:\n- b"):
+        served(kind(more.drop(columns="b")))
+    with pytest.raises(ValueError, match="in the same order"):
+        served(kind(more[["b", "a", "c", "age"]]))
 
 
 def test_columns_that_a_frozen_model_was_fitted_on_are_named_if_they_are_missing():

@@ -30,6 +30,7 @@ from frhsic.estimators.conditional import (
     ranges,
 )
 from frhsic.estimators.inputs import (
+    ROUTING,
     checked_table,
     seed_of,
     sensitive_values,
@@ -473,7 +474,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return table
         if sensitive_features is None:
             raise ValueError(
-                "ParityCoupling needs sensitive_features to transform: Z depends on X and S."
+                "ParityCoupling needs sensitive_features to transform: Z depends on X and S. Pass"
+                f" them.{ROUTING}"
             )
         frame = _frame(table)
         s = _filled(sensitive_values(sensitive_features, len(frame), self.sensitive_names_in_)[0])

@@ -247,7 +247,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
         ----------
         X : DataFrame or array of shape (n, d)
             New rows. Each is encoded by the models of one fold, which its content alone decides:
-            by itself, always the same way, and as the rows of the fit were.
+            by itself, always the same way, and as the rows of the fit were. Columns that the model
+            does not use are ignored.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
             The attributes, with `uses_sensitive` only.
         """

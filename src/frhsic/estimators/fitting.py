@@ -40,6 +40,7 @@ from frhsic.estimators.conditional import (
 from frhsic.estimators.constraints import FitRows
 from frhsic.estimators.frontier import Choice, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import (
+    ROUTING,
     require_variation,
     seed_of,
     sensitive_values,
@@ -284,7 +285,8 @@ class ParityModel(BaseEstimator):
             return None
         if sensitive_features is None:
             raise ValueError(
-                "this model uses the sensitive attributes to predict: pass sensitive_features=..."
+                "this model uses the sensitive attributes to predict: pass sensitive_features."
+                + ROUTING
             )
         s, _ = sensitive_values(sensitive_features, _num_samples(X), self.sensitive_names_in_)
         if np.isnan(s).any():

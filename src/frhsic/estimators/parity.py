@@ -411,7 +411,9 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     """
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return the probability of each class, (n, C)."""
+        """Return the probability of each class, (n, C). Columns that the model does not use are
+        ignored.
+        """
         scores = self._scores(X, sensitive_features)
         if scores.ndim == 2:
             return scores
@@ -507,7 +509,7 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
     """
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return predictions, (n,)."""
+        """Return predictions, (n,). Columns that the model does not use are ignored."""
         return self._scores(X, sensitive_features)
 
     @property
