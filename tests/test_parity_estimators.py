@@ -637,6 +637,17 @@ def test_a_distilled_model_reads_text_that_holds_dates_as_its_teacher_does():
     np.testing.assert_array_equal(*scores)
 
 
+@pytest.mark.parametrize(
+    "student", [LGBMClassifier(n_estimators=5, verbose=-1), LinearRegression()]
+)
+def test_the_last_step_of_a_model_distilled_from_numbers_takes_them_as_an_array(student):
+    X, y, age = table(300, 0)
+    frame = pd.DataFrame(X, columns=["a", "years of work", "c: d"])
+    model = distill(classifier(limit=None), student, frame, y, sensitive_features=age).model
+    scores = "predict_proba" if hasattr(student, "predict_proba") else "predict"
+    np.testing.assert_array_equal(getattr(model[-1], scores)(X), getattr(model, scores)(frame))
+
+
 def test_a_grid_over_limits_and_cross_validation_route_the_attribute():
     X, y, age = table(400, 0)
     with sklearn.config_context(enable_metadata_routing=True):

@@ -35,7 +35,8 @@ class Distilled:
     Attributes
     ----------
     model : estimator
-        The plain model; for a DataFrame a pipeline with its encoding.
+        The plain model; for a DataFrame a pipeline with its encoding. If all columns are numbers,
+        ``model[-1]`` predicts them as an array, and is what converts to ONNX.
     threshold : float
         Score above which the decision is the second class.
     performance, teacher_performance : dict of str to float
