@@ -42,7 +42,7 @@ from frhsic.formatting import printable
 from frhsic.tables.columns import LARGEST_FEATURE, days, is_frame, kind_of, numbers, to_pandas
 
 # What the parameter `cv` may be.
-FOLDS = [Interval(Integral, 2, None, closed="left"), HasMethods("split"), "array-like"]
+ADMITTED_FOLDS = [Interval(Integral, 2, None, closed="left"), HasMethods("split"), "array-like"]
 
 # Cosines of the rank of a continuous attribute.
 FUNCTIONS = 8

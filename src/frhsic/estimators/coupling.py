@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from frhsic._threads import within_n_jobs
 from frhsic.estimators.conditional import (
-    FOLDS,
+    ADMITTED_FOLDS,
     MOST_LEVELS,
     BoostedMeans,
     SensitiveBasis,
@@ -345,7 +345,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "amount": [Interval(Real, 0, 1, closed="both")],
-        "cv": FOLDS,
+        "cv": ADMITTED_FOLDS,
     }
 
     ratio_: DensityRatio

@@ -28,7 +28,7 @@ from sklearn.utils.validation import (
 from frhsic import _progress
 from frhsic._warnings import warn
 from frhsic.estimators.conditional import (
-    FOLDS,
+    ADMITTED_FOLDS,
     PILOT_ROWS,
     SensitiveBasis,
     SharedTable,
@@ -66,7 +66,7 @@ class ParityModel(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "confidence": [Interval(Real, 0, 1, closed="neither"), None],
-        "cv": FOLDS,
+        "cv": ADMITTED_FOLDS,
     }
 
     estimator: Any
