@@ -271,6 +271,9 @@ def test_folds_are_stratified_by_labels_and_keep_groups_together():
     assert np.array_equal(plain, fold_of_rows(labels, 5, None, None, 1 + 2**32))
     by_label = fold_of_rows(labels, 5, labels, None, 1)
     assert all(np.bincount(by_label[labels == label]).tolist() == [4] * 5 for label in range(3))
+    rows = np.arange(60)
+    halves = [(rows[30:], rows[:30]), (rows, rows[:0]), (rows < 30, rows >= 30)]
+    assert fold_of_rows(labels, halves, None, None, 1).tolist() == [0] * 30 + [1] * 30
     for own in (labels, None):
         fold = fold_of_rows(labels, 5, own, groups, 1)
         assert all(len(set(fold[groups == group])) == 1 for group in range(15))

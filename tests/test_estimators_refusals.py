@@ -64,9 +64,9 @@ FOLDS = (
     " groups."
 )
 NOT_ONCE = (
-    "cv is {}, but each row has to be tested once, by models of all other rows. Pass a number of"
-    " folds, a splitter that does so, such as GroupKFold, or PredefinedSplit(folds) with the fold"
-    " of each row."
+    "cv is {}, but each of these 24 rows has to be tested once, by models of all other rows. Pass a"
+    " number of folds, a splitter that does so, such as GroupKFold, or PredefinedSplit(folds) with"
+    " the fold of each row."
 )
 ROUTING = (
     " A Pipeline or a search passes them to a step that requests them, after"
@@ -95,7 +95,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
             list(Y),
             Y,
             [(k[12:], k[:12]), (k[:11], k[12:])],  # row 11 does not train
-            [(k[12:], k[:12]), (k[:12], k[12:]), (k, k[:0])],
+            [(k[:0], k)],
+            [(k[12:], k[:12]), (k[:12], k[12:] + 1)],  # there is no row 24
         )
     ),
     (

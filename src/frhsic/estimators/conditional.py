@@ -677,19 +677,23 @@ def fold_of_rows(
         cv = kind(cv, shuffle=True, random_state=seed % 2**32)
     rows = np.arange(_num_samples(X))
     pairs = cv if np.iterable(cv) else cv.split(X, labels, groups)
-    parts = [(rows[pair[0]], rows[pair[1]]) for pair in pairs if hasattr(pair, "__len__")]
+    try:
+        parts = [(rows[pair[0]], rows[pair[1]]) for pair in pairs if hasattr(pair, "__len__")]
+    except IndexError:  # folds of other rows
+        parts = []
+    parts = [part for part in parts if len(part[1])]  # groups can leave a fold empty
     fold = np.full(len(rows), -1)
     for j, (_, held_out) in enumerate(parts):
         fold[held_out] = j
     once = (fold >= 0).all() and sum(len(held_out) for _, held_out in parts) == len(rows)
     if not once or not all(
-        len(train) and len(held_out) and np.array_equal(np.sort(train), rows[fold != j])
-        for j, (train, held_out) in enumerate(parts)
+        len(train) and np.array_equal(np.sort(train), rows[fold != j])
+        for j, (train, _) in enumerate(parts)
     ):
         raise ValueError(
-            f"cv is {printable(repr(cv), 80)}, but each row has to be tested once, by models of all"
-            " other rows. Pass a number of folds, a splitter that does so, such as GroupKFold, or"
-            " PredefinedSplit(folds) with the fold of each row."
+            f"cv is {printable(repr(cv), 80)}, but each of these {len(rows):,} rows has to be"
+            " tested once, by models of all other rows. Pass a number of folds, a splitter that"
+            " does so, such as GroupKFold, or PredefinedSplit(folds) with the fold of each row."
         )
     if groups is not None and pd.Series(fold).groupby(groups).nunique().max() > 1:
         raise ValueError(
