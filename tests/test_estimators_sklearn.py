@@ -5,14 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
+import numpy as np
+import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_dense_data,
     parametrize_with_checks,
 )
 
+from estimator_samples import biased
 from frhsic import (
     FRHSICClassifier,
     FRHSICRegressor,
@@ -71,3 +74,21 @@ def test_scikit_learn_finds_an_estimator(
 )
 def test_weights_of_linear_models_are_repeated_rows_in_given_folds(estimator):
     check_sample_weight_equivalence_on_dense_data(type(estimator).__name__, estimator)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    "model", [FRHSICClassifier(**SMALL), ParityEncoder(prototypes=4, cv=2), ParityCoupling(cv=2)]
+)
+def test_what_is_transformed_comes_as_the_frame_that_was_asked_for(model, kind):
+    X, y, s = biased(220)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"], index=np.arange(220) + 7)
+    model = clone(model).set_params(random_state=0).fit(frame, y, sensitive_features=s)
+    known = {"sensitive_features": s} if isinstance(model, ParityCoupling) else {}
+    expected = np.asarray(model.transform(frame, **known))
+    z = model.set_output(transform=kind).transform(frame, **known)
+    assert type(z).__module__.partition(".")[0] == kind
+    assert list(z.columns) == list(model.get_feature_names_out())
+    np.testing.assert_array_equal(z.to_numpy(), expected)
+    if kind == "pandas":
+        assert z.index.equals(frame.index)
