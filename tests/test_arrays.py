@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,7 +11,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from frhsic import _arrays, _tensors
+from frhsic import ParityClassifier, _arrays, _tensors, audit
 
 # The one formula of checks, with NumPy and with torch behind it.
 BOTH = pytest.mark.parametrize("door", [_arrays, _tensors], ids=["numpy", "torch"])
@@ -148,6 +150,45 @@ REFUSED = {
 def test_bad_arrays_are_refused_by_name(kind, door):
     with pytest.raises((ValueError, TypeError), match=r"^s "):
         door.matrix(REFUSED[kind], "s")
+
+
+class DuckDBPyRelation:
+    """A query, as DuckDB gives it: rows come by `df` or `pl` alone."""
+
+    columns: ClassVar = ["a"]
+    dtypes: ClassVar = ["DOUBLE"]
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, name: str) -> DuckDBPyRelation:
+        if not isinstance(name, str):
+            raise TypeError("a relation is indexed by one column name")
+        return self
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "call"),
+    [
+        (DuckDBPyRelation(), "DuckDBPyRelation", "df"),
+        (REFUSED["a lazy frame"], "LazyFrame", "collect"),
+    ],
+)
+def test_a_query_says_how_it_becomes_a_table(query, kind, call):
+    doors = {
+        "s": lambda: _arrays.matrix(query, "s"),
+        "y": lambda: _arrays.require_labels(query, "y"),
+        "groups": lambda: audit([0.1, 0.2], [1, 2], groups=query),
+    }
+    if call == "df":  # a LazyFrame is collected
+        doors["X"] = lambda: ParityClassifier().fit(query, [0, 1], sensitive_features=[20, 30])
+        doors["sensitive_features"] = lambda: audit([0.1, 0.2], query)
+    for name, door in doors.items():
+        with pytest.raises(TypeError) as refused:
+            door()
+        assert str(refused.value) == (
+            f"{name} is a {kind}, which holds no values yet; pass {name}.{call}()."
+        )
 
 
 def test_a_bad_column_of_a_frame_is_named():

@@ -144,7 +144,7 @@ def test_ratio_is_calibrated_on_new_rows():
     s = rng.normal(size=n)
     X = np.column_stack([rho * s + np.sqrt(1 - rho**2) * rng.normal(size=n), rng.normal(size=n)])
     model = ParityCoupling(QUICK, random_state=0).fit(X[:4500], sensitive_features=s[:4500])
-    fold = fold_of_rows(4500, 5, None, None, 0)
+    fold = fold_of_rows(np.zeros(4500), 5, None, None, 0)
     fitted = model.ratio_(model._means(pd.DataFrame(X[:4500]), fold))
     assert fitted.min() > 0
     assert fitted @ model.ratio_.basis.mass == pytest.approx(np.ones(4500))
@@ -336,3 +336,11 @@ def test_groups_share_a_fold():
         for groups in (None, np.arange(1600) // 4)
     ]
     assert shares[0] < 0.6 < 0.85 < shares[1]
+
+
+def test_a_coupling_drops_no_column_of_a_table():
+    age = np.random.default_rng(0).uniform(20, 60, size=200)
+    frame = pd.DataFrame({"years": age - 18, "noise": np.sin(age)})
+    coupling = ParityCoupling(LinearRegression(), cv=2).fit(frame, sensitive_features=age)
+    with pytest.raises(ValueError, match="unseen at fit time:\n- hours"):
+        coupling.transform(frame.assign(hours=age), sensitive_features=age)

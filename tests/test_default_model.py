@@ -265,14 +265,17 @@ def test_a_law_given_s_is_that_of_its_people_and_of_a_hundred_like_those_near_it
 def test_folds_are_stratified_by_labels_and_keep_groups_together():
     labels = np.arange(60) % 3
     groups = np.arange(60) // 4
-    plain = fold_of_rows(60, 5, None, None, 1)
+    plain = fold_of_rows(labels, 5, None, None, 1)
     assert np.bincount(plain).tolist() == [12] * 5
-    assert not np.array_equal(plain, fold_of_rows(60, 5, None, None, 2))
-    assert np.array_equal(plain, fold_of_rows(60, 5, None, None, 1 + 2**32))
-    by_label = fold_of_rows(60, 5, labels, None, 1)
+    assert not np.array_equal(plain, fold_of_rows(labels, 5, None, None, 2))
+    assert np.array_equal(plain, fold_of_rows(labels, 5, None, None, 1 + 2**32))
+    by_label = fold_of_rows(labels, 5, labels, None, 1)
     assert all(np.bincount(by_label[labels == label]).tolist() == [4] * 5 for label in range(3))
+    rows = np.arange(60)
+    halves = [(rows[30:], rows[:30]), (rows, rows[:0]), (rows < 30, rows >= 30)]
+    assert fold_of_rows(labels, halves, None, None, 1).tolist() == [0] * 30 + [1] * 30
     for own in (labels, None):
-        fold = fold_of_rows(60, 5, own, groups, 1)
+        fold = fold_of_rows(labels, 5, own, groups, 1)
         assert all(len(set(fold[groups == group])) == 1 for group in range(15))
         assert set(fold) == set(range(5))
 

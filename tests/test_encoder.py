@@ -403,6 +403,10 @@ def test_a_saved_encoder_of_columns_gives_the_same_z(tmp_path):
     frhsic.save(encoder, tmp_path / "encoder.frhsic")
     again = frhsic.load(tmp_path / "encoder.frhsic")
     assert (again.transform(X) == encoder.transform(X)).all()
+    encoder.set_output(transform="polars")
+    frhsic.save(encoder, tmp_path / "encoder.frhsic")
+    again = frhsic.load(tmp_path / "encoder.frhsic")
+    assert again.transform(X).equals(encoder.transform(X))
 
 
 @pytest.mark.parametrize("uses_sensitive", [False, True])

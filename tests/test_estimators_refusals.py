@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit, TimeSeriesSplit
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
@@ -24,6 +25,7 @@ from frhsic.estimators import (
 from frhsic.estimators.fitting import class_probabilities
 from frhsic.estimators.frontier import Choice, Gap
 from frhsic.estimators.network import fit_path
+from frhsic.formatting import printable
 from frhsic.penalties import HSIC
 from frhsic.training import Training
 
@@ -61,6 +63,15 @@ FOLDS = (
     "the rows (n_samples=24) cannot be cut into two folds: pass two rows of each class, and two"
     " groups."
 )
+NOT_ONCE = (
+    "cv is {}, but each of these 24 rows has to be tested once, by models of all other rows. Pass a"
+    " number of folds, a splitter that does so, such as GroupKFold, or PredefinedSplit(folds) with"
+    " the fold of each row."
+)
+ROUTING = (
+    " A Pipeline or a search passes them to a step that requests them, after"
+    " sklearn.set_config(enable_metadata_routing=True)."
+)
 WEIGHTS = "KNeighborsClassifier takes no sample_weight, which was passed to fit."
 DISTILLED = "a predictor that uses S, or that has more than two classes, cannot be distilled."
 SAME = "pass at least one weight, and sensitive_features: without them every weight is the same."
@@ -75,6 +86,25 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ),
     (FOLDS, lambda: fitted(classifier(), y=k == 3)),
     (FOLDS, lambda: fitted(classifier(), groups=0 * k)),
+    *(
+        (NOT_ONCE.format(printable(repr(cv), 80)), lambda cv=cv: fitted(classifier(cv=cv)))
+        for cv in (
+            TimeSeriesSplit(2),
+            ShuffleSplit(2, test_size=0.5),
+            PredefinedSplit(k % 3 - 1),
+            list(Y),
+            Y,
+            [(k[12:], k[:12]), (k[:11], k[12:])],  # row 11 does not train
+            [(k[:0], k)],
+            [(k[12:], k[:12]), (k[:12], k[12:] + 1)],  # there is no row 24
+        )
+    ),
+    (
+        "cv is KFold(n_splits=2, random_state=None, shuffle=False), but it has rows of one group in"
+        " several folds. Pass GroupKFold, or fit without groups.",
+        lambda: fitted(classifier(cv=KFold(2)), groups=k % 4),
+    ),
+    (NOT_ONCE.format(TimeSeriesSplit(2)), lambda: fitted(ParityCoupling(cv=TimeSeriesSplit(2)))),
     (
         "estimator is LinearRegression, but y holds labels: pass a classifier.",
         lambda: fitted(classifier(estimator=LinearRegression())),
@@ -91,8 +121,13 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         for model in (KNeighborsClassifier(3), make_pipeline(KNeighborsClassifier(3)))
     ),
     (
-        "this model uses the sensitive attributes to predict: pass sensitive_features=...",
+        f"this model uses the sensitive attributes to predict: pass sensitive_features.{ROUTING}",
         lambda: fitted(classifier(uses_sensitive=True, limit=None)).predict(X),
+    ),
+    (
+        "ParityCoupling needs sensitive_features to transform: Z depends on X and S. Pass"
+        f" them.{ROUTING}",
+        lambda: fitted(ParityCoupling(LinearRegression(), cv=2)).transform(X),
     ),
     (
         "sensitive_features has missing values; this model needs them to predict.",
@@ -245,7 +280,7 @@ def test_an_estimator_says_what_it_does_without_attributes_and_with_some_of_them
         classifier().fit(X, Y)
     assert str(caught[0].message) == (
         "ParityClassifier was given no sensitive_features, so nothing is constrained: pass them, or"
-        " limit=None."
+        f" limit=None.{ROUTING}"
     )
     with pytest.warns(UnlabelledRowsWarning) as caught:
         fitted(classifier(limit=None), s=np.where(k < 4, np.nan, AGE))

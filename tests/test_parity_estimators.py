@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 from lightgbm import LGBMClassifier
@@ -20,12 +21,23 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    LeaveOneGroupOut,
+    PredefinedSplit,
+    cross_validate,
+)
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import SplineTransformer
 from sklearn.tree import DecisionTreeClassifier
 
-from frhsic import FRHSICClassifier, ParityClassifier, ParityRegressor
+from frhsic import (
+    FRHSICClassifier,
+    ParityClassifier,
+    ParityEncoder,
+    ParityRegressor,
+)
 from frhsic.estimators import (
     IndistinctGapWarning,
     LeakingEstimatorWarning,
@@ -229,6 +241,63 @@ def test_rows_of_a_person_do_not_leak():
     assert mixed.frontier_.performance["auc"][0] > 0.8
 
 
+def pairs(fold: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(fold.max() + 1)]
+
+
+@pytest.mark.parametrize("cv", [PredefinedSplit, pairs])
+def test_the_models_of_a_fold_are_fitted_on_all_rows_outside_of_it(cv):
+    X, y, age = table(90, 0)
+    fold = np.arange(90) // 30
+    model = ParityRegressor(LinearRegression(), **{**SETTINGS, "cv": cv(fold), "limit": None})
+    model.fit(X, X @ [1.0, 2.0, 3.0] + y, sensitive_features=age)
+    for j, own in enumerate(model.models_):
+        rest = fold != j
+        expected = LinearRegression().fit(X[rest], X[rest] @ [1.0, 2.0, 3.0] + y[rest])
+        assert own.coef_ == approx(expected.coef_)
+    assert len(model.models_) == len(model.attribute_models_) == 3
+
+
+def test_a_splitter_gets_the_groups_and_the_table():
+    X, y, age = table(90, 0)
+    person = np.arange(90) // 3
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(year=np.arange(90) % 3)
+
+    class Years(LeaveOneGroupOut):
+        def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+            return super().split(X, y, X["year"])
+
+    by_person = classifier(cv=GroupKFold(3), limit=None).fit(
+        X, y, sensitive_features=age, groups=person
+    )
+    expected = classifier(cv=list(GroupKFold(3).split(X, y, person)), limit=None)
+    expected.fit(X, y, sensitive_features=age, groups=person)
+    np.testing.assert_array_equal(by_person.predict_proba(X), expected.predict_proba(X))
+    by_year = classifier(cv=Years(), limit=None).fit(frame, y, sensitive_features=age)
+    expected = classifier(cv=pairs(np.arange(90) % 3), limit=None).fit(
+        frame, y, sensitive_features=age
+    )
+    np.testing.assert_array_equal(by_year.predict_proba(frame), expected.predict_proba(frame))
+
+
+def test_weights_are_repeated_rows_in_the_regressions_of_given_folds():
+    X, y, age = table(120, 0)
+    age = np.round(age)
+    fold = np.arange(120) % 3
+    counts = np.random.default_rng(0).integers(0, 4, size=120)
+    counts[age == age[0]] = 0  # a value of S without weight
+    again = np.repeat(np.arange(120), counts)
+    model = ParityRegressor(LinearRegression(), attribute_estimator=LinearRegression(), limit=None)
+    weighted = clone(model).set_params(cv=PredefinedSplit(fold))
+    weighted.fit(X, y, sensitive_features=age, sample_weight=counts)
+    repeated = model.set_params(cv=PredefinedSplit(fold[again]))
+    repeated.fit(X[again], y[again], sensitive_features=age[again])
+    for kind in ("models_", "attribute_models_"):
+        for one, other in zip(getattr(weighted, kind), getattr(repeated, kind), strict=True):
+            assert np.ravel(one)[0].coef_ == approx(np.ravel(other)[0].coef_)
+    assert weighted.predict(X) == approx(repeated.predict(X), abs=1e-3)
+
+
 def test_weights_say_whose_gap_it_is(fresh):
     """Rows of another law, with hardly any weight, do not count; equal weights change nothing."""
     X, y, age = table(600, 0)
@@ -327,7 +396,7 @@ def test_a_distilled_model_states_its_gap_on_rows_that_it_has_not_seen(fresh):
     student = LGBMClassifier(n_estimators=20, num_leaves=7, n_jobs=1, verbose=-1)
     rows = {"sensitive_features": age, "sample_weight": weights, "groups": person}
     result = distill(classifier(condition="both", cv=2), student, X, y, **rows)
-    kept = fold_of_rows(400, 10, y, person, 0) == 0
+    kept = fold_of_rows(y, 10, y, person, 0) == 0
     scores, gaps = result.model.predict_proba(X)[:, 1], []
     for label in (0, 1):
         at = kept & (y == label)
@@ -506,6 +575,21 @@ def test_tables_with_text_categories_dates_and_holes_come_as_they_are():
     assert set(model.predict(new)) == {"no", "yes"}
 
 
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas])
+@pytest.mark.parametrize("model", [classifier(limit=None), ParityEncoder(prototypes=4, cv=2)])
+def test_columns_that_the_model_does_not_use_are_ignored(kind, model):
+    X, y, age = table(200, 0)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = clone(model).set_params(random_state=0).fit(kind(frame), y, sensitive_features=age)
+    served = getattr(model, "predict_proba", None) or model.transform
+    more = frame.assign(age=age)[["age", "a", "b", "c"]]
+    np.testing.assert_array_equal(served(kind(more)), served(kind(frame)))
+    with pytest.raises(ValueError, match="yet now missing:\n- b"):
+        served(kind(more.drop(columns="b")))
+    with pytest.raises(ValueError, match="in the same order"):
+        served(kind(more[["b", "a", "c", "age"]]))
+
+
 def test_columns_that_a_frozen_model_was_fitted_on_are_named_if_they_are_missing():
     X, y, age = people(80, 0)
     model = LGBMClassifier(n_estimators=2, n_jobs=1, verbose=-1).fit(X[["years", "owner"]], y)
@@ -551,6 +635,17 @@ def test_a_distilled_model_reads_text_that_holds_dates_as_its_teacher_does():
         ).model
         scores.append(model.predict_proba(new.astype({"since": kind})))
     np.testing.assert_array_equal(*scores)
+
+
+@pytest.mark.parametrize(
+    "student", [LGBMClassifier(n_estimators=5, verbose=-1), LinearRegression()]
+)
+def test_the_last_step_of_a_model_distilled_from_numbers_takes_them_as_an_array(student):
+    X, y, age = table(300, 0)
+    frame = pd.DataFrame(X, columns=["a", "years of work", "c: d"])
+    model = distill(classifier(limit=None), student, frame, y, sensitive_features=age).model
+    scores = "predict_proba" if hasattr(student, "predict_proba") else "predict"
+    np.testing.assert_array_equal(getattr(model[-1], scores)(X), getattr(model, scores)(frame))
 
 
 def test_a_grid_over_limits_and_cross_validation_route_the_attribute():

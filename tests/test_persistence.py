@@ -28,6 +28,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import PredefinedSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from torch import Tensor, nn
@@ -249,6 +250,17 @@ def test_a_booster_that_parts_missing_values_from_the_others_comes_back(tmp_path
     model = fitted(closed(FrozenEstimator(trees), attribute_estimator=attribute), X=frame)
     with warnings.catch_warnings(action="error"):  # that whoever loads it has to trust its classes
         saved_and_loaded(model, tmp_path, frame)
+
+
+def test_folds_of_one_s_own_are_not_in_the_file(tmp_path: Path):
+    fold = np.arange(len(FRAME)) % 3
+    pairs = [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(3)]
+    new, _, ages = people(300, seed=1)
+    for cv in (PredefinedSplit(fold), pairs):
+        linear = fitted(closed(one_hot(LogisticRegression()), cv=cv))
+        coupling = fitted(ParityCoupling(BoostedMeans(n_estimators=2, n_jobs=1), cv=cv))
+        assert saved_and_loaded(linear, tmp_path).cv == 5
+        assert len(saved_and_loaded(coupling, tmp_path, new, ages).models_) == 3
 
 
 def test_a_function_is_passed_again(tmp_path: Path):

@@ -330,11 +330,6 @@ def _from_frame(x: Any, name: str) -> np.ndarray:
     """Return a frame or a Series of pandas, polars or pyarrow as an array."""
     if hasattr(x, "to_pandas"):
         x = x.to_pandas()
-    if not hasattr(x, "to_numpy"):
-        raise TypeError(
-            f"{name} is a polars {type(x).__name__}, which holds no values yet; pass"
-            f" {name}.collect()."
-        )
     if x.ndim == 1:
         return _column(x, name)
     if not x.shape[1]:
@@ -395,8 +390,17 @@ def needs_float64(low: np.ndarray, high: np.ndarray, name: str) -> bool:
     return largest > WIDENED or 0 < float(spread.max()) < 1 / WIDENED
 
 
+def require_values(x: Any, name: str) -> None:
+    """Raise if x is a query: a LazyFrame of polars or a relation of DuckDB."""
+    kind = type(x).__name__
+    call = {"LazyFrame": "collect()", "DuckDBPyRelation": "df()"}.get(kind)
+    if call is not None:
+        raise TypeError(f"{name} is a {kind}, which holds no values yet; pass {name}.{call}.")
+
+
 def require_dense(x: Any, name: str) -> None:
     """Raise if an array or a tensor is sparse, masked, or has no plain real numbers."""
+    require_values(x, name)
     if is_tensor(x):
         plain = str(x.layout) == "torch.strided" and x.device.type != "meta"
         if not plain or x.is_nested or x.is_quantized:

@@ -334,6 +334,7 @@ class Inputs:
         sensitive = read_sensitive(s, default="s", allow_missing=True)
         n = len(values)
         for column, argument in ((sensitive.values, "sensitive_features"), *rest):
+            _arrays.require_values(column, argument)
             if column is not None and len(column) != n:
                 raise ValueError(
                     f"lengths differ: {words} has {n} rows, {argument} has {len(column)}. Pass one"

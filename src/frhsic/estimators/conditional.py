@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import lightgbm
@@ -33,10 +34,15 @@ from sklearn.preprocessing import (
     SplineTransformer,
 )
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from frhsic._threads import thread_count
+from frhsic.formatting import printable
 from frhsic.tables.columns import LARGEST_FEATURE, days, is_frame, kind_of, numbers, to_pandas
+
+# What the parameter `cv` may be.
+ADMITTED_FOLDS = [Interval(Integral, 2, None, closed="left"), HasMethods("split"), "array-like"]
 
 # Cosines of the rank of a continuous attribute.
 FUNCTIONS = 8
@@ -117,7 +123,8 @@ class SensitiveBasis:
         """Learn nodes and functions from values without NaN, (n,), and their weights."""
         levels, level = np.unique(s, return_inverse=True)
         mass = np.bincount(level, weights, minlength=len(levels))
-        mass = mass / mass.sum()
+        levels = levels[mass > 0]
+        mass = mass[mass > 0] / mass.sum()
         node = ranges(mass, NODES, 1 / NODES) if len(levels) > NODES else np.arange(len(levels))
         starts = levels[np.r_[True, node[1:] != node[:-1]]]
         mass = np.bincount(node, mass)
@@ -649,25 +656,48 @@ class ConditionalLaw(BaseEstimator):
 
 
 def fold_of_rows(
-    n: int, cv: int, labels: np.ndarray | None, groups: np.ndarray | None, seed: int
+    X: Any, cv: Any, labels: np.ndarray | None, groups: np.ndarray | None, seed: int
 ) -> np.ndarray:
-    """Return the fold of each row: stratified by labels where there are some, with each group in
-    one fold.
+    """Return the fold of each row of X, by a splitter, by pairs of rows (train, test), or by a
+    number of folds: then stratified by labels where there are some, with each group in one fold.
 
     Examples
     --------
-    >>> fold_of_rows(4, 2, None, np.array(["a", "a", "b", "b"]), 0).tolist() in (
+    >>> fold_of_rows(np.zeros(4), 2, None, np.array(["a", "a", "b", "b"]), 0).tolist() in (
     ...     [0, 0, 1, 1],
     ...     [1, 1, 0, 0],
     ... )
     True
     """
-    if labels is None:
-        kind: Any = KFold if groups is None else GroupKFold
-    else:
-        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-    splitter = kind(cv, shuffle=True, random_state=seed % 2**32)
-    fold = np.empty(n, dtype=np.int64)
-    for j, (_, held_out) in enumerate(splitter.split(np.zeros(n), labels, groups)):
+    if isinstance(cv, Integral):
+        if labels is None:
+            kind: Any = KFold if groups is None else GroupKFold
+        else:
+            kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        cv = kind(cv, shuffle=True, random_state=seed % 2**32)
+    rows = np.arange(_num_samples(X))
+    pairs = cv if np.iterable(cv) else cv.split(X, labels, groups)
+    try:
+        parts = [(rows[pair[0]], rows[pair[1]]) for pair in pairs if hasattr(pair, "__len__")]
+    except IndexError:  # folds of other rows
+        parts = []
+    parts = [part for part in parts if len(part[1])]  # groups can leave a fold empty
+    fold = np.full(len(rows), -1)
+    for j, (_, held_out) in enumerate(parts):
         fold[held_out] = j
+    once = (fold >= 0).all() and sum(len(held_out) for _, held_out in parts) == len(rows)
+    if not once or not all(
+        len(train) and np.array_equal(np.sort(train), rows[fold != j])
+        for j, (train, _) in enumerate(parts)
+    ):
+        raise ValueError(
+            f"cv is {printable(repr(cv), 80)}, but each of these {len(rows):,} rows has to be"
+            " tested once, by models of all other rows. Pass a number of folds, a splitter that"
+            " does so, such as GroupKFold, or PredefinedSplit(folds) with the fold of each row."
+        )
+    if groups is not None and pd.Series(fold).groupby(groups).nunique().max() > 1:
+        raise ValueError(
+            f"cv is {printable(repr(cv), 80)}, but it has rows of one group in several folds. Pass"
+            " GroupKFold, or fit without groups."
+        )
     return fold

@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from frhsic._threads import within_n_jobs
 from frhsic.estimators.conditional import (
+    ADMITTED_FOLDS,
     MOST_LEVELS,
     BoostedMeans,
     SensitiveBasis,
@@ -29,6 +30,7 @@ from frhsic.estimators.conditional import (
     ranges,
 )
 from frhsic.estimators.inputs import (
+    ROUTING,
     checked_table,
     seed_of,
     sensitive_values,
@@ -319,8 +321,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         From 0 to 1: a row is left as it is with probability 1 - amount. The dependence on S falls
         in proportion.
     cv, n_jobs, random_state
-        Number of folds; threads, as in :class:`ParityClassifier`; seed of folds, removals and
-        exchanges.
+        Folds and threads, as in :class:`ParityClassifier`; seed of folds, removals and exchanges.
 
     Attributes
     ----------
@@ -344,6 +345,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "amount": [Interval(Real, 0, 1, closed="both")],
+        "cv": ADMITTED_FOLDS,
     }
 
     ratio_: DensityRatio
@@ -354,7 +356,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         estimator: Any = None,
         *,
         amount: float = 1.0,
-        cv: int = 5,
+        cv: Any = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -422,10 +424,12 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         basis = JointBasis.fit(s, weights)
         node = basis.node(s)
         groups = None if groups is None else np.asarray(groups)
-        fold = fold_of_rows(len(s), self.cv, None, groups, self.random_seed_)
+        fold = fold_of_rows(frame, self.cv, None, groups, self.random_seed_)
         phi = basis.values[node]
         targets = _targets(phi, y)
-        self.models_ = [self._model(frame, fold != f, targets, weights) for f in range(self.cv)]
+        self.models_ = [
+            self._model(frame, fold != f, targets, weights) for f in range(fold.max() + 1)
+        ]
         m = self._means(frame, fold)
         own = m[:, : phi.shape[1]]
         self.ratio_ = DensityRatio.fit(basis, own, node, weights / weights.sum())
@@ -470,7 +474,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return table
         if sensitive_features is None:
             raise ValueError(
-                "ParityCoupling needs sensitive_features to transform: Z depends on X and S."
+                "ParityCoupling needs sensitive_features to transform: Z depends on X and S. Pass"
+                f" them.{ROUTING}"
             )
         frame = _frame(table)
         s = _filled(sensitive_values(sensitive_features, len(frame), self.sensitive_names_in_)[0])
@@ -481,7 +486,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         elif len(frame) >= FEWEST:
             # one model for each row, as for the fitted rows: the ratio is calibrated to that, and
             # not to their mean
-            m = self._means(frame, (identity % np.uint64(self.cv)).astype(np.int64))
+            m = self._means(frame, (identity % np.uint64(len(self.models_))).astype(np.int64))
             Z = frame.iloc[self._coupled(frame, s, m, identity)[0]]
         else:
             raise ValueError(

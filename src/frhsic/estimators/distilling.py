@@ -35,7 +35,8 @@ class Distilled:
     Attributes
     ----------
     model : estimator
-        The plain model; for a DataFrame a pipeline with its encoding.
+        The plain model; for a DataFrame a pipeline with its encoding. If all columns are numbers,
+        ``model[-1]`` predicts them as an array, and is what converts to ONNX.
     threshold : float
         Score above which the decision is the second class.
     performance, teacher_performance : dict of str to float
@@ -118,7 +119,7 @@ def distill(
         )
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     groups = None if groups is None else np.asarray(groups)
-    part = fold_of_rows(len(y), 10, y if is_classifier(predictor) else None, groups, 0)
+    part = fold_of_rows(y, 10, y if is_classifier(predictor) else None, groups, 0)
 
     def rows_of(kept: np.ndarray) -> GivenRows:
         rows = np.flatnonzero(kept)

@@ -177,7 +177,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         prototypes: int | None = None,
         uses_sensitive: bool = False,
         attribute_estimator: Any = None,
-        cv: int = 5,
+        cv: Any = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -247,7 +247,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
         ----------
         X : DataFrame or array of shape (n, d)
             New rows. Each is encoded by the models of one fold, which its content alone decides:
-            by itself, always the same way, and as the rows of the fit were.
+            by itself, always the same way, and as the rows of the fit were. Columns that the model
+            does not use are ignored.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
             The attributes, with `uses_sensitive` only.
         """
@@ -296,7 +297,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._folds(len(s), _strata(targets, labels), groups),
+            fold=self._folds(X, _strata(targets, labels), groups),
             seed=self.random_seed_,
         )
         self.table_ = TreeTable().fit(X)

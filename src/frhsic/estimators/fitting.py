@@ -28,6 +28,7 @@ from sklearn.utils.validation import (
 from frhsic import _progress
 from frhsic._warnings import warn
 from frhsic.estimators.conditional import (
+    ADMITTED_FOLDS,
     PILOT_ROWS,
     SensitiveBasis,
     SharedTable,
@@ -39,6 +40,7 @@ from frhsic.estimators.conditional import (
 from frhsic.estimators.constraints import FitRows
 from frhsic.estimators.frontier import Choice, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import (
+    ROUTING,
     require_variation,
     seed_of,
     sensitive_values,
@@ -64,7 +66,7 @@ class ParityModel(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "confidence": [Interval(Real, 0, 1, closed="neither"), None],
-        "cv": [Interval(Integral, 2, None, closed="left")],
+        "cv": ADMITTED_FOLDS,
     }
 
     estimator: Any
@@ -72,7 +74,7 @@ class ParityModel(BaseEstimator):
     confidence: float | None
     uses_sensitive: bool
     attribute_estimator: Any
-    cv: int
+    cv: Any
     n_jobs: int | None
     random_state: Any
     frontier_: Any
@@ -168,21 +170,25 @@ class ParityModel(BaseEstimator):
         warn_of_suspicions(self, X, codes, None if self.uses_sensitive else s, names)
         return s
 
-    def _folds(self, n: int, codes: np.ndarray | None, groups: np.ndarray | None) -> np.ndarray:
-        """Return the fold of each row; there are at most as many as the rarest class has rows, or
-        as there are groups.
+    def _folds(self, X: Any, codes: np.ndarray | None, groups: np.ndarray | None) -> np.ndarray:
+        """Return the fold of each row. Of a number of folds there are at most as many as the rarest
+        class has rows, or as there are groups.
         """
-        most = [self.cv, n // 2]
-        if codes is not None:
-            most.append(int(np.bincount(codes).min()))
-        if groups is not None:
-            most.append(int(groups.max()) + 1)
-        if min(most) < 2:
-            raise ValueError(
-                f"the rows (n_samples={n}) cannot be cut into two folds: pass two rows of each"
-                " class, and two groups."
-            )
-        return fold_of_rows(n, min(most), codes, groups, self.random_seed_)
+        cv = self.cv
+        if isinstance(cv, Integral):
+            n = _num_samples(X)
+            most = [cv, n // 2]
+            if codes is not None:
+                most.append(int(np.bincount(codes).min()))
+            if groups is not None:
+                most.append(int(groups.max()) + 1)
+            cv = min(most)
+            if cv < 2:
+                raise ValueError(
+                    f"the rows (n_samples={n}) cannot be cut into two folds: pass two rows of each"
+                    " class, and two groups."
+                )
+        return fold_of_rows(X, cv, codes, groups, self.random_seed_)
 
     # Models
 
@@ -279,7 +285,8 @@ class ParityModel(BaseEstimator):
             return None
         if sensitive_features is None:
             raise ValueError(
-                "this model uses the sensitive attributes to predict: pass sensitive_features=..."
+                "this model uses the sensitive attributes to predict: pass sensitive_features."
+                + ROUTING
             )
         s, _ = sensitive_values(sensitive_features, _num_samples(X), self.sensitive_names_in_)
         if np.isnan(s).any():

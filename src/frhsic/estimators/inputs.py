@@ -30,6 +30,12 @@ class UnlabelledRowsWarning(UserWarning):
     """Some rows have NaN in `sensitive_features`: they train the task and skip penalty or limit."""
 
 
+# How the attributes come to an estimator inside of another one, whose own error does not say it.
+ROUTING = (
+    " A Pipeline or a search passes them to a step that requests them, after"
+    " sklearn.set_config(enable_metadata_routing=True)."
+)
+
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
@@ -87,6 +93,11 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
         )  # to scikit-learn: frames of pandas and polars
         X = X if known else to_pandas(X, "X")
         check_distinct(map(str, X.columns), "X")
+        if not first and hasattr(estimator, "schema_"):
+            used = {*estimator.schema_.names}
+            names = [name for name in X.columns if str(name) in used]
+            # others are ignored; if some are missing, scikit-learn says which
+            X = X[names] if len(names) == len(used) < len(X.columns) else X
         validate_data(estimator, X, reset=first, skip_check_array=True)
         return X
     return np.asarray(
@@ -154,7 +165,7 @@ def warn_without_attributes(estimator: Any, remedy: str) -> None:
         f"{type(estimator).__name__} was given no sensitive_features, so nothing is constrained:"
         " pass them, or "
     )
-    warn(f"{text}{remedy}.", MissingSensitiveFeaturesWarning)
+    warn(f"{text}{remedy}.{ROUTING}", MissingSensitiveFeaturesWarning)
 
 
 def warn_of_unlabelled(known: np.ndarray, consequence: str) -> None:

@@ -83,7 +83,7 @@ class ParityEstimator(ParityModel, ABC):
         uses_sensitive: bool = False,
         confidence: float | None = 0.95,
         attribute_estimator: Any = None,
-        cv: int = 5,
+        cv: Any = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -153,7 +153,7 @@ class ParityEstimator(ParityModel, ABC):
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._folds(len(labels), strata, groups),
+            fold=self._folds(X, strata, groups),
             seed=self.random_seed_,
             y=codes,
             labels=labels,
@@ -381,10 +381,12 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     attribute_estimator : regressor, optional
         Model of the :math:`m_k`. None is as for y with fewer trees, and only for combinations of
         the functions that x tells, by a first small model; another model gets all of them.
-    cv, n_jobs, random_state
-        Number of folds; threads of BLAS, OpenMP, LightGBM and XGBoost during a call (one for None,
-        all for -1), unless a model that you pass has an `n_jobs` of its own; seed of folds and
-        models.
+    cv : int, splitter or list
+        Number of folds, or folds of your own as scikit-learn takes them: a splitter such as
+        ``GroupKFold()``, or pairs (train, test). They have to test each row once.
+    n_jobs, random_state
+        Threads of BLAS, OpenMP, LightGBM and XGBoost during a call (one for None, all for -1),
+        unless a model that you pass has an `n_jobs` of its own; seed of folds and models.
 
     Attributes
     ----------
@@ -409,7 +411,9 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     """
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return the probability of each class, (n, C)."""
+        """Return the probability of each class, (n, C). Columns that the model does not use are
+        ignored.
+        """
         scores = self._scores(X, sensitive_features)
         if scores.ndim == 2:
             return scores
@@ -505,7 +509,7 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
     """
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return predictions, (n,)."""
+        """Return predictions, (n,). Columns that the model does not use are ignored."""
         return self._scores(X, sensitive_features)
 
     @property

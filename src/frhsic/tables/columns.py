@@ -91,6 +91,7 @@ def to_pandas(table: Any, name: str = "frame") -> pd.DataFrame:
     """
     if hasattr(table, "collect") and hasattr(table, "lazy"):  # a polars LazyFrame
         table = table.collect()
+    _arrays.require_values(table, name)
     if hasattr(table, "to_pandas"):
         table = table.to_pandas()
     elif isinstance(table, Mapping):
