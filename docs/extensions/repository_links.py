@@ -2,7 +2,7 @@
 
 A link to a program of the gallery leads to its page. An anchor that a page sets by itself, ``<a
 id="...">``, becomes a target. Methods that scikit-learn adds to every estimator are left out, and
-docstrings that Sphinx would misread are changed.
+constants are described by their values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 from sphinx.application import Sphinx
 
 ADDED_BY_SKLEARN = re.compile(r"set_\w+_request|get_metadata_routing")
-TOGETHER = re.compile(r"^:ivar [\w\\]+(?:, [\w\\]+)+(?=:)")
 ANCHOR = re.compile(r'^<a id="([\w-]+)"></a>$', re.MULTILINE)
 PROGRAM = re.compile(r"\]\(\.\./examples/(gallery/plot_\w+)\.py\)")
 
@@ -46,20 +45,8 @@ def describe_constant(
         ]
 
 
-def join_names(
-    app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]
-) -> None:
-    """Keep attributes that are described together in one entry: Sphinx takes a name before a blank
-    for a type.
-    """
-    lines[:] = [
-        TOGETHER.sub(lambda match: match[0].replace(", ", ",\u200b"), line) for line in lines
-    ]
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", translate_links)
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", describe_constant)
-    app.connect("autodoc-process-docstring", join_names)
     return {"parallel_read_safe": True}

@@ -142,8 +142,12 @@ class ParityEncoder(TransformerMixin, ParityModel):
     prototypes_ : DataFrame
         One row for each prototype: its share of the rows, its coordinates, the mean of each
         attribute with a 95 % interval, and a typical row (medians, and the most frequent levels).
-    models_, attribute_models_, solution_
-        The fitted regressions of each fold, and the prototypes.
+    models_ : list
+        For each fold, the fitted models of y.
+    attribute_models_ : list
+        For each fold, the fitted models of the :math:`m_k`.
+    solution_
+        The solved prototypes.
 
     Examples
     --------
