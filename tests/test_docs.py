@@ -150,6 +150,7 @@ def test_the_code_of_a_page_runs(
     run(page, {""}, at_work, request.getfixturevalue("scheduler") if SCHEDULER in text else "")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of other libraries
 @pytest.mark.parametrize(
     ("page", "package"), NEEDED, ids=lambda value: getattr(value, "stem", value)
