@@ -106,8 +106,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
     fit, and to transform only with `uses_sensitive`.
 
     The bound is about heads of Z alone. A head that also sees other columns, the same rows released
-    at two limits or after a refit, and rows of one household read together can tell more. Whoever
-    has x has what x tells of S, and so does whoever has the fitted encoder.
+    at two limits or after a refit, and rows of one household read together can reveal more. Anyone
+    who has x, or the fitted encoder, can predict S as well as x allows.
 
     Parameters
     ----------
