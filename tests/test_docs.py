@@ -175,6 +175,12 @@ def test_every_link_of_a_page_leads_somewhere(page: Path):
             assert anchor in anchors(target), f"{page.name} links to {file}#{anchor}"
 
 
+@pytest.mark.parametrize("page", ALL, ids=lambda path: path.stem)
+def test_every_picture_of_a_page_has_an_alternative_text(page: Path):
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"!\[\s*\]\(|<img (?![^>]*alt=\"\w)|\{image\}[^\n]*\n(?!:alt: \w)", text)
+
+
 def anchors(page: Path) -> set[str]:
     """Anchors of headings, as GitHub and the site make them, and those that a page sets by
     itself.
