@@ -46,6 +46,7 @@ napoleon_google_docstring = False
 napoleon_use_param = False  # one entry for parameters that are described together
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+strip_signature_backslash = True  # else choice_ is printed as choice
 
 # Gallery: every script is run when the site is built, and shown in the order in which it teaches
 GALLERY = (

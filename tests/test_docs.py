@@ -150,6 +150,7 @@ def test_the_code_of_a_page_runs(
     run(page, {""}, at_work, request.getfixturevalue("scheduler") if SCHEDULER in text else "")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of other libraries
 @pytest.mark.parametrize(
     ("page", "package"), NEEDED, ids=lambda value: getattr(value, "stem", value)
@@ -172,6 +173,12 @@ def test_every_link_of_a_page_leads_somewhere(page: Path):
         assert target.exists(), f"{page.name} links to {file}"
         if anchor and target.suffix == ".md" and target.exists():
             assert anchor in anchors(target), f"{page.name} links to {file}#{anchor}"
+
+
+@pytest.mark.parametrize("page", ALL, ids=lambda path: path.stem)
+def test_every_picture_of_a_page_has_an_alternative_text(page: Path):
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"!\[\s*\]\(|<img (?![^>]*alt=\"\w)|\{image\}[^\n]*\n(?!:alt: \w)", text)
 
 
 def anchors(page: Path) -> set[str]:

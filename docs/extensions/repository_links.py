@@ -1,8 +1,8 @@
 """Links and docstrings as Sphinx needs them.
 
-A link to a program of the gallery leads to its page. An anchor that a page sets by itself, ``<a
-id="...">``, becomes a target. Methods that scikit-learn adds to every estimator are left out, and
-docstrings that Sphinx would misread are changed.
+A link to a program of the gallery leads to its page, and its small picture has its title as
+alternative text. An anchor that a page sets by itself, ``<a id="...">``, becomes a target. Methods
+that scikit-learn adds to every estimator are left out, and constants are described by their values.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any
 from sphinx.application import Sphinx
 
 ADDED_BY_SKLEARN = re.compile(r"set_\w+_request|get_metadata_routing")
-TOGETHER = re.compile(r"^:ivar [\w\\]+(?:, [\w\\]+)+(?=:)")
 ANCHOR = re.compile(r'^<a id="([\w-]+)"></a>$', re.MULTILINE)
 PROGRAM = re.compile(r"\]\(\.\./examples/(gallery/plot_\w+)\.py\)")
+THUMBNAIL = re.compile(
+    r":alt:\n(.*?<div class=\"sphx-glr-thumbnail-title\">(.*?)</div>)", re.DOTALL
+)
 
 
 def translate_links(app: Sphinx, page: str, source: list[str]) -> None:
@@ -23,6 +25,12 @@ def translate_links(app: Sphinx, page: str, source: list[str]) -> None:
     of the gallery.
     """
     source[0] = PROGRAM.sub(r"](\1.rst)", ANCHOR.sub(r"(\1)=", source[0]))
+
+
+def name_thumbnails(app: Sphinx, page: str, source: list[str]) -> None:
+    """Give each picture of the gallery's first page its title as alternative text."""
+    if page == "gallery/index":
+        source[0] = THUMBNAIL.sub(r":alt: \2\n\1", source[0])
 
 
 def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:
@@ -46,20 +54,9 @@ def describe_constant(
         ]
 
 
-def join_names(
-    app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]
-) -> None:
-    """Keep attributes that are described together in one entry: Sphinx takes a name before a blank
-    for a type.
-    """
-    lines[:] = [
-        TOGETHER.sub(lambda match: match[0].replace(", ", ",\u200b"), line) for line in lines
-    ]
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", translate_links)
+    app.connect("source-read", name_thumbnails)
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", describe_constant)
-    app.connect("autodoc-process-docstring", join_names)
     return {"parallel_read_safe": True}

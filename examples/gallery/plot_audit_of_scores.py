@@ -47,8 +47,8 @@ for one in audit.quality:
         print(f"{one.key}: {one.value:.3f}; a constant gets {one.constant:.3f}")
 
 # %%
-# Each measure stands beside its value on shuffled ages. Only what lies beyond that value tells
-# something.
+# Each measure stands beside its value on shuffled ages. Only what lies beyond that value is
+# evidence of dependence.
 
 for number in attribute.all_rows.numbers:
     interval, shuffled = number.interval, number.under_independence
@@ -73,7 +73,7 @@ axes[0].fill_between(
 )
 axes[0].plot(curve.grid, curve.mean, marker="o", label="mean score in groups by age")
 axes[0].axhline(curve.overall, color="black", linestyle=":", label="overall mean")
-axes[0].set_ylabel("score (chance to repay)")
+axes[0].set(ylabel="score (chance to repay)", title="Mean score along age, and how many applicants")
 axes[0].legend()
 axes[1].hist(table["age"], bins=np.arange(20, 72, 2), color="0.6")
 axes[1].set(xlabel="age (years)", ylabel="applicants")

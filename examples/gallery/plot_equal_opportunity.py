@@ -63,6 +63,7 @@ for ax, who, title in ((axes[0], None, "all people"), (axes[1], y_new == 1, "peo
         curve = gdp_curve(p, age_new, where=who)
         ax.plot(curve.at, curve.mean, marker="o", markersize=3, label=name)
     ax.set(xlabel="age (years)", title=title)
+fig.suptitle("Mean score along age, by model")
 axes[0].set_ylabel("mean score")
 axes[0].legend()
 plt.show()

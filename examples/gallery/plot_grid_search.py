@@ -67,6 +67,10 @@ print(results[[C, "param_limit", "mean_test_log_loss", "mean_test_gap"]])
 fig, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
 for c, part in results.groupby(C):
     ax.plot(-part["mean_test_gap"], -part["mean_test_log_loss"], marker="o", label=f"C = {c:g}")
-ax.set(xlabel="gap along age, validation folds", ylabel="log loss, validation folds")
+ax.set(
+    xlabel="gap along age, validation folds",
+    ylabel="log loss, validation folds",
+    title="Log loss against the gap, for three limits and two values of C",
+)
 ax.legend()
 plt.show()

@@ -46,7 +46,7 @@ production = LGBMClassifier(n_estimators=60, num_leaves=7, learning_rate=0.05, n
 production.fit(X[old], y[old])
 
 # %%
-# ``FrozenEstimator`` keeps the model as it is. ``fit`` learns what its columns tell about age, on
+# ``FrozenEstimator`` keeps the model as it is. ``fit`` learns what its columns reveal of age, on
 # rows that the model was not trained on.
 
 model = ParityClassifier(FrozenEstimator(production), limit="50%", n_jobs=1, random_state=0)
@@ -89,6 +89,10 @@ for label, fitted, colour in (
     ax.fill_between(curve.at, curve.lower, curve.upper, color=colour, alpha=0.25)
     ax.plot(curve.at, curve.mean, color=colour, marker="o", label=label)
 ax.axhline(y[test].mean(), color="black", linestyle=":", label="share of defaults")
-ax.set(xlabel="age (years)", ylabel="mean score (chance of default)")
+ax.set(
+    xlabel="age (years)",
+    ylabel="mean score (chance of default)",
+    title="Mean score along age, in production and with half of the gap",
+)
 ax.legend()
 plt.show()

@@ -2,8 +2,8 @@
 A table that is handed on
 =========================
 
-A company gives a table of applicants to another team. Age is not in it, but years of experience and
-the job tell it. What the team will predict is not known yet. ``ParityCoupling`` makes a table with
+A company gives a table of applicants to another team. Age is not in it, but experience and job
+reveal it. What the team will predict is not known yet. ``ParityCoupling`` makes a table with
 the same columns whose rows do not depend on age.
 """
 
@@ -64,6 +64,7 @@ for ax, table, title in zip(axes, (X, Z), ("before", "handed on")):
     means = table["experience"].groupby(pd.cut(age, np.arange(20, 70, 5))).mean()
     ax.plot(np.arange(22.5, 65, 5), means, color="black", label="mean")
     ax.set(xlabel="age", title=title)
+fig.suptitle("Experience along age")
 axes[0].set_ylabel("years of experience")
 axes[0].legend()
 plt.show()

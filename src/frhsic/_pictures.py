@@ -35,12 +35,18 @@ class Frame:
 
     Attributes
     ----------
-    x, y
-        Ranges.
+    x
+        Range of the horizontal axis.
+    y
+        Range of the vertical axis.
     names
         Names of the two axes, and what a screen reader says of the picture.
-    width, height, small
-        Size in units of the picture; a small one has fewer numbers and no names.
+    width
+        Width in units of the picture.
+    height
+        Height in the same units.
+    small
+        Whether to leave out names and most numbers.
     """
 
     x: tuple[float, float]

@@ -52,13 +52,18 @@ class HeadGap:
 
     Attributes
     ----------
-    head, attribute
-        Names of both.
+    head
+        Name of the head.
+    attribute
+        Name of the attribute.
     performance
         Accuracy, or mean squared error.
-    gdp, low, high
-        GDP of the head's probabilities (of its predictions, in the unit of y) and its 95 %
-        interval.
+    gdp
+        GDP of the head's probabilities, or of its predictions in the unit of y.
+    low
+        Lower end of its 95 % interval.
+    high
+        Upper end of its 95 % interval.
     expected_under_independence
         Mean of GDP if scores and attribute were independent.
     standardized_gdp
@@ -84,9 +89,11 @@ class AttributeProbes:
 
     Attributes
     ----------
-    linear_r2, trees_r2
-        R² of ridge regression and of boosted trees that predict the attribute from Z, fitted on the
-        training rows; 0, or below, where they recover nothing.
+    linear_r2
+        R² of a ridge regression that predicts the attribute from Z, fitted on the training rows; 0,
+        or below, where it recovers nothing.
+    trees_r2
+        The same of boosted trees.
     mutual_information
         In nats, by nearest neighbours (:func:`frhsic.dependence.mutual_information`); about 0 where
         nothing is left.
@@ -110,8 +117,10 @@ class HeadProbes:
         One for each attribute.
     unit
         Unit of every GDP: "probability", or "unit of y".
-    train_rows, test_rows
-        Number of rows to fit and to measure on.
+    train_rows
+        Number of rows to fit on.
+    test_rows
+        Number of rows to measure on.
     seed
         Seed that reproduces the result.
     """

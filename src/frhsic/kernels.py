@@ -47,6 +47,19 @@ class Kernel(ABC):
     Kernels add, and are multiplied by non-negative numbers: ``10 * Linear() + Gaussian(1.0)``. A
     kernel of your own implements the call and :meth:`diagonal`; properties claim nothing unless it
     says more.
+
+    Examples
+    --------
+    >>> class Cubic(Kernel):
+    ...     def __call__(self, x, y):
+    ...         return (1 + x @ y.mT) ** 3
+    ...
+    ...     def diagonal(self, x):
+    ...         return (1 + x.square().sum(-1)) ** 3
+    >>> x = torch.tensor([[0.0], [1.0]])
+    >>> Cubic()(x, x)
+    tensor([[1., 1.],
+            [1., 8.]])
     """
 
     @abstractmethod
@@ -510,6 +523,11 @@ def gaussian_at_median(rows: Tensor, *, name: str = "x") -> Gaussian:
 def per_column_gaussians(x: Any, *, name: str = "x") -> PerColumn:
     """Return the product of Gaussians, one per column, each at that column's own median
     distance.
+
+    Examples
+    --------
+    >>> per_column_gaussians([[0.0, 0.0], [1.0, 10.0], [2.0, 20.0]])
+    PerColumn(kernels=(Gaussian(bandwidth=1.0), Gaussian(bandwidth=10.0)))
     """
     rows = _tensors.matrix(x, name)
     names = _arrays.column_names(x, name, rows.shape[1])

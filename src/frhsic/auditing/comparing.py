@@ -219,6 +219,18 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
 def since(audit: Audit, earlier: Audit, limit: LimitLike = None) -> Audit:
     """Return an audit with what changed since an earlier one, and with limits that are shares of
     its numbers.
+
+    Examples
+    --------
+    >>> from frhsic import audit
+    >>> from frhsic.auditing import Settings
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.uniform(20, 60, size=(2, 500))
+    >>> quick = Settings(fast=True)
+    >>> may = audit(0.5 + 0.1 * rng.normal(size=500), age[0], settings=quick)
+    >>> june = audit(age[1] / 100 + 0.1 * rng.normal(size=500), age[1], settings=quick)
+    >>> [change.key for change in since(june, may).drift if change.changed]
+    ['gdp', 'score']
     """
     limits = parse_limits(limit, LIMITABLE)
     return replace(audit, drift=drift(audit, earlier), limits=checked(audit, limits, earlier))

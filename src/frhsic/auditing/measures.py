@@ -137,6 +137,16 @@ class Settings:
     fast
         Leave out what the first screen of a report does not show: ranks, dependence, probes and
         equal opportunity.
+
+    Examples
+    --------
+    A quick audit, for a first look:
+
+    >>> from frhsic import audit
+    >>> age = np.repeat(np.arange(20.0, 60.0), 10)
+    >>> result = audit(age / 50, age, settings=Settings(fast=True, resamples=99))
+    >>> [number.key for number in result["s"].all_rows.numbers]
+    ['gdp', 'standardized_gdp']
     """
 
     confidence: float = 0.95

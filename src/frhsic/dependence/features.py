@@ -120,8 +120,10 @@ class FeatureEstimate:
         Number of features of each variable.
     blocks
         Independent parts of the draw, whose spread gives the standard error.
-    kernel_z, kernel_s
-        The kernels, with their bandwidths.
+    kernel_z
+        The kernel on z, with its bandwidth.
+    kernel_s
+        The kernel on s, with its bandwidth.
     """
 
     value: float
@@ -145,8 +147,10 @@ class FeatureSums:
     ----------
     n
         Number of rows.
-    z, s
-        Sums of features, of shapes (blocks, features per block).
+    z
+        Sums of the features of z, (blocks, features per block).
+    s
+        Sums of the features of s, of the same shape.
     cross
         Sum of products of features of z and of s, each minus its mean over these rows: far from
         zero, sums of plain products would lose their digits.

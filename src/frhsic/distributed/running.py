@@ -113,7 +113,7 @@ def audit(
     sensitive : str or list of str
         Columns of the sensitive attributes, as numbers.
     score : str, optional
-        ColumnSummary of scores.
+        Column of scores.
     embedding : list of str
         Columns of a representation; without them the score itself is audited.
     target, positive, favourable, limit, threshold, context
@@ -136,6 +136,15 @@ def audit(
     the sample; the rows in them are counted exactly. The interval of HSIC adds the standard error
     of the features to that of the rows, which is taken from the sample and divided by the root of
     the ratio of the numbers of rows.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> age = np.tile(np.arange(20.0, 60.0), 50)
+    >>> frame = dd.from_pandas(pd.DataFrame({"age": age, "score": age / 100}), npartitions=2)
+    >>> quick = Settings(fast=True, resamples=20)
+    >>> audit(frame, sensitive="age", score="score", settings=quick, sample_rows=1000)
+    <Audit of 'score' on 2,000 rows, age: gdp=0.0999>
     """
     settings = settings or Settings()
     limits = limits_of_audit(limit)

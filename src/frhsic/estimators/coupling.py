@@ -79,8 +79,10 @@ class JointBasis:
     places
         Joint node of each combination of groups, (G₁, …, G_q); the nearest one, where a combination
         does not occur.
-    mass, values
-        Share of the rows in each joint node, (M,), and the functions there, (M, K).
+    mass
+        Share of the rows in each joint node, (M,).
+    values
+        The functions at each node, (M, K).
     """
 
     parts: tuple[SensitiveBasis, ...]
@@ -327,8 +329,12 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     untouched_ : float
         Share of the fitted rows that stay.
-    ratio_, models_, move_cost_
-        The estimated ratio, the models of its means and of y, and the cost of exchanges along S.
+    ratio_
+        The estimated ratio r.
+    models_
+        The models of its conditional means and of y.
+    move_cost_
+        What it costs to exchange rows along S.
 
     Examples
     --------

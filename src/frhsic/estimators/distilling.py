@@ -39,10 +39,14 @@ class Distilled:
         ``model[-1]`` predicts them as an array, and is what converts to ONNX.
     threshold : float
         Score above which the decision is the second class.
-    performance, teacher_performance : dict of str to float
-        "log_loss" and "auc", or "squared_error", of the plain model and of what it imitates.
-    gaps, teacher_gaps : dict of str to ParityResult
-        The gap that the aim names along each attribute.
+    performance : dict of str to float
+        "log_loss" and "auc", or "squared_error", of the plain model.
+    teacher_performance : dict of str to float
+        The same of the predictor that it imitates.
+    gaps : dict of str to ParityResult
+        For each attribute the gap that the aim names, of the plain model.
+    teacher_gaps : dict of str to ParityResult
+        The same of the predictor that it imitates.
     """
 
     model: Any

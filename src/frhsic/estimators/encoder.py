@@ -106,8 +106,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
     fit, and to transform only with `uses_sensitive`.
 
     The bound is about heads of Z alone. A head that also sees other columns, the same rows released
-    at two limits or after a refit, and rows of one household read together can tell more. Whoever
-    has x has what x tells of S, and so does whoever has the fitted encoder.
+    at two limits or after a refit, and rows of one household read together can reveal more. Anyone
+    who has x, or the fitted encoder, can predict S as well as x allows.
 
     Parameters
     ----------
@@ -142,8 +142,12 @@ class ParityEncoder(TransformerMixin, ParityModel):
     prototypes_ : DataFrame
         One row for each prototype: its share of the rows, its coordinates, the mean of each
         attribute with a 95 % interval, and a typical row (medians, and the most frequent levels).
-    models_, attribute_models_, solution_
-        The fitted regressions of each fold, and the prototypes.
+    models_ : list
+        For each fold, the fitted models of y.
+    attribute_models_ : list
+        For each fold, the fitted models of the :math:`m_k`.
+    solution_
+        The solved prototypes.
 
     Examples
     --------

@@ -455,10 +455,14 @@ class SoftRanks:
 
     Attributes
     ----------
-    cell, along
-        Cell of each row, and how far along it the row is; (n,).
-    starts, slopes
-        The indicators at the start of each cell, and what they gain along it; (M, 9).
+    cell
+        Cell of each row, (n,).
+    along
+        How far along its cell the row is, (n,).
+    starts
+        The indicators at the start of each cell, (M, 9).
+    slopes
+        What the indicators gain along the cell, (M, 9).
     size
         The size of a cell.
     """

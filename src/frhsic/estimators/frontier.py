@@ -44,12 +44,45 @@ DISTINCT = 0.05
 
 
 class UnmetLimitWarning(UserWarning):
-    """No trade-off keeps the limit for certain; the estimator is at the one that comes closest."""
+    """No trade-off keeps the limit for certain; the estimator is at the one that comes closest.
+
+    Examples
+    --------
+    To stop rather than go on with such a model, make the warning an error.
+
+    >>> import warnings
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from frhsic import ParityRegressor
+    >>> age = np.random.default_rng(0).uniform(20, 60, size=200)
+    >>> model = ParityRegressor(LinearRegression(), limit=1e-6, random_state=0)
+    >>> model = model.set_params(attribute_estimator=LinearRegression())
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", UnmetLimitWarning)
+    ...     model.fit(age[:, None], age, sensitive_features=age)
+    Traceback (most recent call last):
+    frhsic.estimators.frontier.UnmetLimitWarning: The gap along sensitive goes from ...
+    """
 
 
 class IndistinctGapWarning(UserWarning):
     """The gap without constraint is not significant, so a limit that is a share of it is not
     applied.
+
+    Examples
+    --------
+    Half of a gap that is chance alone is no limit; pass a number instead.
+
+    >>> import warnings
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from frhsic import ParityRegressor
+    >>> x, age = np.random.default_rng(1).uniform(size=(2, 200))
+    >>> line = LinearRegression()
+    >>> model = ParityRegressor(line, attribute_estimator=line, limit="50%", random_state=0)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = model.fit(x[:, None], x, sensitive_features=age)
+    >>> caught[0].category.__name__, model.choice_.indistinct
+    ('IndistinctGapWarning', ('sensitive',))
     """
 
 
@@ -148,9 +181,10 @@ class Frontier:
 
     Attributes
     ----------
-    aim, measure : str
-        "score", "rank", "decision" or, of an encoder, "heads": the gap that is constrained;
-        and its name in limits.
+    aim : str
+        The gap that is constrained: "score", "rank", "decision" or, of an encoder, "heads".
+    measure : str
+        Name of that gap in limits.
     performance : dict of str to ndarray
         For each measure one value per trade-off. Scores have "log_loss" or "squared_error" with
         its standard error, which does not count groups; classes have "accuracy", two classes "auc"
@@ -166,6 +200,23 @@ class Frontier:
         Mean of y, of which a limit can be a share.
     rows : int
         Number of rows.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from frhsic import ParityRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.uniform(20, 60, size=200)
+    >>> X = np.column_stack([age, rng.normal(size=200)]) + rng.normal(size=(200, 2))
+    >>> y = X[:, 0] / 10 + X[:, 1]
+    >>> line = LinearRegression()
+    >>> model = ParityRegressor(line, attribute_estimator=line, random_state=0)
+    >>> frontier = model.fit(X, y, sensitive_features=age).frontier_
+    >>> table = frontier.to_frame()  # a row for each trade-off
+    >>> bool(table["gap_sensitive"].iloc[-1] < table["gap_sensitive"].iloc[0] / 2)
+    True
+    >>> bool(table["squared_error"].is_monotonic_increasing)
+    True
     """
 
     aim: str
@@ -325,14 +376,31 @@ class Choice:
         estimate. The least gap keeps 0; of several attributes, the least of their largest, each
         over its gap without constraint. A share that is not applied (see `indistinct`) counts as
         kept.
-    gaps, unconstrained : dict of str to Gap
-        The gap along each attribute there, and without constraint.
+    gaps : dict of str to Gap
+        For each attribute the gap there.
+    unconstrained : dict of str to Gap
+        For each attribute the gap without constraint.
     indistinct : tuple of str
         Attributes whose gap without constraint is not significant, so that a share of it is not
         applied as a limit.
     rows_needed : int or None
         Where only the estimate keeps the limit: about how many rows would settle it, since the
         width of an interval shrinks as one over the root of their number.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from frhsic import ParityRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.uniform(20, 60, size=200)
+    >>> X = np.column_stack([age, rng.normal(size=200)]) + rng.normal(size=(200, 2))
+    >>> line = LinearRegression()
+    >>> model = ParityRegressor(line, attribute_estimator=line, limit="50%", random_state=0)
+    >>> model = model.fit(X, X[:, 0] / 10 + X[:, 1], sensitive_features=age)
+    >>> print(model.choice_)
+    The gap along sensitive goes from 0.96... to 0.48...
+    >>> model.choice_.met
+    True
     """
 
     limit: Any

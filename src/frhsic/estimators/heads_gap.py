@@ -25,8 +25,10 @@ class HeadsTest:
 
     Attributes
     ----------
-    statistic, degrees
-        Estimate of :math:`\chi^2` times the number of rows, and K(L − 1), its mean at independence.
+    statistic
+        Estimate of :math:`\chi^2` times the number of rows.
+    degrees
+        K(L − 1), the mean of the statistic at independence.
     rows
         Number of rows that count: fewer, where weights differ or rows belong together.
     cells

@@ -23,11 +23,34 @@ class MissingSensitiveFeaturesWarning(UserWarning):
     """An estimator was fitted without `sensitive_features`, hence without penalty or limit.
 
     To make it an error: ``warnings.simplefilter("error", MissingSensitiveFeaturesWarning)``.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from frhsic import ParityRegressor
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", MissingSensitiveFeaturesWarning)
+    ...     ParityRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
+    Traceback (most recent call last):
+    frhsic.estimators.inputs.MissingSensitiveFeaturesWarning: ParityRegressor was given no ...
     """
 
 
 class UnlabelledRowsWarning(UserWarning):
-    """Some rows have NaN in `sensitive_features`: they train the task and skip penalty or limit."""
+    """Some rows have NaN in `sensitive_features`: they train the task and skip penalty or limit.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from frhsic import ParityRegressor
+    >>> x = np.arange(40.0)
+    >>> age = np.where(x < 30, x, np.nan)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", UnlabelledRowsWarning)
+    ...     ParityRegressor().fit(x[:, None], x, sensitive_features=age)
+    Traceback (most recent call last):
+    frhsic.estimators.inputs.UnlabelledRowsWarning: 10 of 40 rows lack sensitive_features: ...
+    """
 
 
 # How the attributes come to an estimator inside of another one, whose own error does not say it.

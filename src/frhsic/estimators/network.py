@@ -530,14 +530,30 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
 
     Attributes
     ----------
-    classes_, encoder_, head_, penalty_, feature_encoding_, sensitive_encoding_
-        The labels, the trained modules, the penalty with its state, and the scales of features and
-        attributes.
-    has_bottleneck_, representation_rank_ : bool and int
-        Whether `encoder_` drops directions of Z below the variance floor, and how many are left.
-    loss_curve_, penalty_curve_, validation_curve_, best_epoch_
-        Task loss and penalty of each epoch; with early stopping the loss on held-out rows, and the
-        epoch that is kept.
+    classes_ : ndarray
+        The labels, sorted.
+    encoder_ : Module
+        The trained encoder, from encoded columns to Z.
+    head_ : Module
+        The trained head, from Z to raw scores.
+    penalty_ : Penalty
+        The penalty, with its state at the end of training.
+    feature_encoding_
+        How columns of X become numbers.
+    sensitive_encoding_
+        How attributes become numbers.
+    has_bottleneck_ : bool
+        Whether `encoder_` drops directions of Z below the variance floor.
+    representation_rank_ : int
+        Number of directions of Z that are left.
+    loss_curve_ : ndarray
+        Task loss of each epoch.
+    penalty_curve_ : ndarray
+        Penalty of each epoch.
+    validation_curve_ : ndarray or None
+        With early stopping, task loss + λ · penalty on the held-out rows after each epoch.
+    best_epoch_ : int or None
+        With early stopping, the epoch that is kept.
 
     Examples
     --------
@@ -639,8 +655,10 @@ class FRHSICRegressor(RegressorMixin, NetworkEstimator):
 
     Attributes
     ----------
-    target_mean_, target_scale_ : float
-        Mean and standard deviation of y in the training rows.
+    target_mean_ : float
+        Mean of y in the training rows.
+    target_scale_ : float
+        Standard deviation of y in the training rows.
 
     Examples
     --------

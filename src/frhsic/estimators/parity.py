@@ -55,6 +55,25 @@ class LeakingEstimatorWarning(UserWarning):
 
     Its scores then know y, so that loss and gaps are understated. Fit on rows that it has not seen,
     or pass the model without ``FrozenEstimator``, so that it is fitted out of fold here.
+
+    Examples
+    --------
+    A tree knows the labels of its own training rows, here drawn at random.
+
+    >>> import warnings
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = rng.random(200) < 0.5
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+    >>> model = ParityClassifier(FrozenEstimator(tree), attribute_estimator=LinearRegression())
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", LeakingEstimatorWarning)
+    ...     model.fit(X, y, sensitive_features=X[:, 0])
+    Traceback (most recent call last):
+    frhsic.estimators.parity.LeakingEstimatorWarning: the frozen DecisionTreeClassifier ...
     """
 
 
@@ -390,10 +409,18 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
 
     Attributes
     ----------
-    frontier_, choice_ : Frontier and Choice, or None
-        Every trade-off, measured out of fold; the one that is served, with its gaps.
-    classes_, models_, attribute_models_, solution_
-        The labels, the fitted regressions of each fold, and the coefficients.
+    frontier_ : Frontier or None
+        Every trade-off, measured out of fold.
+    choice_ : Choice or None
+        The trade-off that is served, with its gaps.
+    classes_ : ndarray
+        The labels, sorted.
+    models_ : list
+        For each fold, the fitted model of y.
+    attribute_models_ : list
+        For each fold, the fitted models of the :math:`m_k`.
+    solution_
+        The coefficients of every trade-off.
 
     Examples
     --------

@@ -190,10 +190,16 @@ class Prototypes:
         What the columns of the targets are.
     origin
         Mean of m over the solved rows, which is subtracted, for φ(S) has mean 0; (K,).
-    centers, mass, multipliers
-        c, (L, T); q, (L,); and λ, (L, K).
-    epsilon, tolerance
-        ε and τ = 1/μ.
+    centers
+        c, (L, T).
+    mass
+        q, (L,).
+    multipliers
+        λ, (L, K).
+    epsilon
+        ε.
+    tolerance
+        τ = 1/μ.
     objective
         Least F for these centers and masses.
     """
@@ -494,10 +500,14 @@ class Moves:
 
     Attributes
     ----------
-    weights, means
-        Weights of the rows, (n,), and their means m, (n, K).
-    shifts, costs
-        τλ, (L, K), and a, (L, n).
+    weights
+        Weights of the rows, (n,).
+    means
+        Their means m, (n, K).
+    shifts
+        τλ, (L, K).
+    costs
+        a, (L, n).
     movable
         Places of the rows that may move.
     """

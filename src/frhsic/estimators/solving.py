@@ -106,8 +106,10 @@ class GapNorm:
 
     Attributes
     ----------
-    curves, gaps
-        The curves, and the gap of η along each.
+    curves
+        The gap curves.
+    gaps
+        The gap of η along each.
     whole
         The largest of these gaps, each over the scale of its curve.
     functions

@@ -50,8 +50,10 @@ class Effect:
         Interval of the population value under these kernels, whose bandwidths count as fixed.
     n
         Number of rows.
-    kernels, bandwidth_rules
+    kernels
         As in :class:`~frhsic.independence.IndependenceResult`.
+    bandwidth_rules
+        Likewise.
     """
 
     value: float

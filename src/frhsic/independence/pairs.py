@@ -51,10 +51,22 @@ class IndependenceResult:
         `effect_size_null`.
     effect_size_null
         Mean effect size of independent data with the same marginals (over permutations).
-    null_mean, null_standard_deviation
-        Mean and standard deviation of the statistic under the null distribution of the test.
+    null_mean
+        Mean of the statistic under the null distribution of the test.
+    null_standard_deviation
+        Its standard deviation there.
     seed
         The seed that repeats the permutations; None for tests without permutations.
+
+    Examples
+    --------
+    >>> from frhsic.independence import gamma_test
+    >>> x = torch.arange(50.0)
+    >>> result = gamma_test(x, x.square())
+    >>> result.rejected, result.n
+    (True, 50)
+    >>> result.effect_size > result.effect_size_null
+    True
     """
 
     statistic: float

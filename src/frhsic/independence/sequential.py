@@ -53,8 +53,10 @@ class SequentialTest:
 
     Attributes
     ----------
-    n, batches
-        Numbers of rows and of batches so far.
+    n
+        Number of rows so far.
+    batches
+        Number of batches so far.
     history
         The e-value after each batch.
 

@@ -60,8 +60,10 @@ class Signs:
     shrinkage
         Share of the steps from means over more people to the local means that is left out of the
         means whose signs are taken; 0 for the signs of the local means themselves.
-    mean, error
-        These means and their standard errors.
+    mean
+        These means.
+    error
+        Their standard errors.
     soft
         Their soft signs.
     gap
@@ -88,8 +90,12 @@ class ColumnGap:
 
     Attributes
     ----------
-    value, scale, most
-        The gap that is reported, the number by which it was divided, and the largest it can be.
+    value
+        The gap that is reported.
+    scale
+        The number by which it was divided.
+    most
+        The largest it can be.
     drawn
         What was computed of random draws, so that they are drawn once; by what it is of.
     """

@@ -25,19 +25,32 @@ class ParityCurve:
     ----------
     at
         Median of s in each bin.
-    start, end
-        Smallest and largest s of each bin. No value of s is in two bins.
+    start
+        Smallest s of each bin.
+    end
+        Largest s of each bin. No value of s is in two bins.
     mean
         Mean score of each bin.
-    lower, upper
-        *Simultaneous* band: with the stated confidence it holds the means :math:`E[f | start \le S
-        \le end]` of all bins at once.
+    lower
+        Lower end of the *simultaneous* band: with the stated confidence the band holds the means
+        :math:`E[f | start \le S \le end]` of all bins at once.
+    upper
+        Its upper end.
     rows
         Number of rows of each bin.
     overall
         The overall mean score.
-    confidence, n
-        Confidence of the band, and the number of rows.
+    confidence
+        Confidence of the band.
+    n
+        Number of rows.
+
+    Examples
+    --------
+    >>> age = np.repeat(np.arange(20.0, 60.0), 25)
+    >>> curve = gdp_curve(age / 100, age, bins=2)
+    >>> curve.start.tolist(), curve.end.tolist(), curve.mean.round(3).tolist()
+    ([20.0, 40.0], [39.0, 59.0], [0.295, 0.495])
     """
 
     at: Array

@@ -41,8 +41,10 @@ class CorrelationRatio:
     trusted
         False where most values of s occur once and there are fewer than 250 rows: a mean that
         oscillates between neighbouring rows would not show, and the interval would miss it.
-    n, confidence
-        Number of rows, and the confidence of the interval.
+    n
+        Number of rows.
+    confidence
+        Confidence of the interval.
     """
 
     value: float

@@ -70,8 +70,17 @@ class ParityResult:
     resolution
         Share of the people over whom the mean score is averaged along s; the value and the
         interval are for such means. 0 if the values of s are few and are compared themselves.
-    confidence, seed
-        Settings of the computation; the seed reproduces it.
+    confidence
+        Confidence of the interval.
+    seed
+        Seed that reproduces the result.
+
+    Examples
+    --------
+    >>> age = np.repeat([20.0, 60.0], 50)
+    >>> result = gdp(age / 100, age)
+    >>> round(float(result), 3), result.n, result.interval[0] > 0
+    (0.2, 100, True)
     """
 
     value: float

@@ -31,8 +31,12 @@ class GapEstimate:
 
     Attributes
     ----------
-    value, error, skewness
-        The estimate, its standard error and its skewness.
+    value
+        The estimate.
+    error
+        Its standard error.
+    skewness
+        Its skewness.
     freedom
         Degrees of freedom of the standard error.
     lost
@@ -123,8 +127,12 @@ class Correction:
 
     Attributes
     ----------
-    name, amount, reason
-        What it is called, by how much it moves the ends, and why.
+    name
+        What it is called.
+    amount
+        By how much it moves the ends.
+    reason
+        Why.
     benchmark
         Laws that it is for, on which ``benchmarks/corrections.py`` counts how often the truth lies
         outside with it and without it.

@@ -166,11 +166,16 @@ class LocalMeans:
 
     Attributes
     ----------
-    mean, wide
-        The means, and those over more people.
-    variance, step_variance, step_covariance
-        Variances of the means and of the steps from the means over more people to them, and the
-        covariances of means and steps.
+    mean
+        The local means.
+    wide
+        Means over more people.
+    variance
+        Variances of the local means.
+    step_variance
+        Variances of the steps from the means over more people to the local ones.
+    step_covariance
+        Covariances of local means and steps.
     freedom
         Degrees of freedom of the variances (Satterthwaite): few where few rows or clusters carry
         them, because of their weights, their sizes or heavy tails of the scores.

@@ -74,8 +74,10 @@ class Cells:
     ----------
     starts
         Smallest s of each cell, increasing; rows below the first belong to it.
-    nodes, bins
-        First cell of each node and of each bin.
+    nodes
+        First cell of each node.
+    bins
+        First cell of each bin.
     medians
         Median of s in each bin.
     """
@@ -198,10 +200,16 @@ class ScoreSums:
     ----------
     powers
         Sums of w^p (f - center)^j, of shape (4, 5, cells): p from 1 to 4, j from 0 to 4.
-    rows, low, high
-        Number of rows, smallest and largest s of each cell.
-    center, ends
-        The number near the mean score, and the smallest and largest score of all rows.
+    rows
+        Number of rows in each cell.
+    low
+        Smallest s of each cell.
+    high
+        Largest s of each cell.
+    center
+        The number near the mean score.
+    ends
+        Smallest and largest score of all rows.
     at_ends
         Number of rows whose score is one of `ends`.
     effective

@@ -103,16 +103,20 @@ class Penalty(nn.Module, ABC):
 
     Attributes
     ----------
-    needs_scores, needs_target
-        Whether a call must be given the head's raw output, and y.
+    needs_scores
+        Whether a call must be given the head's raw output.
+    needs_target
+        Whether a call must be given y.
     adapted
         Names of the buffers that :meth:`adapt` changes. Each model of a fleet has its own; models
         that see the same batches share all others.
     n_attributes
         Number of sensitive attributes, once prepared; None before.
-    default_weight_decay, default_variance_floor
-        Weight decay of the encoder and variance floor of Z that an estimator uses with this penalty
-        unless told otherwise; see :class:`frhsic.FRHSICClassifier`. 0 unless a penalty says more.
+    default_weight_decay
+        Weight decay of the encoder that an estimator uses with this penalty unless told otherwise;
+        see :class:`frhsic.FRHSICClassifier`. 0 unless a penalty says more.
+    default_variance_floor
+        Likewise, the variance floor of Z.
 
     Examples
     --------

@@ -208,6 +208,16 @@ def load(
         Names of classes and functions beyond the list of this library that the file may hold, such
         as those of your own estimators. They can run any code when the model is loaded and when it
         predicts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from frhsic import FRHSICRegressor
+    >>> model = FRHSICRegressor(penalty_weight=0, random_state=0).fit([[0.0], [1.0]], [1.0, 3.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/model.frhsic")
+    ...     load(f"{folder}/model.frhsic")
+    FRHSICRegressor(penalty_weight=0, random_state=0)
     """
     given = {"estimator": estimator, "encoder": encoder, "penalty": penalty}
     with _opened(path) as archive:

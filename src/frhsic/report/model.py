@@ -44,20 +44,27 @@ class TradeOff:
 
     Attributes
     ----------
-    aim, condition
+    aim
         The gap that is limited, as in :class:`~frhsic.ParityClassifier`.
+    condition
+        Among whom, as there.
     measure
         Key of the performance, which a constant cannot win: the loss for the aim "score", "auc" for
         "rank", "accuracy", or of rare outcomes "balanced_accuracy", for "decision".
     attributes
         Names of the attributes.
-    limits, shares, met
-        For each attribute the largest gap that is allowed as a number, or as a share of the gap
-        without a limit (None: any), and whether the fit keeps them.
+    limits
+        For each attribute the largest gap that is allowed, as a number; None: any.
+    shares
+        The same as a share of the gap without a limit; None: any.
+    met
+        Whether the fit keeps them.
     points
         From no limit to almost no gap, measured out of fold on the training rows.
-    before, after
-        Without the limit and with it, on the rows of the report.
+    before
+        Without the limit, on the rows of the report.
+    after
+        With the limit, on the same rows.
     changes
         For each attribute the change of the gap by the limit, on the rows of the report: both
         predictors are measured on the same rows. Empty if the limit changes nothing.
@@ -96,6 +103,16 @@ class Report(Document):
 
     `earlier` is the audit of other rows with which `audit.drift` compares. `changes` says how the
     limit changed gaps: both models are measured on the same rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frhsic import audit
+    >>> from frhsic.auditing import Settings
+    >>> age = np.repeat(np.arange(20.0, 60.0), 10)
+    >>> report = Report(audit(age / 50, age, settings=Settings(fast=True)))
+    >>> Report.from_json(report.to_json()) == report
+    True
     """
 
     audit: Audit

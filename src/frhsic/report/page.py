@@ -42,6 +42,16 @@ def render(report: Report | Audit) -> str:
 
     Every text is escaped, the data is JSON with ``<``, ``>`` and ``&`` escaped, and the content
     policy of the page admits no script but its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frhsic import audit
+    >>> from frhsic.auditing import Settings
+    >>> age = np.repeat(np.arange(20.0, 60.0), 10)
+    >>> page = render(audit(age / 50, age, settings=Settings(fast=True)))
+    >>> page[:15], "gap" in page
+    ('<!DOCTYPE html>', True)
     """
     if isinstance(report, Audit):
         report = Report(report)
@@ -82,6 +92,17 @@ def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
 
     A path that ends in ``.pdf`` gets the page as PDF on A4, for which Chromium, Chrome or Edge must
     be on the PATH; nothing is fetched.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frhsic import audit
+    >>> from frhsic.auditing import Settings
+    >>> age = np.repeat(np.arange(20.0, 60.0), 10)
+    >>> result = audit(age / 50, age, settings=Settings(fast=True))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(result, f"{folder}/report.html").name
+    'report.html'
     """
     target = Path(path)
     require_writable({"report": target})

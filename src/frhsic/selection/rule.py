@@ -33,13 +33,16 @@ class Candidate:
         Share of the unpenalised model's gain over a constant predictor that is kept, in log loss or
         squared error: 1 for weight 0, 0 for a constant. NaN if the unpenalised model does not beat
         the constant.
-    gaps, gap_bounds
-        By attribute, GDP of the scores, in probabilities or in the unit of y, and the upper end of
-        its interval (see :class:`frhsic.parity.ParityResult`).
-    hsic, hsic_upper
+    gaps
+        For each attribute, GDP of the scores, in probabilities or in the unit of y.
+    gap_bounds
+        For each attribute, the upper end of its interval (see :class:`frhsic.parity.ParityResult`).
+    hsic
         Biased HSIC between Z, or the scores of a model without `transform`, and the attributes,
-        with Gaussian kernels at median bandwidths; and the upper end of the interval of HSIC
-        (:func:`frhsic.independence.hsic_interval`), NaN without a limit on HSIC.
+        with Gaussian kernels at median bandwidths.
+    hsic_upper
+        Upper end of the interval of HSIC (:func:`frhsic.independence.hsic_interval`); NaN without a
+        limit on HSIC.
     pvalue
         p-value of the gamma test of independence.
     accepted

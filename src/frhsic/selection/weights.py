@@ -49,6 +49,22 @@ TEST_LEVEL = 0.05
 class LowGainWarning(UserWarning):
     """The chosen model is hardly better than a constant: it keeps too little of the unpenalised
     model's gain.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from frhsic import FRHSICRegressor
+    >>> from frhsic.training import Training
+    >>> s = np.linspace(0, 1, 200)
+    >>> network = FRHSICRegressor(training=Training(epochs=20), random_state=0)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", UnmetLimitWarning)
+    ...     warnings.simplefilter("error", LowGainWarning)
+    ...     select_weight(
+    ...         network, s[:, None], s, sensitive_features=s, limit=0.01, penalty_weights=[1000]
+    ...     )
+    Traceback (most recent call last):
+    frhsic.selection.weights.LowGainWarning: weight 1000: ...
     """
 
 
@@ -87,6 +103,23 @@ class Selection:
         The function of (model, X, y) that measures performance.
     constant
         The constant predictor: class frequencies, or mean of y, of the training rows.
+
+    Examples
+    --------
+    >>> from frhsic import FRHSICRegressor
+    >>> from frhsic.training import Training
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.uniform(size=300)
+    >>> X = np.column_stack([s, rng.normal(size=300)])
+    >>> network = FRHSICRegressor(training=Training(epochs=20), random_state=0)
+    >>> chosen = select_weight(
+    ...     network, X, X[:, 1], sensitive_features=s, limit="gain >= 50%", penalty_weights=[1]
+    ... )
+    >>> chosen.to_frame()["penalty_weight"].tolist()
+    [0.0, 1.0]
+    >>> measures = chosen.evaluate(X, X[:, 1], sensitive_features=s)  # in practice: test rows
+    >>> measures.rows
+    300
     """
 
     penalty_weight: float

@@ -43,8 +43,12 @@ class TextReader:
     ----------
     names
         Names of the columns.
-    separator, decimal, encoding
-        Character between fields, decimal sign, and encoding.
+    separator
+        Character between fields.
+    decimal
+        Decimal sign.
+    encoding
+        Encoding of the text.
     header_lines
         Lines up to the end of the header.
     notes

@@ -110,12 +110,18 @@ class TrainingTable:
 
     Attributes
     ----------
-    X, y, s
-        Features, target (labels or numbers) and sensitive attributes.
+    X
+        Features.
+    y
+        Target: labels or numbers.
+    s
+        Sensitive attributes.
     classes
         The two labels, the positive one last; None for numbers.
-    name, target_name
-        Names of the table and of the target.
+    name
+        Name of the table.
+    target_name
+        Name of the target.
     dropped
         Number of rows of the table that lack the target, or the column to split by.
     notes
@@ -125,8 +131,10 @@ class TrainingTable:
         all here.
     favourable
         The label that is good for a person, or None for the positive one.
-    groups, order
-        Columns to split rows by, or None.
+    groups
+        Column of rows that belong together, or None.
+    order
+        Column to split rows by, such as a date, or None.
     schema
         What the features hold in the file; None if there was none.
     """

@@ -104,6 +104,12 @@ class TrainingData:
         Number of rows of each split for which S is known, if it is not known for all; these come
         first. The other rows train the task and skip the penalty, whatever `s` holds for them. With
         several attributes a row is labelled if all are known.
+
+    Examples
+    --------
+    >>> data = TrainingData.of([[1, 2], [3, 4]], [0, 1], [0.5, 0.1])
+    >>> data.x.shape, data.s.shape
+    (torch.Size([1, 2, 2]), torch.Size([1, 2, 1]))
     """
 
     x: Tensor

@@ -41,8 +41,10 @@ class History:
 
     Attributes
     ----------
-    task_loss, penalty : Tensor
-        Means over the training rows, in the course of the epoch.
+    task_loss : Tensor
+        Mean task loss over the training rows, in the course of the epoch.
+    penalty : Tensor
+        Mean penalty, likewise.
     held_out_objective : Tensor or None
         Task loss + λ · penalty on the held-out rows at the end of the epoch, if there are such
         rows.
@@ -76,8 +78,10 @@ class Bottleneck(nn.Module):
     ----------
     mean : Tensor
         μ, (d,).
-    inward, outward : Tensor
-        A and B, (d, d): to standardized principal coordinates, and back.
+    inward : Tensor
+        A, (d, d): to standardized principal coordinates.
+    outward : Tensor
+        B, (d, d): back.
 
     Examples
     --------
@@ -128,9 +132,10 @@ class Fleet:
     ----------
     members : tuple of Member
         One for each model, in the order that was asked for.
-    parameters, buffers : dict of str to Tensor
+    parameters : dict of str to Tensor
         Stacked along the first axis and named as in the modules: ``encoder.0.weight`` is (M, ...).
-        The buffers of a floor under the variance of Z are ``bottleneck.mean``,
+    buffers : dict of str to Tensor
+        Stacked likewise. Those of a floor under the variance of Z are ``bottleneck.mean``,
         ``bottleneck.inward`` and ``bottleneck.outward``.
     penalty_state : dict of str to Tensor
         The penalty's own tensors at the end, stacked likewise.
@@ -148,6 +153,17 @@ class Fleet:
         The penalty, for the `penalty_state` of one model.
     seconds : float
         Wall-clock time of training.
+
+    Examples
+    --------
+    >>> from frhsic.training import Member, Recipe, TrainingData, train
+    >>> x = torch.linspace(0, 1, 64)[:, None]
+    >>> data = TrainingData.of(x, x[:, 0], x[:, 0])
+    >>> fleet = train(
+    ...     data, [Member(0.0), Member(1.0)], Recipe("regression", epochs=2), device="cpu"
+    ... )
+    >>> len(fleet), fleet.transform(x).shape, fleet.history.task_loss.shape
+    (2, torch.Size([2, 64, 50]), torch.Size([2, 2]))
     """
 
     members: tuple[Member, ...]

@@ -77,9 +77,10 @@ class KernelPlan:
         Upper bound of the entries after the constant is subtracted.
     spread
         Standard deviation of the entries on some rows.
-    center, scales
-        Subtracted from the rows, and factors on the columns if distances come from differences.
-        float64, (d,).
+    center
+        Subtracted from the rows; float64, (d,).
+    scales
+        Factors on the columns if distances come from differences; float64, (d,).
     """
 
     numbers: Tensor
