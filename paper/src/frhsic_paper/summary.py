@@ -14,7 +14,7 @@ import jinja2
 from frhsic_paper.claim import NOT_RUN, VERDICTS, Finding, unwrapped
 from frhsic_paper.protocol import PROTOCOLS, PUBLISHED
 from frhsic_paper.results import Results
-from frhsic_paper.studies import STUDIES, tuned, yardsticks
+from frhsic_paper.studies import STUDIES, crossed
 from frhsic_paper.studies.agreement import agreement, counts
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table
@@ -138,8 +138,6 @@ def summary(
 ) -> str:
     """Return the page as markdown; `findings` are those of all claims."""
     claims = {claim.name: (claim, study.name) for study in studies for claim in study.claims}
-    standings = yardsticks.tables(results)[:1]
-    final = tuned.tables(results)[:1]
     return rendered(
         "reproduction.md.j2",
         counts=counted(findings),
@@ -147,11 +145,8 @@ def summary(
         agreement=_agreement(results),
         main=[(*claims[name], findings[name]) for name in MAIN if name in claims],
         index=index_table(results, findings),
-        yardsticks=yardsticks.sentences(results),
-        standings=standings[0].table if standings else None,
-        words=yardsticks.STUDY.words,
-        tuned=tuned.sentences(results),
-        final=final[0].table if final else None,
+        crossed=crossed.sentences(results),
+        words=crossed.STUDY.words,
     )
 
 
