@@ -275,7 +275,7 @@ class TunedNetwork(Network):
         return Recipe(
             task,
             penalty,
-            MLP(hidden=(int(width),), size=int(width)),
+            MLP(hidden=(int(width),)),
             epochs=epochs or 100,
             schedule="cosine",
             learning_rate=rate,
