@@ -8,6 +8,8 @@ LOWEST := $(VENV)/lowest
 
 # Python keeps compiled modules: processes that tests start need not compile the library again.
 export PYTHONDONTWRITEBYTECODE :=
+# Threads that wait for work leave the cores to the other worker.
+export OMP_WAIT_POLICY := passive
 
 .PHONY: demo test test-all lowest kernels coverage verified docs lint types contract benchmark clean
 

@@ -6,10 +6,10 @@ them has seen.
 Records are those of `encoder.py`: a run that was cut off goes on where it stopped.
 
 heads
-    Thirty heads on Z: ridge regression, boosted trees and a network for each of ten columns, which
-    `coupling.py` describes: a few that were taken out of the table, the target, and others of the
-    table. The encoder keeps the target, the target and the columns taken out, or the columns of X
-    that are left. 60 % of the rows fit it, 20 % fit the heads and 20 % measure their gaps.
+    Thirty heads on Z: ridge regression, boosted trees and a network for each of ten columns: those
+    that `coupling.py` takes out of the table, the target, and others of the table. The encoder
+    keeps the target, the target and the columns taken out, or the columns of X that are left. 60 %
+    of the rows fit it, 20 % fit the heads and 20 % measure their gaps.
 losses
     Loss of Z as a prediction of the target, and of a fresh head on Z, less that of the closed form
     at the same GDP, in % of what the unconstrained model gains over a constant. All are measured on
@@ -65,22 +65,6 @@ from frhsic_paper.tuned.paths import solved
 LEVEL = 0.05
 
 
-def thirds(rows: coupling.Rows, split: int) -> list[coupling.Rows]:
-    """Return the rows that fit Z, those that fit heads, and those that measure them: 60, 20 and
-    20 %, as in `coupling.py`.
-    """
-    n = len(rows.s)
-    order = np.random.default_rng([split, n]).permutation(n)
-    return [
-        coupling.Rows(
-            rows.X.iloc[own].reset_index(drop=True),
-            rows.targets.iloc[own].reset_index(drop=True),
-            rows.s[own],
-        )
-        for own in np.split(order, [int(0.6 * n), int(0.8 * n)])
-    ]
-
-
 def released(
     method: str, y: Any, parts: list[coupling.Rows], seed: int, uses_sensitive: bool = False
 ) -> tuple[tuple[np.ndarray, np.ndarray], Record]:
@@ -113,21 +97,36 @@ def released(
     return coupling.same_columns((pair[0], pair[1])), note
 
 
+HEADED = ("adult", "credit", "bank", "acs_income")
+HEAD_ROWS = 5_000
 ENCODED = ("encoder: target", "encoder: named", "encoder: columns")
+
+
+def head_targets(rows: coupling.Rows) -> np.ndarray:
+    """Return ten columns: those taken out, the target, and other columns of X, as standardized
+    numbers.
+    """
+    z = coupling.matrix(rows.X)
+    free = 10 - rows.targets.shape[1]
+    # the columns must vary; the same ones on all splits
+    candidates = np.flatnonzero((np.abs(z - np.median(z, axis=0)) > 0).mean(axis=0) >= 0.05)
+    chosen = np.random.default_rng(0).choice(candidates, free, replace=False)
+    columns = np.column_stack([rows.targets.to_numpy(np.float64), z[:, chosen]])
+    return (columns - columns.mean(axis=0)) / columns.std(axis=0)
 
 
 def heads(split: int, table: str, method: str) -> Record:
     """Fit thirty heads on Z, and measure their gaps."""
     whole = coupling.typed(table)
-    columns = pd.DataFrame(coupling.head_targets(whole))
-    parts = thirds(whole, split)
-    every = thirds(coupling.Rows(whole.X, columns, whole.s), split)
+    columns = pd.DataFrame(head_targets(whole))
+    parts = coupling.thirds(whole, split)
+    every = coupling.thirds(coupling.Rows(whole.X, columns, whole.s), split)
     y = {"encoder: target": parts[0].targets[["target"]], "encoder: named": parts[0].targets}
     (z, z_new), note = released(method, y.get(method), parts, split)
     s = every[2].s
     groups = np.searchsorted(np.quantile(s, np.arange(1, 10) / 10), s, side="right")
     measured = []
-    few = slice(coupling.HEAD_ROWS)
+    few = slice(HEAD_ROWS)
     for kind in ("ridge", "boosted", "network"):
         for j in columns:
             head = coupling.probe(kind).fit(z[few], every[1].targets[j][few])
@@ -283,7 +282,7 @@ def recovery(split: int, table: str, method: str) -> Record:
     fifth = FIFTH[table]
     targets = whole.targets.assign(**{fifth: whole.X[fifth]})
     targets = targets.fillna(targets.mean()).astype(float)
-    parts = thirds(coupling.Rows(whole.X.drop(columns=fifth), targets, whole.s), split)
+    parts = coupling.thirds(coupling.Rows(whole.X.drop(columns=fifth), targets, whole.s), split)
     y = None if method == "coupling, not told" else parts[0].targets
     kind = "coupling" if method.startswith("coupling") else method
     z, note = released(kind, y, parts, split, uses_sensitive=method == "encoder with S")
@@ -432,7 +431,7 @@ STUDIES = {
     ),
     "heads": Study(
         heads,
-        {"split": range(10), "table": coupling.HEADED, "method": (*ENCODED, "coupling", "raw")},
+        {"split": range(10), "table": HEADED, "method": (*ENCODED, "coupling", "raw")},
         show_heads,
     ),
     "losses": Study(losses, {"split": range(5), "table": TABLES}, show_losses),

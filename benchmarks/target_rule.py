@@ -19,7 +19,7 @@ import numpy as np
 
 from frhsic.parity import gdp
 from frhsic.parity.limits import parse_limits
-from frhsic.selection import LIMITED_MEASURES, Candidate, choose
+from frhsic.selection.rule import LIMITED_MEASURES, Candidate, choose
 
 SIZES = 0.8 ** np.arange(10)
 MIDDLE = 4
@@ -49,7 +49,8 @@ def main(arguments: list[str] | None = None) -> None:
             )
             admitted += chosen is not None
             missed += chosen is not None and truths[chosen] > target
-        share, found = missed / options.repeats, admitted / options.repeats
+        share = missed / options.repeats
+        found = admitted / options.repeats
         print(
             f"{name:20s}  target missed {share:.3f}  some candidate admitted {found:.3f}",
             flush=True,
@@ -64,7 +65,8 @@ def chosen_candidate(
     random: np.random.Generator,
 ) -> int | None:
     """Return the candidate that the rule takes, or None if it admits none."""
-    u, errors = random.random(rows), random.standard_normal(rows)
+    u = random.random(rows)
+    errors = random.standard_normal(rows)
     s = (u > 0.8) * 1.0 if np.unique(mean(u)).size == 2 else np.exp(u)
     bounds = np.full(len(SIZES), np.inf)
     for k in reversed(range(len(SIZES))):

@@ -21,14 +21,15 @@ import pytest
 import torch
 from scipy import stats
 from scipy.special import expit
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, roc_auc_score
 from typer.testing import CliRunner
 
 import report_samples as samples
 from frhsic import _arrays, _tensors
 from frhsic.auditing import Audit, Context, Settings, audit, drift, since
-from frhsic.auditing.comparing import checked, difference, limits_of_audit
+from frhsic.auditing.comparing import checked, difference, largest_value, limits_of_audit
 from frhsic.auditing.measures import (
+    PROBES,
     Rows,
     base_rate,
     changes,
@@ -37,16 +38,18 @@ from frhsic.auditing.measures import (
     gap_terms,
     mean_and_error,
     qualities,
+    rate_number,
 )
-from frhsic.auditing.results import Law, LimitCheck, Number
+from frhsic.auditing.results import Law, LimitCheck, Number, Subject, are_chances
 from frhsic.auditing.running import Inputs, _column, outcome
 from frhsic.cli import app
 from frhsic.dependence import distance_correlation, hsic, hsic_unbiased
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
+from frhsic.independence.effects import METHOD
 from frhsic.intervals import Interval
 from frhsic.kernels import HalfDistance, gaussian_at_median
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardized_gdp
-from frhsic.probes import cross_fitted_scores
+from frhsic.probes import cross_fitted_scores, probe
 from frhsic.report import render, words
 from frhsic.report.first_page import gap_sentence
 from frhsic.report.words import resolution_sentence
@@ -135,6 +138,101 @@ def test_every_number_is_the_one_that_the_library_gives(scored):
     assert squared == normalized_hsic_interval(a, b, half, half).value
     assert squared == pytest.approx(float(distance_correlation(a, b)) ** 2, abs=0.01)
     assert {number.key for number in numbers.numbers} == set(words.LABELS) - {"calibration_gdp"}
+    rows = subsample(len(z), 200, QUICK.generator(4))
+    for kind in PROBES:
+        number, expected = numbers[f"probe_{kind}"], probe(z[rows], age.to_numpy()[rows], kind)
+        assert (number.value, number.rows) == (expected.r2, 200)
+        assert number.under_independence == expected.shuffled_r2
+
+
+def test_each_number_says_how_it_was_computed(scored):
+    *_, result = scored
+    numbers = result["age"].all_rows
+    gaps = dict.fromkeys(("gdp", "standardized_gdp", "decision_gdp", "error_gdp", "rank_gap"))
+    assert {n.key: n.interval.method for n in numbers.numbers if n.interval} == {
+        **dict.fromkeys(gaps, "influence function"),
+        "decision_ratio": "band",
+        "correlation_ratio": "normal approximation",
+        **dict.fromkeys(("hsic", "hsic_effect", "squared_distance_correlation"), METHOD),
+    }
+    assert {n.interval.confidence for n in numbers.numbers if n.interval} == {0.95}
+    assert [n.under_independence for n in numbers.numbers if n.key not in gaps][:2] == [None, 0.0]
+    assert all(numbers[key].settings["seed"] == 0 for key in gaps)
+    assert numbers["gdp"].settings["resolution"] > 0
+    details = numbers["hsic"].settings
+    assert list(details) == [
+        "test",
+        "kernel on z",
+        "kernel on s",
+        "bandwidth on z",
+        "bandwidth on s",
+        "biased",
+    ]
+    assert (details["bandwidth on z"], details["bandwidth on s"]) == ("median distance",) * 2
+    assert str(details["kernel on z"]).startswith("Gaussian(bandwidth=")
+    rate = result.subject.base_rate
+    assert (rate.key, rate.rows, rate.interval.method) == ("base_rate", 700, "Clopper and Pearson")
+    assert base_rate(np.arange(9.0), 0.9).interval.method == "Student's t"
+
+
+def test_each_step_is_told_as_it_begins():
+    z, age, y = table(200)
+    one = ["gaps", "HSIC and its test"]
+    probes = ["linear probe", "trees probe"]
+    favoured = [f"favourable outcome: {step}" for step in one]
+    steps: list[str] = []
+    audit(z, age, y, settings=replace(SMALL, watch=steps.append))
+    assert steps == [*one, *probes, *favoured]
+    steps.clear()
+    audit(z, np.column_stack([age, age + z[:, 0]]), settings=replace(SMALL, watch=steps.append))
+    each = [f"s_{i}: {step}" for i in (1, 2) for step in (*one, *probes)]
+    assert steps == [*each, "all together: HSIC and its test"]
+    steps.clear()
+    audit(z, age, y, settings=replace(SMALL, watch=steps.append, fast=True))
+    assert steps == ["gaps"]
+
+
+def test_a_rank_gap_of_many_rows_is_that_of_a_random_sample(monkeypatch):
+    monkeypatch.setattr("frhsic.auditing.measures.RANK_ROWS", 300)
+    z, age, _ = table()
+    number = audit(z, age, settings=QUICK)["age"].all_rows["rank_gap"]
+    rows = subsample(len(z), 300, QUICK.generator(9))
+    assert number.rows == 300
+    assert number.value == pytest.approx(rank_gap(z[rows, 0], age[rows], resamples=0).value)
+    monkeypatch.setattr("frhsic.auditing.measures.RANK_ROWS", 700)
+    assert audit(z, age, settings=QUICK)["age"].all_rows["rank_gap"].rows == 700
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "chances"),
+    [(0, 1, True), (0.2, 0.4, True), (-1e-9, 1, False), (0, 1 + 1e-9, False)],
+)
+def test_scores_from_0_to_1_are_chances(low: float, high: float, chances: bool):
+    assert are_chances(low, high) == chances
+    scores = np.linspace(low, high, 200)
+    y = (np.arange(200) % 3 == 0).astype(float)
+    result = audit(scores, np.arange(200) % 7, y, settings=replace(SMALL, fast=True))
+    assert (result.subject.threshold == 0.5) == chances
+    assert (result["s"].all_rows.get("calibration_gdp") is not None) == chances
+    assert ({"mean_error", "log_loss"} <= {one.key for one in result.quality}) == chances
+
+
+@pytest.mark.parametrize(
+    ("key", "span", "largest"),
+    [
+        ("gdp", (0.0, 1.0), 0.5),
+        ("gdp", (-1.0, 3.0), 2.0),
+        ("gdp", None, math.inf),
+        ("calibration_gdp", (0.0, 1.0), 1.0),
+        ("calibration_gdp", (0.0, 2.0), math.inf),
+        *((key, (-1.0, 3.0), 0.5) for key in ("decision_gdp", "error_gdp", "rank_gap")),
+        *((key, (-1.0, 3.0), 1.0) for key in ("hsic_effect", "standardized_gdp", "decision_ratio")),
+    ],
+)
+def test_a_mean_absolute_deviation_is_at_most_half_of_the_range(
+    key: str, span: tuple[float, float] | None, largest: float
+):
+    assert largest_value(key, Subject("f", span=span)) == largest
 
 
 def test_curves_are_the_librarys_and_marked_where_rows_are_few(scored):
@@ -245,6 +343,8 @@ def test_what_heavy_weights_leave_out_is_said():
     weights[0] = 250.0
     heavy = audit(z, age, sample_weight=weights, settings=QUICK)
     assert heavy.rows.independent < 20
+    halves = audit(z, age, sample_weight=np.arange(1000) % 7, settings=QUICK)
+    assert halves.rows.independent == halves["age"].all_rows["correlation_ratio"].rows < 600
     assert {n.key for n in heavy["age"].all_rows.numbers} == {"gdp", "standardized_gdp", "rank_gap"}
     left_out = f"leave {heavy.rows.independent} row"
     assert any(left_out in line for line in words.warnings(heavy))
@@ -435,6 +535,7 @@ def test_standard_errors_are_those_of_repeated_samples():
                 *(np.ptp([*one.interval]) / reach for one in other),
             )
         )
+    assert auc.value == pytest.approx(roc_auc_score(y, scores, sample_weight=1 + y), rel=1e-12)
     assert np.sqrt(np.mean(np.square(errors), axis=0)) == pytest.approx(
         np.std(values, axis=0), rel=0.12
     )
@@ -473,8 +574,28 @@ def test_a_base_rate_has_the_exact_interval_and_counts_weights():
     )
     twice = np.repeat(np.arange(200), 1 + (y > 0))
     assert base_rate(y, 0.95, weights=1 + y).value == pytest.approx(y[twice].mean(), rel=1e-12)
-    empty = base_rate(np.zeros(200), 0.95).interval
-    assert (empty.low, empty.high) == pytest.approx((0, 1 - 0.025 ** (1 / 200)))
+    for value, ends in ((0.0, (0, 1 - 0.025 ** (1 / 200))), (1.0, (0.025 ** (1 / 200), 1))):
+        interval = base_rate(np.full(200, value), 0.95).interval
+        assert (interval.low, interval.high) == pytest.approx(ends)
+
+
+@pytest.mark.parametrize("effective", [25.0, 1000.0])
+def test_a_rate_of_rows_that_are_alike_has_the_interval_of_fewer(effective: float):
+    """A standard error of the square root of p (1 - p) / 25 is that of 25 independent rows."""
+    options: dict[str, Any] = {"binary": True, "confidence": 0.95}
+    rate = rate_number(0.4, math.sqrt(0.4 * 0.6 / 25), effective, 1000, **options)
+    expected = stats.binomtest(10, 25).proportion_ci(0.95, "exact")
+    assert tuple(rate.interval) == pytest.approx((expected.low, expected.high))
+    fewer = rate_number(0.4, math.sqrt(0.4 * 0.6 / 25), 10.0, 1000, **options)
+    expected = stats.binomtest(4, 10).proportion_ci(0.95, "exact")
+    assert tuple(fewer.interval) == pytest.approx((expected.low, expected.high))
+
+
+def test_a_mean_of_numbers_has_the_interval_of_student():
+    x = np.random.default_rng(0).normal(size=30)
+    expected = stats.ttest_1samp(x, 0.0).confidence_interval(0.9)
+    interval = base_rate(x, 0.9).interval
+    assert tuple(interval) == pytest.approx((expected.low, expected.high))
 
 
 # plain data
@@ -900,6 +1021,7 @@ def may() -> Audit:
         ("gdp <= 5%", "An audit needs an earlier one to compare with"),
         ("gdp <= 5", "gdp=5 limits nothing: gdp is at most 0.500 .* 5 % is 0.05"),
         ("rank_gap <= 0.5", "limits nothing"),
+        ("gdp <= 0.5", "limits nothing"),
         ("hsic_effect <= 1", "limits nothing: hsic_effect is at most 1"),
         ({"hours": 0.1}, "limit names 'hours'; the attributes are s"),
     ],
@@ -1230,4 +1352,11 @@ def test_limits_keep_the_base_of_the_earlier_audit(may: Audit):
     assert both.limits[0].reference == may.subject.base_rate
     assert both.limits[1].limit == pytest.approx(3 * may["s"].all_rows["gdp"].value)
     assert both.drift == drift(june, may)
+    early = audit(*loans(seed=4), settings=replace(SMALL, fast=True))
+    with pytest.raises(
+        ValueError, match=r"share of rank_gap, which the earlier audit lacks for s;"
+    ):
+        since(june, early, "rank_gap <= 50%")
+    with pytest.raises(ValueError, match="cannot be checked for s: it was not computed"):
+        since(early, may, "rank_gap <= 50%")
     assert Audit.from_json(both.to_json()) == both

@@ -5,7 +5,7 @@ exit.
 import html
 import json
 import re
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
@@ -202,17 +202,28 @@ def test_a_wrong_use_is_one_line_without_a_box(given):
     assert "╭" not in result.stderr
 
 
-def test_a_report_of_a_condition_looks_at_its_rows():
-    data = people(400)
-    X, y, s = data[["skill", "rank"]], data["repaid"], data["age"]
-    model = ParityClassifier(condition="both", limit=0, cv=2, random_state=0, n_jobs=1)
-    model.fit(X[:300], y[:300], sensitive_features=s[:300])
-    X, y, s = X[300:], y[300:], s[300:]
-    report = trained_report(model, X, y, sensitive_features=s, settings=QUICK)
+def test_of_two_conditions_a_report_states_the_larger_value_low_and_high_as_the_choice_does():
+    """Few rows have y = 1, so that the largest upper end is theirs, and the largest gap is not."""
+    rng = np.random.default_rng(0)
+    s = rng.uniform(size=900)
+    X = np.column_stack([s + 0.3 * rng.normal(size=900), rng.normal(size=900)])
+    y = (X.sum(axis=1) + rng.normal(size=900) > 0.5).astype(int)
+    model = ParityClassifier(condition="both", limit="50%", cv=2, random_state=0, n_jobs=1)
+    model.fit(X[:400], y[:400], sensitive_features=s[:400])
+    held = np.arange(400, 900)
+    held = np.r_[held[y[held] == 0], held[y[held] == 1][:30]]
+    X, y, s = X[held], y[held], s[held]
+    settings = replace(QUICK, resamples=99)
+    report = trained_report(model, X, y, sensitive_features=s, settings=settings)
     f = model.predict_proba(X)[:, 1]
-    gaps = [float(gdp(f[y == c], s[y == c], resamples=0)) for c in (0, 1)]
-    assert any(report.tradeoff.after.gaps[0].value == pytest.approx(gap) for gap in gaps)
-    assert "among rows of the same outcome" in verdict(report).remarks[-1]
+    gaps = [gdp(f[y == c], s[y == c], resamples=99) for c in (0, 1)]
+    assert gaps[0].value > gaps[1].value
+    assert gaps[0].interval[1] < gaps[1].interval[1]
+    assert 2 * gaps[0].pvalue < 0.05
+    larger = [max(pair) for pair in zip(*((gap.value, *gap.interval) for gap in gaps))]
+    assert astuple(report.tradeoff.after.gaps[0]) == pytest.approx(larger)
+    least = trained_report(model.at(0), X, y, sensitive_features=s, settings=QUICK)
+    assert "among rows of the same outcome" in verdict(least).remarks[-1]
 
 
 def test_a_report_of_arrays_has_the_names_of_the_fit():

@@ -11,6 +11,8 @@ from dependence_samples import gaussian_pair, ksg_by_definition, mean_over, wave
 from frhsic import dependence
 from frhsic.dependence import distance_correlation, mutual_information
 from frhsic.dependence.distance import distance_products, distance_rows
+from frhsic.dependence.information import principal_components
+from frhsic.dependence.inputs import column_scales
 
 DISTANCES = [dependence.distance_covariance, distance_correlation]
 
@@ -214,3 +216,43 @@ def test_fifty_columns_in_mixed_units_are_reduced_to_the_components_that_carry_t
     z = core @ rng.standard_normal((2, 50)) + 0.01 * rng.standard_normal((600, 50))
     z, s = z * 10 ** rng.uniform(-3, 3, 50), core[:, 0] + 0.5 * rng.standard_normal(600)
     assert float(mutual_information(z, s)) == approx(math.log(1 + 4) / 2, abs=0.12)
+
+
+def test_the_scale_of_a_column_draws_in_what_is_more_than_ten_quartile_ranges_away():
+    x = np.array([[0.0, 0.0, 5.0], [1.0, 0.0, 5.0], [2.0, 0.0, 5.0], [3.0, 0.0, 5.0]])
+    x = np.vstack([x, [100.0, 7.0, 5.0]])  # quartiles 1, 2, 3 and 0, 0, 0
+    drawn_in = np.array([0.0, 1.0, 2.0, 3.0, 22.0])
+    assert column_scales(x) == approx([drawn_in.std(), x[:, 1].std(), 1.0])
+    assert column_scales(-x) == approx(column_scales(x))
+
+
+@pytest.mark.parametrize(
+    ("deviations", "least", "kept"),
+    [
+        ([10.0, 1.0, 1.0], 1, 1),
+        ([10.0, 1.0, 1.0], 2, 2),
+        ([3.0, 2.0, 1.0, 0.1], 1, 3),
+        ([1.0] * 8, 1, 5),
+        ([10.0, 1.0], 4, 2),
+    ],
+)
+def test_the_fewest_components_with_95_percent_of_the_variance_are_kept(deviations, least, kept):
+    """Columns without correlation: the components are the columns with the largest variance."""
+    width = len(deviations)
+    signs = np.array([[(-1.0) ** (i >> j & 1) for j in range(width)] for i in range(2**width)])
+    order = np.random.default_rng(0).permutation(width)
+    x = (5 + signs * deviations)[:, order]
+    found = principal_components(x, least=least)
+    assert found.shape == (2**width, kept)
+    assert found.std(axis=0) == approx(deviations[:kept])
+
+
+def test_a_second_derivative_says_what_to_use():
+    z, s = gaussian_pair(6, 0.5, 0)
+    value = dependence.hsic(z.requires_grad_(), s)
+    with pytest.raises(RuntimeError) as refused:
+        torch.autograd.grad(value, z, create_graph=True)
+    assert str(refused.value) == (
+        "exact HSIC by tiles is differentiable once. For second derivatives apply"
+        " frhsic.dependence.grams.hsic_biased or hsic_unbiased to the Gram matrices."
+    )

@@ -32,7 +32,7 @@ from frhsic.parity.gap import largest_gap
 from frhsic.parity.local_means import Windows
 from frhsic.parity.sums import Cells
 from frhsic.report import render
-from frhsic.selection import fit_weights
+from frhsic.selection.weights import fit_weights
 from frhsic.training import Training
 from workers_that_die import dying_worker
 
@@ -474,6 +474,7 @@ def test_text_files_are_read(ending, separator, tmp_path):
         (["--model", "m.frhsic"], "are not used with --scheduler"),
         (["--score", "score", "--delimiter", ";"], "are not used with --scheduler"),
         (["--embedding", "age"], "nothing is left to audit"),
+        (["--score", "skore"], "t.parquet has no column 'skore'. Did you mean 'score'?"),
     ],
 )
 def test_what_a_cluster_does_not_do_is_told(more, said, tmp_path):

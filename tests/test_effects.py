@@ -265,9 +265,10 @@ def test_tests_of_binary_and_zero_inflated_variables_say_which_bandwidth_they_us
 def test_the_interval_of_hsic_follows_the_unit_of_its_kernels():
     z, s = correlated(80, 0.5, 0)
     one = hsic_interval(z, s, Linear(), Linear())
-    other = hsic_interval(10 * z, s, Linear(), Linear())
-    assert other.interval.low == approx(100 * one.interval.low, rel=1e-6)
-    assert other.interval.high == approx(100 * one.interval.high, rel=1e-6)
+    for unit in (10.0, 1e-6):
+        other = hsic_interval(unit * z, s, Linear(), Linear()).interval
+        ends = unit**2 * one.interval.low, unit**2 * one.interval.high
+        assert (other.low, other.high) == approx(ends, rel=1e-6, abs=0)
 
 
 @pytest.mark.parametrize(("trace", "squares"), [(3.0, 4.0), (0.5, 0.1)])

@@ -10,16 +10,23 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
+
+from frhsic.cli import app
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "src" / "frhsic"
 CONTRACT = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 PICTURES = [ROOT / "docs" / "figures" / f"{name}.svg" for name in ("fit", "interval", "hsic")]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES += sorted((ROOT / "docs" / "evidence").glob("*.md"))
 GUIDES = [CONTRIBUTING, ROOT / "docs" / "intervals.md", *PICTURES]
 
 ELSEWHERE = {"gradcheck", "lint-imports", "ruff", "mypy"}
@@ -36,6 +43,7 @@ SOURCES = [
 ]
 
 
+@cache  # seconds, and not needed to hand tests out
 def definitions() -> tuple[dict[str, set[str]], dict[str, list[set[str]]], set[str]]:
     """Return the names that are defined, each with the modules and classes that define it; the
     parameters of each function; and all texts.
@@ -83,7 +91,15 @@ def keys(table: dict[str, object]) -> Iterator[str]:
             yield from keys(value)
 
 
-OWNERS, PARAMETERS, TEXTS = definitions()
+def options_of(command: Any) -> set[str]:
+    """Return the options of a command and of those below it."""
+    own = {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
+    below = getattr(command, "commands", {})
+    return own.union({"--help"}, *map(options_of, below.values()))
+
+
+OPTIONS = options_of(get_command(app))
+PROGRAM = re.compile(r"benchmarks/\w+\.py")
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
 
 
@@ -118,17 +134,18 @@ def exists(word: str, file: str = "") -> bool:
         return all(map(exists, files)) and all(f'"{option}"' in read for option in options)
     if re.search(r"/|\.(py|toml|md|txt)$", word):
         return file_named(word) is not None
+    owners, parameters, texts = definitions()
     if word.startswith('"'):
-        return word.strip('"') in TEXTS
+        return word.strip('"') in texts
     if word.startswith("["):
-        return word.strip("[]") in OWNERS
+        return word.strip("[]") in owners
     name, _, arguments = word.partition(" =")[0].partition("(")
     owner, _, own = name.rpartition(".")
     if owner.startswith("frhsic"):
         return hasattr(importlib.import_module(owner), own)
     wanted = {part.partition("=")[0] for part in arguments.strip(")").split(", ") if part}
-    known = not wanted or any(wanted <= some for some in PARAMETERS[own])
-    return known and own in OWNERS and (not owner or owner in OWNERS[own])
+    known = not wanted or any(wanted <= some for some in parameters[own])
+    return known and own in owners and (not owner or owner in owners[own])
 
 
 def words_of(guide: Path) -> list[tuple[str, str]]:
@@ -169,6 +186,33 @@ def test_what_a_guide_names_exists(guide: Path):
 def test_a_name_that_is_gone_is_found(false: str):
     (word, file), *_ = NAMED.findall(false)
     assert not exists(word, file)
+
+
+def unknown_options(text: str) -> list[str]:
+    """Return options of a page that neither frhsic has nor the program that the line names; an
+    option without a program may be of any that the page names.
+    """
+    unknown = []
+    for line in text.splitlines():
+        own = PROGRAM.findall(line)
+        programs = "".join((ROOT / name).read_text() for name in own or PROGRAM.findall(text))
+        known = set(re.findall(r'"(--[a-z-]+)"', programs)) | (set() if own else OPTIONS)
+        unknown += [
+            one for one in re.findall(r"(?<![\w-])--[a-z][a-z-]*", line) if one not in known
+        ]
+    return unknown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_options_that_a_page_names_exist(page: Path):
+    assert unknown_options(page.read_text()) == []
+
+
+def test_an_option_that_is_gone_is_found():
+    page = (
+        "frhsic train --limit 0 --lmit 0\nbenchmarks/laws.py --of hsic --limit\nthe same by `--of`"
+    )
+    assert unknown_options(page) == ["--lmit", "--limit"]
 
 
 def test_the_layers_of_the_guide_are_those_of_the_contract():

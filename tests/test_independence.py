@@ -14,11 +14,17 @@ from scipy import stats
 from frhsic.dependence.cubes import own_sums
 from frhsic.dependence.features import draw_feature_maps
 from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased
-from frhsic.dependence.sums import pair_sums, product_rows
+from frhsic.dependence.sums import GramSums, pair_sums, product_rows
 from frhsic.dependence.tiles import Gram
 from frhsic.independence import gamma_test, permutation, permutation_test
 from frhsic.independence.features import feature_moments, feature_test
-from frhsic.independence.moments import permutation_mean_variance, permutation_third_moment
+from frhsic.independence.moments import (
+    degenerate,
+    pearson_parameters,
+    pearson_tail,
+    permutation_mean_variance,
+    permutation_third_moment,
+)
 from frhsic.independence.pairs import gram_pair
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear, gaussian_at_median
 
@@ -317,6 +323,8 @@ def test_the_statistic_is_hsic_and_the_effect_size_its_cosine(test, dtype):
     own = float(hsic_biased(k_gram, k_gram) * hsic_biased(l_gram, l_gram))
     assert result.effect_size == approx(float(result) / math.sqrt(own), rel=1e-9)
     assert test(z, z, k, k).effect_size == approx(1.0, rel=1e-12)
+    small, large = (test(unit * z, s, Linear(), Linear()).effect_size for unit in (2.0**-10, 1.0))
+    assert small == approx(large, rel=1e-9)
     assert (result.n, result.kernels, result.level) == (80, (repr(k), repr(l)), 0.05)
     mean, variance = null_of(z, s, k, l).permutation_mean_variance()
     assert (result.null_mean, result.null_standard_deviation) == approx((mean, math.sqrt(variance)))
@@ -329,6 +337,7 @@ def test_a_constant_is_independent_of_everything(test):
         result = test(torch.full((30, 2), 0.1), rows(30, 1, 0), kernel)
         assert (result.pvalue, result.rejected) == (1.0, False)
         assert result.statistic == approx(0, abs=1e-15)
+        assert (result.effect_size, result.effect_size_null) == approx((0, 0), abs=1e-12)
 
 
 ATTRIBUTES = {
@@ -471,3 +480,57 @@ def test_the_test_by_features_is_that_of_the_kernel_that_they_make(blocks):
     maps = draw_feature_maps(Linear(), Gaussian(2.0), 2, 1, random_state=0)
     flat = feature_test(maps, feature_moments(maps, torch.ones(6, 2), s[:6]))
     assert (flat.pvalue, flat.null_standard_deviation, flat.n) == (1.0, 0.0, 6)
+
+
+def test_permutations_come_in_blocks_of_as_many_numbers_as_32_mib_hold():
+    wide, thin = torch.zeros(1000, 50), torch.zeros(1000, 3)
+    for a, b in ((wide, thin), (thin, wide)):
+        assert permutation._by_factors(a, b, 0.5).block == 2**22 // (1000 * 3 + 3 * 50)
+        assert permutation._by_factors(a, b, 0.5).error == 0.5
+    empty = wide[:, :0]
+    assert permutation._by_factors(empty, empty, 0.0).block == 2**22
+    data = null_of(rows(20, 1, 0), rows(20, 1, 1))
+    side = permutation._side(data.k, data.sums.k)
+    large = permutation._by_one_factor(wide.expand(1000, 50), side, 0.25, inverted=False)
+    assert (large.block, large.error) == (2**22 // 50_000, 0.25)
+    assert permutation._by_one_factor(wide.repeat(1, 100), side, 0.0, inverted=True).block == 1
+    assert permutation._by_one_factor(empty, side, 0.0, inverted=True).block == 2**22
+    assert permutation._by_entries(side, side).block == 64
+
+
+@pytest.mark.parametrize(("n", "most"), [(300, 64), (800, 100), (4800, 512)])
+def test_the_factor_of_a_test_has_an_eighth_of_the_rows_at_most(n, most, monkeypatch):
+    asked = {}
+
+    def noted(kernel, x, *, tolerance, max_rank):
+        asked.update(tolerance=tolerance, rank=max_rank)
+        return x[:, :0], 1.0
+
+    monkeypatch.setattr(permutation, "pivoted_cholesky", noted)
+    x = rows(n, 2, 0)
+    sums = GramSums(0 * x[:, 0], 0 * x[:, 0] + 0.5, torch.tensor(1.0))  # half of the trace
+    side = permutation._side(Gram(x, Gaussian(1.0), shifted=False, factor=None), sums)
+    assert asked == {"tolerance": approx(0.5e-11), "rank": most}
+    assert side.factor is None
+
+
+def test_what_is_tied_is_a_hundred_times_the_rounding_and_the_error_of_factors():
+    data = null_of(rows(40, 1, 0), rows(40, 1, 1), Gaussian(1.0), Gaussian(1.0))
+    *_, slack = permutation.permuted_statistics(data, 3, torch.Generator().manual_seed(0))
+    sides = [permutation._side(data.k, data.sums.k), permutation._side(data.l, data.sums.l)]
+    error = permutation.cheapest_algorithm(*sides).error
+    norms = [float(own.centered.squares) ** 0.5 for own in (data.sums.k, data.sums.l)]
+    assert slack == approx(100 * 2.0**-52 * norms[0] * norms[1] + error)
+    assert permutation.permutation_pvalue(1.0, torch.tensor([1.0, 0.9, 0.5]), 0.1) == 3 / 4
+    assert permutation.critical_value(torch.arange(199.0), 0.05) == 189  # ten of 200 reach it
+
+
+def test_a_law_without_skewness_is_normal_and_equal_values_are_degenerate():
+    for skewness in (-1.0, 0.0, 1e-3):
+        shape, scale, start = pearson_parameters(2.0, 3.0, skewness)
+        assert (shape, scale, start) == approx((4e6, 1.5e-3, 2 - 6000.0))
+    assert pearson_tail(2.0, 2.0, 3.0, 0.0, 0.05) == approx(
+        (0.5, 2 + 3 * stats.norm.isf(0.05)), rel=1e-3
+    )
+    assert degenerate(0.0, 1.0)
+    assert [degenerate(2.0, variance) for variance in (4e-24, 4.1e-24)] == [True, False]

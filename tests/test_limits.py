@@ -21,7 +21,7 @@ from frhsic.auditing import Settings, since
 from frhsic.auditing.results import LIMITABLE, LimitCheck, Number
 from frhsic.cli._terminal import confidence_of, limit_of
 from frhsic.intervals import Interval
-from frhsic.parity.limits import AT_LEAST, Limit, by_attribute, parse_limits
+from frhsic.parity.limits import AT_LEAST, Limit, by_attribute, parse_limits, rows_to_settle
 from frhsic.report import Report
 from frhsic.report.first_page import verdict
 
@@ -93,32 +93,100 @@ def test_a_limit_means_what_the_page_says(limit: Any, meant: list[Limit]):
     assert parse_limits(limit, LIMITABLE) == tuple(meant)
 
 
+FORMS = "pass a number, a share such as '50%', or a text such as 'gdp <= 0.05'."
+KINDS = (
+    "pass a number, a share such as '50%', a text such as 'gdp <= 0.05', a dictionary of these by"
+    " attribute, or None."
+)
+
+
 @pytest.mark.parametrize(
-    ("limit", "error", "message"),
+    ("limit", "error", "sentence"),
     [
-        (True, TypeError, "limit is True; pass a number, a share such as '50%'"),
-        (np.array([0.1]), TypeError, "pass a number"),
-        ({"age": {"hours": 0.1}}, TypeError, "pass one dictionary, by attribute"),
-        (-0.1, ValueError, "0 or more"),
-        (math.nan, ValueError, "0 or more"),
-        (math.inf, ValueError, "0 or more"),
-        ("half", ValueError, "limit is 'half'; pass a number, a share such as '50%'"),
-        ("gdp=0.05", ValueError, "such as 'gdp <= 0.05'"),
-        ("gdp < 0.05", ValueError, "such as 'gdp <= 0.05'"),
-        ("gdp >= 0.05", ValueError, "write 'gdp <= 0.05'"),
-        ("decision_ratio <= 0.8", ValueError, "write 'decision_ratio >= 80%'"),
-        ("decision_ratio >= 1.2", ValueError, "at most 1"),
-        ("gdpp <= 0.05", ValueError, "Did you mean 'gdp'"),
-        ("hsic <= 50%", ValueError, "the limit of hsic is a share; pass a number"),
-        ("rank_gap <= 5% of base rate", ValueError, "is a share; pass a number"),
-        ("gdp <= 0.1 of base rate", ValueError, "is a percentage: 'gdp <= 10% of base rate'"),
+        (True, TypeError, f"limit is True; {KINDS}"),
+        (np.array([0.1]), TypeError, f"limit is array([0.1]); {KINDS}"),
+        (
+            {"age": {"hours": 0.1}},
+            TypeError,
+            "limit names an attribute within 'age'; pass one dictionary, by attribute.",
+        ),
+        (-0.1, ValueError, "the limit of gdp is -0.1; pass a number of 0 or more."),
+        (math.nan, ValueError, "the limit of gdp is nan; pass a number of 0 or more."),
+        (math.inf, ValueError, "the limit of gdp is inf; pass a number of 0 or more."),
+        *((text, ValueError, f"limit is '{text}'; {FORMS}") for text in ("half", "gdp=0.05")),
+        ("gdp < 0.05", ValueError, f"limit is 'gdp < 0.05'; {FORMS}"),
+        ("gdp >= 0.05", ValueError, "limit is 'gdp >= 0.05'; write 'gdp <= 0.05'."),
+        (
+            "decision_ratio <= 0.8",
+            ValueError,
+            "limit is 'decision_ratio <= 0.8'; write 'decision_ratio >= 80%'.",
+        ),
+        *(
+            (
+                f"decision_ratio >= {value}",
+                ValueError,
+                f"the limit of decision_ratio is {value}; it is a share, at most 1.",
+            )
+            for value in ("1.2", "0")
+        ),
+        (
+            "gdpp <= 0.05",
+            ValueError,
+            f"limit names 'gdpp'; here a limit is on {', '.join(LIMITABLE)}. Did you mean 'gdp'?",
+        ),
+        (
+            "hsic <= 50%",
+            ValueError,
+            "the limit of hsic is a share; pass a number, as in 'hsic <= 0.05'.",
+        ),
+        (
+            "rank_gap <= 5% of base rate",
+            ValueError,
+            "the limit of rank_gap is a share; pass a number, as in 'rank_gap <= 0.05'.",
+        ),
+        (
+            "gdp <= 0.1 of base rate",
+            ValueError,
+            "limit is 'gdp <= 0.1 of base rate'; a share of the base rate is a percentage:"
+            " 'gdp <= 10% of base rate'.",
+        ),
     ],
 )
 def test_what_is_no_limit_is_refused_with_what_to_write(
-    limit: Any, error: type[Exception], message: str
+    limit: Any, error: type[Exception], sentence: str
 ):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error) as refused:
         parse_limits(limit, LIMITABLE)
+    assert str(refused.value) == sentence
+
+
+def test_a_share_is_the_nearest_number_and_a_least_value_may_be_one():
+    assert parse_limits("0.7%", ["gdp"]) == (Limit(0.007, base="gap"),)
+    assert parse_limits("decision_ratio >= 1", LIMITABLE) == (Limit(1.0, "decision_ratio"),)
+
+
+def test_aims_are_shares_of_the_gap_and_the_least_gap():
+    limits = parse_limits(["50%", 0, 0.05, "gdp <= 10% of base rate"], ["gdp"])
+    assert [one.is_aim for one in limits] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("value", "end", "limit", "rows"),
+    [
+        (0.02, 0.04, 0.03, 400),  # twice the room
+        (0.02, 0.03, 0.03, 100),  # the end is at the limit
+        (0.02, 0.031, 0.03, 121),
+        (0.9, 0.7, 0.8, 400),  # a least value
+        (0.03, 0.04, 0.03, None),  # no room
+        (0.02, 0.02, 0.03, None),  # no interval
+        (0.04, 0.06, 0.03, None),  # the wrong side
+        (0.02, math.inf, 0.03, None),
+    ],
+)
+def test_rows_that_settle_a_limit_grow_with_the_square_of_the_distance_over_the_room(
+    value: float, end: float, limit: float, rows: int | None
+):
+    assert rows_to_settle(100, value, end, limit) == rows
 
 
 def test_every_measure_has_a_direction_and_a_number_is_about_the_first():
@@ -132,8 +200,11 @@ def test_every_measure_has_a_direction_and_a_number_is_about_the_first():
 def test_limits_go_to_the_attributes_that_they_name():
     limits = parse_limits([{"age": 0.02}, "50%"], ["gdp"])
     assert by_attribute(limits, ["age", "hours"]) == {"age": limits, "hours": limits[1:]}
-    with pytest.raises(ValueError, match="limit names 'age'; the attributes are Age"):
+    with pytest.raises(ValueError, match="limit names 'age'") as refused:
         by_attribute(limits, ["Age", "hours"])
+    assert str(refused.value) == (
+        "limit names 'age'; the attributes are Age, hours. Did you mean 'Age'?"
+    )
 
 
 def test_a_bound_is_a_number_a_share_of_the_gap_or_of_the_base_rate():
@@ -141,8 +212,11 @@ def test_a_bound_is_a_number_a_share_of_the_gap_or_of_the_base_rate():
     assert [one.bound(0.08, 0.3) for one in limits] == pytest.approx([0.05, 0.04, 0.03])
     assert [str(one) for one in limits] == ["0.05", "50%", "10% of base rate"]
     for rate in (None, 0.0):
-        with pytest.raises(ValueError, match="share of the base rate, which is not above 0"):
+        with pytest.raises(ValueError, match="base rate") as refused:
             limits[2].bound(0.08, rate)
+        assert str(refused.value) == (
+            "the limit is a share of the base rate, which is not above 0 here; pass a number."
+        )
 
 
 # every place

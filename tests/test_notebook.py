@@ -11,7 +11,8 @@ import pytest
 from frhsic import ParityRegressor, audit, gdp
 from frhsic.auditing import Settings
 from frhsic.parity import gdp_curve, rank_gap
-from frhsic.selection import Candidate, Selection
+from frhsic.selection import Selection
+from frhsic.selection.rule import Candidate
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -54,6 +55,8 @@ def test_a_result_is_a_card_with_its_picture_and_names_are_text(results):
         assert len(tree.findall(".//b")) == 1  # the name of the attribute is no markup
         if name in ("audit", "frontier", "choice"):
             assert NAME in "".join(tree.itertext())
+        if name == "audit":
+            assert "mean score" in [part.text for part in tree.iter()]
 
 
 def test_a_fitted_estimator_shows_its_choice_and_trade_offs_before_its_diagram(results):

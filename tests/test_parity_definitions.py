@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from scipy.special import ndtr
 
 from frhsic.parity import correlation_ratio, gdp_curve
 from frhsic.parity.column import GapOptions, columns_of
-from frhsic.parity.gap import largest_gap, tail_share
+from frhsic.parity.gap import ParityResult, largest_gap, tail_share
 from frhsic.parity.interval import CORRECTIONS, Ends, GapEstimate, corrected_ends
 from frhsic.parity.local_means import RowNoise, Windows, share_for
 from frhsic.parity.ranks import RankGap
@@ -602,6 +603,11 @@ def test_many_values_of_s_are_joined_to_nodes_and_groups():
     assert bin_levels(np.array([5, 2, 2, 1, 9, 1]), 6).tolist() == [0, 1, 4]
     assert bin_levels(np.array([5, 2, 2, 1, 9, 3]), 6).tolist() == [0, 1, 4, 5]
     assert bin_levels(np.ones(1000, int), 40).tolist() == list(range(0, 1000, 25))
+    assert bin_levels(np.array([5, 1]), 6).tolist() == [0]
+    assert bin_levels(np.ones(4, int), 6).tolist() == [0, 2]  # half of the rows, if these are few
+    assert bin_levels(np.array([6, 1, 1]), 2).tolist() == [0, 1]  # half a group stays one
+    # what rounding adds to all weights is no node of its own
+    assert node_levels(np.append(np.ones(300), 1e-18), 256)[-1] < 300
     assert [bins_for(n) for n in (10, 499, 700, 3999, 10**6)] == [5, 5, 7, 39, 40]
 
 
@@ -614,3 +620,150 @@ def test_a_p_value_beyond_the_resamples_is_that_of_an_exponential_tail():
         )
     assert tail_share(null, null[-10]) == 11 / 201  # ten reach it
     assert tail_share(null[:49], 99.0) == 1 / 50  # too few for a tail
+    assert tail_share(np.arange(50.0), 49.5) == approx(6 / 51 * (1 + 5.5 / 15) ** -5)
+    assert tail_share(np.arange(50.0), 44.0) == 7 / 51  # the tail begins there
+    assert tail_share(np.zeros(200), 1.0) == 1 / 201  # no draw exceeds another
+
+
+def test_values_that_differ_by_rounding_are_ties():
+    """A hundred times the rounding of the largest score is a tie, and no more."""
+    estimate = GapEstimate(0.3, 0.1, 0, 1e9)
+    for magnitude in (1.0, 1e6):
+        small = 2.0**-52 * magnitude
+        for less, pvalue in ((50, 1.0), (200, 1 / 50)):
+            column = measured(estimate, estimate)
+            column.magnitude = magnitude
+            column.null = lambda options, less=less, small=small: np.full(49, 0.3 - less * small)
+            assert largest_gap([column], GapOptions(0.9, 49, 0)).pvalue == pvalue
+    nothing = measured(replace(estimate, value=0.0), estimate)
+    nothing.magnitude = 1.0
+    nothing.null = lambda options: np.full(49, -0.1)
+    result = largest_gap([nothing], GapOptions(0.9, 49, 0))
+    assert (result.pvalue, result.expected_under_independence) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("kind", ["rows", "weights"])
+def test_a_gap_in_standard_deviations_has_their_unit(kind):
+    rows = design(kind)
+    f, _, w, _ = parts(rows)
+    column = columns_of(rows)[0]
+    deviation = math.sqrt(w @ f**2 / w.sum())
+    scaled = column.standardized()
+    assert column.magnitude == approx(np.abs(f).max())
+    assert scaled.magnitude == approx(np.abs(f).max() / deviation)
+    assert (scaled.value, scaled.scale, scaled.most) == approx(
+        (column.value / deviation, deviation, 1.0)
+    )
+    options = GapOptions(0.9, 20, 0)
+    assert scaled.null(options) == approx(column.null(options) / deviation)
+    assert (column.scale, column.most, column.n) == (1.0, math.inf, len(f))
+
+
+def test_a_mean_over_everybody_has_no_sign_no_error_and_no_covariance():
+    """One row in the middle has most of the weight: the people nearby are everybody."""
+    weights = np.ones(201)
+    weights[100] = 1000
+    rng = np.random.default_rng(0)
+    column = columns_of(rows_of(rng.standard_t(3, 201), np.arange(201.0), None, weights), 0.3)[0]
+    means = column.means
+    everybody = np.abs(means.windows.wide_deviations).max(axis=1) < 1e-12
+    assert 0 < everybody.sum() < 201
+    for part in column._signed(means.mean[:, None], means.wide[:, None], 1.0):
+        assert (part[everybody] == 0).all()
+        assert (part[~everybody] != 0).all()
+
+
+@pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])
+@pytest.mark.parametrize("ends", [(0.0, 1.0), (2.0, 5.0)])
+def test_the_band_of_decisions_is_that_of_clopper_and_pearson(kind, ends):
+    rng = np.random.default_rng(9)
+    n, low, size = 300, ends[0], ends[1] - ends[0]
+    s = rng.integers(4, size=n) * 1.0
+    decided = rng.random(n) < 0.1 + 0.2 * s
+    w = rng.integers(1, 4, n) / 2 if kind == "weights" else np.ones(n)
+    labels = rng.integers(100, size=n) if kind == "clusters" else np.arange(n)
+    curve = gdp_curve(
+        low + size * decided,
+        s,
+        sample_weight=w,
+        groups=labels if kind == "clusters" else None,
+        confidence=0.9,
+    )
+    tail = (1 - 0.9 ** (1 / 4)) / 2
+    for at in range(4):
+        own = s == at
+        count = w[own].sum() ** 2 / (np.bincount(labels[own], w[own]) ** 2).sum()
+        ones = count * (w[own] @ decided[own]) / w[own].sum()
+        below = stats.beta.ppf(tail, ones, count - ones + 1)
+        above = stats.beta.isf(tail, ones + 1, count - ones)
+        assert curve.lower[at] == approx(low + size * below)
+        assert curve.upper[at] == approx(low + size * above)
+    assert (curve.at.tolist(), curve.confidence, curve.rows.dtype) == ([0, 1, 2, 3], 0.9, float)
+
+
+@pytest.mark.parametrize("kind", ["rows", "weights"])
+def test_rows_add_to_the_rank_gap_also_by_moving_its_deciles(kind):
+    """A decile that moves takes the rows within a twentieth of the ranks with it."""
+    rng = np.random.default_rng(10)
+    n = 240
+    s = rng.integers(6, size=n) * 1.0
+    weights = rng.integers(1, 4, n) / 2 if kind == "weights" else None
+    rows = rows_of(s + 3 * rng.standard_normal(n), s, None, weights)
+    ranks = RankGap(rows)
+    f, w = rows.scores[:, 0], rows.weights
+    node = np.searchsorted(np.unique(rows.s), rows.s)
+    rank = np.array([w[f <= value].sum() for value in f]) / n
+    expected = np.zeros(n)
+    for k in range(1, 10):
+        cut = min(value for value in f if w[f <= value].sum() >= k * n / 10 - 1e-9)
+        column = ranks.columns[np.searchsorted(ranks.thresholds, cut)]
+        slope = column.fine.slope[node]
+        near = w * (np.abs(rank - rank[f == cut]) <= 0.05)
+        above = (f > cut) - w @ (f > cut) / n
+        expected += ((slope - near @ slope / near.sum()) * above - column.fine.gap) / 9
+    assert len(ranks.columns) == 9
+    terms = ranks.terms([column.fine for column in ranks.columns])
+    assert terms == approx(w * expected / n)
+
+
+@pytest.mark.parametrize("kind", ["rows", "clusters"])
+def test_draws_of_the_rank_gap_are_the_mean_of_those_of_its_decisions(kind):
+    rng = np.random.default_rng(11)
+    n = 120
+    labels = rng.integers(40, size=n) if kind == "clusters" else None
+    ranks = RankGap(
+        rows_of(np.floor(6 * rng.random(n)), rng.integers(5, size=n), None, None, labels)
+    )
+    options = GapOptions(0.9, 30, 4)
+    if kind == "clusters":
+        each = [column.null(options) for column in ranks.columns]
+    else:
+        freedom = ranks.columns[0].means.freedom
+        factor = np.sqrt(freedom / np.random.default_rng((4, 1, 1)).chisquare(freedom, 30))
+        noise = ranks._joint_noise(options)
+        each = [
+            column.of_noise(*column.means.of_sums(drawn)) * factor
+            for column, drawn in zip(ranks.columns, noise)
+        ]
+    counts = [round(9 * share) for share in ranks.shares]
+    assert sum(counts) == 9
+    assert len(counts) < 9
+    assert ranks.null(options) == approx(sum(np.multiply(counts, np.transpose(each)).T) / 9)
+
+
+def test_results_print_their_numbers():
+    result = ParityResult(0.12345, (0.01, 0.2), 0.03, 0.02, 0.0123, (0.12345,), 1234, 0.05, 0.9, 7)
+    assert repr(result) == (
+        "ParityResult(value=0.1235, interval=(0.01, 0.2), pvalue=0.0123, n=1234, resolution=0.05)"
+    )
+    text = [*ElementTree.fromstring(result._repr_html_().replace("<br>", "<br/>")).itertext()]
+    assert "gap 0.123 (0.0100 to 0.200), p = 0.012" in text
+    assert "90 % confidence, 1,234 rows, over the nearest 5 % of people" in text
+    whole = replace(result, resolution=0.0, pvalue=math.nan)
+    text = [*ElementTree.fromstring(whole._repr_html_().replace("<br>", "<br/>")).itertext()]
+    assert "gap 0.123" in text
+    assert "90 % confidence, 1,234 rows" in text
+    curve = gdp_curve([0.0, 0.1, 0.2, 0.8, 0.9, 1.0] * 10, [1.0, 1.0, 1.0, 9.0, 9.0, 9.0] * 10)
+    assert repr(curve) == "ParityCurve(bins=2, overall=0.5, n=60, confidence=0.95)"
+    text = [*ElementTree.fromstring(curve._repr_html_().replace("<br>", "<br/>")).itertext()]
+    assert "mean score along s, 95 % band, 60 rows" in text

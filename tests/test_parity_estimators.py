@@ -511,10 +511,17 @@ def test_names_of_columns_are_compared_as_a_frozen_lightgbm_writes_them(wrap):
     own.fit(rows[0], rows[1], sensitive_features=rows[2])
     assert np.array_equal(own.predict_proba(rows[0]), expected)
     # LightGBM would take the first column for the last
-    with pytest.raises(ValueError, match="in another order; pass them in this order: 'credit_am"):
+    with pytest.raises(ValueError, match="order") as refused:
         own.fit(rows[0].iloc[:, ::-1], rows[1], sensitive_features=rows[2])
-    with pytest.raises(ValueError, match="X lacks 'credit_amount'"):
+    assert str(refused.value) == (
+        "X has the columns that the model was fitted on in another order; pass them in this order:"
+        " 'credit_amount', 'b', 'c'."
+    )
+    with pytest.raises(ValueError, match="lacks") as refused:
         own.fit(rows[0].drop(columns="credit amount"), rows[1], sensitive_features=rows[2])
+    assert str(refused.value) == (
+        "X lacks 'credit_amount', which the model was fitted on. Pass them, too."
+    )
 
 
 def test_a_distilled_model_reads_text_that_holds_dates_as_its_teacher_does():

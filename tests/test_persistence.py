@@ -313,6 +313,21 @@ def test_a_class_that_is_not_listed_is_said_when_it_is_saved(tmp_path: Path):
     np.testing.assert_array_equal(again.predict_proba(ROWS), model.predict_proba(ROWS))
 
 
+class Called(LinearRegression):
+    """An estimator that can be called, as a function can."""
+
+    def __call__(self, rows: Any) -> Any:
+        return self.predict(rows)
+
+
+def test_an_estimator_that_can_be_called_is_in_the_file(tmp_path: Path):
+    hours = FRAME[["hours"]]
+    model = fitted(closed(LogisticRegression(), attribute_estimator=Called()), X=hours)
+    with pytest.warns(UserWarning, match="trusted="):
+        again = saved_and_loaded(model, tmp_path, hours, trusted=[f"{__name__}.Called"])
+    assert isinstance(again.attribute_estimator, Called)
+
+
 def test_training_rows_are_not_in_the_file(tmp_path: Path):
     """No array of the file, and no list of its JSON, is as long as the table; values of S are not
     in it as text.

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+import report_samples
 from cli_samples import FEATURES, done, people
 from frhsic._progress import is_heard
+from frhsic.auditing.results import LimitCheck
 from frhsic.cli import _terminal
+from frhsic.report import Report
 from frhsic.tables.files import TableFile
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -88,3 +93,22 @@ def test_rows_of_a_file_are_counted_before_they_are_read(tmp_path):
         for name in ("t.csv", "t.parquet", "t.csv.gz")
     }
     assert counts == {"t.csv": 37, "t.parquet": 37, "t.csv.gz": None}
+
+
+@pytest.mark.parametrize(
+    ("limit", "style"), [(0.2, "1;32"), (0.0912, "1;33"), (0.05, "1;31"), (None, "1")]
+)
+def test_the_verdict_has_the_colour_of_its_kind_on_a_terminal(limit, style, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    result = report_samples.audit()
+    gap = result["age"].all_rows["gdp"]
+    if limit is not None:
+        check = LimitCheck("age", "gdp", "all", limit, gap.value, gap.interval)
+        result = replace(result, limits=(check,))
+    _terminal.show(["a note"], {"report": Path("r.html")}, Report(result), [["gap", "0.1"]])
+    out = capsys.readouterr().out
+    assert f"verdict  \x1b[{style}m" in out
+    assert "\x1b[2mnote: a note\x1b[0m" in out
+    assert "gap  0.1" in out
+    assert "report   r.html" in out

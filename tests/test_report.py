@@ -24,7 +24,7 @@ import report_samples as samples
 from frhsic._pictures import Frame
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.measures import decision_ratio
-from frhsic.auditing.results import Change, Curve, LimitCheck, Quality, Subject
+from frhsic.auditing.results import Change, Curve, LimitCheck, Number, Quality, Subject
 from frhsic.estimators.frontier import Gap
 from frhsic.formatting import figure, plain, ranged, short, stated
 from frhsic.intervals import Interval
@@ -341,6 +341,36 @@ def test_a_share_is_judged_by_the_paired_reduction(low, high, kind):
         )
         assert closing_lines(report)["verdict"] == line
     assert bool(shortfalls(report)) == (kind == "not kept")  # an aim is missed only for certain
+    (check,) = checks(report)
+    assert check.reference == Number("gdp", 0.088, report.audit.rows.used)
+    assert (check.rows, check.limit) == (report.audit.rows.used, 0.044)
+
+
+def test_without_scores_the_dependence_is_the_verdict():
+    result = samples.audit()
+    (age,) = result.attributes
+    for numbers, told in (
+        (age.all_rows.numbers[2:], False),
+        ((), True),
+    ):
+        rows = replace(age.all_rows, numbers=numbers, curves={})
+        shown = verdict(Report(replace(result, attributes=(replace(age, all_rows=rows),))))
+        assert (shown.kind, shown.attribute, shown.gap) == ("none", "age", None)
+        assert (shown.sentence == words.say("no_gap", s="age")) == told
+        assert bool(shown.others) != told
+
+
+def test_groups_are_compared_with_the_score_without_a_limit_and_not_with_an_earlier_audit():
+    result = samples.audit(strength=0.2)
+    curve = samples.audit()["age"].all_rows.curves["gdp"]
+    for report, compared in (
+        (Report(result, before=samples.audit()), True),
+        (Report(result, earlier=samples.audit()), False),
+        (Report(result), False),
+    ):
+        order = worst_first(result["age"], result)
+        expected = [curve.mean[i] if compared else None for i in order[:5]]
+        assert [group.was for group in groups(report, "age")] == expected
 
 
 def test_drift_is_the_verdict_where_there_is_no_limit():

@@ -20,7 +20,7 @@ from frhsic.cli import app
 from frhsic.estimators import FRHSICClassifier
 from frhsic.persistence import from_json, to_json
 from frhsic.tables.files import TableFile
-from frhsic.tables.schema import NUMBER_MARKS, Schema
+from frhsic.tables.schema import NUMBER_MARKS, Schema, numeric
 from frhsic.tables.training import ColumnRoles, read_training_table
 
 run = CliRunner().invoke
@@ -233,6 +233,14 @@ def test_groups_of_three_digits_are_numbers_where_they_can_be_nothing_else(cells
             assert read(table)["x"].tolist() == values
         one = table.iloc[[1]]  # a cell is read by the schema alone
         assert schema(one)["x"].tolist() == [values[1]]
+
+
+@pytest.mark.parametrize("cells", [["1", None, "+2,5"], ["1", None, "2,5", "x"]])
+def test_numbers_keep_their_rows(cells):
+    rows = [7, 3, 5, 1][: len(cells)]
+    values = [1.0, np.nan, 2.5, np.nan][: len(cells)]
+    read = numeric(pd.Series(cells, rows, dtype=str), ",")
+    pd.testing.assert_series_equal(read, pd.Series(values, rows))
 
 
 def test_values_that_no_training_row_has_are_counted_and_named():

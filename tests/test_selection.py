@@ -21,7 +21,8 @@ from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, UnmetLimitWarni
 from frhsic.independence import gamma_test, hsic_interval
 from frhsic.parity import gdp
 from frhsic.parity.limits import parse_limits
-from frhsic.selection import LIMITED_MEASURES, Candidate, LowGainWarning, Selection, choose, reason
+from frhsic.selection import LowGainWarning, Selection
+from frhsic.selection.rule import LIMITED_MEASURES, Candidate, choose, reason
 
 
 def credit(n: int, seed: int = 0, rate: float = 0.06) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -114,3 +114,60 @@ def test_a_saved_test_continues_where_it_stopped():
     half = fed(batches[:3], SequentialTest(random_state=3))
     again = fed(batches[3:], SequentialTest.from_dict(json.loads(json.dumps(half.to_dict()))))
     assert (again.history, again.n) == (whole.history, whole.n)
+
+
+def evalues_by_definition(batches, resamples, seed):
+    """Sums over rows, waves and permutations as the docstring has them, of scores with any number
+    of columns.
+    """
+
+    def waves(column):
+        ranks = [(np.sum(column < x) + (np.sum(column == x) + 1) / 2) for x in column]
+        u = (np.array(ranks) - 0.5) / len(column)
+        each = [np.cos(np.pi * j * u) for j in range(1, 7)]
+        return [wave - wave.mean() for wave in each]
+
+    direction, wealth, values = {}, np.ones(5), []
+    for number, (f, s) in enumerate(batches):
+        b = waves(s)
+        places = [(c, j, l) for c in range(f.shape[1]) for j in range(6) for l in range(6)]
+        a = {c: waves(f[:, c]) for c in range(f.shape[1])}
+        along = [np.zeros(len(s)) for _ in range(6)]
+        for c, j, l in places:
+            weight = direction.get((c, j, l), 0.0) / ((j + 1) * (l + 1)) ** 2
+            along[l] = along[l] + weight * a[c][j]
+        rows = np.tile(np.arange(len(s)), (resamples, 1))
+        orders = np.random.default_rng([seed, number]).permuted(rows, axis=1)
+        orders = [np.arange(len(s)), *orders]
+        t = np.array([sum(along[l] @ b[l][order] for l in range(6)) for order in orders])
+        if t.std() > 0:
+            t = (t - t.mean()) / t.std()
+            bets = np.exp(np.outer([0.25, 0.5, 1, 2, 4], t))
+            wealth = wealth * bets[:, 0] / bets.mean(axis=1)
+        values.append(wealth.mean())
+        for c, j, l in places:
+            direction[c, j, l] = direction.get((c, j, l), 0.0) + a[c][j] @ b[l] / len(s)
+    return values
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_the_e_values_are_those_of_the_definition(columns, monkeypatch):
+    rng = np.random.default_rng(columns)
+    batches = []
+    for rows in (8, 15, 11):
+        s = np.round(rng.normal(size=rows), 1)
+        batches.append((s[:, None] + rng.normal(size=(rows, columns)), s))
+    test = fed(batches, SequentialTest(resamples=19, random_state=5))
+    assert test.history == approx(evalues_by_definition(batches, 19, 5))
+    assert test.history[0] == 1 != test.history[1]
+    assert repr(test) == f"SequentialTest(batches=3, n=34, evalue={test.evalue:.3g})"
+    monkeypatch.setattr(sequential, "BLOCK_ENTRIES", 6 * 15 * 4)  # four permutations at a time
+    again = fed(batches, SequentialTest(resamples=19, random_state=5))
+    assert again.history == approx(test.history, rel=1e-9)
+
+
+def test_an_e_value_stays_a_finite_number():
+    test = SequentialTest(random_state=0).update([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    test._wealth = np.full(5, 900.0)
+    assert test.update([1.0, 1.0], [1.0, 2.0]).evalue == approx(np.exp(700.0))
+    assert test.pvalue == approx(np.exp(-700.0), abs=0)

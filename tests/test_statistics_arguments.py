@@ -14,6 +14,7 @@ from pytest import approx
 from dependence_samples import KINDS
 from frhsic import dependence, independence, parity
 from frhsic.dependence.features import draw_feature_maps
+from frhsic.dependence.grams import hsic_unbiased
 from frhsic.independence import SequentialTest
 from frhsic.independence.features import feature_moments, feature_test
 from frhsic.kernels import Gaussian, HalfDistance, Linear, PerColumn
@@ -121,47 +122,161 @@ def test_one_row_is_refused(name):
 MAPS = draw_feature_maps(Linear(), Linear(), 1, 1)
 COLUMN, BOTH = torch.tensor(Z)[:, None], np.stack([Z, S], axis=1)
 OF_ONE_SCORE = (parity.gdp_curve, parity.correlation_ratio, parity.rank_gap)
-TOGETHER: list[
-    tuple[str, Callable[[], Any]]
-] = [  # arguments that do not fit each other, with a word of the reason
-    ("median", lambda: dependence.hsic(np.ones(40), S)),
-    ("at least 4 rows", lambda: dependence.hsic_unbiased(Z[:3], S[:3])),
-    ("features", lambda: dependence.hsic_features(Z, S, features=100)),
-    ("features", lambda: dependence.hsic_features(Z, S, HalfDistance())),
+FLAT = "every permutation of s gives the same HSIC: z or s is constant under its kernel."
+ONE_CLASS = "scores has 2 columns; pass one class at a time."
+TWO_ROWS = "a gap in mean scores needs at least 2 rows; 1 came."
+TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit each other
     (
-        "column",
+        "median distance of z, of shape (40, 1), is 0: half or more of its pairs coincide. Pass a"
+        " kernel with a bandwidth, such as Gaussian(bandwidth=...), for z.",
+        lambda: dependence.hsic(np.ones(40), S),
+    ),
+    (
+        "median distance of s, of shape (40, 1), is 0: half or more of its pairs coincide. Pass a"
+        " kernel with a bandwidth, such as Gaussian(bandwidth=...), for s.",
+        lambda: dependence.hsic_features(Z, k == 0),
+    ),
+    *(
+        (f"kernel_{name} is str; pass a kernel such as Gaussian(1.0), or None.", call)
+        for name, call in (
+            ("z", lambda: dependence.hsic(Z, S, "rbf")),
+            ("s", lambda: dependence.hsic(Z, S, None, "rbf")),
+            ("z", lambda: independence.gamma_test(Z, S, "rbf")),
+            ("s", lambda: independence.gamma_test(Z, S, None, "rbf")),
+        )
+    ),
+    ("HSIC needs at least 2 rows; 1 came.", lambda: dependence.hsic(Z[:1], S[:1])),
+    (
+        "HSIC, on the rows that `where` keeps, needs at least 2 rows; 1 came.",
+        lambda: dependence.hsic(Z, S, where=k == 0),
+    ),
+    (
+        "unbiased HSIC needs at least 4 rows; 3 came.",
+        lambda: dependence.hsic_unbiased(Z[:3], S[:3]),
+    ),
+    (
+        "unbiased HSIC needs at least 4 rows; 3 came.",
+        lambda: hsic_unbiased(torch.eye(3), torch.eye(3)),
+    ),
+    (
+        "distance covariance needs at least 2 rows; 1 came.",
+        lambda: dependence.distance_correlation(Z[:1], S[:1]),
+    ),
+    (
+        "HSIC by features needs at least 2 rows; 1 came.",
+        lambda: dependence.hsic_features(Z[:1], S[:1]),
+    ),
+    (
+        "HSIC by features needs at least 2 rows; 1 came.",
+        lambda: MAPS.estimate(MAPS.sums(COLUMN[:1], COLUMN[:1])),
+    ),
+    (
+        "features=100 is not a multiple of 2 * blocks = 32.",
+        lambda: dependence.hsic_features(Z, S, features=100),
+    ),
+    (
+        "blocks=1; the standard error needs at least 2.",
+        lambda: dependence.hsic_features(Z, S, blocks=1),
+    ),
+    (
+        "random features are not known for HalfDistance; use frhsic.dependence.hsic, which is exact"
+        " for any kernel.",
+        lambda: dependence.hsic_features(Z, S, HalfDistance()),
+    ),
+    (
+        "2 kernels for 1 columns; pass one for each.",
         lambda: dependence.hsic_features(Z, S, PerColumn((Gaussian(1.0), Gaussian(1.0)))),
     ),
-    ("at least 2 rows", lambda: MAPS.estimate(MAPS.sums(COLUMN[:1], COLUMN[:1]))),
-    ("at least 42 rows", lambda: dependence.mutual_information(Z, S, n_neighbors=40)),
-    ("at least 6 rows", lambda: independence.gamma_test(Z[:5], S[:5])),
-    ("at least 4 rows", lambda: independence.permutation_test(Z[:3], S[:3])),
     (
-        "at least 6 rows",
+        "mutual information needs at least 42 rows; 40 came.",
+        lambda: dependence.mutual_information(Z, S, n_neighbors=40),
+    ),
+    *(
+        (
+            "s is constant: all 40 rows are equal, so nothing can depend on it. Check the column,"
+            " or the rows that `where` keeps.",
+            partial(statistic, Z, np.ones(40)),
+        )
+        for statistic in (
+            dependence.distance_covariance,
+            dependence.hsic_features,
+            dependence.mutual_information,
+            parity.gdp,
+        )
+    ),
+    *(
+        (f"a test of independence needs at least {least} rows; {least - 1} came.", call)
+        for least, call in (
+            (6, lambda: independence.gamma_test(Z[:5], S[:5])),
+            (6, lambda: independence.hsic_interval(Z[:5], S[:5])),
+            (4, lambda: independence.permutation_test(Z[:3], S[:3])),
+        )
+    ),
+    (
+        "the test by features needs at least 6 rows; 5 came.",
         lambda: feature_test(MAPS, feature_moments(MAPS, COLUMN[:5], COLUMN[:5])),
     ),
-    ("resamples is 0", lambda: independence.permutation_test(Z, S, resamples=0)),
     (
-        "constant",
-        lambda: independence.hsic_interval(np.ones(40), S, Gaussian(1.0), Gaussian(1.0)),
+        "resamples is 0; pass a whole number, at least 1.",
+        lambda: independence.permutation_test(Z, S, resamples=0),
     ),
     (
-        "constant",
+        "groups has shape (39,); pass one label for each row of the data.",
+        lambda: independence.permutation_test(Z, S, groups=k[1:]),
+    ),
+    (
+        "no two groups have the same number of rows, so none can be exchanged. Keep fewer rows.",
+        lambda: independence.permutation_test(Z, S, groups=k > 10),
+    ),
+    (FLAT, lambda: independence.hsic_interval(np.ones(40), S, Gaussian(1.0), Gaussian(1.0))),
+    (
+        FLAT,
         lambda: independence.normalized_hsic_interval(np.ones(40), S, Gaussian(1.0), Gaussian(1.0)),
     ),
-    ("s has 2 columns", lambda: SequentialTest().update(Z, BOTH)),
-    ("scores has 2 columns", lambda: SequentialTest().update(Z, S).update(BOTH, S)),
-    ("lengths differ", lambda: SequentialTest().update(Z, S[:-1])),
-    ("2 columns", lambda: parity.gdp(Z, BOTH)),
-    ("constant", lambda: parity.standardized_gdp(np.ones(40), S)),
-    ("constant", lambda: parity.correlation_ratio(np.ones(40), S)),
-    *(("2 columns", partial(one, BOTH, S)) for one in OF_ONE_SCORE),
-    *(("at least 2 rows", partial(one, Z, S, where=k == 0)) for one in OF_ONE_SCORE),
-    *(("at least 2 rows", partial(one, Z, S, sample_weight=k == 0)) for one in OF_ONE_SCORE),
+    (
+        "s has 2 columns; pass one attribute, and use a test for each.",
+        lambda: SequentialTest().update(Z, BOTH),
+    ),
+    (
+        "scores has 2 columns; earlier batches had 1.",
+        lambda: SequentialTest().update(Z, S).update(BOTH, S),
+    ),
+    (
+        "lengths differ: scores has 40, s has 39 rows. Pass one row of each per observation, in the"
+        " same order.",
+        lambda: SequentialTest().update(Z, S[:-1]),
+    ),
+    ("s has 2 columns; pass one column.", lambda: parity.gdp(Z, BOTH)),
+    ("sample_weight must not be negative.", lambda: parity.gdp(Z, S, sample_weight=k - 1)),
+    (
+        "groups has shape (39,); pass one label for each of the 40 rows.",
+        lambda: parity.gdp(Z, S, groups=k[1:]),
+    ),
+    (
+        "groups has one value in all rows; at least two groups are needed.",
+        lambda: parity.gdp(Z, S, groups=0 * k),
+    ),
+    (
+        "scores are constant: their standard deviation is 0. Use gdp, whose value is then 0.",
+        lambda: parity.standardized_gdp(np.ones(40), S),
+    ),
+    (
+        "scores are constant: they have no variance that s could explain.",
+        lambda: parity.correlation_ratio(np.ones(40), S),
+    ),
+    (
+        "the share of variance that s explains needs at least 8 rows; 7 came.",
+        lambda: parity.correlation_ratio(Z[:7], S[:7]),
+    ),
+    ("bins is 1; pass a whole number, at least 2.", lambda: parity.gdp_curve(Z, S, bins=1)),
+    *((ONE_CLASS, partial(one, BOTH, S)) for one in OF_ONE_SCORE),
+    *((TWO_ROWS, partial(one, Z, S, where=k == 0)) for one in OF_ONE_SCORE),
+    *((TWO_ROWS, partial(one, Z, S, sample_weight=k == 0)) for one in OF_ONE_SCORE),
 ]
 
 
-@pytest.mark.parametrize(("reason", "call"), TOGETHER)
-def test_arguments_that_do_not_fit_each_other_are_refused(reason, call):
-    with pytest.raises((ValueError, TypeError), match=reason):
+@pytest.mark.parametrize(("sentence", "call"), TOGETHER)
+def test_arguments_that_do_not_fit_each_other_are_refused(sentence, call):
+    with pytest.raises((ValueError, TypeError)) as refused:
         call()
+    assert str(refused.value) == sentence

@@ -269,6 +269,17 @@ def test_a_blank_after_each_separator_belongs_to_no_field(tmp_path):
         read_frame(tmp_path / "t.csv")
 
 
+def test_a_file_that_is_not_there_is_named_with_the_nearest_one_of_its_folder(tmp_path):
+    (tmp_path / "table.csv").write_text("a\n1\n")
+    for path, hint in (
+        (tmp_path / "nowhere" / "table.csv", ""),
+        (tmp_path / "tabel.csv", " Did you mean 'table.csv'?"),
+    ):
+        with pytest.raises(FileNotFoundError) as error:
+            TableFile.open(path)
+        assert str(error.value) == f"there is no file {path}.{hint}"
+
+
 def test_a_pipe_is_refused(tmp_path):
     os.mkfifo(tmp_path / "t.csv")
     with pytest.raises(ValueError, match="can be read only once"):
@@ -316,6 +327,8 @@ def test_numbers_of_a_text_file_are_read_to_the_last_digit(tmp_path, decimal):
         (["≤ 20", "21..30", "> 60"], [15.5, 25.5, 64.5]),
         (["[20, 30)", "[30, 40)", "[40, 60)"], [25, 35, 50]),
         (["<25", "25+"], [25, 25]),
+        (["<20", "20-29", "30-59", "60+"], [15.5, 24.5, 44.5, 74.5]),  # of the nearest band each
+        (["60+", "30-59", "20-29", "<20"], [74.5, 44.5, 24.5, 15.5]),
         (["0.5-1.5", "1.5-2.5", "70"], [1, 2, 70]),
         (["-10--5", "-5-5", "5-10"], [-7.5, 0, 7.5]),
     ],

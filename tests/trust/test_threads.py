@@ -52,7 +52,7 @@ def unequal(threads: int, fits: int) -> int:
     return sum(not np.array_equal(a, b) for a, b in zip(serial, parallel))
 
 
-@pytest.mark.parametrize("threads", [2, 4, 8])
+@pytest.mark.parametrize("threads", [2, 8])
 def test_fits_in_threads_are_those_of_one_thread(threads: int):
     assert unequal(threads, 16) == 0
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import torch
 from scipy import stats
-from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from frhsic import _arrays
@@ -27,6 +26,7 @@ from frhsic.auditing.results import (
     Population,
     Quality,
     Setting,
+    are_chances,
 )
 from frhsic.dependence.inputs import column_scales
 from frhsic.independence import gamma
@@ -203,9 +203,7 @@ def gaps_of(rows: Rows, settings: Settings) -> tuple[list[Number], dict[str, Cur
     assert rows.scores is not None
     f, y = rows.scores, rows.y
     binary = None if y is None else bool(((y == 0) | (y == 1)).all())
-    keys = gap_keys(
-        binary=binary, chances=bool(f.min() >= 0 and f.max() <= 1), threshold=rows.threshold
-    )
+    keys = gap_keys(binary=binary, chances=are_chances(f.min(), f.max()), threshold=rows.threshold)
     columns = {key: gap_column(key, f, y, rows.threshold) for key in keys}
     together = rows.sorted(np.column_stack(list(columns.values())))
     cells = Cells.of_rows(together)
@@ -250,7 +248,7 @@ def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
 
     Means of numbers between 0 and 1 lie there too.
     """
-    bounds = (0.0, 1.0) if least >= 0 and most <= 1 else (-np.inf, np.inf)
+    bounds = (0.0, 1.0) if are_chances(least, most) else (-np.inf, np.inf)
     low, high = np.nan_to_num(curve.lower, neginf=least), np.nan_to_num(curve.upper, posinf=most)
     return Curve(
         grid=tuple(curve.at.tolist()),
@@ -306,8 +304,7 @@ def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
 
 
 def _rank_gap(rows: Rows, settings: Settings) -> Number:
-    if rows.count > RANK_ROWS:
-        rows = rows.keep(subsample(rows.count, RANK_ROWS, settings.generator(9)))
+    rows = rows.keep(subsample(rows.count, RANK_ROWS, settings.generator(9)))
     assert rows.scores is not None
     gap = RankGap(rows.sorted(rows.scores[:, None]))
     return gap_number("rank_gap", largest_gap([gap], settings.options))
@@ -347,10 +344,8 @@ def audit_kernels(z: Tensor, s: Tensor) -> tuple[Gaussian, Kernel, str, str]:
     """Return Gaussians on z and s at the median distance, for several S one for each, and the rules
     of bandwidths.
     """
-    (kernel_z, rule_z), columns = (
-        default_gaussian(z, name="z"),
-        [default_gaussian(column, name="s") for column in s.T],
-    )
+    kernel_z, rule_z = default_gaussian(z)
+    columns = [default_gaussian(column) for column in s.T]
     kernel_s = columns[0][0] if len(columns) == 1 else PerColumn(tuple(part for part, _ in columns))
     return kernel_z, kernel_s, rule_z, "; ".join(dict.fromkeys(rule for _, rule in columns))
 
@@ -552,7 +547,7 @@ def performance(
     if both:
         auc, influence = _auc(scores, y, weights)
         measures["auc"] = Performance(auc, rare * w * influence, 0.5)
-    if scores.min() < 0 or scores.max() > 1:
+    if not are_chances(scores.min(), scores.max()):
         del measures["mean_error"]
         return measures
     error = measures["mean_error"]
@@ -597,8 +592,7 @@ def _widened(y: np.ndarray) -> float:
 def _auc(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple[float, np.ndarray]:
     """Return the AUC, with the influence of each row on it (DeLong et al., 1988)."""
     w = np.ones(len(y)) if weights is None else weights
-    auc = float(roc_auc_score(y, scores, sample_weight=weights))
-    influence = np.empty(len(y))
+    beaten = np.empty(len(y))  # the share of the other rows that a row is on the right side of
     for own, other, sign in ((1, 0, 1), (0, 1, -1)):
         order = np.sort(sign * scores[y == other])
         cumulated = np.append(0, np.cumsum(w[y == other][np.argsort(sign * scores[y == other])]))
@@ -607,6 +601,8 @@ def _auc(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple
             cumulated[np.searchsorted(order, at)]
             + cumulated[np.searchsorted(order, at, side="right")]
         )
-        share = float(w[y == own].sum() / w.sum())
-        influence[y == own] = (below / (2 * cumulated[-1]) - auc) / share
+        beaten[y == own] = below / (2 * cumulated[-1])
+    auc = float(np.average(beaten[y == 1], weights=w[y == 1]))
+    share = np.where(y == 1, w[y == 1].sum(), w[y == 0].sum()) / w.sum()
+    influence = (beaten - auc) / share
     return auc, influence

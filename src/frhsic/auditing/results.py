@@ -169,6 +169,11 @@ class Target:
     favours_high: bool | None = None
 
 
+def are_chances(low: float, high: float) -> bool:
+    """Return whether numbers from low to high can be probabilities."""
+    return low >= 0 and high <= 1
+
+
 @dataclass(frozen=True)
 class Subject:
     """What was audited, under which names, and with which confidence.
@@ -205,7 +210,7 @@ class Subject:
     @property
     def chances(self) -> bool:
         """Whether all scores lie between 0 and 1."""
-        return self.span is not None and self.span[0] >= 0 and self.span[1] <= 1
+        return self.span is not None and are_chances(*self.span)
 
     @property
     def level(self) -> float:

@@ -33,6 +33,7 @@ from frhsic.auditing.results import (
     RowCounts,
     Subject,
     Target,
+    are_chances,
 )
 from frhsic.formatting import plain
 from frhsic.parity.limits import Limit, LimitLike
@@ -450,7 +451,7 @@ def _swapped(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
 
 
 def _shares(values: np.ndarray) -> bool:
-    return bool(values.min() >= 0 and values.max() <= 1)
+    return are_chances(values.min(), values.max())
 
 
 def _one_score(values: np.ndarray) -> np.ndarray:

@@ -127,7 +127,7 @@ def principal_components(x: Matrix, *, least: int) -> Matrix:
     """Project on the fewest principal components with 95 % of the variance."""
     centered = x - x.mean(axis=0)
     variances, directions = np.linalg.eigh(centered.T @ centered)
-    shares = np.cumsum(variances[::-1].clip(0))
+    shares = np.cumsum(variances[::-1])
     enough = int(np.searchsorted(shares, VARIANCE_SHARE * shares[-1])) + 1
     components = min(max(enough, least), MAX_COMPONENTS, x.shape[1])
     return np.asarray(centered @ directions[:, ::-1][:, :components])

@@ -414,11 +414,10 @@ def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
         every = np.zeros((len(p), len(classes)))  # a fold without a rare class
         every[:, np.searchsorted(classes, model.classes_)] = p
         p = every
-    shape = p.shape
-    if len(classes) == 2 and shape[1:] in ((), (1,)):
+    text = f"the estimator gives scores of shape {p.shape} between {p.min():g} and {p.max():g}"
+    if len(classes) == 2 and p.shape[1:] in ((), (1,)):
         p = p.reshape(-1)
         p = np.column_stack([1 - p, p])
     if p.shape[1:] != (len(classes),) or not np.isfinite(p).all() or p.min() < 0 or p.max() > 1:
-        text = f"the estimator gives scores of shape {shape} between {p.min():g} and {p.max():g}"
         raise ValueError(f"{text}; probabilities of {len(classes)} classes are needed.")
     return p

@@ -607,7 +607,7 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         known = self.classes_
         if classes is not None and not np.array_equal(known, asked):
             raise ValueError(
-                f"classes={list(classes)!r} differ from those of the first call, {list(known)!r}."
+                f"classes={asked.tolist()} differ from those of the first call, {known.tolist()}."
             )
         unseen = np.setdiff1d(labels, known)
         if len(unseen):

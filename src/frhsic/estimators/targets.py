@@ -47,8 +47,6 @@ class KeptTarget:
             mean = np.average(numbers, weights=weights)
             variance = np.average((numbers - mean) ** 2, weights=weights)
             return cls(name, None, float(np.sqrt(variance)) or 1.0)
-        if kind not in ("binary", "multiclass"):
-            raise ValueError(f"y is {kind}; pass columns of labels or numbers, or None.")
         return cls(name, np.unique(values), 1.0)
 
     @property

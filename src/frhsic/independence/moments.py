@@ -149,9 +149,8 @@ def _moebius(fine: tuple[int, ...], coarse: tuple[int, ...]) -> int:
     for block, into in zip(fine, coarse):
         if merged.setdefault(block, into) != into:
             return 0
-    return math.prod(
-        (-1) ** (m - 1) * math.factorial(m - 1) for m in Counter(merged.values()).values()
-    )
+    # -1 · -2 · … · (1 - m) for each block that m blocks are merged to
+    return math.prod(math.prod(range(1 - m, 0)) for m in Counter(merged.values()).values())
 
 
 def degenerate(mean: float, variance: float) -> bool:

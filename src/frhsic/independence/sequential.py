@@ -136,9 +136,7 @@ class SequentialTest:
         s
             One sensitive attribute.
         """
-        f, v = (
-            x.astype(np.float64, copy=False) for x in _arrays.paired((scores, "scores"), (s, "s"))
-        )
+        f, v = (x.astype(np.float64) for x in _arrays.paired((scores, "scores"), (s, "s")))
         if v.shape[1] > 1:
             raise ValueError(
                 f"s has {v.shape[1]} columns; pass one attribute, and use a test for each."

@@ -121,7 +121,7 @@ def curve_of_sums(sums: ScoreSums, cells: Cells, confidence: float) -> ParityCur
     bins = sums.over(cells.bins)
     overall = sums.mean
     mean, lower, upper = bin_ends(bins, confidence ** (1 / len(bins.counts)))
-    rows = np.add.reduceat(sums.rows, cells.bins)
+    rows = np.add.reduceat(sums.rows, cells.bins, dtype=np.float64)
     return ParityCurve(
         at=cells.medians,
         start=np.minimum.reduceat(sums.low, cells.bins),
@@ -129,7 +129,7 @@ def curve_of_sums(sums: ScoreSums, cells: Cells, confidence: float) -> ParityCur
         mean=overall + mean,
         lower=overall + lower,
         upper=overall + upper,
-        rows=rows.astype(np.float64),
+        rows=rows,
         overall=overall,
         confidence=confidence,
         n=int(rows.sum()),

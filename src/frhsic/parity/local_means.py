@@ -101,7 +101,7 @@ class Windows:
         middle = (starts + ends) / 2
         last = np.minimum(ends, middle[:, None] + share / 2)
         first = np.maximum(starts, middle[:, None] - share / 2)
-        inside: Array = np.clip((last - first) / (ends - starts), 0, 1)
+        inside: Array = np.maximum((last - first) / (ends - starts), 0)
         np.fill_diagonal(inside, 1)
         return inside
 

@@ -53,7 +53,7 @@ def rows_of(
     given = [(scores, "scores"), (s, "s")]
     if sample_weight is not None:
         given.append((sample_weight, "sample_weight"))
-    f, *columns = (x.astype(np.float64, copy=False) for x in _arrays.paired(*given))
+    f, *columns = (x.astype(np.float64) for x in _arrays.paired(*given))
     values, *weighted = (_arrays.only_column(x, name) for x, (_, name) in zip(columns, given[1:]))
     weights = weighted[0] if weighted else None
     if weights is not None and weights.min() < 0:

@@ -61,7 +61,7 @@ def bin_levels(counts: Integers, most: int) -> Integers:
         if end - begin >= smallest:
             starts.append(level)
             begin = end
-    if len(starts) > 1 and n - begin < smallest / 2:
+    if n - begin < smallest / 2:
         starts.pop()
     return np.asarray(starts, dtype=np.int64)
 
@@ -172,7 +172,7 @@ class Cells:
                 powers.append(np.bincount(cell, term, minlength=size))
                 term = term * (f - center)
             power = power * weights
-        sums = np.reshape(np.asarray(powers, np.float64), (-1, 5, size))
+        sums = np.reshape(powers, (-1, 5, size))
         low = np.full(size, np.inf)
         high = np.full(size, -np.inf)
         np.minimum.at(low, cell, s)

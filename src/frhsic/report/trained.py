@@ -233,8 +233,8 @@ class _HeldOut:
         return {"score": "log_loss", "rank": "auc", "decision": decided}[self.model.aim]
 
     def measured(self, f: np.ndarray, settings: Settings) -> _Measured:
-        """Return performance and gaps of outputs on these rows, as the model measures them: the
-        largest gap over the conditions of an attribute, with the p-value of them all.
+        """Return performance and gaps of outputs on these rows, as the model measures them: one
+        gap for all conditions of an attribute.
         """
         key = limited_measure(self.model.aim, self.model.condition)
         blocks = self.model.solution_.constraints
@@ -354,11 +354,15 @@ class _HeldOut:
 
 
 def _largest(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
-    """Return the gap with the largest upper end; its p-value is for all of them (Bonferroni)."""
-    number, terms = max(gaps, key=lambda one: one[0].interval.high if one[0].interval else 0.0)
+    """Return the larger value, low and high of the conditions, as the frontier states them, with
+    the terms of the larger value; the p-value is for all of them (Bonferroni).
+    """
+    number, terms = max(gaps, key=lambda one: one[0].value)
+    intervals = [one.interval for one, _ in gaps if one.interval is not None]
     pvalue = min(len(gaps) * min(one.pvalue or 0.0 for one, _ in gaps), 1.0)
-    assert number.interval is not None
-    interval = number.interval.agreeing(number.value, pvalue)
+    low = max(one.low for one in intervals)
+    high = max(one.high for one in intervals)
+    interval = replace(intervals[0], low=low, high=high).agreeing(number.value, pvalue)
     return replace(number, pvalue=pvalue, interval=interval), terms
 
 

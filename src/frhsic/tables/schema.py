@@ -123,7 +123,7 @@ class ColumnType:
         if self.kind not in ("text", "category"):
             return Counter()
         codes, levels = self._matched(column)
-        counts = np.bincount(codes[codes >= 0], minlength=len(levels))
+        counts = np.bincount(codes[codes >= 0])  # each level has a row
         known = {None, *self.levels}
         return Counter({level: int(n) for level, n in zip(levels, counts) if level not in known})
 

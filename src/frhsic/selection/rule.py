@@ -1,0 +1,196 @@
+"""The rule that chooses a weight: which candidates keep the limits, which of these is taken, and
+why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from frhsic.formatting import figure, percent, settled_by
+from frhsic.parity.limits import Limit, rows_to_settle
+
+# What a limit may be on; a number or a share is about the first.
+LIMITED_MEASURES = ("gdp", "hsic", "gain", "p")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One weight of the grid, measured on validation rows.
+
+    Attributes
+    ----------
+    penalty_weight
+        λ.
+    performance
+        Value of the scorer, which is better when larger: minus log loss or minus the mean squared
+        error by default.
+    gain
+        Share of the unpenalised model's gain over a constant predictor that is kept, in log loss or
+        squared error: 1 for weight 0, 0 for a constant. NaN if the unpenalised model does not beat
+        the constant.
+    gaps, gap_bounds
+        By attribute, GDP of the scores, in probabilities or in the unit of y, and the upper end of
+        its interval (see :class:`frhsic.parity.ParityResult`).
+    hsic, hsic_upper
+        Biased HSIC between Z, or the scores of a model without `transform`, and the attributes,
+        with Gaussian kernels at median bandwidths; and the upper end of the interval of HSIC
+        (:func:`frhsic.independence.hsic_interval`), NaN without a limit on HSIC.
+    pvalue
+        p-value of the gamma test of independence.
+    accepted
+        Whether the limits admit this weight.
+    """
+
+    penalty_weight: float
+    performance: float
+    gain: float
+    gaps: dict[str, float]
+    gap_bounds: dict[str, float]
+    hsic: float
+    hsic_upper: float
+    pvalue: float
+    accepted: bool = False
+
+    @property
+    def gdp(self) -> float:
+        """GDP along the worst attribute."""
+        return max(self.gaps.values())
+
+    @property
+    def gdp_upper(self) -> float:
+        """The largest upper bound of GDP."""
+        return max(self.gap_bounds.values())
+
+
+def choose(candidates: Sequence[Candidate], limits: Sequence[Limit]) -> tuple[list[bool], int]:
+    """Return which candidates, in order of increasing weight, keep all limits, and the index of the
+    one to take.
+
+    Of those that keep the limits, a limit on the gain takes the least GDP, one on the test the
+    smallest weight, and others the best performance. If none does, the nearest by the first limit
+    is taken, among those whose estimates keep it if there are any.
+    """
+    admitted = [True] * len(candidates)
+    for limit in limits:
+        kept = _admitted(candidates, limit)
+        admitted = [before and now for before, now in zip(admitted, kept)]
+    inside = [i for i, kept in enumerate(admitted) if kept]
+    if not inside:
+        return admitted, _nearest(candidates, limits[0])
+    best, _ = _preferred(limits)
+    return admitted, max(inside, key=lambda i: best(candidates[i]))
+
+
+def _preferred(limits: Sequence[Limit]) -> tuple[Callable[[Candidate], Any], str]:
+    """Return what is largest for the candidate to take among those that keep the limits, and its
+    name.
+    """
+    measures = {limit.measure for limit in limits}
+    if "gain" in measures:
+        return lambda one: -one.gdp, "the least GDP"
+    if "p" in measures:
+        return lambda one: -one.penalty_weight, "the smallest weight"
+    return lambda one: (one.performance, -one.gdp), "the best performance"
+
+
+def _admitted(candidates: Sequence[Candidate], limit: Limit) -> list[bool]:
+    """Return which candidates keep one limit."""
+    if limit.measure == "gain":
+        return [one.gain >= limit.value for one in candidates]
+    if limit.measure == "p":
+        return [one.pvalue > limit.value for one in candidates]
+    if limit.measure == "gdp" and limit.is_aim:
+        gaps = [_estimate(one, limit) for one in candidates]
+        aim = min(gaps) if limit.value == 0 else limit.bound(gap=gaps[0])
+        return [gap <= aim for gap in gaps]
+    bounds = [_bound(one, limit) for one in candidates]
+    # from the largest weight down: the order is fixed beforehand, so the confidence is that of all
+    # admitted ones
+    return [all(bound <= limit.value for bound in bounds[i:]) for i in range(len(bounds))]
+
+
+def _bound(candidate: Candidate, limit: Limit) -> float:
+    """Return the upper bound that a limit on GDP or HSIC is compared with."""
+    if limit.measure == "hsic":
+        return candidate.hsic_upper
+    if limit.attribute is None:
+        return candidate.gdp_upper
+    return candidate.gap_bounds[limit.attribute]
+
+
+def _estimate(candidate: Candidate, limit: Limit) -> float:
+    """Return the estimate that a limit on GDP or HSIC is about."""
+    if limit.measure == "hsic":
+        return candidate.hsic
+    return candidate.gdp if limit.attribute is None else candidate.gaps[limit.attribute]
+
+
+def _nearest(candidates: Sequence[Candidate], limit: Limit) -> int:
+    """Return the candidate that comes closest to a limit which none keeps."""
+    if limit.measure == "gain":
+        return int(np.argmax([one.performance for one in candidates]))
+    if limit.measure == "p":
+        return int(np.argmin([one.hsic for one in candidates]))
+    if limit.is_aim:
+        return int(np.argmin([_estimate(one, limit) for one in candidates]))
+    places = range(len(candidates))
+    keeping = [i for i in places if _estimate(candidates[i], limit) <= limit.value]
+    return min(keeping or places, key=lambda i: _bound(candidates[i], limit))
+
+
+def _rows_needed(taken: Candidate, limits: Sequence[Limit], rows: int) -> int | None:
+    """Return about how many validation rows would settle limits that the estimates of a candidate
+    keep, and its upper bounds do not; None if they do not keep them all.
+    """
+    if any(limit.measure in ("gain", "p") or limit.is_aim for limit in limits):
+        return None
+    each = [
+        rows_to_settle(rows, _estimate(taken, limit), _bound(taken, limit), limit.value)
+        for limit in limits
+    ]
+    known = [count for count in each if count is not None]
+    return max(known) if known and len(known) == len(each) else None
+
+
+def reason(taken: Candidate, limits: Sequence[Limit], admitted: bool, rows: int) -> str:
+    """Say in a sentence why a weight was taken, on some validation rows."""
+    if not limits:
+        return "the best performance; there is no limit"
+    asked = " and ".join(_asked(limit) for limit in limits)
+    if not admitted and (count := _rows_needed(taken, limits, rows)) is not None:
+        probably = f"{asked} is probably kept, not certain; {settled_by(count)} (of validation)"
+        return f"{probably}: {_measured(taken, limits)}"
+    if not admitted:
+        return f"no weight keeps {asked}; this one is the nearest: {_measured(taken, limits)}"
+    _, which = _preferred(limits)
+    return f"{which} among weights that keep {asked}: {_measured(taken, limits)}"
+
+
+def _asked(limit: Limit) -> str:
+    along = "" if limit.attribute is None else f" along {limit.attribute}"
+    if limit.measure == "gain":
+        return f"{percent(limit.value)} of the unpenalised model's gain over a constant"
+    if limit.measure == "p":
+        return f"p above {figure(limit.value)}, which does not show independence"
+    if limit.value == 0:
+        return f"the least GDP{along}"
+    if limit.base == "gap":
+        return f"{percent(limit.value)} of the unpenalised model's GDP{along}"
+    return f"{limit.measure.upper()}{along} at most {figure(limit.value)}"
+
+
+def _measured(taken: Candidate, limits: Sequence[Limit]) -> str:
+    """Return the numbers of a candidate that its limits are about."""
+    gain = "no gain" if math.isnan(taken.gain) else f"{percent(taken.gain)} of the gain"
+    numbers = {
+        "gdp": f"GDP {figure(taken.gdp)}, at most {figure(taken.gdp_upper)}",
+        "hsic": f"HSIC {figure(taken.hsic)}, at most {figure(taken.hsic_upper)}",
+        "gain": gain,
+        "p": f"p = {figure(taken.pvalue)}, HSIC {figure(taken.hsic)}",
+    }
+    return "; ".join(numbers[one] for one in dict.fromkeys(limit.measure for limit in limits))

@@ -1,0 +1,580 @@
+"""What estimators are made of, by hand: units, ridges, places between trade-offs, tests of heads,
+descriptions of prototypes, kept targets, and the words of a frontier.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from pytest import approx
+from scipy.optimize import minimize_scalar
+from scipy.stats import ncx2
+
+from frhsic.estimators import solution
+from frhsic.estimators.conditional import TreeTable, ranges
+from frhsic.estimators.constraints import Constraint, FitRows, LabelledRows
+from frhsic.estimators.coupling import DensityRatio, JointBasis
+from frhsic.estimators.describing import _attribute_means, cell_means, described
+from frhsic.estimators.encoder import _affordable, _column_scales, _kept_variance, _strata
+from frhsic.estimators.families import FAMILIES, Problem, Units
+from frhsic.estimators.frontier import Frontier, Gap, aimed_gap, limited_measure
+from frhsic.estimators.heads_gap import HeadsTest, _inflation, explained
+from frhsic.estimators.prototypes import SolverRows
+from frhsic.estimators.solution import Solution
+from frhsic.estimators.solving import GAP_SHARES, solve
+from frhsic.estimators.targets import (
+    KeptTarget,
+    log_losses,
+    named_coordinates,
+    target_columns,
+    target_kinds,
+    target_performance,
+)
+from frhsic.parity import gdp, rank_gap
+from frhsic.parity.limits import Limit, parse_limits
+from frhsic.tables.columns import LARGEST_FEATURE
+from frhsic.tables.encoding import TableEncoding
+
+
+def labelled(
+    y: Any, s: Any, weights: np.ndarray | None = None, *, numeric: bool = False, folds: int = 2
+) -> LabelledRows:
+    y = np.asarray(y, dtype=float)
+    s = np.reshape(np.asarray(s, dtype=float), (len(y), -1))
+    names = ("age", "hours")[: s.shape[1]]
+    fold = np.arange(len(y)) % folds
+    X = np.zeros((len(y), 1))
+    return LabelledRows(X, s, names, weights, None, fold, 0, y, y, numeric)
+
+
+# Units, ridges and trade-offs
+
+
+def test_numbers_are_centred_and_scaled_and_rare_decisions_have_the_base_rate_as_threshold():
+    weights = np.array([1.0, 1.0, 2.0, 4.0])
+    rows = labelled([0.0, 2.0, 4.0, 8.0], [0, 1, 0, 1], weights, numeric=True)
+    eta = np.array([0.0, 1.0, 2.0, 3.0])
+    units = Units.of(rows, eta, False)
+    mean = weights @ rows.y / 8
+    deviation = math.sqrt(weights @ (rows.y - mean) ** 2 / 8)
+    assert (units.center, units.scale, units.threshold) == approx((mean, deviation, 0.5))
+    assert units.ranks == approx((np.linspace(0, 3, 101) - mean) / deviation)
+    assert units.standard(eta) == approx((eta - mean) / deviation)
+    assert Units.of(replace(rows, y=np.ones(4)), eta, False).scale == 1.0
+    for rate, threshold in ((0.19, 0.19), (0.2, 0.5), (0.79, 0.5), (0.81, 0.81)):
+        rows = labelled(np.arange(100) < round(100 * rate), np.arange(100) % 2)
+        units = Units.of(rows, np.zeros((100, 2)), True)
+        assert (units.center, units.scale, len(units.ranks)) == (0.0, 1.0, 0)
+        assert units.threshold == approx(threshold)
+        assert Units.of(rows, np.zeros(100), False).threshold == 0.5
+
+
+def test_a_ridge_is_the_variance_of_what_models_of_other_folds_do_not_share():
+    rng = np.random.default_rng(0)
+    n, folds = 60, 3
+    weights = rng.uniform(0.5, 1.5, n)
+    rows = labelled(np.arange(n) % 2, rng.integers(3, size=n), weights, folds=folds)
+    constraint = Constraint.fit(rows, 0, "all")
+    eta = rng.uniform(0.1, 0.9, n)
+    means = rng.normal(size=(n, 2))
+    mass = weights / weights.sum()
+    variance = mass @ (constraint.functions(rows.s) - means) ** 2
+    unknown = variance * 2 * folds / (folds - 1) ** 2 * (mass @ mass)
+    curvature = {"binary": mass @ (eta * (1 - eta)) / 2, "numbers": 1.0, "rank": None}
+    for family in ("binary", "numbers"):
+        solved = Solution(family, (constraint,), np.zeros(0), Units(0.0, 1.0, 0.5, np.zeros(0)))
+        found = solved._ridge(FAMILIES[family], rows, eta, means)
+        assert found == approx(unknown * curvature[family])
+    units = Units.of(rows, eta, False)
+    solved = Solution("rank", (constraint,), np.zeros(0), units)
+    rank = np.interp(eta, units.ranks, np.linspace(0, 1, 101))
+    hats = np.maximum(1 - 3 * np.abs(rank[:, None] - np.arange(4) / 3), 0)
+    expected = np.outer(mass @ hats**2, unknown * curvature["binary"]).ravel()
+    assert solved._ridge(FAMILIES["rank"], rows, eta, means) == approx(expected)
+    several = np.column_stack([eta, 1 - eta, eta])
+    found = Solution("classes", (constraint,), np.zeros(0), units)._ridge(
+        FAMILIES["classes"], rows, several, means
+    )
+    assert found == approx(np.repeat(unknown * curvature["binary"], 3))
+
+
+def test_gaps_are_divided_by_their_limits_or_sizes_over_the_least_of_them():
+    n = 120
+    k = np.arange(n)
+    rows = labelled(k % 2, np.column_stack([k % 3 // 2, k // 60]), folds=2)
+    eta = 0.5 + 0.1 * (k % 3 // 2) + 0.2 * (k // 60)
+    constraints = tuple(Constraint.fit(rows, j, "all") for j in range(2))
+    units = Units(0.0, 1.0, 0.5, np.zeros(0))
+    solved = Solution("binary", constraints, np.zeros(0), units)
+    gaps = np.array([2 * (2 / 9) * 0.1, 2 * 0.25 * 0.2])
+
+    def scales(**limits: Any) -> list[float]:
+        parsed = {name: parse_limits(limits.get(name), ["gdp"]) for name in rows.names}
+        return solved._gap_units(rows, eta, parsed)
+
+    assert scales() == approx(gaps / gaps.min())
+    assert scales(age=0.02, hours=0.05) == approx([1.0, 2.5])
+    assert scales(age="50%", hours="25%") == approx([1.0, 0.25 * gaps[1] / (0.5 * gaps[0])])
+    assert scales(hours=0.05) == approx([np.inf, 1.0])  # the other is left alone
+    assert scales(age=0.02, hours=0) == approx([1.0, gaps[1] / 0.02])
+    assert scales(age=[0.02, 0.01], hours=0.05) == approx([1.0, 5.0])
+    wide = replace(solved, units=replace(units, scale=4.0))
+    assert wide._unit(Limit(0.02), 0.3, rows) == approx(0.005)
+    assert wide._unit(Limit(0.0001, base="gap"), 0.3, rows) == approx(0.3e-3)
+    assert wide._unit(Limit(0.1, base="base rate"), 0.3, rows) == approx(0.1 * 0.5 / 4)
+
+
+def test_places_between_trade_offs_have_coefficients_between_theirs():
+    parameters = np.array([[[0.0, 1.0]], [[2.0, 1.0]], [[2.0, 5.0]]])
+    solved = Solution("numbers", (), parameters, Units(3.0, 2.0, 0.5, np.zeros(0)))
+    for place, expected in ((0, (0, 1)), (0.25, (0.5, 1)), (1, (2, 1)), (1.5, (2, 3)), (2, (2, 5))):
+        assert solved.at(place)[0] == approx(expected)
+    eta = np.array([3.0, 7.0])
+    fold = np.zeros(2, dtype=int)
+    scores = solved.out_of_fold(2, fold, eta, np.zeros((2, 0)))
+    assert scores == approx(3 + 2 * (2 + 5 * np.array([0.0, 2.0])))
+
+
+def test_trade_offs_of_a_quadratic_cost_leave_the_shares_of_the_gap_that_they_aim_at():
+    """Two levels of S, f = η - c m: the gap falls in proportion to c, the cost as its square."""
+    n = 400
+    s = np.arange(n) % 2
+    rows = labelled(np.zeros(n), s, numeric=True)
+    constraint = Constraint.fit(rows, 0, "all")
+    functions = constraint.functions(rows.s)
+    eta = np.where(s == 1, 0.6, -0.6)
+    noise = np.where(np.arange(n) // 2 % 2, 0.5, -0.5)
+    other = np.where(np.arange(n) // 4 % 2, 0.5, -0.5)
+    weights = np.full(n, 1 / n)
+    curve = constraint.curve(rows.s, rows.y, rows.mass)
+    task = Problem(eta + noise, functions, eta + noise + other, weights, (curve,))
+    family = FAMILIES["numbers"]
+    gaps = np.array(
+        [
+            curve.gap(family.outputs(own, task.base, task.means)[:, None])
+            for own in solve(family, task)
+        ]
+    )
+
+    def least(mu: float, aim: float) -> float:
+        """Share with the least loss 0.36 (1 - r)² and penalty, whose norm is smooth near 0."""
+
+        def cost(share: float) -> float:
+            norm = math.hypot(share, 0.1 * aim) - 0.1 * aim
+            return 0.36 * (1 - share) ** 2 + mu * norm**2 / 2
+
+        return minimize_scalar(cost, bounds=(0, 1), method="bounded").x
+
+    whole = 0.36 * (1 - least(100 * 0.25, 1.0)) ** 2  # of almost no gap; 0.25 is the loss of η
+    expected = [least(2 * whole * (1 - aim) / aim, aim) for aim in GAP_SHARES[1:]]
+    assert gaps[0] == approx(0.6)
+    assert gaps[1:] / gaps[0] == approx(expected, rel=0.01, abs=0.001)
+    assert (np.diff(gaps) < 0).all()
+
+
+def test_moves_of_scores_that_know_s_are_spread_as_shares_of_the_gap():
+    """People of one of two groups move up to 1: the gap of decisions falls from 1/2 to none."""
+    n = 200
+    s = np.arange(n) % 2
+    rows = labelled(np.zeros(n), s)
+    curve = Constraint.fit(rows, 0, "all").curve(rows.s, rows.y, rows.mass)
+    weights = np.full(n, 1 / n)
+    place = np.arange(n) // 2 / 100 + 0.005
+    base = np.where(s == 1, place, -place)
+    task = Problem(base, np.where(s == 1, base, base + 1)[:, None], rows.y, weights, (curve,))
+    moves = FAMILIES["clipped decision"].moves(task, GAP_SHARES)[:, 0]
+    assert (moves[0], moves[-1]) == (0.0, 1.0)
+    assert (np.diff(moves) > 0).all()
+    shares = []
+    for move in moves:
+        score = FAMILIES["clipped decision"].outputs(np.array([move]), base, task.means)
+        shares.append(2 * curve.gap((score > 0)[:, None] * 1.0))
+    assert shares == approx((GAP_SHARES - GAP_SHARES[-1]) / (1 - GAP_SHARES[-1]), abs=0.03)
+    ranks = FAMILIES["clipped"]
+    assert ranks.decided_at(np.arange(10.0), np.full(10, 0.1)) == approx(np.arange(9.0))
+    heavy = np.append(np.full(9, 0.07), 0.37)
+    assert ranks.decided_at(np.arange(10.0), heavy) == approx([1, 2, 4, 5, 7, 8, 9, 9, 9])
+    units = Units(1.0, 2.0, 0.3, np.zeros(0))
+    for family, of_eta, of_means in (("clipped", 0.5, 1.0), ("clipped decision", 1.7, 2.7)):
+        found = FAMILIES[family].inputs(np.array([2.0]), np.array([[3.0]]), units)
+        assert (found[0][0], found[1][0, 0]) == approx((of_eta, of_means))
+
+
+def test_coefficients_are_solved_on_a_seeded_part_of_many_rows(monkeypatch):
+    seen = []
+
+    def path(form: Any, task: Problem) -> np.ndarray:
+        seen.append(task)
+        return np.zeros((14, 3))
+
+    monkeypatch.setattr(solution, "_path", path)
+    monkeypatch.setattr(type(FAMILIES["rank"]), "most_rows", 20)
+    n = 90
+    k = np.arange(n)
+    rows = replace(labelled(k % 2, k % 3, np.where(k % 3 == 0, 2.0, 1.0), folds=3), seed=5)
+    eta = 0.1 + 0.8 * k / n
+    constraint = Constraint.fit(rows, 0, "all")
+    Solution.fit("rank", rows, (constraint,), eta, np.zeros((n, 2)), {"age": ()})
+    rng = np.random.default_rng(5)
+    for j, task in enumerate(seen):
+        some = np.sort(rng.choice(np.flatnonzero(k % 3 != j), 20, replace=False))
+        assert task.base == approx(np.log(eta / (1 - eta))[some])
+        assert task.weights == approx(rows.mass[some] / rows.mass[some].sum())
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize("aim", ["score", "rank", "decision"])
+def test_the_gap_of_an_aim_counts_weights_and_groups(aim):
+    rng = np.random.default_rng(0)
+    s = rng.integers(5, size=120)
+    scores = s + rng.normal(size=120)
+    weights = rng.integers(1, 4, 120)
+    groups = np.arange(120) // 2
+    options = {"sample_weight": weights, "groups": groups, "resamples": 20}
+    expected = (rank_gap if aim == "rank" else gdp)(scores, s, **options)
+    assert aimed_gap(aim, scores, s, weights, groups, resamples=20) == expected
+
+
+# Heads
+
+
+def test_what_models_explain_is_a_share_beyond_two_standard_errors():
+    functions = np.tile([[1.0, 3.0], [-1.0, -1.0], [1.0, 1.0], [-1.0, -3.0]], (5, 1))
+    means = 0.5 * functions + np.tile([[0.0, 0.1], [0.0, 2.4], [0.2, -2.0], [0.0, 0.0]], (5, 1))
+    weights = np.tile([1.0, 2.0, 1.0, 4.0], 5)
+    share = weights / 40
+    expected = []
+    for phi, m in zip(functions.T, means.T):
+        squares = (phi - share @ phi) ** 2
+        gains = squares - (phi - m) ** 2
+        gain = share @ gains
+        error = math.sqrt(share**2 @ (gains - gain) ** 2)
+        expected.append(gain / (share @ squares) if gain > 2 * error else 0.0)
+    assert explained(functions, means, weights) == approx(expected)
+    assert expected[0] > 0
+    signs = np.tile([[1.0], [-1.0]], (3, 1))
+    assert explained(signs, 0 * signs, np.ones(6)) == 0
+    assert explained(signs, 0.5 * signs, np.ones(6)) == approx([0.75])  # the same for every row
+
+
+@pytest.mark.parametrize(("statistic", "confidence"), [(90.0, 0.95), (90.0, 0.8), (20.0, 0.95)])
+def test_the_ends_of_the_gap_of_heads_are_those_of_the_noncentral_law(statistic, confidence):
+    gap = HeadsTest(statistic, degrees=30, rows=2000.0, cells=11).gap(confidence)
+    assert gap.value == approx(math.sqrt(max(statistic - 30, 0) / 2000) / 2)
+    high = 2000 * (2 * gap.high) ** 2
+    assert ncx2.cdf(max(statistic, 30), 30, high) == approx(1 - confidence, rel=1e-6)
+    low = 2000 * (2 * gap.low) ** 2
+    if statistic > 30:
+        assert ncx2.cdf(statistic, 30, low) == approx(confidence, rel=1e-6)
+    else:
+        assert low == 0
+    assert HeadsTest(0.0, degrees=0, rows=9.0, cells=1).pvalue == 1.0
+    plain = HeadsTest(90.0, degrees=30, rows=400.0, cells=2)
+    hidden = plain.gap(0.95, np.array([0.5]), 500).value ** 2 - plain.gap().value ** 2
+    assert hidden == approx((0.5 / 400 + 0.5 / 400) / 4)  # no more rows solved than there are
+
+
+def test_groups_inflate_by_what_their_rows_share():
+    rng = np.random.default_rng(3)
+    n, cells, groups = 40, 3, 12
+    cell, group = rng.integers(cells, size=n), rng.integers(groups, size=n)
+    functions = rng.normal(size=(n, 2))
+    weights = rng.uniform(size=n)
+    weights /= weights.sum()
+    mass = np.bincount(cell, weights)
+
+    def mean_square(labels: np.ndarray) -> float:
+        total = 0.0
+        for one in np.unique(labels):
+            own = np.flatnonzero(labels == one)
+            for l in range(cells):
+                part = sum(weights[i] * ((cell[i] == l) - mass[l]) * functions[i] for i in own)
+                total += part @ part / mass[l]
+        return total
+
+    expected = mean_square(group) / mean_square(np.arange(n))
+    found = _inflation(cell, functions, weights, mass, group)
+    assert found == approx(max(expected, 1.0))
+    together = np.sort(cell)
+    assert (
+        _inflation(together, np.ones((n, 1)), weights, np.bincount(together, weights), together) > 1
+    )
+
+
+# Prototypes
+
+
+def test_prototypes_are_as_many_as_rows_can_solve_for():
+    means = np.array([[1.0, 0.0], [-1.0, 2.0]])
+    pilot = SolverRows(means, means, np.array([0.5, 0.5]))  # variances 1 and 1
+    few, some, many = (_affordable(pilot, rows) for rows in (10, 20_000, 10**9))
+    assert (few, some, many) == (4, 51, 64)  # 1 + 0.005 n over both variances, from 4 to 64
+
+
+def test_each_column_of_a_table_has_the_same_share_in_squared_distances():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"a": 1e3 * rng.normal(size=80), "b": rng.choice(["x", "y", "z"], 80), "c": np.ones(80)}
+    )
+    weights = rng.uniform(size=80)
+    encoding = TableEncoding.fit(frame)
+    matrix = encoding(frame)
+    scaled = matrix * _column_scales(encoding, matrix, weights)
+    mean = weights @ scaled / weights.sum()
+    variance = weights @ (scaled - mean) ** 2 / weights.sum()
+    widths = [len(column.names) for column in encoding.columns]
+    shares = [part.sum() for part in np.split(variance, np.cumsum(widths)[:-1])]
+    varying = [share for share in shares if share > 0]
+    assert varying == approx([1 / len(widths)] * len(varying))
+    assert len(varying) == 2
+    centers = np.tile(weights @ matrix / weights.sum(), (80, 1))
+    assert _kept_variance(matrix, centers, weights) == approx(0.0)
+    assert _kept_variance(matrix, matrix, weights) == 1.0
+    halfway = _kept_variance(matrix, (matrix + centers) / 2, weights)
+    assert halfway == approx(0.75)
+
+
+def test_folds_are_stratified_by_the_only_target_if_its_classes_have_two_rows():
+    target = KeptTarget("y", np.array(["a", "b"]), 1.0)
+    codes = _strata([target], {"y": np.array(["b", "a", "a", "b"])})
+    assert codes.tolist() == [1, 0, 0, 1]
+    assert _strata([target], {"y": np.array(["b", "a", "a", "a"])}) is None
+    assert _strata([target, target], {}) is None
+    assert _strata([KeptTarget("y", None, 1.0)], {}) is None
+
+
+def test_a_description_has_means_with_intervals_and_typical_rows():
+    z = np.array([0, 0, 0, 2, 2])
+    s = np.array([1.0, 2.0, np.nan, 4.0, 8.0])
+    weights = np.array([1.0, 3.0, 5.0, 2.0, 2.0])
+    found = _attribute_means("age", z, s, weights, 3)
+    mean = np.array([7 / 4, 0.0, 6.0])
+    squares = [1 * (0.75) ** 2 + 9 * 0.25**2, 0.0, 4 * 4 + 4 * 4]
+    reach = 1.96 * np.sqrt(squares) / np.array([4, 1, 4])
+    assert list(found) == ["age", "age_low", "age_high"]
+    assert found["age"] == approx(mean)
+    assert found["age_low"] == approx(mean - reach)
+    assert found["age_high"] == approx(mean + reach)
+    otherwise = np.array([[9.0], [9.0], [9.0]])
+    assert cell_means(z, s[:, None] * 0 + 1, weights, otherwise)[1] == 9
+    values = np.arange(5.0)[:, None]
+    assert cell_means(z, values, weights, otherwise)[:, 0] == approx([13 / 9, 9, 3.5])
+    frame = pd.DataFrame({"hours": [1.0, 2.0, 9.0, 5.0, 7.0], "job": list("aabcc")})
+    rows = FitRows(frame, s[:, None], ("age",), weights, None, np.zeros(5, int), 0)
+    (table,) = described(TreeTable().fit(frame), rows, [z], [{"score": np.array([0.1, 0.2, 0.3])}])
+    assert table["share"] == approx([9 / 13, 0, 4 / 13])
+    assert table["score"] == [0.1, 0.2, 0.3]
+    assert table["typical hours"] == [2.0, None, 6.0]
+    assert table["typical job"] == ["a", None, "c"]
+    assert [*table][2:5] == ["age", "age_low", "age_high"]
+
+
+# Targets
+
+
+@pytest.mark.parametrize(
+    ("values", "classes"),
+    [
+        (np.arange(60) % 20, 20),
+        (np.arange(60) % 21, None),
+        (np.arange(60) / 7, None),
+        (np.arange(60) % 2, 2),
+        (np.array([str(k % 30) for k in range(60)]), 30),
+    ],
+)
+def test_up_to_twenty_whole_numbers_are_classes(values, classes):
+    target = KeptTarget.of("y", values, None)
+    assert (None if target.classes is None else len(target.classes)) == classes
+    assert target.width == (classes or 1)
+    if classes is None:
+        assert target.scale == approx(values.std())
+
+
+def test_kept_targets_name_their_coordinates_and_performance():
+    weights = np.array([1.0, 3.0])
+    number = KeptTarget.of("pay", np.array([0.5, 2.5]), weights)
+    assert number.scale == approx(math.sqrt(0.25 * 1.5**2 + 0.75 * 0.5**2))
+    two = KeptTarget.of("hired", np.array(["no", "yes"]), None)
+    three = KeptTarget.of("grade", np.array(["a", "b", "c"]), None)
+    targets = (number, two, three)
+    assert [(type(kind).__name__, kind.start, kind.stop) for kind in target_kinds(targets)] == [
+        ("Numbers", 0, 1),
+        ("Probabilities", 1, 3),
+        ("Probabilities", 3, 6),
+    ]
+    centers = np.array([[1.0, 0.2, 0.8, 0.5, 0.3, 0.2], [2.0, 0.6, 0.4, 0.1, 0.1, 0.8]])
+    coordinates = named_coordinates(targets, centers)
+    assert [*coordinates] == ["pay", "hired=yes", "grade=a", "grade=b", "grade=c"]
+    assert coordinates["pay"] == approx(number.scale * centers[:, 0])
+    assert coordinates["hired=yes"] == approx([0.8, 0.4])
+    labels = {
+        "pay": np.array([0.5, 2.5]),
+        "hired": np.array(["yes", "no"]),
+        "grade": np.array(["a", "c"]),
+    }
+    values = target_performance(targets, centers, labels, weights)
+    errors = (number.scale * centers[:, 0] - labels["pay"]) ** 2
+    assert values == approx(
+        {
+            "pay_squared_error": (errors[0] + 3 * errors[1]) / 4,
+            "hired_log_loss": -(np.log(0.8) + 3 * np.log(0.6)) / 4,
+            "hired_auc": 1.0,
+            "grade_log_loss": -(np.log(0.5) + 3 * np.log(0.8)) / 4,
+        }
+    )
+    assert [*target_performance((number,), centers[:, :1], labels, weights)] == ["squared_error"]
+    assert log_losses(np.array([0.0, 1.0]), np.array([1, 1])) == approx([-np.log(1e-12), 0.0])
+
+
+def test_columns_of_y_have_names():
+    model = SimpleNamespace()
+    assert target_columns(model, None) == {}
+    assert [*target_columns(model, [1, 2])] == ["target"]
+    assert [*target_columns(model, pd.Series([1, 2], name="pay"))] == ["pay"]
+    assert [*target_columns(model, np.eye(2))] == ["target0", "target1"]
+    assert [*target_columns(model, pd.DataFrame({1: [1, 2], "b": [3, 4]}))] == ["1", "b"]
+
+
+def test_tables_for_trees_have_codes_days_and_numbers():
+    frame = pd.DataFrame(
+        {
+            "job": ["cook", "clerk", None],
+            "since": pd.to_datetime(["1970-01-02", "1970-01-11", None]),
+            "pay": [1.5, 1e300, np.nan],
+        }
+    )
+    table = TreeTable().fit(frame)
+    codes = table.codes(frame)
+    assert codes[:, 0] == approx([1, 0, np.nan], nan_ok=True)
+    assert np.diff(codes[:2, 1]) == approx(9)
+    assert np.isnan(codes[2, 1])
+    assert codes[:, 2] == approx([1.5, LARGEST_FEATURE, np.nan], nan_ok=True)
+    shown = table.transform(frame.iloc[:1])
+    assert [*shown] == ["x0", "x1", "x2"]
+    assert shown["x0"].cat.categories.tolist() == [0, 1]
+    assert table.categorical == [0]
+    assert table.key == (("clerk", "cook"), None, None)
+    array = np.arange(6.0).reshape(3, 2)
+    assert TreeTable().fit(array).transform(array) is not None
+    assert np.array_equal(TreeTable().fit(array).transform(array), array)
+
+
+def test_ranges_have_equal_mass_and_frequent_values_stay_apart():
+    assert ranges(np.full(16, 1 / 16), 2).tolist() == list(range(16))
+    assert ranges(np.full(20, 0.05), 4, 0.06).tolist() == np.repeat(range(4), 5).tolist()
+    assert ranges(np.full(20, 0.05), 4).tolist() == list(range(20))  # a twentieth is frequent
+    tiny = np.append(np.full(40, 0.025), 1e-18)  # which rounding adds to all mass
+    assert ranges(tiny, 4).max() == 3
+
+
+# The coupling
+
+
+def test_a_density_ratio_has_mean_one_along_both_sides_and_a_calibrated_slope():
+    rng = np.random.default_rng(0)
+    n = 2000
+    s = rng.integers(4, size=n).astype(float)
+    basis = JointBasis.fit(s[:, None])
+    node = basis.node(s[:, None])
+    m = 0.2 * basis.values[node] + 0.2 * rng.normal(size=(n, 3))
+    weights = rng.uniform(size=n)
+    weights /= weights.sum()
+    ratio = DensityRatio.fit(basis, m, node, weights)
+    left = (weights[:, None] * m).T
+    slope = np.linalg.solve(left @ m + 1e-4 * np.eye(3), left @ basis.values[node])
+    assert ratio.calibration == approx(slope)
+    assert ratio(m) @ basis.mass == approx(np.ones(n))
+    assert weights @ ratio(m) == approx(np.ones(4), abs=1e-6)
+    assert ratio.at(m, node) == approx(ratio(m)[np.arange(n), node])
+
+
+# The frontier
+
+
+def frontier(aim: str = "score", **performance: Any) -> Frontier:
+    gaps = {
+        "years": (Gap(0.2, 0.1, 0.3), Gap(0.05, 0.0, 0.15)),
+        "hours": (Gap(0.4, 0.3, 0.5), Gap(0.1, 0.05, 0.2)),
+    }
+    values = {name: np.array(each) for name, each in performance.items()}
+    return Frontier(aim, "gdp", values, gaps, {"years": 0.0, "hours": 0.2}, 0.9, 0.4, 100)
+
+
+@pytest.mark.parametrize(
+    ("aim", "yardstick", "axis"),
+    [
+        ("score", "log_loss", "GDP"),
+        ("rank", "auc", "rank gap"),
+        ("decision", "accuracy", "GDP of decisions"),
+        ("heads", "log_loss", "GDP"),
+    ],
+)
+def test_a_frontier_is_shown_by_the_performance_of_its_aim(aim, yardstick, axis):
+    values = {"log_loss": [0.5, 0.6], "auc": [0.9, 0.8], "accuracy": [0.75, 0.7]}
+    shown = frontier(aim, **values)
+    first, last = values[yardstick]
+    assert repr(shown) == (
+        "<Frontier of 2 trade-offs: gap along years 0.2 to 0.05, gap along hours 0.4 to 0.1,"
+        f" {yardstick} {first:.3g} to {last:.3g}>"
+    )
+    html = shown._repr_html_()
+    assert "gap along hours" in html.partition("<svg")[2]  # the largest gap is drawn
+    assert "gap along years" not in html.partition("<svg")[2]
+    axes = shown.plot(Figure().subplots())
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (axis, yardstick.replace("_", " "))
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["years", "hours"]
+    assert [part.get_xdata().tolist() for part in (c[0] for c in axes.containers)] == [
+        [0.2, 0.05],
+        [0.4, 0.1],
+    ]
+    bars = axes.containers[0][2][0].get_segments()
+    assert [bar[:, 0].tolist() for bar in bars] == [approx([0.1, 0.3]), approx([0.0, 0.15])]
+
+
+def test_a_frontier_is_a_table_of_performance_and_gaps():
+    table = frontier(log_loss=[0.5, 0.6]).to_frame()
+    assert [*table] == [
+        "log_loss",
+        *("gap_years", "gap_years_low", "gap_years_high"),
+        *("gap_hours", "gap_hours_low", "gap_hours_high"),
+    ]
+    assert table.iloc[1].tolist() == [0.6, 0.05, 0.0, 0.15, 0.1, 0.05, 0.2]
+
+
+def test_a_limit_is_kept_at_the_first_place_by_its_upper_end_or_estimate():
+    shown = frontier(log_loss=[0.5, 0.6])
+    by_end = shown.choose({"years": 0.2}, True)
+    assert by_end.position == approx((0.3 - 0.2) / (0.3 - 0.15))
+    assert by_end.gaps["hours"].value == approx(0.4 - by_end.position * 0.3)
+    assert shown.choose({"years": 0.1}, False).position == approx(0.1 / 0.15)
+    assert shown.choose({"years": "50%"}, True).position == approx(0.1 / 0.15)
+    rate = shown.choose({"years": "gdp <= 50% of base rate"}, True)
+    assert (rate.position, rate.met) == (approx(0.1 / 0.15), True)
+    indistinct = shown.choose({"hours": "50%"}, True)  # a p-value of 0.2
+    assert (indistinct.position, indistinct.indistinct) == (0.0, ("hours",))
+    settled = shown.choose({"years": 0.1}, True)  # 0.15 - 0.05 is twice the room
+    assert (settled.position, settled.met, settled.rows_needed) == (1.0, False, 400)
+    unmet = shown.choose({"years": 0.01}, True)
+    assert (unmet.position, unmet.met, unmet.rows_needed) == (1.0, False, None)
+    assert shown.choose(None, True).position == 0
+
+
+def test_limits_are_on_the_gap_of_aim_and_condition():
+    names = {
+        ("score", None): "gdp",
+        ("rank", None): "rank_gap",
+        ("decision", None): "decision_gdp",
+        ("score", "positive"): "eo",
+        ("rank", "positive"): "eo.rank_gap",
+        ("decision", "both"): "equalized_odds",
+        ("heads", None): "gdp",
+    }
+    for (aim, condition), name in names.items():
+        assert limited_measure(aim, condition) == name

@@ -1,0 +1,285 @@
+"""What the estimators refuse and warn of, by whole sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+from frhsic import FRHSICClassifier, ParityClassifier, ParityRegressor
+from frhsic.estimators import (
+    MissingSensitiveFeaturesWarning,
+    ParityCoupling,
+    ParityEncoder,
+    UnlabelledRowsWarning,
+    distill,
+)
+from frhsic.estimators.fitting import class_probabilities
+from frhsic.estimators.frontier import Choice, Gap
+from frhsic.estimators.network import fit_path
+from frhsic.penalties import HSIC
+from frhsic.training import Training
+
+N = 24
+k = np.arange(N)
+X = np.column_stack([np.sin(k), np.cos(3 * k)])
+Y = k % 2
+AGE = 20.0 + k % 7
+FRAME = pd.DataFrame(X)
+BOTH = pd.DataFrame({"age": AGE, "hours": X[:, 0]})
+
+
+def fitted(model: Any, x: Any = X, y: Any = Y, s: Any = AGE, **options: Any) -> Any:
+    return model.fit(x, y, sensitive_features=s, **options)
+
+
+def parity(kind: type, **options: Any) -> Any:
+    models = {"estimator": LogisticRegression(), "attribute_estimator": Ridge()}
+    return kind(**{**models, "cv": 2, "random_state": 0, **options})
+
+
+def classifier(**options: Any) -> ParityClassifier:
+    return parity(ParityClassifier, **options)
+
+
+def regressor(**options: Any) -> ParityRegressor:
+    return parity(ParityRegressor, **{"estimator": LinearRegression(), **options})
+
+
+def network(**options: Any) -> FRHSICClassifier:
+    return FRHSICClassifier(**{"training": Training(epochs=1), "random_state": 0, **options})
+
+
+FOLDS = (
+    "the rows (n_samples=24) cannot be cut into two folds: pass two rows of each class, and two"
+    " groups."
+)
+WEIGHTS = "KNeighborsClassifier takes no sample_weight, which was passed to fit."
+DISTILLED = "a predictor that uses S, or that has more than two classes, cannot be distilled."
+SAME = "pass at least one weight, and sensitive_features: without them every weight is the same."
+REFUSED: list[tuple[str, Callable[[], Any]]] = [
+    (
+        "limit is 0.6, but a gap lies between 0 and 0.5; a share is written '50%'.",
+        lambda: fitted(classifier(limit=0.6)),
+    ),
+    (
+        "limit is 110% of the gap without a limit; pass at most 100%.",
+        lambda: fitted(classifier(limit="110%")),
+    ),
+    (FOLDS, lambda: fitted(classifier(), y=k == 3)),
+    (FOLDS, lambda: fitted(classifier(), groups=0 * k)),
+    (
+        "estimator is LinearRegression, but y holds labels: pass a classifier.",
+        lambda: fitted(classifier(estimator=LinearRegression())),
+    ),
+    (
+        "estimator is LogisticRegression, but y holds numbers: pass a regressor.",
+        lambda: fitted(regressor(estimator=LogisticRegression()), y=X[:, 1]),
+    ),
+    *(
+        (
+            WEIGHTS,
+            lambda model=model: fitted(classifier(estimator=model), sample_weight=np.ones(N)),
+        )
+        for model in (KNeighborsClassifier(3), make_pipeline(KNeighborsClassifier(3)))
+    ),
+    (
+        "this model uses the sensitive attributes to predict: pass sensitive_features=...",
+        lambda: fitted(classifier(uses_sensitive=True, limit=None)).predict(X),
+    ),
+    (
+        "sensitive_features has missing values; this model needs them to predict.",
+        lambda: fitted(classifier(uses_sensitive=True, limit=None)).predict(
+            X, sensitive_features=np.where(k == 3, np.nan, AGE)
+        ),
+    ),
+    (
+        "this model was fitted without sensitive_features, so it has one trade-off only.",
+        lambda: classifier(limit=None).fit(X, Y).at("50%"),
+    ),
+    (
+        "X has the columns ['1', '0']; this model was fitted on ['0', '1'].",
+        lambda: fitted(classifier(limit=None), FRAME).predict(FRAME[[1, 0]]),
+    ),
+    (
+        "ParityClassifier requires y to be passed, but the target y is None.",
+        lambda: fitted(classifier(), y=None),
+    ),
+    (
+        "lengths differ: X has 24 rows, sensitive_features has 23.",
+        lambda: fitted(classifier(), s=AGE[1:]),
+    ),
+    (
+        "sensitive attribute 'sensitive' is 1.5 in every row, so nothing can depend on it. Leave it"
+        " out.",
+        lambda: fitted(classifier(), s=np.full(N, 1.5)),
+    ),
+    (
+        "sensitive attribute 'sensitive' has no value in any complete row, so nothing can depend on"
+        " it. Leave it out.",
+        lambda: fitted(classifier(), s=np.full(N, np.nan)),
+    ),
+    *(
+        (
+            "fit takes X and y by position, the others by name: fit(X, y, sensitive_features=...).",
+            lambda make=make: make().fit(X, Y, AGE),
+        )
+        for make in (classifier, regressor, network)
+    ),
+    (
+        "Classifier can't train when only one class is present: [0.0].",
+        lambda: fitted(classifier(), y=np.zeros(N)),
+    ),
+    *(
+        (
+            "y has 3 classes, which need aim='score' and condition=None.",
+            lambda options=options: fitted(classifier(**options), y=k % 3),
+        )
+        for options in ({"aim": "rank"}, {"condition": "positive"})
+    ),
+    (
+        "'sensitive' does not vary among the positive rows.",
+        lambda: fitted(classifier(condition="positive"), s=np.where(Y == 1, 30.0, AGE)),
+    ),
+    (
+        "'sensitive' does not vary among the negative rows.",
+        lambda: fitted(classifier(condition="both"), s=np.where(Y == 0, 30.0, AGE)),
+    ),
+    *(
+        (
+            "a regressor takes aim='score' or 'rank' and no condition; decisions need classes.",
+            lambda options=options: fitted(regressor(**options), y=X[:, 1]),
+        )
+        for options in ({"aim": "decision"}, {"condition": "positive"})
+    ),
+    *(
+        (
+            f"the estimator gives scores of shape {shape} between {ends}; probabilities of 2"
+            " classes are needed.",
+            lambda scores=scores: class_probabilities(lambda x: scores, X, np.arange(2)),
+        )
+        for shape, ends, scores in (
+            ("(2,)", "-0.5 and 1", np.array([1.0, -0.5])),
+            ("(2, 1)", "0 and 1.5", np.array([[1.5], [0.0]])),
+            ("(2,)", "nan and nan", np.array([np.nan, 0.5])),
+            ("(1, 3)", "0.2 and 0.4", np.array([[0.2, 0.4, 0.4]])),
+        )
+    ),
+    (
+        DISTILLED,
+        lambda: distill(
+            classifier(uses_sensitive=True), LogisticRegression(), X, Y, sensitive_features=AGE
+        ),
+    ),
+    (
+        DISTILLED,
+        lambda: distill(classifier(), LogisticRegression(), X, k % 3, sensitive_features=AGE),
+    ),
+    (
+        "estimator is a fitted model, which predicts one column; y has 2.",
+        lambda: fitted(
+            parity(ParityEncoder, estimator=FrozenEstimator(LogisticRegression().fit(X, Y))),
+            y=np.column_stack([Y, Y]),
+        ),
+    ),
+    (
+        "sensitive_features are the same in every row; nothing can depend on them.",
+        lambda: ParityCoupling().fit(X, sensitive_features=np.ones(N)),
+    ),
+    (
+        "encoder made int; it must make a torch.nn.Module.",
+        lambda: fitted(network(encoder=lambda width: 3)),
+    ),
+    (
+        "the penalty has condition='positive', which needs two classes; the task is multiclass.",
+        lambda: fitted(network(penalty=HSIC(condition="positive")), y=k % 3),
+    ),
+    (
+        "early stopping needs rows with S on both sides: pass more rows, or turn it off.",
+        lambda: fitted(
+            network(training=Training(epochs=1, early_stopping=True)),
+            s=np.where(k < 2, AGE, np.nan),
+        ),
+    ),
+    ("y has one class only, 0; two are needed.", lambda: fitted(network(), y=0 * k)),
+    (
+        "classes=[0, 1, 2] differ from those of the first call, [0, 1].",
+        lambda: network().partial_fit(X, Y).partial_fit(X, Y, classes=np.arange(3)),
+    ),
+    (
+        "y has new labels, [7, 8]; name all in the first call: classes=[...].",
+        lambda: network().partial_fit(X, Y).partial_fit(X, Y + 7),
+    ),
+    (
+        "sensitive_features are hours, age; this model was fitted with age, hours, in this order.",
+        lambda: fitted(network(), s=BOTH).partial_fit(
+            X, Y, sensitive_features=BOTH[["hours", "age"]]
+        ),
+    ),
+    (
+        "estimator is ParityClassifier; pass an FRHSICClassifier or FRHSICRegressor.",
+        lambda: fit_path(classifier(), X, Y, penalty_weights=[1.0], sensitive_features=AGE),
+    ),
+    (SAME, lambda: fit_path(network(), X, Y, penalty_weights=[], sensitive_features=AGE)),
+    (SAME, lambda: fit_path(network(), X, Y, penalty_weights=[1.0], sensitive_features=None)),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("sentence", "call"), REFUSED)
+def test_what_an_estimator_refuses_is_said_in_a_whole_sentence(sentence, call):
+    with pytest.raises((ValueError, TypeError)) as refused:
+        call()
+    assert str(refused.value) == sentence
+
+
+def test_an_estimator_says_what_it_does_without_attributes_and_with_some_of_them():
+    with pytest.warns(MissingSensitiveFeaturesWarning) as caught:
+        classifier().fit(X, Y)
+    assert str(caught[0].message) == (
+        "ParityClassifier was given no sensitive_features, so nothing is constrained: pass them, or"
+        " limit=None."
+    )
+    with pytest.warns(UnlabelledRowsWarning) as caught:
+        fitted(classifier(limit=None), s=np.where(k < 4, np.nan, AGE))
+    assert str(caught[0].message) == (
+        "4 of 24 rows lack sensitive_features: they train the models of y, and each gap is limited"
+        " and measured on the rows that have its attribute."
+    )
+
+
+@pytest.mark.parametrize(
+    ("met", "indistinct", "rows", "end"),
+    [
+        (True, (), None, ""),
+        (
+            True,
+            ("age",),
+            None,
+            ". Without constraint, the gap along age is not significant",
+        ),
+        (False, (), None, ". The limit 0.1 is not met: this is the closest trade-off"),
+        (
+            False,
+            (),
+            4000,
+            ". The limit 0.1 is probably kept, not certain; about 4,000 rows in all would settle"
+            " it",
+        ),
+    ],
+)
+def test_a_choice_says_where_the_gap_goes_and_whether_the_limit_is_kept(met, indistinct, rows, end):
+    first = Gap(0.25, 0.2, 0.3)
+    last = first.between(Gap(0.05, 0.0, 0.2), 0.5)
+    choice = Choice(0.1, 2.5, met, {"age": last}, {"age": first}, indistinct, rows)
+    text = f"The gap along age goes from 0.25 (0.2 to 0.3) to 0.15 (0.1 to 0.25){end}."
+    assert str(choice) == text
+    assert repr(choice) == f"<Choice at 2.5: {text}>"
+    assert str(Choice(None, 0.0, True, {}, {}, ())) == "No gap is limited."
