@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -116,7 +117,7 @@ def _table(name: str) -> Rows:
 
 def search(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
     """Yield the losses of all trials of a base, for y and for functions of S."""
-    return _run(_search, [(*unit, options) for unit in missing], options)
+    return _run(_search, missing, options)
 
 
 def tune(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
@@ -127,9 +128,7 @@ def tune(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Itera
         points = WEIGHTS if way in WEIGHTED else FEWER if way == GRADIENT else tuple(SHARES)
         trials = options.limited(TRIALS) if OWN_SETTINGS.get(way) else 1
         chosen = _chosen_bases(found, name, base)
-        work.append(
-            (name, base, way, chosen, dict.fromkeys(range(trials), points), "tune", options)
-        )
+        work.append((name, base, way, chosen, dict.fromkeys(range(trials), points), "tune"))
     return _run(_paths, work, options)
 
 
@@ -144,7 +143,7 @@ def test(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Itera
             unit = (trials.dataset == name) & (trials.base == base) & (trials.unit == way)
             if unit.any():
                 chosen = chosen_trial(trials[unit], way)
-        work.append((name, base, way, _chosen_bases(found, name, base), chosen, "test", options))
+        work.append((name, base, way, _chosen_bases(found, name, base), chosen, "test"))
     return _run(_paths, work, options)
 
 
@@ -154,7 +153,8 @@ def _read(options: Options, protocol: Protocol, part: str) -> Frame:
 
 def _run(function: Any, work: Sequence[Any], options: Options) -> Iterator[list[Record]]:
     # on a GPU, so many small fleets train side by side
-    tasks = (delayed(function)(*one) for one in work)
+    quiet = replace(options, watch=None)  # what watches stays in this process
+    tasks = (delayed(function)(*one, quiet) for one in work)
     yield from Parallel(
         n_jobs=min(options.workers, len(work)), return_as="generator", pre_dispatch="n_jobs"
     )(tasks)
