@@ -304,6 +304,22 @@ def test_a_frozen_model_that_knows_the_rows_is_reported():
         )
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_classes_that_x_tells_without_error_are_fitted_under_each_condition(seed):
+    """The recalibrated model is then nearly certain, and all rows of a class have one score."""
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(20, 60, size=400).round()
+    x = age + 2 * rng.normal(size=400)
+    X = np.column_stack([x, rng.normal(size=400)])
+    model = classifier(condition="both", limit="50%")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, x > 40, sensitive_features=age)
+    chances = model.predict_proba(X)
+    assert chances.min() >= 1e-6
+    assert ((chances[:, 1] > 0.5) == (x > 40)).mean() > 0.9
+
+
 @pytest.mark.filterwarnings("ignore::frhsic.estimators.UnmetLimitWarning")
 def test_a_distilled_model_states_its_gap_on_rows_that_it_has_not_seen(fresh):
     X, y, age = table(400, 0)

@@ -87,7 +87,7 @@ class Units:
             center = mean
             variance = np.average((sample.y - center) ** 2, weights=sample.mass)
             scale = float(np.sqrt(variance)) or 1.0
-        if decides and min(mean, 1 - mean) < RARE_DECISIONS:
+        if decides and not RARE_DECISIONS <= mean <= 1 - RARE_DECISIONS:
             threshold = mean
         ranks = np.zeros(0)
         if eta.ndim == 1:
@@ -268,7 +268,8 @@ class BinaryScores(LogLossFamily):
 
     def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
         eta = expit(parameters[0] + parameters[1] * base)
-        return log_loss_root(eta, _combined(means, parameters[2:]))[0]
+        f, _ = log_loss_root(eta, _combined(means, parameters[2:]))
+        return np.asarray(np.clip(f, CLIP, 1 - CLIP))
 
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
         eta = expit(parameters[0] + parameters[1] * task.base)
