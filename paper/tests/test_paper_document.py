@@ -314,14 +314,14 @@ def test_pages_of_other_records_are_not_overwritten_silently(tmp_path, everythin
 
 
 def test_a_page_of_a_study_that_has_none_any_more_goes(tmp_path, everything, nothing_slow):
-    stored(tmp_path, everything, "scaling", "activation")
+    stored(tmp_path, everything, "scaling", "baseline-settings")
     folder = tmp_path / "docs" / "reproduction"
     write(tmp_path, tmp_path / "docs")
-    assert (folder / "activation.md").exists()
+    assert (folder / "baseline-settings.md").exists()
     (folder / "notes.md").write_text("of a person", encoding="utf-8")
-    (tmp_path / "activation-corrected.parquet").unlink()
+    (tmp_path / "baseline-settings-corrected.parquet").unlink()
     write(tmp_path, tmp_path / "docs", overwrite=True)
-    assert not (folder / "activation.md").exists()
+    assert not (folder / "baseline-settings.md").exists()
     assert (folder / "scaling.md").exists()
     assert (folder / "notes.md").read_text(encoding="utf-8") == "of a person"
 
@@ -473,15 +473,15 @@ def test_every_changed_number_is_found(recompute, tmp_path):
         text = text.replace(true, false)
     (tmp_path / "reproduction.md").write_text(text, encoding="utf-8")
     shutil.copytree(ROOT / "docs" / "reproduction", tmp_path / "reproduction")
-    study = tmp_path / "reproduction" / "rank.md"
+    study = tmp_path / "reproduction" / "convergence.md"
     study.write_text(
-        study.read_text(encoding="utf-8").replace("parquet` | 5 |", "parquet` | 6 |"),
+        study.read_text(encoding="utf-8").replace("parquet` | 280 |", "parquet` | 281 |"),
         encoding="utf-8",
     )
     wrong = recompute["differences"](
         ROOT / "results", tmp_path / "reproduction.md", tmp_path / "reproduction"
     )
-    for start in ("rank-corrected.parquet: 5,", *starts):
+    for start in ("convergence-published.parquet: 280,", *starts):
         assert any(line.startswith(start) for line in wrong), wrong
 
 

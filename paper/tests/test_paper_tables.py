@@ -12,6 +12,7 @@ from pytest import approx
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
+from frhsic_paper.agreement import agreement, agreement_table, counts, disagreements_table
 from frhsic_paper.frontiers import (
     chosen,
     frontier,
@@ -39,7 +40,6 @@ from frhsic_paper.studies import (
     multi_attribute,
     synthetic,
 )
-from frhsic_paper.studies.agreement import agreement, agreement_table, counts, disagreements_table
 from frhsic_paper.studies.tradeoff import matched_table, metrics_table, pareto_summary
 from frhsic_paper.studies.transfer import head_deviations, heads_table
 from frhsic_paper.studies.tuned import chosen as chosen_trial

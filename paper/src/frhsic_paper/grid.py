@@ -22,7 +22,12 @@ from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import HSIC, Penalty, penalty_named
 from frhsic.training import MLP, Fleet, Member, Recipe, TrainingData, train
 from frhsic_paper import records
-from frhsic_paper.baselines import CorrelationAdversary, PairwiseMMD, UnbiasedCorrelation
+from frhsic_paper.baselines import (
+    CorrelationAdversary,
+    PairwiseMMD,
+    ScaledEIPM,
+    UnbiasedCorrelation,
+)
 from frhsic_paper.datasets import loaded
 from frhsic_paper.measures import measured
 from frhsic_paper.options import Options
@@ -87,6 +92,7 @@ def by_name(
 
     | | text | reference code, ``frhsic.penalties`` |
     |---|---|---|
+    | FREM | Z scaled to [0, 1] | Z as it is |
     | MMD | mean squared MMD of pairs of ten bins of equal width | sum of squared mean differences,
     ten quantile bins |
     | dCor | unbiased distance correlation | squared distance covariance, biased |
@@ -98,13 +104,14 @@ def by_name(
     >>> from frhsic_paper.protocol import CORRECTED
     >>> [
     ...     type(method.make()).__name__
-    ...     for method in by_name("mmd", "dcor", "adv", protocol=CORRECTED)
+    ...     for method in by_name("frem", "mmd", "dcor", "adv", protocol=CORRECTED)
     ... ]
-    ['PairwiseMMD', 'UnbiasedCorrelation', 'CorrelationAdversary']
+    ['ScaledEIPM', 'PairwiseMMD', 'UnbiasedCorrelation', 'CorrelationAdversary']
     """
     own: dict[str, Callable[[], Penalty]] = {OWN: partial(HSIC, OWN_KERNEL)}
     if not protocol.printed:
         own |= {
+            "frem": ScaledEIPM,
             "mmd": PairwiseMMD,
             "dcor": UnbiasedCorrelation,
             "adv": partial(CorrelationAdversary, z_dim),

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import jinja2
 
+from frhsic_paper.agreement import agreement, counts
 from frhsic_paper.claim import NOT_RUN, VERDICTS, Finding, unwrapped
 from frhsic_paper.protocol import PROTOCOLS, PUBLISHED
 from frhsic_paper.results import Results
 from frhsic_paper.studies import STUDIES, tuned, yardsticks
-from frhsic_paper.studies.agreement import agreement, counts
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table
 

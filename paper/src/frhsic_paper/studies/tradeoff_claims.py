@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 
 from frhsic.datasets.catalogue import ENTRIES
+from frhsic_paper.agreement import LISTED, agreement
 from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim, outcome_of
 from frhsic_paper.frontier import Frontier, Run, within_band
 from frhsic_paper.frontiers import finite, frontier, is_error, matched, naup, nearly, rounded, swept
@@ -24,7 +25,6 @@ from frhsic_paper.protocol import (
 )
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
-from frhsic_paper.studies.agreement import LISTED, agreement
 
 MAIN = "Section 5.3, main table"
 

@@ -13,8 +13,6 @@ from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, printed_sweeps
 from frhsic_paper.protocol import BASELINE, PAPER_WEIGHTS, PUBLISHED
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
-from frhsic_paper.study import Study
-from frhsic_paper.sweep import SWEEP
 from frhsic_paper.table import Cell, Column, Listed, Table
 
 Key = tuple[str, str, float]
@@ -152,7 +150,7 @@ def disagreements_table(cells: Sequence[Agreement]) -> Table:
     return Table.of(["dataset", "method", "λ", "of", *numbers, "cause"], rows)
 
 
-def tables(results: Results) -> list[Listed]:
+def agreement_tables(results: Results) -> list[Listed]:
     """Counts of the cells that agree, and the cells that do not."""
     records = results.of("tradeoff", PUBLISHED.name)
     if not records:
@@ -211,22 +209,3 @@ def _cause(
 
 def _between(value: float, others: Sequence[float]) -> bool:
     return len(others) > 1 and min(others) <= value <= max(others)
-
-
-STUDY = Study(
-    name="agreement",
-    about="table: our sweep beside the published files (the sweep of tradeoff)",
-    title="Agreement with the published sweep",
-    words="""
-        Every cell (mean over five splits of accuracy or error, and of GDP) of the published files
-        on the nine shared weights, beside ours under the published protocol. A cell agrees when the
-        two means are at most two combined standard deviations apart, with a floor of .002 on a
-        performance's deviation and of 1 % of Unfair's GDP on a GDP's; the stricter count takes
-        standard errors over the five splits. ACS Income is another draw of the survey: listed, not
-        counted. Areas are read off few of these cells and can differ where the cells agree:
-        FRHSIC's nAUP on COMPAS is the first of six in the published files on the shared nine
-        weights, and the fifth in ours ([claim](tradeoff.md#best-on-compas)).
-    """,
-    train=SWEEP,
-    tables=tables,
-)
