@@ -112,7 +112,7 @@ def _of_both(protocol):
     published = protocol == "published"
     rates = {"hsic": -0.5, "eipm": -0.5} | ({} if published else {"eipm-shrinking": -0.4})
     seconds = (
-        {"frhsic": 0.2, "frem-loop": 7.2}
+        {"frhsic": 0.2, "frem-loop": 7.2, "frem-loop-32": 0.9}
         if published
         else {"frhsic": 0.2, "frem-32": 0.22, "frem-all": 0.25}
     )

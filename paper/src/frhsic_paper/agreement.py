@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frhsic_paper.claim import unwrapped
-from frhsic_paper.frontiers import finite, is_error
-from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, printed_sweeps
+from frhsic_paper.claim import Cases, unwrapped
+from frhsic_paper.frontiers import finite, is_error, matched, swept
+from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, printed, printed_sweeps
 from frhsic_paper.protocol import BASELINE, PAPER_WEIGHTS, PUBLISHED
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
@@ -110,6 +110,41 @@ def counts(cells: Sequence[Agreement]) -> tuple[int, int, int]:
     return sum(c.within for c in counted), sum(c.near for c in counted), len(counted)
 
 
+AREA_MARGIN = 0.05
+"""Distance up to which two nAUP count as the same."""
+
+
+def beside_print(records: Sequence[Record]) -> tuple[Cases, Cases]:
+    """Return in how many cells of the printed main table nAUP is within .05 of ours, and GDP within
+    two combined standard deviations; a printed cell has that of the file's nearest row.
+    """
+    areas, gaps = [], []
+    for dataset in swept(records):
+        ours = {p.method: p for p in matched(records, dataset, PUBLISHED)}
+        for row in (r for r in printed("matched_performance") if r["dataset"] == dataset):
+            point = ours.get(row["method"])
+            if point is None:
+                continue
+            if point.naup is not None and row["naup"] is not None:
+                areas.append(abs(point.naup - row["naup"]) <= AREA_MARGIN)
+            if point.gdp is not None and row["gdp"] is not None:
+                spread = np.hypot(point.gdp.deviation or 0.0, _printed_deviation(row))
+                gaps.append(bool(abs(point.gdp.mean - row["gdp"]) <= 2 * spread))
+    return Cases(sum(areas), len(areas)), Cases(sum(gaps), len(gaps))
+
+
+def _printed_deviation(row: Record) -> float:
+    """Return the deviation of GDP in the file's row nearest to a printed cell."""
+    own = [
+        r
+        for r in printed_sweeps()
+        if (r["dataset"], r["method"]) == (row["dataset"], row["method"])
+    ]
+    columns = ("performance", "gdp")
+    nearest = min(own, key=lambda r: sum(abs(r[c] - row[c]) for c in columns))
+    return float(nearest["gdp_std"])
+
+
 def agreement_table(cells: Sequence[Agreement]) -> Table:
     """Cells that agree, of those that both sweeps have: methods by datasets."""
     datasets = [d for d in DATASET_NAMES if any(c.dataset == d for c in cells)]
@@ -157,7 +192,10 @@ def agreement_tables(results: Results) -> list[Listed]:
         return []
     cells = agreement(records)
     within, near, total = counts(cells)
-    heading = f"{within} of {total} counted cells agree, {near} within two standard errors"
+    heading = (
+        f"{within} of {total} counted cells of the authors' files are within two combined standard"
+        f" deviations of ours, {near} within two standard errors"
+    )
     return [
         Listed(heading, agreement_table(cells)),
         Listed("Cells that do not agree, each with its cause", disagreements_table(cells), True),

@@ -21,7 +21,7 @@ from frhsic_paper.results import Results
 from frhsic_paper.steps import Computation, Measurement, Training
 from frhsic_paper.studies import STUDIES
 from frhsic_paper.study import Study
-from frhsic_paper.summary import INDEX, SIGNS, counted, rendered, summary
+from frhsic_paper.summary import COUNTED, INDEX, counted, in_words, rendered, summary
 from frhsic_paper.table import Cell, Listed, Table
 
 FOLDER = "reproduction"
@@ -147,6 +147,7 @@ def details(
         ),
         due=due_table(late) if late else None,
         counts=counted(findings),
+        kinds=COUNTED,
         findings=findings,
         studies=shown,
         overview=_overview(shown, findings),
@@ -175,7 +176,7 @@ def study_pages(
         text = rendered(
             "study.md.j2",
             study=study,
-            numbers=[item.number for item in INDEX if item.study == study.name],
+            items=[item for item in INDEX if item.study == study.name],
             command=f"frhsic reproduce {study.name}"
             + (" --protocol both" if study.published else ""),
             sources=sources_table(some) if some else None,
@@ -229,8 +230,9 @@ def _overview(studies: Sequence[Study], findings: Mapping[str, Finding]) -> Tabl
     rows: list[tuple[Cell, ...]] = []
     for study in studies:
         numbers = ", ".join(item.number for item in INDEX if item.study == study.name)
-        signs = " ".join(SIGNS[findings[claim.name].verdict] for claim in study.claims)
-        rows.append((f"[{study.title}]({study.name}.md)", numbers or "not in the paper", signs))
+        verdicts = [findings[claim.name].verdict for claim in study.claims]
+        link = f"[{study.title}]({study.name}.md)"
+        rows.append((link, numbers or "not in the paper", in_words(verdicts)))
     return Table.of(["study", "for", "claims"], rows)
 
 

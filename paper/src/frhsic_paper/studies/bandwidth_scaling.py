@@ -358,12 +358,12 @@ def _lower_rank(records: Sequence[Record], protocol: Protocol) -> Outcome:
     }
     lower = [found["compas"]["kept"] < found[d]["kept"] for d in DATASETS]
     unstable = factors["compas"] > STABLE >= max(factors[d] for d in DATASETS)
-    text = "; ".join(
+    cases = [
         f"{dataset_name(d)} {r['kept']} directions, {r['distinct']} values, λ̂_S off by"
         f" {factors[d]:.1f}×"
         for d, r in found.items()
-    )
-    return outcome_of([*lower, unstable], text)
+    ]
+    return outcome_of([*lower, unstable], "", cases)
 
 
 STUDY = Study(
