@@ -28,6 +28,7 @@ from frhsic_paper.baselines import (
     ScaledEIPM,
     UnbiasedCorrelation,
 )
+from frhsic_paper.code import code_hash
 from frhsic_paper.datasets import loaded
 from frhsic_paper.measures import measured
 from frhsic_paper.options import Options
@@ -230,8 +231,8 @@ class Grid:
         return self.weights if own is None else own
 
     def depends_on(self, dataset: str, method: str, protocol: Protocol) -> str:
-        """Return the hash of what the models of a dataset and a method depend on, besides the
-        number of repeats.
+        """Return the hash of the settings and code that the models of a dataset and a method depend
+        on; the number of repeats is not among them.
         """
         penalty = self.method(method).make()
         return records.digest(
@@ -242,6 +243,7 @@ class Grid:
             self.terms_of(method),
             (self.epochs, BATCH_SIZE),
             (None if self.encoder is None else repr(self.encoder(1)), self.z_dim),
+            code_hash(_trained_and_measured, type(penalty), self.source),
         )
 
 
