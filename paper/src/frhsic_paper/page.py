@@ -260,7 +260,9 @@ def due(results: Results, studies: Iterable[Study]) -> list[Due]:
             present = results.of("/".join(place), protocol.name)
             if present:
                 stamps = stamps or step.stamps(protocol, results)
-            stale = [r for r in present if r["depends_on"] != stamps[place](r)]
+            stale = [
+                r for r in present if "depends_on" not in r or r["depends_on"] != stamps[place](r)
+            ]
             methods = tuple(dict.fromkeys(r.get("method", "all") for r in stale))
             if len(present) < expected or stale:
                 old = ("all",) if stale and len(stale) == len(present) else methods
