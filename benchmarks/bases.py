@@ -7,7 +7,7 @@ alone, and the default, which averages both.
 
 The first command keeps the tables in a folder, for a machine without network; without `--data` they
 are loaded where they are needed. Ten tables were seen while the base was chosen: only the half of
-their rows that tunes (`frhsic_paper.tuned.rows`) is used here. Four were not, and nothing was
+their rows that tunes (`frhsic_paper.crossed.rows`) is used here. Four were not, and nothing was
 chosen on them, so that all their rows are used. At most `--most` rows of a table count, in ten
 folds that train and measure each other.
 
@@ -44,8 +44,7 @@ from threadpoolctl import threadpool_limits
 from frhsic import ParityClassifier, ParityRegressor
 from frhsic.estimators import conditional
 from frhsic.parity import gdp, rank_gap
-from frhsic_paper.tuned.paths import solved
-from frhsic_paper.tuned.rows import SEED, Rows, load
+from frhsic_paper.crossed.rows import SEED, Rows, load
 
 SEEN = ["crime", "wages", "compas", "pension", "meps", "acs_income", "adult", "women"]
 SEEN += ["birth_control", "affairs"]
@@ -106,8 +105,18 @@ def path_of(train: Rows, test: Rows, fold: int, aim: str) -> list[np.ndarray]:
     kind = ParityClassifier if train.binary else ParityRegressor
     model = kind(limit=None, aim=aim, n_jobs=1, random_state=fold)  # type: ignore[arg-type]
     model.fit(train.X, train.y, sensitive_features=train.s)
-    path = solved(model, test.X, None, aim)
-    return [scores if decisions is None else decisions for _, scores, decisions in path]
+    path = served_path(model, test.X)
+    return [(f > 0).astype(float) for f in path] if aim == "decision" else path
+
+
+def served_path(model: Any, X: pd.DataFrame, points: int = 16) -> list[np.ndarray]:
+    """Return the scores of a fitted closed form along its path of trade-offs."""
+    solution = model.solution_
+    parts = model.regressions(X)
+    return [
+        np.mean([solution.scores(own, *part) for own, part in zip(solution.at(at), parts)], axis=0)
+        for at in np.linspace(0, len(solution.parameters) - 1, points)
+    ]
 
 
 def unit(

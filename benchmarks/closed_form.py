@@ -16,7 +16,7 @@ import numpy as np
 from lightgbm import LGBMClassifier
 
 from frhsic import ParityClassifier
-from frhsic_paper.tuned.rows import load
+from frhsic_paper.crossed.rows import load
 
 
 def made_up(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

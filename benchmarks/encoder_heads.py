@@ -32,6 +32,7 @@ from typing import Any
 import coupling
 import numpy as np
 import pandas as pd
+from bases import served_path
 from encoder import (
     BOOSTED,
     PROBES,
@@ -60,7 +61,6 @@ from frhsic import (
     load_dataset,
 )
 from frhsic.estimators.heads_gap import HeadsTest
-from frhsic_paper.tuned.paths import solved
 
 LEVEL = 0.05
 
@@ -211,7 +211,7 @@ def losses(split: int, table: str) -> Record:
         gap = gdp(prediction, s[measuring], resamples=0)
         return [float(gap), loss_of(numbers, y[measuring], prediction)]
 
-    closed = [point(np.asarray(f)) for _, f, _ in solved(model, new, None, "score")]
+    closed = [point(f) for f in served_path(model, new)]
     encoder = ParityEncoder(limit=None, n_jobs=1, random_state=split)
     encoder.fit(X.iloc[train], y[train], sensitive_features=s[train])
     served = []

@@ -112,7 +112,7 @@ def _of_both(protocol):
     published = protocol == "published"
     rates = {"hsic": -0.5, "eipm": -0.5} | ({} if published else {"eipm-shrinking": -0.4})
     seconds = (
-        {"frhsic": 0.2, "frem-loop": 7.2}
+        {"frhsic": 0.2, "frem-loop": 7.2, "frem-loop-32": 0.9}
         if published
         else {"frhsic": 0.2, "frem-32": 0.22, "frem-all": 0.25}
     )
@@ -133,6 +133,7 @@ def _of_both(protocol):
             error=lambda r: r["n"] ** rates[r["statistic"]] * rng.uniform(0.8, 1.2),
         ),
         "bandwidth-scaling": made(
+            part="spectra",
             dataset=("adult", "crime") if published else ("adult", "crime", "distinct"),
             sigma=(0.001, 0.1, 1.0, 10.0),
             n=1500,
@@ -229,8 +230,6 @@ def _of_both(protocol):
 def _of_corrected():
     errors, powers = {"hsic": 0.02, "eipm": 0.1}, {"frhsic": 2, "frem-all": 3}
     kept = {"adult": 12, "crime": 16, "compas": 9}
-    bandwidths = sweep("corrected", ("compas",), (*METHODS, "hsic"), repeats=3)
-    selu = sweep("corrected", ("crime",), ("frhsic", "frem"), repeats=3)
     return {
         "high-dimensional": made(
             part="error",
@@ -255,7 +254,9 @@ def _of_corrected():
             worst_head_gap=0.1,
             mutual_information=0.1,
         ),
-        "activation": [r | {"part": "selu"} for r in selu],
+        "baseline-settings": sweep(
+            "corrected", ("crime",), ("FREM, 32 anchors", "FREM, γ = 1"), repeats=3
+        ),
         "theorems": made(
             part="draws",
             name=tuple(theorem.name for theorem in THEOREMS),
@@ -263,7 +264,8 @@ def _of_corrected():
             left=0.1,
             right=0.1,
         ),
-        "rank": made(
+        "bandwidth-scaling": made(
+            part="ranks",
             dataset=tuple(kept),
             n=1500,
             distinct=60,
@@ -278,9 +280,4 @@ def _of_corrected():
             repeat=range(3),
             seconds=lambda r: 1e-8 * r["n"] ** powers[r["method"]],
         ),
-        "evaluator-bandwidth": [
-            r | {"part": "bandwidths", "bandwidth": b, "gdp": r["gdp_probability"]}
-            for b in (0.025, 0.05, 0.1, 0.2, 0.4)
-            for r in bandwidths
-        ],
     }.items()

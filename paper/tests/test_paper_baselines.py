@@ -11,9 +11,11 @@ from pytest import approx
 
 from frhsic import dependence as d
 from frhsic.kernels import Gaussian, HalfDistance
+from frhsic.penalties import EIPM
 from frhsic.penalties.bins import bin_membership
 from frhsic_paper.baselines import (
     PairwiseMMD,
+    ScaledEIPM,
     UnbiasedCorrelation,
     equal_width_edges,
     pairwise_mmd_from_bins,
@@ -76,3 +78,25 @@ def test_bins_of_a_single_row_count_as_nothing():
     z = torch.randn(3, 1, generator=torch.Generator().manual_seed(3))
     m = bin_membership(torch.arange(3.0), torch.tensor([0.5, 1.5]))
     assert pairwise_mmd_from_bins(m.T @ z @ z.T @ m, m.sum(0)).item() == 0
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0])
+def test_frem_of_the_text_is_that_of_the_code_on_columns_scaled_to_their_range(scale):
+    z, s = batch(m=40)
+    values = z.numpy()
+    low, high = values.min(axis=0), values.max(axis=0)
+    scaled = torch.from_numpy((values - low) / (high - low))
+    expected = EIPM(scale_z=scale)(scaled, s).item()
+    assert ScaledEIPM(scale_z=scale)(z, s).item() == approx(expected, rel=1e-9)
+    stretched = z * torch.tensor([5.0, 0.01, 300.0]) - 7
+    assert ScaledEIPM(scale_z=scale)(stretched, s).item() == approx(expected, rel=1e-6)
+    assert EIPM(scale_z=scale)(z, s).item() != approx(expected, rel=1e-2)
+
+
+def test_frem_of_the_text_has_a_finite_gradient_where_a_column_has_collapsed():
+    z, s = batch(m=12)
+    z[:, 1] = 0.25
+    z.requires_grad_()
+    (gradient,) = torch.autograd.grad(ScaledEIPM()(z, s), z)
+    assert gradient.isfinite().all()
+    assert gradient[:, 0].abs().max() > 0

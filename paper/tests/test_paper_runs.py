@@ -22,10 +22,12 @@ from frhsic_paper import models, records
 from frhsic_paper.grid import Grid, Splits, by_name, run
 from frhsic_paper.models import Key, Model, chosen_on_validation, store_all
 from frhsic_paper.options import Options
+from frhsic_paper.page import due
 from frhsic_paper.protocol import CORRECTED, PROTOCOLS, PUBLISHED
-from frhsic_paper.steps import Training
+from frhsic_paper.results import Results
+from frhsic_paper.steps import Computation, Measurement, Training
 from frhsic_paper.studies import STUDIES
-from frhsic_paper.study import named, tasks, train_side_by_side
+from frhsic_paper.study import Study, named, tasks, train_side_by_side
 from frhsic_paper.study import run as run_study
 from frhsic_paper.sweep import measure_information
 from frhsic_paper.synthetic import synthetic_task
@@ -191,6 +193,54 @@ def test_a_unit_is_stale_once_what_it_depends_on_differs(change):
     )
     assert GRID.units(CORRECTED)["models", "a", "frhsic"] != before
     assert replace(GRID, repeats=1).depends_on("a", "frhsic", PUBLISHED) == before.depends_on
+
+
+def test_records_that_were_just_made_bear_the_stamp_of_the_present_code(whole, tmp_path):
+    study = Study("small", "", train=(Training(lambda protocol: GRID, ALL_KEPT),))
+    results = Results.read(whole.out)
+    assert {d.outdated for d in due(results, [study]) if d.protocol == "published"} <= {()}
+    key = "mutual-information", "published"
+    changed = [
+        r if r["method"] == "none" else r | {"depends_on": "other"} for r in results.files[key]
+    ]
+    (late,) = [d for d in due(Results({**results.files, key: changed}), [study]) if d.outdated]
+    assert (late.part, late.outdated) == ("information", ("frhsic", "reg-gdp"))
+
+
+def test_a_measurement_bears_a_stamp_that_its_models_and_code_give(tmp_path):
+    def grid(protocol):
+        return GRID
+
+    def scores(models, split, protocol, options):
+        return ([{"score": 1.0}] for _ in models)
+
+    options = on_cpu(tmp_path)
+    run(GRID, PUBLISHED, options, (store_all,))
+    step = Measurement("small", "scores", grid, {"published": scores})
+    step(PUBLISHED, options)
+    study = Study("small", "", measure=(step,))
+    results = Results.read(tmp_path)
+    assert [d.outdated for d in due(results, [study])] == []
+    other = replace(step, settings="others")
+    (late,) = due(results, [replace(study, measure=(other,))])
+    assert late.outdated == ("all",)
+
+
+def test_a_computation_of_other_code_is_due(tmp_path):
+    def units(protocol, options):
+        return {(4,): 1}
+
+    def errors(missing, protocol, options):
+        yield from ([{"error": 0.25}] for _ in missing)
+
+    step = Computation("coins", "errors", ("n",), units, errors, {"corrected": 1})
+    step(CORRECTED, on_cpu(tmp_path))
+    study = Study("coins", "", measure=(step,), published=False)
+    assert due(Results.read(tmp_path), [study]) == []
+    path = tmp_path / "coins-corrected.parquet"
+    records.write(path, [r | {"depends_on": "other"} for r in records.read(path)])
+    (late,) = due(Results.read(tmp_path), [study])
+    assert (late.present, late.expected, late.outdated) == (1, 1, ("all",))
 
 
 def test_a_finished_file_is_left_alone_also_by_a_run_of_fewer_repeats(copied):
@@ -362,7 +412,7 @@ def test_studies_that_measure_stored_models_run_from_end_to_end(
 
 
 def test_a_measurement_is_stale_once_its_models_or_its_settings_are(tmp_path):
-    options = Options(tmp_path, "cpu", ("crime",), epochs=1)
+    options = Options(tmp_path, "cpu", ("crime",), epochs=1, repeats=1)
     bound, told = with_one_method("bound"), []
     run_study(bound, PUBLISHED, options)
     measure = replace(bound, measure=(replace(bound.measure[0], settings="others"),))
@@ -410,7 +460,7 @@ def test_the_command_runs_a_study_once_and_then_finds_it_done(tmp_path, monkeypa
     command = [*COMMAND, "--out", str(tmp_path), "--workers", "1", "--protocol", "both"]
     first = CliRunner().invoke(app, command)
     assert first.exit_code == 0, first.output
-    assert "published bound crime frhsic: 2 models" in first.output
+    assert "published bound crime frhsic: 6 models" in first.output
     assert "corrected bound sides crime" in first.output
     assert records.read(tmp_path / "quick" / "bound-corrected.parquet")[0]["method"] == "none"
     second = CliRunner().invoke(app, command)

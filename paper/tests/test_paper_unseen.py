@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from frhsic.datasets.sources import local_place
-from frhsic_paper.tuned.rows import FRESH, OTHER, SEEN, UNSEEN, load
+from frhsic_paper.crossed.rows import FRESH, OTHER, SEEN, UNSEEN, load
 
 # name: rows, features, nominal features, cells that are missing, distinct values of y and of s
 SHAPES = {

@@ -8,7 +8,7 @@ from torch import Tensor
 from frhsic.dependence.distance import euclidean_distances, ratio
 from frhsic.dependence.grams import hsic_unbiased
 from frhsic.kernels import Gaussian
-from frhsic.penalties import Penalty
+from frhsic.penalties import EIPM, Penalty
 from frhsic.penalties.adversary import _Adversarial
 from frhsic.penalties.base import Batch, zero
 from frhsic.penalties.bins import bin_membership, one_attribute
@@ -80,6 +80,25 @@ def root_mean_square_distance(z: Tensor, w: Tensor) -> Tensor:
     """
     centered = z - w @ z
     return (2 * (w @ (centered * centered)).sum()).clamp_min(LEAST_BATCH_SPREAD**2).sqrt()
+
+
+class ScaledEIPM(EIPM):
+    r"""FREM's penalty on Z scaled to [0, 1], each column by its range over the batch.
+
+    The bandwidth 1 of the text is in this unit. The value does not change when a column of z is
+    shifted or multiplied by a positive number.
+
+    Examples
+    --------
+    >>> z, s = torch.tensor([[0.0], [1.0], [4.0]]), torch.tensor([0.0, 1.0, 2.0])
+    >>> bool(torch.isclose(ScaledEIPM()(z, s), EIPM()(z / 4, s)))
+    True
+    """
+
+    def _in_units(self, batch: Batch) -> Tensor:
+        low = batch.z.amin(dim=0)
+        width = (batch.z.amax(dim=0) - low).clamp_min(LEAST_BATCH_SPREAD)
+        return (batch.z - low) / width / self.scale_z
 
 
 class PairwiseMMD(Penalty):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
+from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 from frhsic_paper.protocol import PROTOCOLS, Protocol
@@ -14,6 +15,11 @@ from frhsic_paper.results import Results
 Verdict = Literal["holds", "holds in part", "does not hold", "cannot be judged"]
 
 VERDICTS: tuple[Verdict, ...] = ("holds", "holds in part", "does not hold", "cannot be judged")
+
+About = Literal["results", "reporting", "theory"]
+"""What a claim is about: what comes out, what the paper says of its own set-up and tables, or what
+it proves.
+"""
 
 
 FEWEST_SPLITS = 3
@@ -35,15 +41,18 @@ class Outcome:
     """What the records of one protocol say of a claim.
 
     `true` is whether the claim is true of them, in how many cases where it covers several, or None
-    where the records cannot tell. `text` gives the numbers.
+    where the records cannot tell. `text` gives the numbers, or says what those of `cases` are, one
+    line each.
     """
 
     true: bool | Cases | None
     text: str
+    cases: tuple[str, ...] = ()
 
-    def led_by(self, words: str) -> Outcome:
-        """Return the outcome with words before its numbers, if it has any."""
-        return self if self.true is None else replace(self, text=f"{words}: {self.text}")
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The text, then the cases."""
+        return (self.text, *self.cases) if self.text else self.cases
 
     @property
     def share(self) -> float | None:
@@ -75,22 +84,30 @@ Cased = Callable[[Sequence[Record], Protocol], Iterable[Case]]
 
 @dataclass(frozen=True)
 class Finding:
-    """Numbers of both protocols, the verdict and the reason for it.
+    """Lines of numbers of both protocols, the verdict and the reason for it.
 
     `label` is the verdict with what each protocol says, such as "holds in part (published 5 of 5,
     corrected 1 of 5)". `on_decisions` is the finding by accuracy at equal GDP of the decisions, of
     a claim that rests on accuracy against the GDP of the scores.
     """
 
-    published: str
-    corrected: str
+    published: tuple[str, ...]
+    corrected: tuple[str, ...]
     verdict: Verdict
     label: str
     reason: str
+    about: About = "results"
     on_decisions: Finding | None = None
 
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """Lines of both protocols side by side."""
+        return list(zip_longest(self.published, self.corrected, fillvalue=""))
+
     @classmethod
-    def of(cls, published: Outcome, corrected: Outcome, reason: str) -> Finding:
+    def of(
+        cls, published: Outcome, corrected: Outcome, reason: str, about: About = "results"
+    ) -> Finding:
         """Return the finding of a published and a corrected outcome, which together give the
         verdict.
         """
@@ -105,7 +122,7 @@ class Finding:
         label = judged + (
             f" ({', '.join(f'{name} {text}' for name, text in said.items())})" if said else ""
         )
-        return cls(published.text, corrected.text, judged, label, unwrapped(reason))
+        return cls(published.lines, corrected.lines, judged, label, unwrapped(reason), about)
 
 
 @dataclass(frozen=True)
@@ -127,6 +144,8 @@ class Claim:
     reason
         Explains the rule and the verdict: a text, or a function of the records where the text has
         numbers of its own.
+    about
+        What it is about.
     published
         Whether the claim is measured under the published protocol.
     shrinkable
@@ -140,6 +159,7 @@ class Claim:
     printed: str
     rule: Rule
     reason: str | Callable[[Results], str]
+    about: About = "results"
     published: bool = True
     shrinkable: bool = False
 
@@ -154,7 +174,7 @@ class Claim:
             for protocol in PROTOCOLS.values()
         )
         reason = self.reason if isinstance(self.reason, str) else self.reason(results)
-        finding = Finding.of(published, corrected, reason)
+        finding = Finding.of(published, corrected, reason, self.about)
         if not self.shrinkable:
             return finding
         return replace(
@@ -169,6 +189,7 @@ def claim(
     printed: str = "no number",
     *,
     reason: str | Callable[[Results], str] | None = None,
+    about: About = "results",
     published: bool = True,
     shrinkable: bool = False,
 ) -> Callable[[Rule], Claim]:
@@ -184,6 +205,7 @@ def claim(
             printed,
             rule,
             reason or rule.__doc__ or "",
+            about,
             published,
             shrinkable,
         )
@@ -214,7 +236,7 @@ def by_protocol(name: str, splits: int = FEWEST_SPLITS) -> Callable[[Judge], Rul
     """Turn a function of records and protocol into a rule that reads the records of one name.
 
     Without records the outcome is that the study was not run. With fewer than `splits` repeats its
-    numbers stand without a judgement; 0 for numbers that are not random.
+    numbers stand without a judgement; 0 judges one run, too.
     """
 
     def decorate(judge: Judge) -> Rule:
@@ -240,8 +262,7 @@ def by_cases(name: str, words: str = "", splits: int = FEWEST_SPLITS) -> Callabl
         @wraps(cased)
         def rule(records: Sequence[Record], protocol: Protocol) -> Outcome:
             cases = list(cased(records, protocol))
-            outcome = outcome_of([true for true, _ in cases], "; ".join(text for _, text in cases))
-            return outcome.led_by(words) if words else outcome
+            return outcome_of([true for true, _ in cases], words, [text for _, text in cases])
 
         return rule
 
@@ -249,21 +270,24 @@ def by_cases(name: str, words: str = "", splits: int = FEWEST_SPLITS) -> Callabl
 
 
 def enough(outcome: Outcome, records: Sequence[Record], splits: int = FEWEST_SPLITS) -> Outcome:
-    """Return an outcome without its judgement where the records have too few repeats for one.
+    """Return an outcome without its judgement where the records have too few repeats for one. What
+    rests on one run says so.
 
     Examples
     --------
-    >>> enough(Outcome(True, "GDP .1"), [{"repeat": 0}]).text
-    'GDP .1 (one repeat, too few to judge)'
+    >>> enough(Outcome(True, "GDP .1"), [{"repeat": 0}]).lines
+    ('GDP .1', 'one repeat, too few to judge')
     """
     repeats = len({r["repeat"] for r in records if "repeat" in r})
-    if outcome.true is None or repeats >= splits:
+    if outcome.true is None or repeats > max(splits - 1, 1):
         return outcome
+    if repeats >= splits:
+        return replace(outcome, cases=(*outcome.cases, "one run"))
     counted = "one repeat" if repeats == 1 else f"{repeats} repeats"
-    return Outcome(None, f"{outcome.text} ({counted}, too few to judge)")
+    return replace(outcome, true=None, cases=(*outcome.cases, f"{counted}, too few to judge"))
 
 
-def outcome_of(cases: Sequence[bool], text: str) -> Outcome:
+def outcome_of(true: Sequence[bool], text: str, cases: Iterable[str] = ()) -> Outcome:
     """Return in how many cases a claim is true. Without cases, the outcome is "not run".
 
     Examples
@@ -271,9 +295,10 @@ def outcome_of(cases: Sequence[bool], text: str) -> Outcome:
     >>> outcome_of([True, False, False], "").label, outcome_of([True], "").label
     ('1 of 3', 'yes')
     """
-    if not cases:
+    if not true:
         return NOT_RUN
-    return Outcome(cases[0] if len(cases) == 1 else Cases(sum(cases), len(cases)), text)
+    share = true[0] if len(true) == 1 else Cases(sum(true), len(true))
+    return Outcome(share, text, tuple(cases))
 
 
 def verdict(*outcomes: Outcome) -> Verdict:

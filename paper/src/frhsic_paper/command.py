@@ -76,6 +76,7 @@ def reproduce(
     from frhsic._tensors import resolve_device
     from frhsic.datasets.catalogue import entry
     from frhsic.distributed import cluster
+    from frhsic_paper.crossed.rows import OTHER
     from frhsic_paper.options import Options
     from frhsic_paper.protocol import PROTOCOLS
     from frhsic_paper.studies import STUDIES
@@ -105,7 +106,7 @@ def reproduce(
     options = Options(
         folder := out if epochs is None and repeats is None else out / "quick",
         device,
-        tuple(entry(one).name for one in dataset) if dataset else None,
+        tuple(one if one in OTHER else entry(one).name for one in dataset) if dataset else None,
         epochs,
         repeats,
         (workers if on_cpu else None) or cpu_count(),

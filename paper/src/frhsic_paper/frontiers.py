@@ -308,6 +308,24 @@ def matched(records: Sequence[Record], dataset: str, protocol: Protocol) -> list
     ]
 
 
+def matched_by_split(
+    records: Sequence[Record], dataset: str, protocol: Protocol
+) -> dict[str, list[float]]:
+    """Return the GDP of each method at its matched point in every split; none where no weight is
+    inside the band.
+    """
+    if protocol.validation:
+        choices = chosen(records, dataset, protocol.gdp)
+        return {m: [r[protocol.gdp] for r, _ in models] for m, models in choices.items()}
+    weights = {p.method: p.weight for p in matched(records, dataset, protocol)}
+    runs = frontier(records, dataset, protocol.gdp).runs
+    return {
+        m: [r.dependence for r in runs if (r.method, r.weight) == (m, weight)]
+        for m, weight in weights.items()
+        if weight is not None
+    }
+
+
 def nearly(values: dict[str, float], name: str) -> tuple[int, float]:
     """Return the rank of a method, 1 for the largest, and how far it is behind the largest.
 

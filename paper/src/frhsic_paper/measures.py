@@ -1,8 +1,8 @@
 """Measures of every model of a fleet, all models at once.
 
 The same quantities under every convention side by side: a protocol picks the column that it reads.
-Among them are the yardsticks of :mod:`frhsic_paper.yardsticks`: loss, Brier score, AUC, accuracy,
-spread, GDP of scores and decisions, standardized GDP and rank gap.
+Among them are loss, Brier score, AUC, accuracy, spread, GDP of scores and decisions, standardized
+GDP and rank gap.
 """
 
 from __future__ import annotations

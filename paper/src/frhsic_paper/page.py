@@ -5,23 +5,21 @@ for each study.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from frhsic._files import write_whole
 from frhsic_paper.claim import Finding, judged
-from frhsic_paper.grid import BY
 from frhsic_paper.plot import Drawn, save
 from frhsic_paper.printed import method_name
 from frhsic_paper.protocol import PROTOCOLS, Protocol
-from frhsic_paper.records import MODEL, Record, digest, unit_of
+from frhsic_paper.records import MODEL, Record, digest
 from frhsic_paper.results import Results
-from frhsic_paper.steps import Computation, Measurement, Training
+from frhsic_paper.steps import Computation, Measurement, Part, Stamp, Training
 from frhsic_paper.studies import STUDIES
 from frhsic_paper.study import Study
-from frhsic_paper.summary import INDEX, SIGNS, counted, rendered, summary
+from frhsic_paper.summary import COUNTED, INDEX, counted, in_words, rendered, summary
 from frhsic_paper.table import Cell, Listed, Table
 
 FOLDER = "reproduction"
@@ -147,6 +145,7 @@ def details(
         ),
         due=due_table(late) if late else None,
         counts=counted(findings),
+        kinds=COUNTED,
         findings=findings,
         studies=shown,
         overview=_overview(shown, findings),
@@ -175,7 +174,7 @@ def study_pages(
         text = rendered(
             "study.md.j2",
             study=study,
-            numbers=[item.number for item in INDEX if item.study == study.name],
+            items=[item for item in INDEX if item.study == study.name],
             command=f"frhsic reproduce {study.name}"
             + (" --protocol both" if study.published else ""),
             sources=sources_table(some) if some else None,
@@ -217,8 +216,8 @@ def _caveats(study: Study, some: Sequence[Source], late: Sequence[Due]) -> list[
         )
         if d.outdated:
             text = (
-                f"`{d.file}-{d.protocol}.parquet` holds records of other settings than the present"
-                " ones."
+                f"`{d.file}-{d.protocol}.parquet` is stale: other code or settings than the present"
+                f" ones made its records of {d.part}."
             )
         said.append(f"{text} The command makes what is due.")
     return said
@@ -229,8 +228,9 @@ def _overview(studies: Sequence[Study], findings: Mapping[str, Finding]) -> Tabl
     rows: list[tuple[Cell, ...]] = []
     for study in studies:
         numbers = ", ".join(item.number for item in INDEX if item.study == study.name)
-        signs = " ".join(SIGNS[findings[claim.name].verdict] for claim in study.claims)
-        rows.append((f"[{study.title}]({study.name}.md)", numbers or "not in the paper", signs))
+        verdicts = [findings[claim.name].verdict for claim in study.claims]
+        link = f"[{study.title}]({study.name}.md)"
+        rows.append((link, numbers or "not in the paper", in_words(verdicts)))
     return Table.of(["study", "for", "claims"], rows)
 
 
@@ -250,20 +250,23 @@ class Due:
 
 
 def due(results: Results, studies: Iterable[Study]) -> list[Due]:
-    """Return what the command would run, on a CPU, where these records are: too few, or made with
-    other settings.
+    """Return what the command would run, on a CPU, where these records are: too few, or made by
+    other code or settings.
     """
     found = []
     for protocol, step in _steps(studies):
-        for (file, part), expected in step.expected(protocol).items():
-            present = len(results.of(f"{file}/{part}", protocol.name))
-            old = (
-                _outdated(results, step, protocol)
-                if isinstance(step, Training) and present and part != "information"
-                else ()
-            )
-            if present < expected or old:
-                found.append(Due(file, part, protocol.name, present, expected, old))
+        stamps: Mapping[Part, Stamp] = {}
+        for place, expected in step.expected(protocol).items():
+            present = results.of("/".join(place), protocol.name)
+            if present:
+                stamps = stamps or step.stamps(protocol, results)
+            stale = [
+                r for r in present if "depends_on" not in r or r["depends_on"] != stamps[place](r)
+            ]
+            methods = tuple(dict.fromkeys(r.get("method", "all") for r in stale))
+            if len(present) < expected or stale:
+                old = ("all",) if stale and len(stale) == len(present) else methods
+                found.append(Due(*place, protocol.name, len(present), expected, old))
     return found
 
 
@@ -281,7 +284,7 @@ def due_table(found: Iterable[Due]) -> Table:
         for d in found
     ]
     return Table.of(
-        ["records", "protocol", "part", "present", "expected", "of other settings"], rows
+        ["records", "protocol", "part", "present", "expected", "of other code or settings"], rows
     )
 
 
@@ -294,18 +297,6 @@ def _steps(studies: Iterable[Study]) -> Iterator[tuple[Protocol, Made]]:
                 if isinstance(step, Made) and (id(step), protocol.name) not in seen:
                     seen.add((id(step), protocol.name))
                     yield protocol, step
-
-
-def _outdated(results: Results, step: Training, protocol: Protocol) -> tuple[str, ...]:
-    """Return the methods with records that depend on something else than the present settings."""
-    grid = step.grid(protocol)
-    hashes = {unit: wanted.depends_on for unit, wanted in grid.units(protocol).items()}
-    kinds = Counter(
-        (unit_of(r, BY), r.get("depends_on"))
-        for r in results.of(f"{grid.study}/{grid.part}", protocol.name)
-    )
-    old = (unit[2] for unit, value in kinds if value != hashes.get(unit, value))
-    return tuple(dict.fromkeys(old))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ trained models, and a name of its own for each measurement. Every record also ho
 ``epochs``        epochs that the model was trained for
 ``device``        "cpu" or "cuda"; ``hardware`` its name, such as "NVIDIA H200"
 ``frhsic``, ``torch``   versions
-``depends_on``    hash of everything that its numbers depend on, see :func:`digest`
+``depends_on``    hash of the settings and the code that its numbers depend on, see :func:`digest`
+                  and ``code.py``; only the steps that make records compute it
 
 A column that a record does not have is null in the file. A number that is not finite is NaN in the
 file and None in the record.

@@ -17,11 +17,13 @@ from joblib import Parallel, delayed
 
 from frhsic.training import Fleet
 from frhsic_paper import models, records
+from frhsic_paper.code import code_hash
 from frhsic_paper.grid import BY, Grid, Keep, Trained, run
 from frhsic_paper.models import Key, Model
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit, Wanted
+from frhsic_paper.results import Results
 from frhsic_paper.splits import Split
 
 SHARED = (*Key._fields, "task", "epochs")
@@ -29,6 +31,9 @@ SHARED = (*Key._fields, "task", "epochs")
 
 Part = tuple[str, str]
 """File and part of some records."""
+
+Stamp = Callable[[Record], str]
+"""The hash that a record would have if it were made today."""
 
 Group = Callable[[Sequence[Model], Split, Protocol, Options], Iterable[list[Record]]]
 """Measures models of one split: a list of records for each model, in their order."""
@@ -66,11 +71,15 @@ class OnTrained:
             own = [i for i, record in enumerate(trained.records) if record["repeat"] == repeat]
             measured = self.measure(trained.fleet.select(own), split, trained.records[0]["task"])
             for model, found in zip((trained.records[i] for i in own), measured):
-                hashed = records.digest(model["depends_on"], self.settings)
+                hashed = self.depends_on(model["depends_on"])
                 shared = records.stamp(self.part, model["protocol"], model["device"], hashed)
                 shared |= {name: model[name] for name in (*SHARED, "performance", "diverged")}
                 rows += [{**shared, **record} for record in found]
         records.put(options.file(self.study, trained.protocol), BY, rows)
+
+    def depends_on(self, model: str) -> str:
+        """Return the hash of a record, from that of its model."""
+        return records.digest(model, self.settings, code_hash(self.measure))
 
 
 @dataclass(frozen=True)
@@ -96,6 +105,26 @@ class Training:
         return {(grid.study, grid.part): models} | {
             part: round(share * models) for part, share in shares.items()
         }
+
+    def stamps(self, protocol: Protocol, results: Results) -> dict[Part, Stamp]:
+        """Return the hash that a record would have today, by file and part."""
+        grid = self.grid(protocol)
+        units = grid.units(protocol)
+
+        def of_model(record: Record) -> str:
+            unit = units.get((grid.part, record["dataset"], record["method"]))
+            return unit.depends_on if unit else ""
+
+        measured: dict[Part, Stamp] = {
+            (m.study, m.part): partial(_of_measured, m, of_model)
+            for m in self.keep
+            if isinstance(m, OnTrained)
+        }
+        return {(grid.study, grid.part): of_model} | measured
+
+
+def _of_measured(step: OnTrained, of_model: Stamp, record: Record) -> str:
+    return step.depends_on(of_model(record))
 
 
 @dataclass(frozen=True)
@@ -181,12 +210,28 @@ class Measurement:
         )
         return {(self.study, self.part): count * self.of_model[protocol.name]}
 
+    def stamps(self, protocol: Protocol, results: Results) -> dict[Part, Stamp]:
+        """Return the hash that a record would have today, by file and part."""
+        grid = self.grid(protocol)
+        found = results.of(f"{grid.study}/{grid.part}", protocol.name)
+        trained = {Key.of(r): r for r in found}
+
+        def of_record(record: Record) -> str:
+            model = trained.get(Key.of(record))
+            return self._depends_on(model, protocol) if model else ""
+
+        return {(self.study, self.part): of_record}
+
     def _depends_on(self, model: Record, protocol: Protocol) -> str:
         """Return the hash of a measurement: of the numbers of the model too, so that training again
         makes it stale.
         """
         return records.digest(
-            model["depends_on"], records.content(model), protocol.name, self.settings
+            model["depends_on"],
+            records.content(model),
+            protocol.name,
+            self.settings,
+            code_hash(self.measure[protocol.name]),
         )
 
     def _up_to_date(
@@ -261,7 +306,7 @@ class Computation:
         if protocol.name not in self.settings:
             return []
         path, by = options.file(self.study, protocol), ("part", *self.by)
-        depends_on = records.digest(protocol.name, self.settings[protocol.name])
+        depends_on = self._depends_on(protocol)
         wanted = {
             (self.part, *unit): Wanted(count, depends_on)
             for unit, count in self.units(protocol, options).items()
@@ -276,6 +321,14 @@ class Computation:
             told = " ".join(f"{name}={value}" for name, value in names.items())
             options.say(f"{protocol.name} {self.study} {self.part} {told}: {len(found)} records")
         return records.read(path, self.part)
+
+    def _depends_on(self, protocol: Protocol) -> str:
+        settings = self.settings[protocol.name]
+        return records.digest(protocol.name, settings, code_hash(self.compute))
+
+    def stamps(self, protocol: Protocol, results: Results) -> dict[Part, Stamp]:
+        """Return the hash that a record would have today, by file and part."""
+        return {(self.study, self.part): lambda record: self._depends_on(protocol)}
 
     def expected(self, protocol: Protocol) -> dict[Part, int]:
         """Return how many records the step makes on a CPU, by file and part."""

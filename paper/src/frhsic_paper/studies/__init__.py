@@ -15,7 +15,6 @@ __all__ = ["PAGE", "STUDIES", "collected", "modules"]
 
 PAGE = (
     "convergence",
-    "agreement",
     "tradeoff",
     "leak",
     "leaky-scaling",
@@ -28,13 +27,11 @@ PAGE = (
     "multi-attribute",
     "bound",
     "bandwidth-scaling",
-    "rank",
     "high-dimensional",
     "ablation-kernel",
     "ablation-dimension",
     "weight-selection",
-    "evaluator-bandwidth",
-    "activation",
+    "baseline-settings",
     "theorems",
 )
 """Order of the pages, in which "all" runs the studies; a study that is not named comes last."""

@@ -1,6 +1,6 @@
 r"""The smallest positive eigenvalue of the Gram matrix of S against the kernel's bandwidth.
 
-Part "spectra" of the records of the study "bandwidth-scaling", one for each dataset and bandwidth:
+Part "spectra" of the records, one for each dataset and bandwidth:
 
 ``protocol``     "published": float32, smallest eigenvalue above 1e-6 of the largest. "corrected":
                  float64
@@ -13,6 +13,9 @@ Part "spectra" of the records of the study "bandwidth-scaling", one for each dat
 ``floor``        1e-6 · largest: where the published rule stops whatever the data
 ``eigenvalues``  the twelve largest
 ``last``         the smallest of the distinct − 1 eigenvalues that are not zero by construction
+
+Part "ranks" (protocol "corrected"), one for each of the five datasets: the same at the median
+bandwidth in double precision, cut at 1e-6, and ``single``: λ̂_S in single precision
 
 :func:`scaling_slope` is the slope of log smallest on log sigma.
 """
@@ -30,21 +33,23 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from frhsic.dependence.grams import centered
-from frhsic.kernels import Gaussian
-from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim
+from frhsic.kernels import Gaussian, median_bandwidth
+from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim, outcome_of
 from frhsic_paper.datasets import loaded
 from frhsic_paper.grid import FIRST_SEED
 from frhsic_paper.options import Options
 from frhsic_paper.plot import GRAY, Drawn, finish, panels, styled, variant
 from frhsic_paper.printed import DATASET_NAMES, cached, dataset_name
 from frhsic_paper.protocol import CORRECTED, PUBLISHED, Protocol
+from frhsic_paper.protocol import DATASETS as ALL_DATASETS
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.results import Results
 from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
-from frhsic_paper.table import Column, Table, tables_of
+from frhsic_paper.table import Column, Listed, Table, tables_of
 
 DATASETS = ("adult", "crime")
+"""Datasets on which the paper shows its bound; COMPAS is left out because of its rank."""
 
 ROWS = 1500
 
@@ -56,6 +61,11 @@ LIMIT_ROWS = 200
 PUBLISHED_CUT = 1e-6
 
 SHOWN = 12
+
+SPECTRA = "bandwidth-scaling/spectra"
+
+STABLE = 2.0
+"""Factor between two precisions up to which an eigenvalue is called stable."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +114,30 @@ def spectra(
 
 MEASURE = Computation(
     "bandwidth-scaling", "spectra", ("dataset", "sigma"), units, spectra, SETTINGS
+)
+
+
+def rank_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
+    """Return the datasets."""
+    return {(name,): 1 for name in options.chosen(ALL_DATASETS)}
+
+
+def ranks(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
+    """Yield the spectrum of each dataset at the median bandwidth."""
+    for (name,) in missing:
+        s = sensitive(name, protocol)
+        sigma = float(median_bandwidth(s, name="s"))
+        single = spectrum(s.to(torch.float32), sigma, PUBLISHED_CUT)
+        yield [{"sigma": sigma, **spectrum(s, sigma, PUBLISHED_CUT), "single": single["smallest"]}]
+
+
+RANKS = Computation(
+    "bandwidth-scaling",
+    "ranks",
+    ("dataset",),
+    rank_units,
+    ranks,
+    {"corrected": (ROWS, PUBLISHED_CUT)},
 )
 
 
@@ -201,10 +235,27 @@ def eigenvalue_table(records: Sequence[Record], protocol: Protocol) -> Table:
     return Table.of(["S of", "σ", *(Column(name, None) for name in (*names, last))], rows)
 
 
+def rank_table(records: Sequence[Record], protocol: Protocol) -> Table:
+    """Different values, directions above the cut and λ̂_S in both precisions."""
+    columns = ("n", "distinct", "kept", "smallest", "single")
+    rows = [[dataset_name(r["dataset"]), *(r[column] for column in columns)] for r in records]
+    names = ("directions above 1e-6", Column("λ̂_S, double", None), Column("λ̂_S, single", None))
+    return Table.of(["S of", "rows", "different values", *names], rows)
+
+
+def tables(results: Results) -> list[Listed]:
+    """Eigenvalues of each protocol, and the directions of each dataset."""
+    eigenvalues = tables_of(SPECTRA, "Eigenvalues", eigenvalue_table, folded=True)
+    return [
+        *eigenvalues(results),
+        *tables_of("bandwidth-scaling/ranks", "Directions of S", rank_table)(results),
+    ]
+
+
 def figures(results: Results) -> list[Drawn]:
     """One figure for both protocols."""
     published, corrected = (
-        results.of("bandwidth-scaling", protocol.name) for protocol in (PUBLISHED, CORRECTED)
+        results.of(SPECTRA, protocol.name) for protocol in (PUBLISHED, CORRECTED)
     )
     if not published and not corrected:
         return []
@@ -251,7 +302,7 @@ def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
     "λ̂_S scales polynomially with the bandwidth.",
     "slopes −1.70, −1.68",
 )
-@by_cases("bandwidth-scaling", splits=0)
+@by_cases(SPECTRA, splits=0)
 def _scaling(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """By the published rule λ̂_S is the first eigenvalue above 1e-6 of the largest, in float32: it
     follows the largest eigenvalue, about Var(S)/σ², whatever the smallest one does. In double
@@ -272,7 +323,7 @@ def _scaling(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     "λ̂_S → 1/n for small and → 0 for large bandwidths.",
     published=False,
 )
-@by_protocol("bandwidth-scaling", splits=0)
+@by_protocol(SPECTRA, splits=0)
 def _limits(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """With distinct values of S; ties, as in age, make the smallest eigenvalue zero at every σ."""
     rows = _of(records, "distinct")
@@ -286,6 +337,35 @@ def _limits(records: Sequence[Record], protocol: Protocol) -> Outcome:
     )
 
 
+@claim(
+    "compas-rank",
+    "Section 5.3 and Appendix, bound",
+    "COMPAS' age has few distinct values, so that its Gram matrix has small rank and λ̂_S is"
+    " unstable, unlike Adult and Crime.",
+    reason=f"""
+        Three cases: fewer directions than Adult, fewer than Crime, and λ̂_S that differs by more
+        than {STABLE:g}× between single and double precision on COMPAS alone.
+    """,
+    published=False,
+)
+@by_protocol("bandwidth-scaling/ranks", splits=0)
+def _lower_rank(records: Sequence[Record], protocol: Protocol) -> Outcome:
+    found = {r["dataset"]: r for r in records}
+    if not {"compas", *DATASETS} <= set(found):
+        return outcome_of([], "")
+    factors = {
+        d: max(r["single"] / r["smallest"], r["smallest"] / r["single"]) for d, r in found.items()
+    }
+    lower = [found["compas"]["kept"] < found[d]["kept"] for d in DATASETS]
+    unstable = factors["compas"] > STABLE >= max(factors[d] for d in DATASETS)
+    cases = [
+        f"{dataset_name(d)} {r['kept']} directions, {r['distinct']} values, λ̂_S off by"
+        f" {factors[d]:.1f}×"
+        for d, r in found.items()
+    ]
+    return outcome_of([*lower, unstable], "", cases)
+
+
 STUDY = Study(
     name="bandwidth-scaling",
     about="figure: smallest eigenvalue and bandwidth",
@@ -293,10 +373,10 @@ STUDY = Study(
     words="""
         Smallest positive eigenvalue of the centred Gram matrix of S, 1,500 rows. Published: single
         precision, cut at 1e-6 of the largest. Corrected: double precision; 200 distinct values for
-        the two limits.
+        the two limits. One draw of rows each.
     """,
-    measure=(MEASURE,),
-    tables=tables_of("bandwidth-scaling", "Eigenvalues", eigenvalue_table, folded=True),
+    measure=(MEASURE, RANKS),
+    tables=tables,
     figures=figures,
-    claims=(_scaling, _limits),
+    claims=(_scaling, _limits, _lower_rank),
 )

@@ -29,7 +29,7 @@ from frhsic_paper.certificates import gdp_certificate
 from frhsic_paper.claim import Outcome, by_protocol, claim, outcome_of
 from frhsic_paper.directions import DirectionRule, NumericalRank
 from frhsic_paper.frontiers import datasets_of
-from frhsic_paper.grid import Grid, Splits, by_name, small_table
+from frhsic_paper.grid import SMALL_REPEATS, Grid, Splits, by_name, small_table
 from frhsic_paper.models import Model, store_all
 from frhsic_paper.plot import figures_of, finish, panels, styled, variant
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES
@@ -63,7 +63,7 @@ def grid(protocol: Protocol) -> Grid:
         ("adult", "crime"),
         by_name("frhsic", OWN),
         (0.1, 1.0, 10.0, 100.0, 1000.0),
-        1,
+        SMALL_REPEATS[protocol.name],
         Splits(scaling=protocol.scaling),
         source=partial(small_table, 1500),
     )
@@ -179,6 +179,7 @@ def sides_table(records: Sequence[Record], protocol: Protocol) -> Table:
             *(r[c] for c in columns),
         ]
         for r in _models(records, penalized=False)
+        if r["repeat"] == 0
     ]
     names = [
         "dataset",
@@ -195,10 +196,10 @@ def sides_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 @styled()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Both sides of the bound against λ for each resolution, and the trivial bound. One sample
-    each: no intervals.
+    """Both sides of the bound against λ for each resolution, and the trivial bound, on the first
+    split: no intervals.
     """
-    models = _models(records)
+    models = [r for r in _models(records) if r["repeat"] == 0]
     datasets = datasets_of(models)
     figure, axes = panels(len(datasets), 2, 3.6, 4.0)
     for ax, dataset in zip(axes, datasets):
@@ -289,7 +290,11 @@ def _why_tightens(results: Results) -> str:
 @by_protocol(RECORDS, splits=0)
 def _tightens(records: Sequence[Record], protocol: Protocol) -> Outcome:
     one, every = (
-        {(r["dataset"], r["weight"]): r["rhs"] for r in _models(records) if r["rule"] == rule}
+        {
+            (r["dataset"], r["weight"], r["repeat"]): r["rhs"]
+            for r in _models(records)
+            if r["rule"] == rule
+        }
         for rule in (ONE, ALL)
     )
     pairs = [(one[model], every[model]) for model in one if model in every]
@@ -305,10 +310,13 @@ STUDY = Study(
         FRHSIC on 1,500 rows of Adult and Crime, 300 test rows. Published: variance over the full
         sample against HSIC/λ̂_S, single precision. Corrected: the theorem's projected left side at
         several resolutions, double precision, and a tighter form.
+        Claims count all splits; tables and figures show the first.
     """,
     train=(TRAIN,),
     measure=(MEASURE,),
     tables=tables_of(RECORDS, "Both sides", sides_table, folded=True),
-    figures=figures_of(RECORDS, "bound", "Both sides of the bound against λ", draw),
+    figures=figures_of(
+        RECORDS, "bound", "Both sides of the bound against λ, the first split", draw, None
+    ),
     claims=(_valid, _not_vacuous, _tightens),
 )

@@ -96,7 +96,7 @@ def _compared(
             if dp is not None and eo is not None:
                 good.append(true(dp.mean, eo.mean))
                 parts.append(f"λ = {w:g}: {dp.mean:.3f} and {eo.mean:.3f}")
-        return outcome_of(good, "DP and EO at " + "; ".join(parts))
+        return outcome_of(good, "EO-GDP of DP and of EO", parts)
 
     return rule
 
@@ -123,7 +123,7 @@ STUDY = Study(
     about="table: Equal Opportunity",
     title="Equal Opportunity",
     words="""
-        HSIC on all rows (DP) or on those with Y = 1 (EO). Published: one split, other bandwidths
+        HSIC on all rows (DP) or on those with Y = 1 (EO). Published: three splits, other bandwidths
         for EO than for DP. Corrected: five splits, the same rule for both. The head's variant is
         the default.
     """,

@@ -124,8 +124,9 @@ def _means(records: Sequence[Record], protocol: Protocol, method: str) -> list[f
 )
 @by_protocol("multi-attribute")
 def _reduce(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """λ = 50 against the unpenalised model; preserved is within 1 % of its accuracy. The
-    contraction, which trains nothing, reduces both at the same accuracy.
+    """Three cases a variant, λ = 50 against the unpenalised model: GDP for age is lower, GDP for
+    hours is lower, and accuracy is within 1 %. The contraction, which trains nothing, has all
+    three.
     """
     base = _means(records, protocol, BASELINE)
     good, parts = [], []
@@ -134,10 +135,10 @@ def _reduce(records: Sequence[Record], protocol: Protocol) -> Outcome:
         if not base or not means:
             return NOT_RUN
         kept = within_band(means[0], base[0], BAND, higher_is_better=True)
-        good.append(kept and means[1] < base[1] and means[2] < base[2])
+        good += [kept, means[1] < base[1], means[2] < base[2]]
         parts.append(f"{method}: accuracy {means[0]:.3f}, GDP {means[1]:.3f}, {means[2]:.3f}")
-    unfair = ", ".join(f"{value:.3f}" for value in base)
-    return outcome_of(good, "; ".join(parts) + f" (Unfair {unfair})")
+    unfair = f"Unfair: accuracy {base[0]:.3f}, GDP {base[1]:.3f}, {base[2]:.3f}"
+    return outcome_of(good, unfair, parts)
 
 
 @claim(
@@ -163,8 +164,8 @@ STUDY = Study(
     about="table and figure: two attributes",
     title="Two attributes",
     words="""
-        Adult, age and hours. Published: Joint is one isotropic Gaussian. Corrected: a product of
-        one Gaussian a column, five splits. The head's variant is the default.
+        Adult, age and hours. Published: Joint is one isotropic Gaussian, three splits. Corrected: a
+        product of one Gaussian a column, five splits. The head's variant is the default.
     """,
     train=(Training(grid),),
     tables=tables_of("multi-attribute", "Accuracy and GDP by attribute", gdp_table),

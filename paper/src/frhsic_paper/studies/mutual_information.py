@@ -76,7 +76,7 @@ def _lower_than_reg_gdp(records: Sequence[Record], protocol: Protocol) -> Outcom
         areas = naup(full, paper_scale(full))
         good.append(areas["frhsic"] > areas["reg-gdp"])
         parts.append(f"{dataset_name(dataset)} {areas['frhsic']:.3f} and {areas['reg-gdp']:.3f}")
-    return outcome_of(good, "; ".join(parts)).led_by("areas of FRHSIC and Reg-GDP")
+    return outcome_of(good, "areas of FRHSIC and Reg-GDP", parts)
 
 
 @claim(

@@ -8,7 +8,8 @@ Part "times" of the records, one for each device, method, n and repeat:
 ``device``       "cpu" or "cuda", both where there is a GPU; ``hardware`` its name, ``threads`` of
                  the processor
 ``method``       "frhsic", "reg-gdp", "none", "hsic", and of FREM "frem-loop" (published: all rows,
-                 one by one), "frem-32" (32 anchors, vectorized), "frem-all" (all rows, vectorized)
+                 one by one), "frem-loop-32" (published: 32 of them), "frem-32" (32 anchors,
+                 vectorized), "frem-all" (all rows, vectorized)
 ``n``, ``repeat``, ``seconds``   of one epoch, batches of 256
 """
 
@@ -49,7 +50,7 @@ BANDWIDTH_ROWS = 500
 """Rows of the untrained representation that the published bandwidths were measured on."""
 
 SETTINGS = {
-    "published": Timing(("frhsic", "frem-loop", "reg-gdp"), plain_clock, models=3),
+    "published": Timing(("frhsic", "frem-loop", "frem-loop-32", "reg-gdp"), plain_clock, models=3),
     "corrected": Timing(
         ("frhsic", "frem-32", "frem-all", "reg-gdp", "hsic", "none"),
         synchronized_clock,
@@ -97,6 +98,7 @@ def _penalty(method: str, z: Tensor, s: Tensor) -> Penalty:
     makers: dict[str, Callable[[], Penalty]] = {
         "frhsic": lambda: HSIC(Gaussian(1.0), scale_z=sigma_z, scale_s=sigma_s, head_weight=0.0),
         "frem-loop": lambda: LoopedEIPM(scale_z=sigma_z, gamma=sigma_s),
+        "frem-loop-32": lambda: LoopedEIPM(scale_z=sigma_z, gamma=sigma_s, anchors=32),
         "frem-32": lambda: EIPM(scale_z=sigma_z, gamma=sigma_s),
         "frem-all": lambda: EIPM(scale_z=sigma_z, gamma=sigma_s, anchors=None),
         "reg-gdp": GDP,
@@ -108,12 +110,14 @@ def _penalty(method: str, z: Tensor, s: Tensor) -> Penalty:
 
 RUNTIME_NAMES = METHOD_NAMES | {
     "frem-loop": "FREM, loop in Python",
+    "frem-loop-32": "FREM, loop over 32 anchors",
     "frem-32": "FREM, 32 anchors at once",
     "frem-all": "FREM, all anchors at once",
 }
 
 RUNTIME_LOOKS = LOOKS | {
     "frem-loop": LOOKS["frem"],
+    "frem-loop-32": {"color": "#CC79A7", "marker": "^"},
     "frem-32": {"color": "#CC79A7", "marker": "v"},
     "frem-all": {"color": "#8C6D31", "marker": "D"},
 }
@@ -244,6 +248,7 @@ def _reg_gdp_faster(records: Sequence[Record], protocol: Protocol) -> Outcome:
     "Section 5.5, Appendix",
     "Times are means of five epochs after one of warm-up, on one NVIDIA RTX GPU.",
     "five epochs",
+    about="reporting",
 )
 def _as_timed(results: Results, protocol: Protocol) -> Outcome:
     """Two cases: five epochs, and times that are not those of another clock. Whole ticks of 1/24
@@ -267,17 +272,19 @@ def _as_timed(results: Results, protocol: Protocol) -> Outcome:
     "anchors-linear",
     "Appendix, FREM",
     "The cost of FREM grows linearly with the number of anchors.",
-    published=False,
 )
 @by_protocol("runtime")
 def _anchors_linear(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Linear growth would give 8×; it is read as holding above 4×. All anchors together are one
-    more product of two matrices.
+    """The claim is about a loop over anchors, as the published code has it: 256 anchors against 32
+    would take 8×, read as 4× to 16×. Our products of matrices, in the corrected column, are not
+    judged.
     """
-    ratios = _ratios(records, "frem-all", to="frem-32")
-    return outcome_of(
-        [v > 4 for v in ratios.values()], f"256 anchors against 32: {_listed(ratios, 2)}"
-    )
+    if not protocol.printed:
+        ratios = _ratios(records, "frem-all", to="frem-32")
+        return Outcome(None, f"all anchors at once, 256 against 32: {_listed(ratios, 2)}")
+    ratios = _ratios(records, "frem-loop", to="frem-loop-32")
+    linear = [4 <= v <= 16 for v in ratios.values()]
+    return outcome_of(linear, f"256 anchors against 32: {_listed(ratios, 2)}")
 
 
 STUDY = Study(

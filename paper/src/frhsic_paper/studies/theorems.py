@@ -325,6 +325,7 @@ STUDY = Study(
             one.says,
             "proved",
             reason="A case for each draw, to rounding.",
+            about="theory",
             published=False,
         )(_holds(one))
         for one in THEOREMS

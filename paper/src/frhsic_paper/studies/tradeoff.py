@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
+from frhsic_paper.agreement import agreement_tables
 from frhsic_paper.frontiers import (
     CONVENTIONS,
     frontier,
@@ -161,7 +162,7 @@ def tables(results: Results) -> list[Listed]:
     for dataset in swept(corrected):
         heading = f"{DATASET_NAMES[dataset]} under every convention of GDP, corrected protocol"
         listed.append(Listed(heading, metrics_table(corrected, dataset), True))
-    return listed
+    return [*listed, *agreement_tables(results)]
 
 
 def figures(results: Results) -> list[Drawn]:

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frhsic_paper.claim import unwrapped
-from frhsic_paper.frontiers import finite, is_error
-from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, printed_sweeps
+from frhsic_paper.claim import Cases
+from frhsic_paper.frontiers import finite, matched, swept
+from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, printed, printed_sweeps
 from frhsic_paper.protocol import BASELINE, PAPER_WEIGHTS, PUBLISHED
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
-from frhsic_paper.study import Study
-from frhsic_paper.sweep import SWEEP
 from frhsic_paper.table import Cell, Column, Listed, Table
 
 Key = tuple[str, str, float]
@@ -28,11 +26,6 @@ GDP_FLOOR = 0.01
 
 LISTED = ("acs_income",)
 """Datasets whose rows are another draw than the published ones: listed, not counted."""
-
-ROUNDED_FROM = 100.0
-"""Weights from which FREM's distances are below what float32 leaves of three sums of order one."""
-
-ADVERSARIAL = ("adv", "laftr")
 
 
 @dataclass(frozen=True)
@@ -49,7 +42,6 @@ class Agreement:
     published: float
     deviations: float
     errors: float
-    cause: str
 
     @property
     def within(self) -> bool:
@@ -86,15 +78,14 @@ def agreement(records: Sequence[Record]) -> list[Agreement]:
             ("gdp", "gdp_std", gdp_floor),
         ):
             values = _values(ours[key], quantity)
-            mean, printed = float(values.mean()), row[quantity]
-            spread, apart = float(np.hypot(values.std(), row[deviation])), abs(mean - printed)
+            mean, published = float(values.mean()), row[quantity]
+            spread, apart = float(np.hypot(values.std(), row[deviation])), abs(mean - published)
             distance, errors = (
                 apart / max(spread, floor),
                 apart / max(spread / len(values) ** 0.5, floor),
             )
-            cause = "" if distance <= 2 else _cause(key, quantity, mean, printed, ours, theirs)
             cells.append(
-                Agreement(dataset, method, weight, quantity, mean, printed, distance, errors, cause)
+                Agreement(dataset, method, weight, quantity, mean, published, distance, errors)
             )
     return cells
 
@@ -110,6 +101,41 @@ def counts(cells: Sequence[Agreement]) -> tuple[int, int, int]:
     """
     counted = [cell for cell in cells if cell.dataset not in LISTED]
     return sum(c.within for c in counted), sum(c.near for c in counted), len(counted)
+
+
+AREA_MARGIN = 0.05
+"""Distance up to which two nAUP count as the same."""
+
+
+def beside_print(records: Sequence[Record]) -> tuple[Cases, Cases]:
+    """Return in how many cells of the printed main table nAUP is within .05 of ours, and GDP within
+    two combined standard deviations; a printed cell has that of the file's nearest row.
+    """
+    areas, gaps = [], []
+    for dataset in swept(records):
+        ours = {p.method: p for p in matched(records, dataset, PUBLISHED)}
+        for row in (r for r in printed("matched_performance") if r["dataset"] == dataset):
+            point = ours.get(row["method"])
+            if point is None:
+                continue
+            if point.naup is not None and row["naup"] is not None:
+                areas.append(abs(point.naup - row["naup"]) <= AREA_MARGIN)
+            if point.gdp is not None and row["gdp"] is not None:
+                spread = np.hypot(point.gdp.deviation or 0.0, _printed_deviation(row))
+                gaps.append(bool(abs(point.gdp.mean - row["gdp"]) <= 2 * spread))
+    return Cases(sum(areas), len(areas)), Cases(sum(gaps), len(gaps))
+
+
+def _printed_deviation(row: Record) -> float:
+    """Return the deviation of GDP in the file's row nearest to a printed cell."""
+    own = [
+        r
+        for r in printed_sweeps()
+        if (r["dataset"], r["method"]) == (row["dataset"], row["method"])
+    ]
+    columns = ("performance", "gdp")
+    nearest = min(own, key=lambda r: sum(abs(r[c] - row[c]) for c in columns))
+    return float(nearest["gdp_std"])
 
 
 def agreement_table(cells: Sequence[Agreement]) -> Table:
@@ -133,7 +159,7 @@ def agreement_table(cells: Sequence[Agreement]) -> Table:
 
 
 def disagreements_table(cells: Sequence[Agreement]) -> Table:
-    """Cells that do not agree, each with a cause."""
+    """Cells that do not agree."""
     rows = [
         [
             DATASET_NAMES[c.dataset],
@@ -143,90 +169,26 @@ def disagreements_table(cells: Sequence[Agreement]) -> Table:
             c.published,
             c.ours,
             c.deviations,
-            c.cause,
         ]
         for c in cells
         if not c.within
     ]
     numbers = (Column("published", 4), Column("ours", 4), Column("deviations apart", 1))
-    return Table.of(["dataset", "method", "λ", "of", *numbers, "cause"], rows)
+    return Table.of(["dataset", "method", "λ", "of", *numbers], rows)
 
 
-def tables(results: Results) -> list[Listed]:
+def agreement_tables(results: Results) -> list[Listed]:
     """Counts of the cells that agree, and the cells that do not."""
     records = results.of("tradeoff", PUBLISHED.name)
     if not records:
         return []
     cells = agreement(records)
     within, near, total = counts(cells)
-    heading = f"{within} of {total} counted cells agree, {near} within two standard errors"
+    heading = (
+        f"{within} of {total} counted cells of the authors' files are within two combined standard"
+        f" deviations of ours, {near} within two standard errors"
+    )
     return [
         Listed(heading, agreement_table(cells)),
-        Listed("Cells that do not agree, each with its cause", disagreements_table(cells), True),
+        Listed("Cells that do not agree", disagreements_table(cells), True),
     ]
-
-
-def _cause(
-    key: Key,
-    quantity: str,
-    mean: float,
-    printed: float,
-    ours: dict[Key, list[Record]],
-    theirs: dict[Key, Record],
-) -> str:
-    """Return why a cell does not agree, as far as the two sweeps can tell."""
-    dataset, method, weight = key
-    if dataset in LISTED:
-        return "another draw of the survey's rows"
-    if method in ADVERSARIAL:
-        return (
-            "an adversary's objective has no lower bound: where it ends depends on the order of the"
-            " batches"
-        )
-    collapsed = (mean - printed) * (-1 if quantity == "gdp" or not is_error(dataset) else 1) > 0
-    if method == "frem" and collapsed and weight >= ROUNDED_FROM:
-        return unwrapped("""
-            the published code takes the distance as a difference of three sums in float32, which
-            rounds it away where it is small, so that Z does not collapse
-            """)
-    place = PAPER_WEIGHTS.index(weight) if weight else None
-    near = (
-        []
-        if place is None
-        else [(dataset, method, w) for i, w in enumerate(PAPER_WEIGHTS) if abs(i - place) == 1]
-    )
-    around = [float(np.mean(_values(ours[other], quantity))) for other in near if other in ours]
-    published = [float(theirs[other][quantity]) for other in near if other in theirs]
-    if _between(printed, [mean, *around]) or _between(mean, [printed, *published]):
-        return "on the steep part of the path: a neighbouring weight brackets the other's value"
-    base = theirs[dataset, BASELINE, 0.0]
-    if quantity == "performance" and abs(mean - printed) / base["performance"] < 0.02:
-        return "less than 2 % of the unpenalised performance apart, in splits that differ little"
-    if quantity == "gdp" and max(mean, printed) < 0.05 * base["gdp"]:
-        return "both within 5 % of the unpenalised GDP of zero: the model is constant"
-    if weight == PAPER_WEIGHTS[-1] or (near and min(published) < 0.1 * base["gdp"]):
-        return "one collapses to a constant where the other does not yet"
-    return "not explained"
-
-
-def _between(value: float, others: Sequence[float]) -> bool:
-    return len(others) > 1 and min(others) <= value <= max(others)
-
-
-STUDY = Study(
-    name="agreement",
-    about="table: our sweep beside the published files (the sweep of tradeoff)",
-    title="Agreement with the published sweep",
-    words="""
-        Every cell (mean over five splits of accuracy or error, and of GDP) of the published files
-        on the nine shared weights, beside ours under the published protocol. A cell agrees when the
-        two means are at most two combined standard deviations apart, with a floor of .002 on a
-        performance's deviation and of 1 % of Unfair's GDP on a GDP's; the stricter count takes
-        standard errors over the five splits. ACS Income is another draw of the survey: listed, not
-        counted. Areas are read off few of these cells and can differ where the cells agree:
-        FRHSIC's nAUP on COMPAS is the first of six in the published files on the shared nine
-        weights, and the fifth in ours ([claim](tradeoff.md#best-on-compas)).
-    """,
-    train=SWEEP,
-    tables=tables,
-)

@@ -1,0 +1,184 @@
+"""The code that numbers come from, as text that their stamp is a hash of.
+
+It is the source of a function, of all functions, classes and constants of the two packages that it
+names, of what those name, and so on. Comments, docstrings and layout do not count, so that words
+can be changed without making records stale.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import inspect
+import io
+import json
+import re
+import sys
+import textwrap
+import tokenize
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache, partial
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+PACKAGES = ("frhsic", "frhsic_paper")
+
+APART = frozenset(
+    f"frhsic_paper.{name}"
+    for name in ("records", "options", "code", "steps", "claim", "plot", "table", "printed")
+)
+"""Modules that store or show numbers and do not change them."""
+
+GPU = "._gpu."
+"""Kernels for a GPU, which a machine without one cannot import: not followed, so that the stamp is
+the same everywhere. Tests compare their numbers with those of the code that is followed.
+"""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+Named = tuple[str, Any]
+"""A name with its module, and its value."""
+
+
+def code(*roots: object) -> list[tuple[str, str]]:
+    """Return names and source of all code that some functions, classes and values reach, sorted.
+
+    Examples
+    --------
+    >>> from frhsic.kernels import Gaussian
+    >>> names = [name for name, _ in code(Gaussian)]
+    >>> "frhsic.kernels.Gaussian" in names, "frhsic.kernels.squared_distances" in names
+    (True, True)
+    """
+    found: dict[str, str] = {}
+    seen: dict[int, object] = {}
+    waiting = list(roots)
+    while waiting:
+        one = waiting.pop()
+        if callable(one):
+            one = inspect.unwrap(one)
+        if id(one) in seen:
+            continue
+        seen[id(one)] = one
+        if not isinstance(one, type | FunctionType):
+            waiting += _parts(one)
+            continue
+        waiting += [cell.cell_contents for cell in getattr(one, "__closure__", None) or ()]
+        if _counts(one.__module__):
+            text, names = _parsed(one)
+            short = f" {text}" if "<lambda>" in one.__qualname__ else ""  # lambdas share a name
+            found[f"{one.__module__}.{one.__qualname__}{short}"] = text
+            for name, value in names:
+                try:
+                    found[name] = json.dumps(value)
+                except (TypeError, ValueError):
+                    waiting.append(value)
+    return sorted(found.items())
+
+
+@cache
+def code_hash(*roots: Hashable) -> str:
+    """Return a hash of the code that some functions, classes and values reach."""
+    return hashlib.sha256(json.dumps(code(*roots)).encode()).hexdigest()
+
+
+def _counts(module: str) -> bool:
+    return module.split(".")[0] in PACKAGES and module not in APART
+
+
+def _parts(value: Any) -> list[Any]:
+    """Return what a value is made of, as far as it can hold code."""
+    if isinstance(value, partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, Mapping):
+        return list(value.values())
+    if isinstance(value, list | tuple | set | frozenset):
+        return list(value)
+    if is_dataclass(value):
+        return [type(value), *(getattr(value, f.name) for f in fields(value))]
+    return [type(value)] if _counts(type(value).__module__) else []
+
+
+@cache
+def _parsed(one: Any) -> tuple[str, tuple[Named, ...]]:
+    """Return the source of a function or class without comments and docstrings, and what it names
+    in the two packages.
+    """
+    try:
+        source = textwrap.dedent(inspect.getsource(one))
+    except (OSError, TypeError):  # made while running, as the methods of a dataclass are
+        return "", ()
+    scope = vars(sys.modules[one.__module__])
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:  # a part of a statement, such as a lambda in a dictionary
+        words = sorted(set(re.findall(r"[A-Za-z_]\w*", source)))
+        return " ".join(source.split()), tuple(_values(words, one.__module__, scope))
+    names = [*_values(sorted(_free(tree)), one.__module__, scope), *_elsewhere(tree, scope)]
+    return _plain(source, tree), tuple(names)
+
+
+def _plain(source: str, tree: ast.Module) -> str:
+    """Return a source without comments and docstrings, on one line."""
+    lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0]
+            if ast.get_docstring(node, clean=False) is not None:
+                for row in range(first.lineno, (first.end_lineno or first.lineno) + 1):
+                    lines[row - 1] = ""
+    return " ".join(" ".join(lines).split())
+
+
+def _free(tree: ast.AST) -> set[str]:
+    """Return the names that a source reads and does not assign in the same function."""
+    outside: list[ast.AST] = []
+    names: set[str] = set()
+    waiting = list(ast.iter_child_nodes(tree))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Function):
+            inside = list(ast.walk(node))
+            own = {n.arg for n in inside if isinstance(n, ast.arg)}
+            own |= {n.id for n in inside if isinstance(n, ast.Name) and _assigned(n)}
+            names |= {n.id for n in inside if isinstance(n, ast.Name)} - own
+        else:
+            outside.append(node)
+            waiting += ast.iter_child_nodes(node)
+    return names | {n.id for n in outside if isinstance(n, ast.Name) and not _assigned(n)}
+
+
+def _assigned(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
+def _values(names: list[str], module: str, scope: Mapping[str, Any]) -> Iterator[Named]:
+    """Yield the values of names in a module; other modules are followed by their attributes."""
+    for name in names:
+        value = scope.get(name)
+        if value is not None and not isinstance(value, ModuleType) and not name.startswith("__"):
+            yield f"{module}.{name}", value
+
+
+def _elsewhere(tree: ast.AST, scope: Mapping[str, Any]) -> Iterator[Named]:
+    """Yield what a source reads of other modules of the two packages: `theory.bound`, or what it
+    imports where it is called.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = scope.get(node.value.id)
+            if isinstance(module, ModuleType) and _counts(module.__name__):
+                yield from _values([node.attr], module.__name__, vars(module))
+        elif isinstance(node, ast.ImportFrom):
+            path = node.module or ""
+            if _counts(path) and GPU not in path:
+                imported = vars(importlib.import_module(path))
+                yield from _values([alias.name for alias in node.names], path, imported)

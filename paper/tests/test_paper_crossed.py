@@ -1,0 +1,252 @@
+"""The comparison that crosses bases and ways: rows, bases, paths, and how costs are read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from pytest import approx
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from frhsic_paper.crossed.bases import (
+    BASES,
+    Encoded,
+    Fit,
+    SplineDesign,
+    Splines,
+    categorical,
+    ridge_fit,
+)
+from frhsic_paper.crossed.reading import (
+    CONSTANT,
+    YARDSTICKS,
+    Cost,
+    at_level,
+    costs,
+    measured,
+    pooled,
+)
+from frhsic_paper.crossed.rows import SPLITS, Rows, divided, tuning_rows
+from frhsic_paper.crossed.settings import values_of
+from frhsic_paper.crossed.ways import (
+    CLOSED_FORM,
+    COSINES,
+    NONE,
+    OWN_SETTINGS,
+    WEIGHTED,
+    Point,
+    Task,
+    path,
+    ways_on,
+)
+from frhsic_paper.studies.crossed import chosen_trial, within_an_error
+
+LOSS, ERRORS = YARDSTICKS.values()
+
+
+def made(n: int = 1200, binary: bool = False) -> Rows:
+    """Return rows whose first column follows S, with a nominal column, in which y is additive."""
+    rng = np.random.default_rng(0)
+    s = rng.uniform(size=n)
+    follows = s + 0.3 * rng.normal(size=n)
+    other = rng.normal(size=n)
+    kind = rng.integers(4, size=n).astype(float)
+    f = 2 * follows + other + np.array([0.0, 2.0, -1.0, 1.0])[kind.astype(int)]
+    y = f + 0.5 * rng.normal(size=n)
+    if binary:
+        y = (y > np.median(y)).astype(float)
+    X = pd.DataFrame({"x0": follows, "x1": other, "x2": kind})
+    return Rows(X, y, s, binary, ("x2",))
+
+
+@pytest.mark.parametrize("n", [997, 1000])
+def test_no_test_row_tunes_and_none_is_tested_twice(n):
+    tuning = np.concatenate([np.concatenate(divided(n, "tune", k)) for k in range(3)])
+    tests = [divided(n, "test", k) for k in range(SPLITS["test"])]
+    testing = np.concatenate([others for _, others in tests])
+    assert not np.isin(testing, tuning).any()
+    assert np.isin(tuning, tuning_rows(n)).all()
+    assert len(np.unique(testing)) == len(testing)
+    assert not any(np.isin(others, train).any() for train, others in tests)
+    assert len({(len(train), len(others)) for train, others in tests}) == 1
+    assert len(tests[0][0]) % 5 == 0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("binary", [False, True])
+def test_ridge_is_that_of_scikit_learn(binary, weighted):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(300, 4))
+    y = x @ [1.0, -1.0, 0.5, 0.0] + rng.normal(size=300)
+    y = (y > 0).astype(float) if binary else y
+    weights = rng.uniform(0.5, 2, size=300) if weighted else None
+    total = 300 if weights is None else weights.sum()
+    design = np.column_stack([np.ones(300), x])
+    found = ridge_fit(design, y, binary, 0.1, weights)
+    if binary:
+        known = LogisticRegression(C=1 / (0.1 * total), tol=1e-10, max_iter=1000)
+    else:
+        known = Ridge(0.1 * total)
+    known.fit(x, y, sample_weight=weights)
+    assert found[0] == approx(float(np.squeeze(known.intercept_)), abs=1e-5)
+    assert found[1:] == approx(np.ravel(known.coef_), abs=1e-5)
+
+
+def test_names_of_categories_do_not_matter_to_splines_nor_add_to_a_network():
+    table = made()
+    other = table._replace(
+        X=table.X.assign(x2=np.array([7.0, -1.0, 3.0, 5.0])[table.X.x2.astype(int)])
+    )
+    fit = Fit(np.arange(800), np.arange(800, 1200), table.y, False)
+    values = values_of(Splines.settings, 0)
+    (first,) = Splines().outputs(table, [fit], values, "cpu")
+    (second,) = Splines().outputs(other, [fit], values, "cpu")
+    assert first == approx(second, rel=1e-6)
+    assert np.mean((first - table.y[800:]) ** 2) < 0.35  # noise has a variance of .25
+    assert Encoded(table, "range").width(fit.train) == 2 + 4
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("binary", [False, True])
+def test_every_base_predicts_better_than_a_constant(base, binary):
+    table = made(binary=binary)
+    fits = [Fit(np.arange(800), np.arange(800, 1200), table.y, binary)]
+    fits.append(Fit(np.arange(800), np.arange(900, 1200), table.s, False))
+    own = BASES[base]
+    options = {"epochs": 15} if "network" in base else {}
+    f, of_s = own.outputs(table, fits, values_of(own.settings, 0), "cpu", **options)
+    assert [len(f), len(of_s)] == [400, 300]
+    assert np.var(table.y[800:] - f) < 0.7 * np.var(table.y[800:])
+    assert np.var(table.s[900:] - of_s) < 0.9 * np.var(table.s[900:])
+    assert not binary or (f.min() >= 0 and f.max() <= 1)
+
+
+def test_covariances_with_cosines_fall_to_zero():
+    table = made(4000)
+    values = values_of(Splines.settings, 0)
+    task = Task(table, Splines(), values, values, "test", "cpu")
+    points = list(path(task, COSINES, {0: (0.0, 1e6)}))
+    wave = np.cos(np.pi * np.concatenate([table.s[others] for _, others in task.sets]))
+    free, strict = (
+        np.cov(np.concatenate([p.scores for p in points if p.dial == dial]), wave)[0, 1]
+        for dial in (0.0, 1e6)
+    )
+    assert free < -0.3
+    assert abs(strict) < 0.1  # five standard errors of 2,000 rows
+
+
+def test_the_closed_form_begins_at_the_base_and_its_loss_is_the_least_at_a_level():
+    """Where y is additive, splines are the truth, and no way on them can cost less than the closed
+    form by more than chance.
+    """
+    table = made(4000)
+    values = values_of(Splines.settings, 0)
+    task = Task(table, Splines(), values, values, "test", "cpu", 3)
+    points = list(path(task, "plain", {0: ()}))
+    points += [
+        Point(CONSTANT, -1, 0.0, k, np.full(len(o), table.y.mean()))
+        for k, (_, o) in enumerate(task.sets)
+    ]
+    points += path(task, COSINES, {0: (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0)})
+    frame = pd.DataFrame(pooled(points, table, task.sets, None, True))
+    base = frame[(frame.way == NONE) & (frame.left_out == -1)].iloc[0]
+    first = frame[(frame.way == CLOSED_FORM) & (frame.left_out == -1)].sort_values("dial").iloc[0]
+    assert first.loss == approx(base.loss, rel=0.02)
+    found = costs(frame, LOSS)
+    assert found[NONE].value == approx(0.5)  # read between the base and a constant
+    assert 0 < found[CLOSED_FORM].value < found["contraction"].value
+    assert found[CLOSED_FORM].value < found[COSINES].value + 0.02
+    assert found[CLOSED_FORM].reached == 1
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_ways_on_a_base(base):
+    ways = ways_on(BASES[base], True)
+    assert ("hsic" in ways) == ("network" in base)
+    assert (COSINES in ways) == (base == "splines")
+    assert not [way for way in ways_on(BASES[base], False) if "Optimizer" in way]
+    assert len(ways) == len(set(ways))
+
+
+# --- how costs are read
+
+
+def test_a_model_that_diverged_is_no_point_and_a_path_without_points_is_a_constant():
+    assert at_level(np.array([np.nan]), np.array([np.nan]), 0.5, 3.0) == (3.0, False)
+    assert at_level(np.array([1.0, np.nan]), np.array([1.0, 0.0]), 0.5, 3.0) == (2.0, False)
+
+
+def test_errors_count_both_classes_alike_where_positives_are_rare():
+    y = np.array([1.0] * 10 + [0.0] * 90)
+    s = np.arange(100.0)
+    decisions = np.zeros(100)
+    assert measured(None, decisions, y, s, 0.1)["errors"] == 0.5
+    assert measured(None, decisions, y, s, 0.3)["errors"] == approx(0.1)
+
+
+def paths(losses: dict[str, float], folds: int = 4, noise: float = 0.0) -> pd.DataFrame:
+    """Records in which a base has a gap of 1 and a loss of .2, a constant a loss of 1, and a way
+    the loss that is given, at every gap.
+    """
+    rng = np.random.default_rng(2)
+    fixed = {NONE: [(1.0, 0.2)], CONSTANT: [(0.0, 1.0)]}
+    rows = []
+    for left_out in range(-1, folds):
+        moved = noise * rng.normal()
+        flat = {way: [(g, loss + moved) for g in (0.0, 1.0)] for way, loss in losses.items()}
+        rows += [
+            {"way": way, "left_out": left_out, "gdp": gap, "loss": loss, "test_rows": 10}
+            for way, points in (fixed | flat).items()
+            for gap, loss in points
+        ]
+    return pd.DataFrame(rows).assign(training_rows=40)
+
+
+def test_a_cost_is_what_is_lost_over_what_the_base_gains():
+    found = costs(paths({"a": 0.3, "b": 0.5}), LOSS)
+    assert [found[way].value for way in "ab"] == approx([0.125, 0.375])
+    assert found["a"].error_beside() == approx(0.0, abs=1e-12)
+    assert costs(paths({"a": 0.3}), ERRORS) == {}
+
+
+def test_the_error_is_that_of_a_mean_and_is_widened():
+    """For a mean of fold means the jackknife gives the standard error of a mean."""
+    rng = np.random.default_rng(3)
+    each = rng.normal(size=10)
+    without = np.array([np.delete(each, j).mean() for j in range(10)])
+    one = Cost(each.mean(), without, 1.0, 1.0)
+    assert one.error_beside() == approx(each.std(ddof=1) / np.sqrt(10))
+    assert one._replace(factor=2.0).error_beside() == approx(2 * one.error_beside())
+    assert one.error_beside(one) == 0
+    assert costs(paths({"a": 0.3}), LOSS)["a"].factor == approx(np.sqrt(1 + 4 * 10 / 40))
+
+
+def test_noise_that_two_ways_share_does_not_count_between_them():
+    found = costs(paths({"a": 0.3, "b": 0.5}, noise=0.1), LOSS)
+    assert found["a"].error_beside() > 0.02
+    assert found["a"].error_beside(found["b"]) == approx(0.0, abs=1e-12)
+    assert within_an_error(found, ["a", "b"])
+    assert not within_an_error(found, ["b", "a"])
+
+
+@pytest.mark.parametrize("best", [0, 3])
+def test_the_search_takes_the_trial_with_the_least_cost(best):
+    shared = paths({"frem": 0.5}).query("left_out == -1").assign(trial=-1)
+    own = shared[shared.way == "frem"].assign(dial=[50.0, 0.0])
+    more = [own.assign(trial=k, loss=own.loss - 0.1 * (k == best)) for k in range(5)]
+    trials = pd.concat([shared[shared.way != "frem"], *more])
+    ((trial, weights),) = chosen_trial(trials, "frem").items()
+    assert trial == best
+    assert weights[0] == 0.0
+
+
+def test_what_is_searched_has_settings():
+    assert all(OWN_SETTINGS[way] for way in OWN_SETTINGS if way != "dcor")
+    assert set(WEIGHTED) <= set(OWN_SETTINGS)
+
+
+def test_the_design_of_splines_is_centred_but_for_its_constant():
+    table = made()
+    design = SplineDesign(categorical(table), 5)
+    assert design.training[:, 0] == approx(1.0)
+    assert design.training[:, 1:].mean(axis=0) == approx(0.0, abs=1e-12)
