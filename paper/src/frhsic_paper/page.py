@@ -219,7 +219,7 @@ def _caveats(study: Study, some: Sequence[Source], late: Sequence[Due]) -> list[
                 f"`{d.file}-{d.protocol}.parquet` is stale: other code or settings than the present"
                 f" ones made its records of {d.part}."
             )
-        said.append(f"{text} The command makes what is due.")
+        said.append(f"{text} Run the command to make the missing records.")
     return said
 
 

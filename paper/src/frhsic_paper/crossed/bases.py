@@ -382,7 +382,7 @@ def grouped(keys: Any) -> list[list[int]]:
 
 def categorical(table: Rows) -> pd.DataFrame:
     """Return the columns, the nominal ones as categories of which -1 is one."""
-    kinds = {name: pd.CategoricalDtype(np.unique(table.X[name])) for name in table.nominal}
+    kinds = {name: pd.CategoricalDtype(np.unique(table.X[name]).tolist()) for name in table.nominal}
     return table.X.astype(kinds)
 
 

@@ -434,7 +434,7 @@ def _columns(times: Sequence[Record], protocol: Protocol) -> Outcome:
 @by_protocol("high-dimensional/error")
 def _error(errors: Sequence[Record], protocol: Protocol) -> Outcome:
     """The paper only times it. Relative errors of estimates on a Gaussian model with known answers,
-    in which only the first column of S speaks of Z. A case for every n and every number of columns
+    in which Z depends only on the first column of S. A case for every n and every number of columns
     above one; HSIC must be ahead by more than two standard errors over paired samples. With two or
     three columns EIPM's two biases, of smoothing and of small samples, partly cancel.
     """
