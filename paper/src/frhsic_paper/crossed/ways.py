@@ -317,6 +317,23 @@ def bands_of(s: np.ndarray, number: float) -> Callable[[np.ndarray], np.ndarray]
     return lambda values: np.searchsorted(edges, values)
 
 
+def bands_with_both(s: np.ndarray, y: np.ndarray, number: float) -> Callable[..., np.ndarray]:
+    """Return the bands of s, fewer of them if one would have rows of a single class, which
+    ThresholdOptimizer refuses.
+
+    Examples
+    --------
+    >>> s, y = np.arange(8.0), np.array([1, 0, 0, 1, 0, 1, 1, 1])
+    >>> bands_with_both(s, y, 4)(s).tolist()
+    [0, 0, 0, 0, 1, 1, 1, 1]
+    """
+    for fewer in range(int(number), 1, -1):
+        band = bands_of(s, fewer)
+        if pd.Series(y).groupby(band(s)).nunique().min() == 2:
+            return band
+    return bands_of(s, 1)
+
+
 def reweighing(task: Task, trials: Iterable[int], shares: Sequence[float]) -> Iterator[Point]:
     """Yield the base with a share of the weights of AIF360's Reweighing, which make y independent
     of the band of S.
@@ -478,7 +495,7 @@ def threshold_optimizer(
         rate = float(y.mean())
         objective = "balanced_accuracy_score" if rate < RARE else "accuracy_score"
         for trial in trials:
-            band = bands_of(table.s[train], values_of(BANDS, trial)[0])
+            band = bands_with_both(table.s[train], y, values_of(BANDS, trial)[0])
             rates = pd.Series(decided(f[:, 0], rate)).groupby(band(table.s[train])).mean()
             for share in shares:
                 optimizer = ThresholdOptimizer(

@@ -230,8 +230,8 @@ STUDY = Study(
         keeps every decision of the unpenalised model and multiplies GDP by t. So accuracy against
         the GDP of scores, the yardstick of the paper's tables and figures, is no trade-off: anyone
         can lower the GDP by dividing the scores. Squared error against GDP is one, because
-        contraction costs error (Crime). Claims that rest on it are therefore judged twice: as the paper has it,
-        and by accuracy at equal GDP of the decisions, which contraction cannot lower.
+        contraction costs error (Crime). Claims that rest on it are therefore judged twice: as the
+        paper has it, and by accuracy at equal GDP of the decisions, which contraction cannot lower.
     """,
     train=SWEEP,
     tables=tables,
