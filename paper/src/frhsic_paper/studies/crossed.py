@@ -98,13 +98,14 @@ def tuned(protocol: Protocol, options: Options) -> dict[Unit, int]:
 
 
 def tested(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return tables, bases and ways; networks first, since they take longest."""
-    return {
-        (name, base, way): 1
+    """Return tables, bases and ways; what takes longest comes first."""
+    units = [
+        (name, base, way)
         for base in BASES
         for name in options.chosen((*SEEN, *FRESH))
         for way in ways_on(BASES[base], _table(name).binary)
-    }
+    ]
+    return dict.fromkeys(sorted(units, key=lambda unit: unit[2] != GRADIENT), 1)
 
 
 @cache
