@@ -82,7 +82,7 @@ def how_it_works(path: Path, n: int = 4000) -> None:
 
     with mpl.rc_context({"font.size": 14, "axes.titlesize": 15, "axes.titlelocation": "left"}):
         fig, ((first, second, third), (price, before, after)) = plt.subplots(
-            2, 3, figsize=(8.8, 7), layout="constrained"
+            2, 3, figsize=(8.8, 6.5), layout="constrained"
         )
         _along_age(first, age, eta, "A  your model\nη(x) = E[Y | x]")
         _along_age(second, age, eta - served, "B  what x reveals\nof age, c·m(x)")
