@@ -25,6 +25,8 @@ from frhsic.report.page import find_browser
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs" / "figures"
+STYLE = {"font.size": 14, "axes.titlesize": 15, "axes.titlelocation": "left"}
+"""Letters that can be read where a figure is shown at half of its size, as on a phone."""
 BASE = "tuned network"
 WAYS = {
     "contraction": ("0.55", "scores shrunk to their mean"),
@@ -41,27 +43,29 @@ def frontier(path: Path, dataset: str = "crime") -> None:
     records = pd.read_parquet(ROOT / "results" / "crossed-corrected.parquet")
     final = records[(records.part == "final") & (records.left_out == -1)]
     final = final[(final.dataset == dataset) & (final.base == BASE)]
-    fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-    for way, (colour, label) in WAYS.items():
-        points = final[final.way == way].sort_values("gdp")
-        width = 3 if label == "closed form" else 1.6
-        ax.plot(
-            points.gdp,
-            points.loss,
-            marker="o",
-            markersize=width + 2,
-            linewidth=width,
-            color=colour,
-            label=label,
+    with mpl.rc_context(STYLE):
+        fig, ax = plt.subplots(figsize=(8.8, 5.4), layout="constrained")
+        for way, (colour, label) in WAYS.items():
+            points = final[final.way == way].sort_values("gdp")
+            width = 3 if label == "closed form" else 1.6
+            ax.plot(
+                points.gdp,
+                points.loss,
+                marker="o",
+                markersize=width + 2,
+                linewidth=width,
+                color=colour,
+                label=label,
+            )
+        ax.set(
+            title="Crime data; the same tuned network for all",
+            xlabel="gap along the share of Black residents (GDP), on new rows",
+            ylabel="squared error, on new rows",
+            xlim=(0, None),
         )
-    ax.set(
-        xlabel="gap along the share of Black residents (GDP), on new rows",
-        ylabel="squared error, on new rows",
-        xlim=(0, None),
-    )
-    ax.legend(title="Crime data; the same tuned network for all", alignment="left")
-    ax.spines[["top", "right"]].set_visible(False)
-    _saved(fig, path)
+        ax.legend()
+        ax.spines[["top", "right"]].set_visible(False)
+        _saved(fig, path)
 
 
 def how_it_works(path: Path, n: int = 4000) -> None:
@@ -80,7 +84,7 @@ def how_it_works(path: Path, n: int = 4000) -> None:
     eta = model.at(None).predict(X)
     served = model.predict(X)
 
-    with mpl.rc_context({"font.size": 14, "axes.titlesize": 15, "axes.titlelocation": "left"}):
+    with mpl.rc_context(STYLE):
         fig, ((first, second, third), (price, before, after)) = plt.subplots(
             2, 3, figsize=(8.8, 6.5), layout="constrained"
         )
