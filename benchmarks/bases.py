@@ -12,9 +12,9 @@ chosen on them, so that all their rows are used. At most `--most` rows of a tabl
 folds that train and measure each other.
 
 A loss is read on the path of trade-offs at 75, 50 and 25 % of the gap that LightGBM has on the same
-rows, and given in % of what LightGBM gains over a constant. The table has means over levels and
-folds, and differences from the default with their standard errors over folds, positive where the
-default is better; "no limit" is the loss of LightGBM itself less that of the default without a
+rows, and given in % of what LightGBM gains over a constant, or the default without a limit if that
+gains more. The table has means over levels and folds, and differences from the default with their
+standard errors over folds, positive where the default is better; "no limit" is the loss of LightGBM itself less that of the default without a
 limit. Behind the best single base, and behind LightGBM, the default may be by 1 % of the gain and
 two errors, and behind trees by two errors. Folds share training rows, so that their errors are
 corrected (Nadeau and Bengio).
@@ -190,15 +190,16 @@ def show(files: list[str]) -> None:
     """Print the table, and where the default is behind by more than it may be."""
     lines = [line for file in files for line in Path(file).read_text().splitlines()]
     records = pd.DataFrame(map(json.loads, lines)).drop_duplicates(["table", "fold", "base"])
-    # of the mean gain over folds: that of one fold of few rows can be nothing
-    gain = records.groupby("table")["gain"].transform("mean")
+    # means over folds, of the better of both: LightGBM gains nothing on some small tables
+    alone = records[records.base == "default"].set_index(["table", "fold"])
+    gains = pd.concat([alone["gain"], alone["gain"] + alone["loss"] - alone["free"]], axis=1)
+    gain = records["table"].map(gains.groupby("table").mean().max(axis=1))
     excess = records[[f"{level:.0%}" for level in LEVELS]].mean(axis=1) - records["loss"]
     records["excess"] = 100 * excess / gain
     wide = records.pivot(index=["table", "fold"], columns="base", values="excess").dropna()
     ahead_by = wide.drop(columns="default").sub(wide["default"], axis=0)
     records["ahead"] = 100 * (records["loss"] - records["free"]) / gain
-    alone = records[records.base == "default"].set_index(["table", "fold"])
-    ahead_by[NO_LIMIT] = alone["ahead"]
+    ahead_by[NO_LIMIT] = records[records.base == "default"].set_index(["table", "fold"])["ahead"]
     others = list(map(str, ahead_by))
     print("| table | rows | default | " + " | ".join(f"{name}, less default" for name in others))
     print("|---|---|---|" + "---|" * len(others))
