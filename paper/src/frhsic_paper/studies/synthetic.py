@@ -117,7 +117,7 @@ def path_table(records: Sequence[Record], protocol: Protocol) -> Table:
 @styled()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """GDP and accuracy against λ, and GDP against HSIC."""
-    figure, axes = panels(3, 3, 3.2, 2.9)
+    figure, axes = panels(3)
     axes[2].set(xscale="log", yscale="log")
     for method in ("frhsic", "hsic"):
         weights = weights_of(records, method=method)

@@ -256,22 +256,25 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """GDP of every fresh head on frozen representations, one row for each method."""
     cases = [(d, w) for d in datasets_of(records) for w in weights_of(records, dataset=d)]
     heads = list(dict.fromkeys(r["head"] for r in records))
-    figure, axes = panels(len(cases), 2, 3.6, 2.1)
-    for ax, (dataset, weight) in zip(axes, cases):
+    figure, axes = panels(len(cases))
+    before: list[str] = []
+    for number, (ax, (dataset, weight)) in enumerate(zip(axes, cases)):
         here = [
             r for r in records if r["dataset"] == dataset and float(r["weight"]) in (0.0, weight)
         ]
         methods = (BASELINE, *methods_of(here))
-        for number, head in enumerate(heads):
+        for index, head in enumerate(heads):
             of_head = [r for r in here if r["head"] == head and r.get("gdp") is not None]
             means = [
                 np.mean([r["gdp"] for r in of_head if r["method"] == m] or [np.nan])
                 for m in methods
             ]
-            offset = (number - (len(heads) - 1) / 2) * 0.7 / len(heads)
+            offset = (index - (len(heads) - 1) / 2) * 0.7 / len(heads)
             places = [row + offset for row in range(len(methods))]
-            ax.plot(means, places, **variant(number), markersize=4.5, linestyle="none", label=head)
-        name_rows(ax, [method_name(method) for method in methods])
+            ax.plot(means, places, **variant(index), linestyle="none", label=head)
+        names = [method_name(method) for method in methods]
+        name_rows(ax, [""] * len(names) if number % 2 and names == before else names)
+        before = names
         from_zero(ax)
         ax.set_title(f"{dataset_name(dataset)}, λ = {weight:g}")
         ax.set_xlabel("GDP of the fresh head (lower is better)")
