@@ -395,14 +395,14 @@ def _most_consistent(results: Results, protocol: Protocol) -> Outcome:
     rivals = [m for m in kept if m != "frhsic"]
     own, *others = (head_deviations(records, "adult", m, 10.0) for m in ("frhsic", *rivals))
     text = f"within 1 % of accuracy {base:.3f}: {_listed(kept, 5)}"
-    for rival, other in zip(rivals, others):
-        text += (
-            f"; lower than {method_name(rival)} in {sum(own[r] < other[r] for r in own)} of"
-            f" {len(own)} splits"
-        )
+    told = [
+        f"lower than {method_name(rival)} in {sum(own[r] < other[r] for r in own)} of {len(own)}"
+        " splits"
+        for rival, other in zip(rivals, others)
+    ]
     if len(own) < FEWEST_SPLITS:
-        return Outcome(None, f"{text} (too few splits to judge)")
-    return outcome_of([clearly_below(own, other) for other in others], text)
+        return Outcome(None, f"{text} (too few splits to judge)", tuple(told))
+    return outcome_of([clearly_below(own, other) for other in others], text, told)
 
 
 @claim(
