@@ -313,13 +313,13 @@ def test_ways_are_listed_by_their_mean_cost_and_the_least_of_a_table_is_bold():
 
 def test_the_best_rival_is_named_with_what_it_costs_more():
     cells = found(shown(LOSSES), tuple(LOSSES))
-    ((title, base, lead, rival, less, common),) = best_rivals(cells, False).rows
-    assert (title, base, lead, rival, common) == (TITLE, "trees", "2 of 3", "contraction", 3)
-    assert less.mean == approx(100 * np.mean([0.25, -0.125, 0.3]))
-    assert less.deviation == approx(0.0, abs=1e-9)
-    ((*_, rival, less, common),) = best_rivals(cells, True).rows  # one table has both
+    ((gap, base, lead, rival, more, common),) = best_rivals(cells, False).rows
+    assert (gap, base, lead, rival, common) == ("scores", "trees", "2 of 3", "contraction", 3)
+    assert more.mean == approx(100 * np.mean([0.25, -0.125, 0.3]))
+    assert more.deviation == approx(0.0, abs=1e-9)
+    ((*_, rival, more, common),) = best_rivals(cells, True).rows  # one table has both
     assert (rival, common) == ("fairlearn CorrelationRemover", 1)
-    assert less.mean == approx(25.0)
+    assert more.mean == approx(25.0)
 
 
 def test_what_is_lost_is_said_first_and_shortly():

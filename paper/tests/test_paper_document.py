@@ -14,7 +14,16 @@ from matplotlib.text import Text
 from pytest import approx
 from scipy import stats
 
-from frhsic_paper.claim import VERDICTS, Cases, Finding, Outcome, judged, verdict
+from frhsic_paper.claim import (
+    NOT_RUN,
+    VERDICTS,
+    Cases,
+    Claim,
+    Finding,
+    Outcome,
+    judged,
+    verdict,
+)
 from frhsic_paper.options import Options
 from frhsic_paper.page import LONG, Source, details, figures, fingerprint, study_page, write
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS
@@ -113,6 +122,12 @@ def test_a_page_names_its_records_and_what_is_due(written):
     assert (
         "| `results/tradeoff-corrected.parquet` | 750 | 750 | 90 s |" in leak
     )  # it measures its models
+
+
+def test_printed_numbers_stand_in_lines_beside_ours():
+    finding = Finding.of(Outcome(True, "a", ("b", "c")), Outcome(True, "d"), "")
+    one = Claim("name", "place", "statement", "first; second", lambda *_: NOT_RUN, "")
+    assert one.rows(finding) == [("first", "a", "d"), ("second", "b", ""), ("", "c", "")]
 
 
 def test_long_tables_are_folded_and_what_is_said_first_stands_first():

@@ -276,6 +276,9 @@ BESIDE = (NONE, NONE_AVERAGED, AVERAGED)
 
 GROUPS = {"Fresh tables": FRESH, "Tables seen before": SEEN}
 
+GAPS = dict(zip(YARDSTICKS, ("scores", "decisions")))
+"""What the gap of a yardstick is of."""
+
 NAMED = 3
 """Cells that are named where the closed form is behind; the others are counted."""
 
@@ -394,11 +397,10 @@ def best_rivals(cells: Cells, with_s: bool) -> Table:
                     differences[way] = (over_tables(*pairs), len(both))
             best = min(differences, key=lambda way: differences[way][0].mean)
             lead = counts(cells, with_s, base)[title]
-            rows.append([title, base, f"{lead[0]} of {lead[1]}", method_name(best)])
+            rows.append([GAPS[title], base, f"{lead[0]} of {lead[1]}", method_name(best)])
             rows[-1] += differences[best]
-    heads = ["yardstick", "base", "closed form best, or within one error", "best rival"]
-    less = Column("closed form costs less by, % of the gain", 1)
-    return Table.of([*heads, less, "tables of both"], rows)
+    heads = ["gap of", "base", "closed form leads", "best rival"]
+    return Table.of([*heads, Column("it costs more by, %", 1), "tables"], rows)
 
 
 def base_losses(
@@ -498,7 +500,10 @@ def tables(results: Results) -> list[Listed]:
             continue
         for with_s, who in ((False, "without S"), (True, "with S")):
             if names is FRESH:
-                heading = f"{words}, {who}: the closed form and its best rival"
+                heading = (
+                    f"{words}, {who}: where the closed form is best or within one error of the"
+                    " best, and what its best rival costs more, in % of the base's gain"
+                )
                 shown.append(Listed(heading, best_rivals(cells, with_s)))
             for title in YARDSTICKS:
                 table = cost_table(cells, title, with_s)
@@ -516,17 +521,17 @@ def figures(results: Results) -> list[Drawn]:
     if not fresh and not seen:
         return []
     drawn = []
-    for title, file in zip(YARDSTICKS, ("scores", "decisions")):
+    for title, gap in GAPS.items():
         for with_s, who in ((False, "without S"), (True, "with S")):
             figure = draw_costs(fresh, seen, title, with_s)
             if figure is None:
                 continue
             drawn.append(
                 Drawn(
-                    f"crossed-{file}{'-with-s' if with_s else ''}",
+                    f"crossed-{gap}{'-with-s' if with_s else ''}",
                     f"Cost of parity {who}, {title}, in % of the gain of the base. Bars are one"
-                    f" standard error of the mean over the tables; arrows lie beyond {SHOWN[0]:.0f}"
-                    f" or {SHOWN[1]:.0f} %",
+                    " standard error of the mean over the tables; arrows lie beyond"
+                    f" −{-SHOWN[0]:.0f} or {SHOWN[1]:.0f} %",
                     figure,
                 )
             )
