@@ -342,6 +342,12 @@ def test_what_is_lost_is_said_first_and_shortly():
     assert sentences(Results({})) == []
 
 
+def test_nothing_is_compared_where_the_closed_form_was_not_run():
+    results = shown({"pay": {"contraction": 0.3, "frhsic": 0.4}})
+    assert sentences(results) == []
+    assert not best_rivals(found(results, ("pay",)), False).rows
+
+
 def test_a_figure_has_a_row_for_each_way_and_arrows_for_what_is_beyond_it():
     far = {name: own | {"frhsic": 2.0} for name, own in LOSSES.items()}
     cells = found(shown(far), tuple(far))

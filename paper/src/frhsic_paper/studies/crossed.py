@@ -314,13 +314,15 @@ def found(results: Results, tables: Sequence[str]) -> Cells:
 
 
 def rivals(title: str, ways: Sequence[str], with_s: bool) -> list[str]:
-    """Return the closed form of a yardstick and its rivals, of those that need S or of the
-    others.
+    """Return the closed form of a yardstick and its rivals, of those that need S or of the others;
+    nothing where the closed form was not run.
     """
     first = FAMILIES[title][with_s]
+    if first not in ways:
+        return []
     variants = {*BESIDE, CLOSED_FORM, DECISIONS, WITH_S, DECISIONS_WITH_S}
     others = [way for way in ways if way not in variants and (way in USES_S) == with_s]
-    return [way for way in (first, *others) if way in ways]
+    return [first, *others]
 
 
 def within_an_error(own: dict[str, Cost], ways: Sequence[str]) -> bool:
