@@ -97,7 +97,10 @@ BETTER = {True: "higher is better", False: "lower is better"}
 """Direction of an axis, in words."""
 
 LABEL = 26
-"""Characters of a line of text that fit beside a panel."""
+"""Characters of a line of text that fit below a panel."""
+
+UPRIGHT = 22
+"""Characters that fit beside a panel, from bottom to top."""
 
 FAINT = 0.45
 """Opacity of intervals, so that a pile of them does not hide the means."""
@@ -406,7 +409,7 @@ def finish(figure: Figure, axes: Sequence[Axes]) -> None:
         if ax.get_yscale() == "log":
             _few_ticks(ax.yaxis, 8)
         room = LABEL if beside(ax) else 2 * LABEL
-        for text, most in ((ax.title, room), (ax.xaxis.label, room), (ax.yaxis.label, LABEL)):
+        for text, most in ((ax.title, room), (ax.xaxis.label, room), (ax.yaxis.label, UPRIGHT)):
             text.set_text(broken(text.get_text(), most))
         for handle, label in zip(*ax.get_legend_handles_labels()):
             entries.setdefault(label, handle)

@@ -336,11 +336,11 @@ def by_table(cells: Cells, title: str, base: str) -> Tables:
     return {name: one for (t, b, name), one in cells.items() if (t, b) == (title, base)}
 
 
-def over_tables(costs: Sequence[Cost], others: Sequence[Cost | None] | None = None) -> Spread:
+def over_tables(some: Sequence[Cost], others: Sequence[Cost | None] | None = None) -> Spread:
     """Return a mean over tables in % of the gain, with its error on these tables: of costs, or of
     their differences to others.
     """
-    pairs = list(zip(costs, others or [None] * len(costs)))
+    pairs = list(zip(some, others or [None] * len(some)))
     values = [one.value - (other.value if other else 0.0) for one, other in pairs]
     errors = [one.error_beside(other) for one, other in pairs]
     return Spread(100 * float(np.mean(values)), 100 * float(np.linalg.norm(errors)) / len(pairs))
@@ -381,8 +381,8 @@ def cost_table(cells: Cells, title: str, with_s: bool) -> Table:
 
 
 def best_rivals(cells: Cells, with_s: bool) -> Table:
-    """Yardsticks and bases: how often the closed form leads, and how much less it costs on average
-    than the rival that costs least beside it, on the tables of both.
+    """Yardsticks and bases: how often the closed form leads, and how much more its best rival costs
+    on average, on the tables of both.
     """
     rows: list[list[Cell]] = []
     for title in YARDSTICKS:
@@ -413,14 +413,14 @@ def base_losses(
     """
     final: Frame = pd.DataFrame(results.of("crossed/final", "corrected"))
     final = final[final.left_out == -1]
-    found: dict[tuple[str, str], list[float | None]] = {}
+    losses: dict[tuple[str, str], list[float | None]] = {}
     for base in BASES:
         for way in (NONE, NONE_AVERAGED):
-            values = found[base, way] = []
+            values = losses[base, way] = []
             for name in names:
                 own = final[(final.dataset == name) & (final.base == base)].set_index("way").loss
                 values.append(float(own[way] / own[CONSTANT]) if way in own else None)
-    return found
+    return losses
 
 
 def base_table(results: Results, names: Sequence[str]) -> Table:
@@ -544,17 +544,17 @@ def figures(results: Results) -> list[Drawn]:
 @styled()
 def draw_costs(fresh: Cells, seen: Cells, title: str, with_s: bool) -> Figure | None:
     """Draw a panel for each base and a row for each way, the cheapest on top."""
-    costs = {base: (by_table(fresh, title, base), by_table(seen, title, base)) for base in BASES}
+    both = {base: (by_table(fresh, title, base), by_table(seen, title, base)) for base in BASES}
     ways = {
         base: list(ranked(of_fresh, title, with_s) | ranked(of_seen, title, with_s))
-        for base, (of_fresh, of_seen) in costs.items()
+        for base, (of_fresh, of_seen) in both.items()
     }
     shown = [base for base in BASES if ways[base]]
     if not shown:
         return None
     figure, axes = stacked([len(ways[base]) for base in shown])
     for ax, base in zip(axes, shown):
-        _panel(ax, *costs[base], ways[base], FAMILIES[title])
+        _panel(ax, *both[base], ways[base], FAMILIES[title])
         ax.set_title(base)
     ends = [end for ax in axes for end in (ax.dataLim.x0, ax.dataLim.x1)]
     last = axes[-1]
@@ -588,7 +588,7 @@ def _panel(ax: Axes, fresh: Tables, seen: Tables, ways: Sequence[str], own: Sequ
         names.append(CLOSED_FORM if way in own else method_name(way))
         if len(tables[way]) < most:
             names[-1] += " *"
-            ax.plot([], [], marker=(5, 2), color=GRAY, linestyle="none", label="two classes alone")
+            ax.plot([], [], marker=(5, 2), color=GRAY, linestyle="none", label="on fewer tables")
     name_rows(ax, names)
     for label, way in zip(ax.get_yticklabels(), ways):
         if way in own:

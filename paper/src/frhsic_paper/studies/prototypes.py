@@ -365,7 +365,7 @@ def figures(results: Results) -> list[Drawn]:
     for protocol in PROTOCOLS.values():
         records = beside(results, protocol)
         if records:
-            caption = f"Within 1 % of Unfair's performance, {protocol.name} protocol"
+            caption = f"Measures within 1 % of Unfair's performance, {protocol.name} protocol"
             figure = draw(records, protocol)
             drawn.append(Drawn(f"{OWN}-{protocol.name}", caption + intervals(records), figure))
     return drawn
