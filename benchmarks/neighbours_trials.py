@@ -84,10 +84,8 @@ X = X.to_numpy()
 same(fitted, X)
 
 # %% NumPy | numpy | an array, for a model that was fitted on a frame
-# `pd.DataFrame(array, columns=model.feature_names_in_)`
-model.predict_proba(X.to_numpy())
-# refused: ndarray; pass a pandas or polars DataFrame
-model.predict_proba(pd.DataFrame(X.to_numpy(), columns=model.feature_names_in_))
+# is read by position, with the warning of scikit-learn
+same(model, X.to_numpy())
 
 # %% pandas | pandas | frames with text, categories and missing values
 rows = typed.mask(random.random(people.shape) < 0.1)
@@ -145,7 +143,7 @@ same(fitted, X)
 import modin.pandas
 
 fit(LogisticRegression(), modin.pandas.DataFrame(X))
-# refused: X is DataFrame; pass a pandas
+# refused: X is DataFrame of modin; pass .* such as X.modin.to_pandas
 fit(LogisticRegression(), modin.pandas.DataFrame(X).modin.to_pandas())
 
 # %% Dask | dask | a frame in `fit`
@@ -153,9 +151,8 @@ fit(LogisticRegression(), modin.pandas.DataFrame(X).modin.to_pandas())
 # [more rows than memory](../scale.md#more-rows-than-memory)
 import dask.dataframe as dd
 
-part = [dd.from_pandas(rows, npartitions=2) for rows in (X, y, age)]
-fit(LogisticRegression(), *part)
-# refused: X is DataFrame; pass a pandas
+fit(LogisticRegression(), dd.from_pandas(X, npartitions=2))
+# refused: X is DataFrame of dask; pass .* such as X.compute
 fit(LogisticRegression(), dd.from_pandas(X, npartitions=2).compute())
 
 # %% PyTorch | torch | tensors
@@ -357,15 +354,14 @@ saved(fit(CatBoostClassifier(**quick)))
 saved(moved(CatBoostClassifier(**quick)))
 
 # %% CatBoost | catboost | `cat_features` as a list
-# scikit-learn cannot clone it; pass a tuple, or the function `predict_proba` of a fitted one
+# scikit-learn cannot clone it; pass a tuple. A frozen model may have a list
 from catboost import CatBoostClassifier
 
 quick = {"iterations": 10, "thread_count": 1, "verbose": False, "allow_writing_files": False}
 fit(CatBoostClassifier(cat_features=["degree"], **quick), people)
 # refused: Cannot clone object CatBoostClassifier
 fit(CatBoostClassifier(cat_features=("degree",), **quick), people)
-old = CatBoostClassifier(cat_features=["degree"], **quick).fit(people[:300], y[:300])
-fit(old.predict_proba, people[300:], y[300:], age[300:]).predict(people)
+saved(moved(CatBoostClassifier(cat_features=["degree"], **quick), people), people)
 
 # %% skrub | skrub | `TableVectorizer`, `tabular_pipeline`
 # loads with `trusted=[...]`, the line that `frhsic.save` prints
@@ -450,16 +446,11 @@ rows = people.assign(degree=people["degree"].astype("category").cat.codes)
 shap.Explainer(fit(LogisticRegression(), rows).predict_proba, rows[:50])(rows[:5])
 
 # %% LIME | lime | `LimeTabularExplainer`
-# LIME passes arrays: give them the names of the columns
 from lime.lime_tabular import LimeTabularExplainer
 
-
-def chances(array):
-    return model.predict_proba(pd.DataFrame(array, columns=X.columns))
-
-
-explainer = LimeTabularExplainer(X.to_numpy(), random_state=0)
-assert len(explainer.explain_instance(X.to_numpy()[0], chances, num_samples=100).as_list()) == 2
+rows = X.to_numpy()
+explainer = LimeTabularExplainer(rows, random_state=0)
+assert len(explainer.explain_instance(rows[0], model.predict_proba, num_samples=100).as_list()) == 2
 
 # %% DiCE | dice_ml | counterfactuals
 import dice_ml
@@ -469,12 +460,9 @@ dice = dice_ml.Dice(rows, dice_ml.Model(model=model, backend="sklearn"), method=
 dice.generate_counterfactuals(X[:1], total_CFs=1, desired_class="opposite", random_seed=0)
 
 # %% MAPIE | mapie | `SplitConformalClassifier`
-# of a model that was fitted on an array, since MAPIE predicts one
 from mapie.classification import SplitConformalClassifier
 
-rows = X.to_numpy()
-fitted = fit(LogisticRegression(), rows)
-SplitConformalClassifier(fitted, prefit=True).conformalize(rows, y).predict_set(rows)
+SplitConformalClassifier(model, prefit=True).conformalize(X, y).predict_set(X)
 
 # %% fairlearn | fairlearn | `MetricFrame`
 from fairlearn.metrics import MetricFrame, selection_rate
@@ -653,7 +641,7 @@ from nbclient import NotebookClient
 from nbconvert import HTMLExporter
 
 frhsic.save(model, "model.frhsic")
-lines = "import frhsic\nmodel = frhsic.load('model.frhsic')", "model.frontier_", "model.choice_"
+lines = "import frhsic\nmodel = frhsic.load('model.frhsic')", "model", "model.choice_"
 notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(line) for line in lines])
 NotebookClient(notebook).execute()
 assert all("text/html" in cell.outputs[0].data for cell in notebook.cells[1:])

@@ -2,8 +2,8 @@
 What a notebook shows
 =====================
 
-As the last line of a cell, a result is shown as its numbers with a picture. Nothing has to be
-called for it. Below, each output is what Jupyter shows for the lines above it.
+As the last line of a cell, a model or a result is shown as its numbers with a picture. Nothing has
+to be called for it. Below, each output is what Jupyter shows for the lines above it.
 """
 
 # %%
@@ -28,14 +28,14 @@ hired = pd.Series(rng.random(n) < 1 / (1 + np.exp(-log_odds)), name="hired").ast
 known, later = slice(0, n // 2), slice(n // 2, n)
 
 # %%
-# All trade-offs of one fit, from the model without a limit (right) to the strictest one.
+# A fitted model shows its choice, all trade-offs from the one without a limit (right) to the
+# strictest, and its parts, which open with a click.
 
 model = frhsic.ParityClassifier(LogisticRegression(), limit="50%", random_state=0, n_jobs=1)
-model = model.fit(X[known], hired[known], sensitive_features=age[known])
-model.frontier_
+model.fit(X[known], hired[known], sensitive_features=age[known])
 
 # %%
-# The one that the limit chose: the gap before and after.
+# The choice alone: the gap before and after.
 
 model.choice_
 
