@@ -514,7 +514,7 @@ assert study.best_trials
 
 # %%%% Keeping, serving, parallel work, notebooks
 
-# %% pickle, joblib | joblib | dump and load
+# %% joblib | joblib | `dump` and `load`, and pickle
 # loading runs code of the file; `frhsic.load` does not
 import pickle
 
