@@ -89,6 +89,8 @@ def typed_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
     X = checked_table(estimator, X, first=first, **others)
     if first:
         vars(estimator).pop("schema_", None)  # of an earlier fit
+    if not is_frame(X) and hasattr(estimator, "schema_"):  # scikit-learn warns: by position
+        X = pd.DataFrame(X, columns=estimator.schema_.names)
     if not is_frame(X) or not (first or hasattr(estimator, "schema_")):
         return X
     frame = to_pandas(X, "X")
