@@ -14,10 +14,10 @@ folds that train and measure each other.
 A loss is read on the path of trade-offs at 75, 50 and 25 % of the gap that LightGBM has on the same
 rows, and given in % of what LightGBM gains over a constant, or the default without a limit if that
 gains more. The table has means over levels and folds, and differences from the default with their
-standard errors over folds, positive where the default is better; "no limit" is the loss of LightGBM itself less that of the default without a
-limit. Behind the best single base, and behind LightGBM, the default may be by 1 % of the gain and
-two errors, and behind trees by two errors. Folds share training rows, so that their errors are
-corrected (Nadeau and Bengio).
+standard errors over folds, positive where the default is better; "no limit" is the loss of LightGBM
+itself less that of the default without a limit. Behind the best single base, and behind LightGBM,
+the default may be by 1 % of the gain and two errors, and behind trees by two errors. Folds share
+training rows, so that their errors are corrected (Nadeau and Bengio).
 
 `--aim rank` reads the loss of AUC at equal gaps of ranks, `--aim decision` the share of wrong
 decisions, on tables with two classes. Another version of the library is compared by a run with its

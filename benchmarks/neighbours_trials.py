@@ -143,7 +143,7 @@ same(fitted, X)
 import modin.pandas
 
 fit(LogisticRegression(), modin.pandas.DataFrame(X))
-# refused: X is DataFrame of modin; pass .* such as X.modin.to_pandas
+# refused: X is a DataFrame of modin; pass X.modin.to_pandas
 fit(LogisticRegression(), modin.pandas.DataFrame(X).modin.to_pandas())
 
 # %% Dask | dask | a frame in `fit`
@@ -152,7 +152,7 @@ fit(LogisticRegression(), modin.pandas.DataFrame(X).modin.to_pandas())
 import dask.dataframe as dd
 
 fit(LogisticRegression(), dd.from_pandas(X, npartitions=2))
-# refused: X is DataFrame of dask; pass .* such as X.compute
+# refused: X is a DataFrame of dask; pass X.compute
 fit(LogisticRegression(), dd.from_pandas(X, npartitions=2).compute())
 
 # %% PyTorch | torch | tensors

@@ -111,11 +111,7 @@ def require_same_rows(*arrays: tuple[Any, str]) -> None:
     Traceback (most recent call last):
     ValueError: scores and s have the same index in another order, and rows are matched ...
     """
-    indexed = [
-        (x.index, name)
-        for x, name in arrays
-        if hasattr(x, "iloc") and not hasattr(x.index, "npartitions")  # of Dask
-    ]
+    indexed = [(x.index, name) for x, name in arrays if hasattr(x, "iloc")]
     if not indexed:
         return
     first, name = indexed[0]

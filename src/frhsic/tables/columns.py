@@ -97,12 +97,9 @@ def to_pandas(table: Any, name: str = "frame") -> pd.DataFrame:
     elif isinstance(table, Mapping):
         table = pd.DataFrame(dict(table))
     if not isinstance(table, pd.DataFrame):
-        library = type(table).__module__.split(".")[0]
-        call = {"dask": "compute()", "modin": "modin.to_pandas()"}.get(library)
-        hint = "" if call is None else f" such as {name}.{call},"
         raise TypeError(
-            f"{name} is {type(table).__name__} of {library}; pass a pandas or polars"
-            f" DataFrame,{hint} a pyarrow Table or a mapping of columns."
+            f"{name} is {type(table).__name__}; pass a pandas or polars DataFrame, a pyarrow Table"
+            " or a mapping of columns."
         )
     if table.columns.nlevels > 1:
         raise ValueError(
