@@ -1,5 +1,5 @@
-"""The pictures of the README and of the first pages: the frontier, how the closed form works, and a
-report.
+"""The pictures of the README and of the first pages: the frontier, how the closed form and the
+encoder work, and a report.
 
     python benchmarks/front_page.py            # into docs/figures; needs Chromium on the PATH
 
@@ -20,11 +20,13 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from frhsic import ParityRegressor
+from frhsic import ParityEncoder, ParityRegressor
 from frhsic.report.page import find_browser
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs" / "figures"
+STYLE = {"font.size": 14, "axes.titlesize": 15, "axes.titlelocation": "left"}
+"""Letters that can be read where a figure is shown at half of its size, as on a phone."""
 BASE = "tuned network"
 WAYS = {
     "contraction": ("0.55", "scores shrunk to their mean"),
@@ -41,66 +43,101 @@ def frontier(path: Path, dataset: str = "crime") -> None:
     records = pd.read_parquet(ROOT / "results" / "crossed-corrected.parquet")
     final = records[(records.part == "final") & (records.left_out == -1)]
     final = final[(final.dataset == dataset) & (final.base == BASE)]
-    fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-    for way, (colour, label) in WAYS.items():
-        points = final[final.way == way].sort_values("gdp")
-        width = 3 if label == "closed form" else 1.6
-        ax.plot(
-            points.gdp,
-            points.loss,
-            marker="o",
-            markersize=width + 2,
-            linewidth=width,
-            color=colour,
-            label=label,
+    with mpl.rc_context(STYLE):
+        fig, ax = plt.subplots(figsize=(8.8, 5.4), layout="constrained")
+        for way, (colour, label) in WAYS.items():
+            points = final[final.way == way].sort_values("gdp")
+            width = 3 if label == "closed form" else 1.6
+            ax.plot(
+                points.gdp,
+                points.loss,
+                marker="o",
+                markersize=width + 2,
+                linewidth=width,
+                color=colour,
+                label=label,
+            )
+        ax.set(
+            title="Crime data; the same tuned network for all",
+            xlabel="gap along the share of Black residents (GDP), on new rows",
+            ylabel="squared error, on new rows",
+            xlim=(0, None),
         )
-    ax.set(
-        xlabel="gap along the share of Black residents (GDP), on new rows",
-        ylabel="squared error, on new rows",
-        xlim=(0, None),
-    )
-    ax.legend(title="Crime data; the same tuned network for all", alignment="left")
-    ax.spines[["top", "right"]].set_visible(False)
-    _saved(fig, path)
+        ax.legend()
+        ax.spines[["top", "right"]].set_visible(False)
+        _saved(fig, path)
 
 
-def closed_form(path: Path, n: int = 4000, shown: int = 350) -> None:
-    """Draw the model of y, what is subtracted, and what is served, for people along age."""
+def how_it_works(path: Path, n: int = 4000) -> None:
+    """Draw the model of y, what is subtracted and what is served, for people along age; the
+    trade-offs of the same fit; and the ages in each prototype of an encoder.
+    """
     rng = np.random.default_rng(0)
     age = rng.uniform(20, 65, size=n).round()
     experience = np.clip(age - 22 + rng.normal(0, 6, size=n), 0, None)
     test = rng.normal(size=n)
     rating = 50 + 0.6 * experience + 5 * test + rng.normal(0, 5, size=n)
     X = np.column_stack([experience, test])
-    model = ParityRegressor(limit="5%", random_state=0, n_jobs=1).fit(
-        X, rating, sensitive_features=age
-    )
-    eta, served = model.at(None).predict(X), model.predict(X)
-    fig, axes = plt.subplots(1, 3, figsize=(7.4, 3.3), layout="constrained", width_ratios=(1, 1, 1))
-    panels = (
-        (eta, "your model\n$\\eta(x) = E[Y\\,|\\,x]$"),
-        (eta - served, "what the columns tell about age\n$\\Sigma_k\\, c_k m_k(x)$"),
-        (served, "served score\n$f(x)$"),
-    )
+    model = ParityRegressor(limit="5%", random_state=0, n_jobs=1)
+    model.fit(X, rating, sensitive_features=age)
+    encoder = ParityEncoder(random_state=0, n_jobs=1).fit(X, rating, sensitive_features=age)
+    eta = model.at(None).predict(X)
+    served = model.predict(X)
+
+    with mpl.rc_context(STYLE):
+        fig, ((first, second, third), (price, before, after)) = plt.subplots(
+            2, 3, figsize=(8.8, 6.5), layout="constrained"
+        )
+        _along_age(first, age, eta, "A  your model\nη(x) = E[Y | x]")
+        _along_age(second, age, eta - served, "B  what x reveals\nof age, c·m(x)")
+        _along_age(third, age, served, "C  served score\nf(x) = η(x) − c·m(x)")
+        first.set(ylim=(40, 85), ylabel="rating")
+        second.set(ylim=(-22.5, 22.5))
+        third.set(ylim=(40, 85))
+        for ax, sign in ((second, "−"), (third, "=")):
+            ax.text(-0.3, 0.5, sign, transform=ax.transAxes, fontsize=28, ha="center", va="center")
+        _trade_offs(price, model.frontier_.to_frame(), model.choice_.position)
+        _ages_by_prototype(
+            before, age, encoder.at(None).transform(X), "E  prototypes\nwithout limit"
+        )
+        _ages_by_prototype(after, age, encoder.transform(X), "F  prototypes at\nthe limit 0")
+        for ax in fig.axes:
+            ax.spines[["top", "right"]].set_visible(False)
+        _saved(fig, path)
+
+
+def _along_age(
+    ax: plt.Axes, age: np.ndarray, values: np.ndarray, title: str, shown: int = 200
+) -> None:
+    """Draw a value of some people along age, and its mean over all people near an age."""
+    ax.scatter(age[:shown], values[:shown], s=8, color="C0", alpha=0.4, linewidths=0)
     years = np.arange(22, 66, 4)
-    for ax, sign, (values, title) in zip(axes, ("", "−", "="), panels):
-        ax.scatter(age[:shown], values[:shown], s=6, color="C0", alpha=0.35, linewidths=0)
-        ax.plot(
-            years,
-            [values[abs(age - year) <= 2].mean() for year in years],
-            color="C3",
-            linewidth=2.5,
+    means = [values[abs(age - year) <= 2].mean() for year in years]
+    ax.plot(years, means, color="C3", linewidth=3)
+    ax.set(title=title, xlabel="age", xticks=[30, 45, 60])
+
+
+def _trade_offs(ax: plt.Axes, frontier: pd.DataFrame, served: float) -> None:
+    """Draw the loss of every trade-off of a fit against its gap, with a ring at the served one."""
+    gaps = frontier.gap_sensitive
+    losses = frontier.squared_error
+    ax.plot(gaps, losses, "o-", color="C0", linewidth=2)
+    ring = [np.interp(served, frontier.index, column) for column in (gaps, losses)]
+    ax.plot(*ring, "o", markersize=14, fillstyle="none", color="C3", markeredgewidth=3)
+    ax.set(title="D  every limit,\nfrom one fit", xlabel="gap along age", ylabel="squared error")
+    ax.set(xlim=(-0.4, None), ylim=(0, None), xticks=[0, 2, 4, 6])
+
+
+def _ages_by_prototype(ax: plt.Axes, age: np.ndarray, z: np.ndarray, title: str) -> None:
+    """Draw the middle half and nine tenths of the ages in each prototype, ordered by rating."""
+    for place, rating in enumerate(np.unique(z), 1):
+        low, lower, median, upper, high = np.quantile(
+            age[z[:, 0] == rating], (0.05, 0.25, 0.5, 0.75, 0.95)
         )
-        ax.set_title(title, fontsize=11)
-        ax.set(
-            xlabel="age",
-            ylim=(40, 85) if values is not panels[1][0] else (-22.5, 22.5),
-            xticks=[30, 45, 60],
-        )
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.text(-0.3, 0.5, sign, transform=ax.transAxes, fontsize=22, ha="center", va="center")
-    axes[0].set_ylabel("score; red: mean at an age")
-    _saved(fig, path)
+        ax.plot([place, place], [low, high], color="C0", linewidth=1.5)
+        ax.plot([place, place], [lower, upper], color="C0", linewidth=7, solid_capstyle="butt")
+        ax.plot(place, median, "o", color="C3", markersize=7)
+    ax.set(title=title, xlabel="prototype, by rating", ylabel="age", ylim=(18, 67), xticks=[])
 
 
 def _saved(fig: plt.Figure, path: Path) -> None:
@@ -143,5 +180,5 @@ def report(path: Path, width: int = 1280, height: int = 900) -> None:
 if __name__ == "__main__":
     mpl.use("agg")
     frontier(FIGURES / "frontier.svg")
-    closed_form(FIGURES / "closed-form.svg")
+    how_it_works(FIGURES / "how-it-works.svg")
     report(FIGURES / "front-report.png")

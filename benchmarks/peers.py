@@ -48,6 +48,7 @@ Trials = dict[str, Callable[[Sample], str]]
 
 
 def fairlearn() -> Trials:
+    from fairlearn.adversarial import AdversarialFairnessClassifier
     from fairlearn.metrics import MetricFrame, selection_rate
     from fairlearn.postprocessing import ThresholdOptimizer
     from fairlearn.preprocessing import CorrelationRemover
@@ -83,15 +84,24 @@ def fairlearn() -> Trials:
             f" middle {bend:.2f}"
         )
 
+    def adversary(d: Sample) -> str:
+        model = AdversarialFairnessClassifier(
+            backend="torch", predictor_model=[8], adversary_model=[8], epochs=2, random_state=0
+        )
+        model.fit(d.X, d.y, sensitive_features=d.age)
+        return "fitted"
+
     return {
         "MetricFrame(sensitive_features=age)": groups,
         "ExponentiatedGradient(DemographicParity()).fit(sensitive_features=age)": reduction,
         "ThresholdOptimizer().fit(sensitive_features=age)": thresholds,
         "CorrelationRemover(['age']).fit_transform(table)": remover,
+        "AdversarialFairnessClassifier().fit(sensitive_features=age)": adversary,
     }
 
 
 def aif360() -> Trials:
+    from aif360.algorithms.inprocessing import GerryFairClassifier
     from aif360.algorithms.preprocessing import Reweighing
     from aif360.datasets import BinaryLabelDataset
     from aif360.metrics import BinaryLabelDatasetMetric
@@ -106,11 +116,16 @@ def aif360() -> Trials:
         weights = Reweighing(**two).fit_transform(dataset(d)).instance_weights
         return f"weights from {weights.min():.2f} to {weights.max():.2f}"
 
+    def subgroups(d: Sample) -> str:
+        GerryFairClassifier(fairness_def="FP", max_iters=3).fit(dataset(d))
+        return "fitted"
+
     return {
         "BinaryLabelDatasetMetric(age 0 against 1).mean_difference()": lambda d: str(
             BinaryLabelDatasetMetric(dataset(d), **two).mean_difference()
         ),
         "Reweighing(age 0 against 1).fit_transform(dataset)": reweighing,
+        "GerryFairClassifier().fit(dataset)": subgroups,
     }
 
 

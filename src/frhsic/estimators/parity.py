@@ -391,7 +391,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         Compare all rows, those of ``classes_[1]`` (Equal Opportunity), or each class (equalized
         odds).
     uses_sensitive : bool
-        Whether predictions may use the attributes. They then cost less, and `predict` needs
+        Whether predictions may use the attributes. They lose less accuracy, but `predict` needs
         `sensitive_features`.
     confidence : float or None
         The upper end of the interval of the gap, at this confidence, keeps a limit that is a
