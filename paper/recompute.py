@@ -39,14 +39,14 @@ PUBLISHED = ROOT / "paper" / "src" / "frhsic_paper" / "published.json"
 
 WORDS = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
 NUMBER = (
-    r"(?<![\w.])−?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?:·10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?(?!\w)"
+    r"(?<![\w.])−?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?:·10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?"
     r"|\b(?i:half an?|(?<=in )an?)(?=\s(?:second|minute|hour)\b)"
     rf"|\b(?i:a few|{'|'.join(WORDS[2:])})(?=\s(?:\w+\s)?(?:tables|seconds|minutes|hours)\b)"
     r"|\[\[\w\]\]"
 )
 UNREAD = re.compile(
-    r"^```.*?^```|^<!--.*?-->|`[^`]*`|<[a-z][^>]*>|\]\([^)]*\)|\b(?:Table|Figure|Python) \d[\d.]*"
-    r"|\(\d{4}\)",
+    r"^```.*?^```|^<!--.*?-->|`(?:[^`\n]|\n(?!\n))*`|<[a-z][^>]*>|\]\([^)]*\)"
+    r"|\b(?:Table|Figure|Python) \d[\d.]*|\(\d{4}\)",
     re.DOTALL | re.MULTILINE,
 )
 
@@ -238,8 +238,8 @@ def heads(root: Path) -> pd.DataFrame:
 def encoder(root: Path) -> Iterator[str]:
     """Yield what is said of ParityEncoder."""
     leak = benchmark(root, "encoder/leak.jsonl")
-    leak["best"] = [max(read[0] for read in probes.values()) for probes in leak["probes"]]
-    leak["from raw"] = [read[0] for read in leak["raw"]]
+    best = [max(told[0] for told in probes.values()) for probes in leak["probes"]]
+    leak = leak.assign(best=best, **{"from raw": leak["raw"].str[0]})
     many = leak["rows"] >= 3000
     means = leak.groupby("table")[["rows", "from raw", "chi2 0", "head None", "head 0"]].mean()
     fewest, most = (f"{round(rows, -3):,}" for rows in (leak["rows"].min(), leak["rows"].max()))
@@ -349,8 +349,11 @@ def compared(records: pd.DataFrame) -> tuple[int, int, int, int]:
 
 def scale(root: Path) -> Iterator[str]:
     """Yield what is said of speed and size."""
+    audits = benchmark(root, "scale.json")
+    on = f" of {machine(audits)}" if "machine" in audits else ""
+    yield f"(`benchmarks/scale.py`, {audits['cores']} cores{on}, float32 Parquet)"
     shown = ((2_000_000, 2, 1), (20_000_000, 50, 2))
-    for run in benchmark(root, "scale.json")["runs"]:
+    for run in audits["runs"]:
         if (run["rows"], run["columns"], run["workers"]) in shown:
             speed = round(run["rows_per_second"], -3)
             yield (
@@ -368,11 +371,10 @@ def scale(root: Path) -> Iterator[str]:
         )
     peers = benchmark(root, "cpu_peers.json")
     large = benchmark(root, "large_audit.json")
-    audits = large["ways"].values()
+    ways = pd.DataFrame(large["ways"]).max(axis=1)
     yield (
-        f"report included | {max(a['processor_seconds'] for a in audits):.0f} s,"
-        f" {max(a['megabytes'] for a in audits) / 1000:.1f} GB (`benchmarks/large_audit.py`) |"
-        f" {machine(large)} |"
+        f"report included | {ways['processor_seconds']:.0f} s, {ways['megabytes'] / 1000:.1f} GB"
+        f" (`benchmarks/large_audit.py`) | {machine(large)} |"
     )
     gamma = {r["columns"]: r for r in peers["records"] if r["task"] == "gamma test"}
     yield (
