@@ -160,9 +160,9 @@ def benchmark(root: Path, name: str) -> Any:
     return json.loads(text)
 
 
-def machine(record: Any) -> str:
+def machine(record: dict[str, Any]) -> str:
     """Return the name of the processor that a record was made on."""
-    return str(record["machine"]).replace("(R)", "")
+    return str(record.get("machine") or record["hardware"]).replace("(R)", "")
 
 
 # Representations
@@ -384,12 +384,11 @@ def scale(root: Path) -> Iterator[str]:
     )
     epochs = study(root, "runtime-corrected")
     epochs = epochs[(epochs["device"] == "cpu") & (epochs["n"] == 20_000)]
-    epochs = epochs.rename(columns={"hardware": "machine"})
     least = epochs.groupby("method")["seconds"].min()
     yield (
         "an epoch of a network, 20,000 rows: no penalty, FRHSIC, HSIC with the head |"
         f" {two(least['none'])}, {two(least['frhsic'])}, {two(least['hsic'])} s"
-        f" ([runtime](reproduction/runtime.md)) | {machine(epochs.iloc[0])} |"
+        f" ([runtime](reproduction/runtime.md)) | {machine(epochs.iloc[0].to_dict())} |"
     )
     yield from beside_peers(peers)
     yield from on_gpu(benchmark(root, "gpu.json"))
@@ -733,25 +732,27 @@ Cells = dict[tuple[str, str, str], dict[str, Cost]]
 """By yardstick, base and table: the costs of all ways."""
 
 
-def cost(points: pd.DataFrame, gap: str, loss: str) -> dict[str, float]:
-    """Return what each way loses at shares of the base's gap, in units of the base's gain.
+def costs_of(paths: dict[str, list[tuple[float, float]]]) -> dict[str, float]:
+    """Return from the points of each way, gaps and losses, what it loses at shares of the base's
+    gap, in units of the base's gain.
 
     The loss at a gap lies on the line through the points that no other one beats, which begins at a
     constant, whose gap is zero.
     """
-    paths = {way: sorted(zip(p[gap], p[loss])) for way, p in points.groupby("way")}
     ((base_gap, base_loss),) = paths["none"]
-    constant = paths.pop("constant")[0][1]
+    ((_, constant),) = paths["constant"]
     found = {}
     for way, path in paths.items():
+        if way == "constant":
+            continue
         line = [(0.0, constant)]
         least = math.inf
-        for g, value in path:
-            if value < least:
-                line.append((g, value))
-                least = value
+        for gap, loss in sorted(path):
+            if loss < least:
+                line.append((gap, loss))
+                least = loss
         at = np.interp([level * base_gap for level in LEVELS], *np.transpose(line))
-        found[str(way)] = float((at.mean() - base_loss) / (constant - base_loss))
+        found[way] = float((at.mean() - base_loss) / (constant - base_loss))
     return found
 
 
@@ -773,7 +774,10 @@ def cells_of(records: pd.DataFrame, tables: Iterable[str]) -> Cells:
         alone = own[own["way"] == "none"].set_index("left_out").sort_index()
         if -1 not in alone.index or alone[gap][-1] < 3 * jackknife(alone[gap].drop(-1).to_numpy()):
             continue
-        each = {fold: cost(points, gap, loss) for fold, points in own.groupby("left_out")}
+        points: dict[float, dict[str, list[tuple[float, float]]]] = {}
+        for fold, way, *point in zip(own["left_out"], own["way"], own[gap], own[loss]):
+            points.setdefault(fold, {}).setdefault(way, []).append(tuple(point))
+        each = {fold: costs_of(paths) for fold, paths in points.items()}
         folds = [fold for fold in sorted(each) if fold >= 0]
         rows = alone.iloc[0]
         factor = math.sqrt(1 + len(folds) * rows["test_rows"] / rows["training_rows"])
@@ -782,6 +786,12 @@ def cells_of(records: pd.DataFrame, tables: Iterable[str]) -> Cells:
             for way, value in each[-1].items()
         }
     return cells
+
+
+@cache
+def on_fresh_tables(root: Path) -> Cells:
+    """Return the costs on the tables that decide."""
+    return cells_of(study(root, "crossed-corrected"), FRESH)
 
 
 def rivals(title: str, ways: Iterable[str], with_s: bool) -> list[str]:
@@ -844,7 +854,7 @@ def sentences(cells: Cells) -> Iterator[str]:
 
 def of_ways(root: Path) -> Iterator[str]:
     """Yield what is said of the comparison on fresh tables."""
-    cells = cells_of(study(root, "crossed-corrected"), FRESH)
+    cells = on_fresh_tables(root)
     yield f"On {WORDS[len(FRESH)]} new tables" if cells else "The comparison was not run yet"
     yield from sentences(cells)
 
@@ -864,7 +874,7 @@ def representations(root: Path) -> Iterator[str]:
 
 def methods(root: Path) -> Iterator[str]:
     """Yield the tables of mean costs on fresh tables, ways by bases."""
-    cells = cells_of(study(root, "crossed-corrected"), FRESH)
+    cells = on_fresh_tables(root)
     for with_s, title in product((False, True), YARDSTICKS):
         for way, means in mean_costs(cells, title, with_s).items():
             yield f"| {METHODS.get(way, way)} | {' | '.join(means)} |"
@@ -872,7 +882,7 @@ def methods(root: Path) -> Iterator[str]:
 
 def first_pages(root: Path) -> Iterator[str]:
     """Yield what README and first page say of the comparison on fresh tables."""
-    cells = cells_of(study(root, "crossed-corrected"), FRESH)
+    cells = on_fresh_tables(root)
     if not cells:
         return
     without, with_s = (
@@ -952,7 +962,7 @@ def differences(root: Path, page: str, write: bool = False) -> list[str]:
     return [f"{page}: {line}" for line in wrong]
 
 
-def costs(root: Path) -> list[str]:
+def file_counts(root: Path) -> list[str]:
     """Count the records and models of each file that a study's page names, and add up the seconds
     of their fleets.
     """
@@ -977,7 +987,7 @@ def costs(root: Path) -> list[str]:
 def main() -> int:
     """Print what differs."""
     write = "--write" in sys.argv[1:]
-    wrong = [line for page in RULES for line in differences(ROOT, page, write)] + costs(ROOT)
+    wrong = [line for page in RULES for line in differences(ROOT, page, write)] + file_counts(ROOT)
     print("\n".join(wrong) or f"every number of {', '.join(RULES)} follows from the records")
     return 1 if wrong else 0
 

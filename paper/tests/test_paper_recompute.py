@@ -5,6 +5,7 @@ fair comparison beside the package's own code.
 import re
 import runpy
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -109,13 +110,19 @@ def test_numbers_that_are_not_there_yet_are_filled_in():
 def test_changed_counts_of_a_study_are_found(tmp_path):
     (tmp_path / "results").symlink_to(ROOT / "results")
     shutil.copytree(ROOT / "docs" / "reproduction", tmp_path / "docs" / "reproduction")
-    assert not SCRIPT["costs"](tmp_path)
+    assert not SCRIPT["file_counts"](tmp_path)
     path = tmp_path / "docs" / "reproduction" / "convergence.md"
     text, changes = re.subn(r"(parquet` \| \d+)(?= \|)", r"\g<1>1", path.read_text("utf-8"))
     path.write_text(text, encoding="utf-8")
-    wrong = SCRIPT["costs"](tmp_path)
+    wrong = SCRIPT["file_counts"](tmp_path)
     assert len(wrong) == changes == 2
     assert all(line.startswith("convergence-") for line in wrong)
+
+
+def test_nothing_that_it_checks_is_imported():
+    text = (ROOT / "paper" / "recompute.py").read_text(encoding="utf-8")
+    modules = set(re.findall(r"^ *(?:from|import) (\w+)", text, re.MULTILINE))
+    assert modules <= {"numpy", "pandas", *sys.stdlib_module_names}
 
 
 # --- the same base, the same rows
@@ -155,8 +162,7 @@ def test_a_cost_by_hand():
         "constant": [(0, 9)],
         "closed form": [(8, 1), (5, 2), (6, 4), (3, 5)],
     }
-    points = [{"way": way, "gdp": g, "loss": v} for way, path in paths.items() for g, v in path]
-    cost = SCRIPT["cost"](pd.DataFrame(points), "gdp", "loss")
+    cost = SCRIPT["costs_of"](paths)
     assert cost["closed form"] == approx(((5 / 3 + 7 / 2 + 19 / 3) / 3 - 1) / 8)
 
 
