@@ -7,10 +7,10 @@ Uses pandas, NumPy and PyArrow alone: nothing of frhsic, frhsic_paper or benchma
 
 A rule is a phrase of a page as the records give it, and claims the numbers in it. A phrase that
 does not stand on its page and a number that no phrase claims are printed. A number is written in
-digits, as a word before "tables" or a unit of time, or as [[N]] where it is to be filled in. Not
-read are code, link targets, comments, numbers of tables and figures, years in brackets, and digits
-that follow a letter (AIF360). Settings, formulas and quotations are in `GIVEN`: no measurement
-gives them.
+digits, as a word before "tables", "cells", "comparisons", "times" or a unit of time, or as [[N]]
+where it is to be filled in. Not read are code, link targets, comments, numbers of tables and
+figures, years in brackets, and digits that follow a letter (AIF360). Settings, formulas and
+quotations are in `GIVEN`: no measurement gives them.
 
 The rules that decide claims are not repeated here: counts of verdicts come from the pages under
 docs/reproduction/.
@@ -41,7 +41,8 @@ WORDS = re.findall(r"\w+", "zero one two three four five six seven eight nine te
 NUMBER = (
     r"(?<![\w.])−?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?:·10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?"
     r"|\b(?i:half an?|(?<=in )an?)(?=\s(?:second|minute|hour)\b)"
-    rf"|\b(?i:a few|{'|'.join(WORDS[2:])})(?=\s(?:\w+\s)?(?:tables|seconds|minutes|hours)\b)"
+    rf"|\b(?i:a few|{'|'.join(WORDS[2:])})"
+    r"(?=\s(?:\w+\s)?(?:tables|cells|comparisons|times|seconds|minutes|hours)\b)"
     r"|\[\[\w\]\]"
 )
 UNREAD = re.compile(
