@@ -166,7 +166,7 @@ def test_a_cost_by_hand():
     assert cost["closed form"] == approx(((5 / 3 + 7 / 2 + 19 / 3) / 3 - 1) / 8)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_costs_counts_and_sentences_are_those_of_the_package(seed):
     records = records_of_ways(seed)
     results = Results({("crossed", "corrected"): records})
