@@ -23,6 +23,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+
+from frhsic_paper.records import hardware
 
 OUT = Path(__file__).parent / "results" / "large_audit.json"
 IN_PYTHON = """
@@ -95,7 +98,9 @@ def main() -> None:
     os.sched_setaffinity(
         0, sorted(os.sched_getaffinity(0))[: options.cores]
     )  # the processes inherit them
-    results: dict[str, Any] = {"rows": options.rows, "cores": options.cores, "ways": {}}
+    machine = hardware(torch.device("cpu"))
+    results: dict[str, Any] = {"machine": machine, "rows": options.rows, "cores": options.cores}
+    results["ways"] = {}
     with tempfile.TemporaryDirectory() as name:
         write(Path(name), options.rows)
         for way, command in ways(Path(name)).items():

@@ -33,11 +33,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import torch
 from pyarrow import parquet
 
 from frhsic import FRHSICClassifier, distributed
 from frhsic.auditing import Settings
 from frhsic.distributed.frames import read_files, table_files
+from frhsic_paper.records import hardware
 
 OUT = Path(__file__).parent / "results" / "scale.json"
 SAMPLE_ROWS = 100_000
@@ -164,7 +166,8 @@ def main() -> None:
     jobs += [
         (rows, EMBEDDING, workers) for rows in [*sizes, sizes[0]] for workers in (2, 1)
     ]  # the fewest rows twice
-    results: dict[str, Any] = {"cores": os.cpu_count(), "runs": []}
+    machine = hardware(torch.device("cpu"))
+    results: dict[str, Any] = {"machine": machine, "cores": os.cpu_count(), "runs": []}
     for rows, z, workers in jobs:
         results["runs"].append(
             measured(write(options.folder, rows, options.part), rows, z, workers)

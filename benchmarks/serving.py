@@ -1,6 +1,6 @@
 """Latency of a saved model: one row, a million rows, and the command `frhsic predict`.
 
-    python benchmarks/serving.py [--rows 1000000]
+    python benchmarks/serving.py [--rows 1000000]     # writes results/serving.json
 
 The models are the default ParityClassifier, fitted on 20,000 made-up rows, and an FRHSICClassifier
 of the default size, on 500; four of the twelve columns are text. Times are on one thread of the
@@ -27,6 +27,9 @@ import torch
 
 from frhsic import FRHSICClassifier, ParityClassifier, load, save
 from frhsic.training import Training
+from frhsic_paper.records import hardware
+
+OUT = Path(__file__).parent / "results" / "serving.json"
 
 
 def main() -> None:
@@ -34,33 +37,32 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--out", type=Path, default=OUT)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     rows = made_up(arguments.rows)
     network = FRHSICClassifier(training=Training(epochs=2), device="cpu", random_state=0)
-    print("| model | what | time |\n|---|---|---|")
+    record = {"machine": hardware(torch.device("cpu")), "rows": len(rows), "columns": rows.shape[1]}
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "new.csv"
         rows.to_csv(table, index=False)
-        show("–", f"read {arguments.rows:,} rows of CSV", typical(lambda: pd.read_csv(table), 1))
         for model, fitted in ((ParityClassifier(random_state=0), 20_000), (network, 500)):
-            measure(model, made_up(fitted), rows, table)
+            name = type(model).__name__
+            record[name] = measured(model, made_up(fitted), rows, table)
+            print(name, record[name], flush=True)
+    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
-def measure(model: Any, train: pd.DataFrame, rows: pd.DataFrame, table: Path) -> None:
-    """Print the times of one model; rows are those of the table."""
+def measured(model: Any, train: pd.DataFrame, rows: pd.DataFrame, table: Path) -> dict[str, float]:
+    """Return the seconds of one model, and its sizes; rows are those of the table."""
     s = np.random.default_rng(1).normal(size=len(train))
     train = train.assign(x0=train["x0"] + s)
     y = train.select_dtypes("number").sum(axis=1) > 0
     model.fit(train, y, sensitive_features=s)
-    name = type(model).__name__
-    path = table.with_name(f"{name}.frhsic")
+    path = table.with_name("model.frhsic")
     save(model, path)
-    size = path.stat().st_size / 1024
-    show(name, "load", typical(lambda: load(path), 5), f"; the file has {size:,.0f} KiB")
+    loaded = typical(lambda: load(path), 5)
     model = load(path)
-    show(name, "one row", typical(lambda: model.predict_proba(rows[:1]), 50))
-    show(name, f"{len(rows):,} rows", typical(lambda: model.predict_proba(rows), 1))
     command = [sys.executable, "-m", "frhsic.cli", "predict", str(path), str(table)]
     code = (  # of a process of its own, whose peak of memory is the command's
         "import json, resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True,"
@@ -69,7 +71,14 @@ def measure(model: Any, train: pd.DataFrame, rows: pd.DataFrame, table: Path) ->
     out = ["--out", str(path.with_suffix(".csv"))]
     line = subprocess.check_output([sys.executable, "-c", code, *command, *out], text=True)
     user, system, peak = json.loads(line)
-    show(name, "`frhsic predict` of the CSV", user + system, f"; peak {peak / 1e6:.2f} GB")
+    return {
+        "kibibytes": path.stat().st_size / 1024,
+        "load": loaded,
+        "one row": typical(lambda: model.predict_proba(rows[:1]), 50),
+        "all rows": typical(lambda: model.predict_proba(rows), 1),
+        "predict of the CSV": user + system,
+        "gigabytes": peak / 1e6,
+    }
 
 
 def made_up(n: int) -> pd.DataFrame:
@@ -93,11 +102,6 @@ def typical(call: Callable[[], Any], repeats: int) -> float:
         call()
         seconds.append(time.process_time() - started)
     return median(seconds)
-
-
-def show(model: str, what: str, seconds: float, note: str = "") -> None:
-    shown = f"{1000 * seconds:.2g} ms" if seconds < 1 else f"{seconds:.2g} s"
-    print(f"| {model} | {what} | {shown}{note} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,206 @@
+"""The script that computes the numbers of the pages again: what it reads, what it finds, and the
+fair comparison beside the package's own code.
+"""
+
+import re
+import runpy
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from pytest import approx
+
+from frhsic_paper.crossed import reading
+from frhsic_paper.results import Results
+from frhsic_paper.studies import crossed
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = runpy.run_path(str(ROOT / "paper" / "recompute.py"))
+PAGES = tuple(SCRIPT["RULES"])
+compare = SCRIPT["compare"]
+NOT_RUN = not (ROOT / "results" / "crossed-corrected.parquet").exists()
+
+
+def numbers(text):
+    return [found[0] for found in re.finditer(SCRIPT["NUMBER"], SCRIPT["read"](text))]
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def page(request):
+    """Return a page and the phrases of its rules."""
+    text = (ROOT / request.param).read_text(encoding="utf-8")
+    return text, [*SCRIPT["RULES"][request.param](ROOT), *SCRIPT["GIVEN"][request.param]]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_number_of_the_pages_follows_from_the_records(name):
+    if NOT_RUN and name in ("README.md", "docs/index.md", "docs/methods.md"):
+        pytest.skip("they are about `frhsic reproduce crossed`, which was not run yet")
+    assert not SCRIPT["differences"](ROOT, name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`limit=0.5`",
+        "```python\nx = 12\n```",
+        "[a page](page-2.md#part-3)",
+        "<!-- from the records 45cc976d8fbb -->",
+        "Table 3 and Figure 12 by Nadeau and Bengio (2003), AIF360, H200, float32",
+        "a second network, one of the folds, in two ways",
+    ],
+)
+def test_what_is_no_measured_number_is_not_read(text):
+    assert numbers(text) == []
+
+
+def test_numbers_are_read_in_digits_and_in_words():
+    text = """At most 7·10⁻⁸, .05 or 1,024.5 rows in a second, half an hour on **six** or
+    ten fresh tables (12 %); about four\nminutes, −3.2 and 36× or 15x faster."""
+    found = ["7·10⁻⁸", ".05", "1,024.5", "a", "half an", "ten", "12", "four", "−3.2", "36", "15"]
+    assert numbers(text) == found
+
+
+def test_every_changed_digit_is_found_and_corrected(page):
+    text, phrases = page
+    before, _ = compare(text, phrases)
+    for number in re.finditer(SCRIPT["NUMBER"], SCRIPT["read"](text)):
+        if digit := re.search(r"\d", number[0]):
+            place = number.start() + digit.start()
+            changed = text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1 :]
+            wrong, corrected = compare(changed, phrases)
+            assert wrong != before, number[0]
+            assert before or corrected == text, number[0]
+
+
+def test_a_number_without_a_rule_is_found(page):
+    text, phrases = page
+    wrong, _ = compare(f"{text}\nIt took 98.7 s on nine more tables.\n", phrases)
+    last = [line.partition(":")[0] for line in wrong[-2:]]
+    assert last == ["no rule for 98.7", "no rule for nine"]
+
+
+def test_a_rule_without_a_place_is_found(page):
+    text, phrases = page
+    wrong, same = compare(text, [*phrases, "in 3 of 4 cells of a deleted study"])
+    assert "no place for: in 3 of 4 cells of a deleted study" in wrong
+    assert same == compare(text, phrases)[1]
+
+
+def test_the_nearest_row_of_a_table_is_corrected():
+    rows = "| a | 1 | 2 |\n| a | 3 | 4 |"
+    wrong, corrected = compare(rows, ["| a | 1 | 2 |", "| a | 3 | 5 |"])
+    assert wrong == ["| a | 3 | 4 |\n    the records give: | a | 3 | 5 |"]
+    assert corrected == "| a | 1 | 2 |\n| a | 3 | 5 |"
+
+
+def test_numbers_that_are_not_there_yet_are_filled_in():
+    page = "On [[N]] fresh tables, best in **[[N]]** of [[M]]."
+    phrases = ["On three fresh tables", "best in 5 of 6"]
+    wrong, filled = compare(page, phrases)
+    assert len(wrong) == 2
+    assert filled == "On three fresh tables, best in **5** of 6."
+    assert compare(filled, phrases) == ([], filled)
+    assert compare(page, [])[0][0].startswith("no rule for [[N]]: ")
+
+
+def test_changed_counts_of_a_study_are_found(tmp_path):
+    (tmp_path / "results").symlink_to(ROOT / "results")
+    shutil.copytree(ROOT / "docs" / "reproduction", tmp_path / "docs" / "reproduction")
+    assert not SCRIPT["file_counts"](tmp_path)
+    path = tmp_path / "docs" / "reproduction" / "convergence.md"
+    text, changes = re.subn(r"(parquet` \| \d+)(?= \|)", r"\g<1>1", path.read_text("utf-8"))
+    path.write_text(text, encoding="utf-8")
+    wrong = SCRIPT["file_counts"](tmp_path)
+    assert len(wrong) == changes == 2
+    assert all(line.startswith("convergence-") for line in wrong)
+
+
+def test_nothing_that_it_checks_is_imported():
+    text = (ROOT / "paper" / "recompute.py").read_text(encoding="utf-8")
+    modules = set(re.findall(r"^ *(?:from|import) (\w+)", text, re.MULTILINE))
+    assert modules <= {"numpy", "pandas", *sys.stdlib_module_names}
+
+
+# --- the same base, the same rows
+
+
+def records_of_ways(seed, folds=5):
+    """Return made-up records of paths on two fresh tables, one of them with decisions."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for table, base in [(t, b) for t in ("pay", "health") for b in ("trees", "splines")]:
+        binary = table == "health"
+        ways = ["none", "constant", "none, mean of five", "closed form", "contraction", "frhsic"]
+        ways += ["closed form, with S", "fairlearn CorrelationRemover"]
+        ways += ["closed form, decisions", "closed form, with S, decisions"] if binary else []
+        for way in ways:
+            alone = way in ("none", "constant", "none, mean of five")
+            for dial in [0.0] if alone else np.linspace(0, 1, 4):
+                gap = 0.0 if way == "constant" else 0.1 * (1 - 0.9 * dial)
+                loss = 0.69 if way == "constant" else 0.5 + 0.1 * dial**2 + rng.uniform(0, 0.02)
+                for fold in range(-1, folds):
+                    noise = 1 + 0.02 * rng.normal(size=4)
+                    row = {"part": "final", "dataset": table, "base": base, "way": way}
+                    row |= {"dial": dial, "left_out": fold, "training_rows": 900, "test_rows": 100}
+                    row |= {"gdp": gap * noise[0], "loss": loss * noise[1]}
+                    if binary:
+                        row |= {"gdp_decisions": gap * noise[2], "errors": loss * noise[3] / 2}
+                    rows.append(row)
+    return rows
+
+
+def test_a_cost_by_hand():
+    """A constant loses 9; at gaps 6, 4 and 2 of a base with gap 8 and loss 1 the line through
+    (0, 9), (3, 5), (5, 2), (8, 1) has 5/3, 7/2 and 19/3.
+    """
+    paths = {
+        "none": [(8, 1)],
+        "constant": [(0, 9)],
+        "closed form": [(8, 1), (5, 2), (6, 4), (3, 5)],
+    }
+    cost = SCRIPT["costs_of"](paths)
+    assert cost["closed form"] == approx(((5 / 3 + 7 / 2 + 19 / 3) / 3 - 1) / 8)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_costs_counts_and_sentences_are_those_of_the_package(seed):
+    records = records_of_ways(seed)
+    results = Results({("crossed", "corrected"): records})
+    theirs = crossed.found(results, crossed.FRESH)
+    ours = SCRIPT["cells_of"](pd.DataFrame(records), SCRIPT["FRESH"])
+    assert {cell: set(costs) for cell, costs in ours.items()} == {
+        cell: set(costs) for cell, costs in theirs.items()
+    }
+    assert len(ours) == 6
+    for cell, costs in ours.items():
+        first = next(iter(costs))
+        for way, cost in costs.items():
+            other = theirs[cell][way]
+            assert cost.value == approx(other.value, rel=1e-12)
+            error = SCRIPT["jackknife"](cost.without - costs[first].without) * cost.factor
+            assert error == approx(other.error_beside(theirs[cell][first]), rel=1e-9, abs=1e-15)
+    for with_s in (False, True):
+        expected = crossed.counts(theirs, with_s)
+        for title in reading.YARDSTICKS:
+            good, total, lost = SCRIPT["counts"](ours, title, with_s)
+            assert ((good, total), len(lost)) == (expected[title], total - good)
+            table = crossed.cost_table(theirs, title, with_s)
+            means = SCRIPT["mean_costs"](ours, title, with_s)
+            column = SCRIPT["BASES"].index("trees")
+            shown = {
+                row[1]: f"{row[2].mean:.1f}".replace("-", "−")
+                for row in table.rows
+                if row[0] == "trees"
+            }
+            names = SCRIPT["METHODS"]
+            assert {names.get(way, way): one[column] for way, one in means.items()} == shown
+    assert list(SCRIPT["sentences"](ours)) == crossed.sentences(results)
+
+
+def test_tables_and_bases_are_those_of_the_package():
+    assert SCRIPT["FRESH"] == crossed.FRESH
+    assert SCRIPT["BASES"] == tuple(crossed.BASES)
