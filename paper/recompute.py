@@ -729,17 +729,6 @@ class Cost(NamedTuple):
     factor: float
 
 
-class Lost(NamedTuple):
-    """A cell in which the closed form is behind: by how much in % of the gain, with its error, the
-    base and table, and the best way.
-    """
-
-    behind: float
-    error: float
-    place: str
-    best: str
-
-
 Cells = dict[tuple[str, str, str], dict[str, Cost]]
 """By yardstick, base and table: the costs of all ways."""
 
@@ -754,6 +743,7 @@ def costs_of(paths: dict[str, list[tuple[float, float]]]) -> dict[str, float]:
     ((base_gap, base_loss),) = paths["none"]
     ((_, constant),) = paths["constant"]
     found = {}
+    gain = constant - base_loss
     for way, path in paths.items():
         if way == "constant":
             continue
@@ -764,7 +754,7 @@ def costs_of(paths: dict[str, list[tuple[float, float]]]) -> dict[str, float]:
                 line.append((gap, loss))
                 least = loss
         at = np.interp([level * base_gap for level in LEVELS], *np.transpose(line))
-        found[way] = float((at.mean() - base_loss) / (constant - base_loss))
+        found[way] = float(at.mean() - base_loss) / gain if gain else math.nan
     return found
 
 
@@ -817,43 +807,64 @@ def rivals(title: str, ways: Iterable[str], with_s: bool) -> list[str]:
     return [first, *others] if first in ways else []
 
 
+def error_between(one: Cost, other: Cost) -> float:
+    """Return the error of the difference of two costs on the same rows."""
+    return jackknife(one.without - other.without) * one.factor
+
+
 def leads(cell: dict[str, Cost], ways: list[str]) -> bool:
     """Return whether no way is better than the first by more than one error of the difference."""
     first = cell[ways[0]]
-    return all(
-        first.value - cell[way].value <= jackknife(first.without - cell[way].without) * first.factor
-        for way in ways[1:]
-    )
+    return all(first.value - cell[way].value <= error_between(first, cell[way]) for way in ways[1:])
 
 
-def counts(cells: Cells, title: str, with_s: bool) -> tuple[int, int, list[Lost]]:
-    """Return in how many cells with a rival the closed form leads, of how many, and the others."""
-    total = 0
-    lost = []
-    for (yardstick, base, table), cell in cells.items():
+class Count(NamedTuple):
+    """In how many cells with a rival the closed form leads, of how many, and in how many the base
+    gains nothing, so that no cost can be read.
+    """
+
+    good: int
+    total: int
+    unread: int
+
+
+def counts(cells: Cells, title: str, with_s: bool) -> Count:
+    """Return where the closed form leads."""
+    good = total = unread = 0
+    for (yardstick, *_), cell in cells.items():
         ways = rivals(title, cell, with_s)
         if yardstick == title and len(ways) > 1:
             total += 1
-            if not leads(cell, ways):
-                best = min(ways, key=lambda way: cell[way].value)
-                first = cell[ways[0]]
-                error = jackknife(first.without - cell[best].without) * first.factor
-                place = f"{base} on {NAMES.get(table, table)}"
-                behind = 100 * (first.value - cell[best].value)
-                lost.append(Lost(behind, 100 * error, place, METHODS.get(best, best)))
-    return total - len(lost), total, lost
+            good += leads(cell, ways)
+            unread += not np.isfinite(cell[ways[0]].without).all()
+    return Count(good, total, unread)
 
 
-def mean_costs(cells: Cells, title: str, with_s: bool) -> dict[str, list[str]]:
-    """Return the mean cost over tables in % of the gain, by way and base."""
+def beyond_two_errors(cells: Cells, title: str) -> tuple[int, int, int]:
+    """Return in how many comparisons without S the closed form costs less by more than two errors,
+    in how many more, and of how many.
+    """
+    apart = []
+    for (yardstick, *_), cell in cells.items():
+        first, *others = rivals(title, cell, False) or [""]
+        for way in others if yardstick == title else ():
+            error = error_between(cell[first], cell[way])
+            apart.append((cell[way].value - cell[first].value, 2 * error))
+    return sum(d > e for d, e in apart), sum(d < -e for d, e in apart), len(apart)
+
+
+def median_costs(cells: Cells, title: str) -> dict[str, list[str]]:
+    """Return the median cost over tables in % of the gain, by way and base, without S."""
     values: dict[tuple[str, str], list[float]] = {}
     for (yardstick, base, _), cell in cells.items():
         if yardstick == title:
-            for way in rivals(title, cell, with_s):
+            for way in rivals(title, cell, False):
                 values.setdefault((way, base), []).append(100 * cell[way].value)
     return {
         way: [
-            f"{np.mean(values[way, base]):.1f}".replace("-", "−") if (way, base) in values else "–"
+            f"{np.median(values[way, base]):.1f}".replace("-", "−")
+            if (way, base) in values
+            else "–"
             for base in BASES
         ]
         for way in dict.fromkeys(way for way, _ in values)
@@ -862,30 +873,26 @@ def mean_costs(cells: Cells, title: str, with_s: bool) -> dict[str, list[str]]:
 
 def sentences(cells: Cells) -> Iterator[str]:
     """Yield in how many cells the closed form leads, where it does not first."""
-    every = 0
-    lost: list[Lost] = []
-    parts = []
-    for with_s in (False, True):
-        found = []
-        for title in YARDSTICKS:
-            good, total, behind = counts(cells, title, with_s)
-            every += total
-            lost += behind
-            if total:
-                found.append(f"{good} of {total} by {title}")
-        if found:
-            parts.append(f"{'with' if with_s else 'without'} S in {' and '.join(found)}")
-    if not every:
+    found = {
+        with_s: {title: counts(cells, title, with_s) for title in YARDSTICKS}
+        for with_s in (False, True)
+    }
+    every = [one for by_title in found.values() for one in by_title.values()]
+    total = sum(one.total for one in every)
+    if not total:
         return
-    worst = sorted(lost, key=lambda one: one.behind, reverse=True)[:3]
-    named = [f"{one.place} ({one.behind:.1f} ± {one.error:.1f} behind {one.best})" for one in worst]
-    if len(lost) > len(worst):
-        named.append(f"and {len(lost) - len(worst)} others")
-    text = f"; in % of the base's gain: {', '.join(named)}" if lost else ""
-    yield (
-        f"The closed form is more than one error behind the best way in {len(lost)} of {every}"
-        f" cells (base, table, yardstick){text}."
+    text = (
+        f"The closed form is more than one error behind the best way in"
+        f" {total - sum(one.good for one in every)} of {total} cells (a yardstick, base and table)"
     )
+    if unread := sum(one.unread for one in every):
+        text += f"; {unread} of these cannot be read, because the base gains nothing"
+    yield text
+    parts = []
+    for with_s, by_title in found.items():
+        said = [f"{n.good} of {n.total} by {title}" for title, n in by_title.items() if n.total]
+        if said:
+            parts.append(f"{'with' if with_s else 'without'} S in {' and '.join(said)}")
     yield f"It is best, or within one error of the best, {'; '.join(parts)}."
 
 
@@ -910,11 +917,81 @@ def representations(root: Path) -> Iterator[str]:
 
 
 def methods(root: Path) -> Iterator[str]:
-    """Yield the tables of mean costs on fresh tables, ways by bases."""
+    """Yield what is said of the comparison on fresh tables, and the medians of ways by bases."""
     cells = on_fresh_tables(root)
-    for with_s, title in product((False, True), YARDSTICKS):
-        for way, means in mean_costs(cells, title, with_s).items():
-            yield f"| {METHODS.get(way, way)} | {' | '.join(means)} |"
+    if not cells:
+        return
+    scores, decisions = YARDSTICKS
+    yield f"{WORDS[len(FRESH)].capitalize()} tables had never been used"
+    for way, medians in median_costs(cells, scores).items():
+        yield f"| {METHODS.get(way, way)} | {' | '.join(medians)} |"
+    by_scores, by_decisions = (counts(cells, title, False) for title in YARDSTICKS)
+    ahead, behind, pairs = beyond_two_errors(cells, scores)
+    yield (
+        f"within one error of the best in {by_scores.good} of {by_scores.total} cells, ahead of a"
+        f" rival by more than two errors in {ahead} of {pairs} comparisons and behind in"
+        f" {behind or 'none'}"
+    )
+    with_scores, with_decisions = (counts(cells, title, True) for title in YARDSTICKS)
+    yield f"it leads in {with_scores.good} of {with_scores.total} cells by loss"
+    yield f"in {with_decisions.good} of {with_decisions.total} by decisions"
+    lost = by_decisions.total - by_decisions.good
+    yield (
+        f"in {by_decisions.good} of {by_decisions.total} cells only. In {by_decisions.unread} of"
+        f" the {lost} others the network"
+    )
+    readable = [
+        cell
+        for (title, *_), cell in cells.items()
+        if title == decisions and np.isfinite(cell["closed form, decisions"].without).all()
+    ]
+    fewer = sum(c["closed form"].value < c["closed form, decisions"].value for c in readable)
+    yield f"On {fewer} of the {len(readable)} cells that can be read"
+    yield f"it is behind in {by_scores.total - by_scores.good} of {by_scores.total} cells"
+    yield from of_reasons(root, scores)
+    yield from of_dropping(study(root, "crossed-corrected"))
+    yield from of_bases(benchmark(root, "bases.jsonl"))
+
+
+def of_reasons(root: Path, scores: str) -> Iterator[str]:
+    """Yield why the closed form is behind."""
+    reasons = pd.DataFrame(benchmark(root, "crossed/reasons.json"))
+    by_scores = reasons["yardstick"] == scores
+    decisions = reasons[~by_scores]
+    mended = decisions[decisions["coefficients"] <= decisions["rival"] + decisions["error"]]
+    final = study(root, "crossed-corrected").query("part == 'final'").groupby("dataset")
+    rows = final["training_rows"].first()[mended["table"]]
+    yield (
+        f"In {len(mended)} more, coefficients found in hindsight would cost as little as the best"
+        f" rival, within an error: {rows.min():,.0f} to {rows.max():,.0f} rows"
+    )
+    wide = reasons[by_scores & (reasons["shrinking"] < 0)]
+    yield f"In {len(wide)} of them shrinking alone lowers the loss"
+    ((_, other),) = reasons[by_scores & (reasons["shrinking"] >= 0)].iterrows()
+    less = other["closed form"] - other["rival"]
+    yield (
+        f"({other['table']}, {other['base']}) it costs {other['closed form']:.0f} %, the best"
+        f" penalty {less:.0f} ± {other['error']:.0f} % less"
+    )
+
+
+def of_dropping(records: pd.DataFrame) -> Iterator[str]:
+    """Yield how much of the gap is left without the column of S, with trees."""
+    final = records[(records["part"] == "final") & (records["base"] == "trees")]
+    final = final[(final["left_out"] == -1) & (final["dial"] == 0)]
+    gaps = final[final["dataset"].isin(FRESH)].pivot_table("gdp", "dataset", "way")
+    left = gaps["none"] / gaps["closed form, with S"]
+    yield (
+        f"it lowers the gap on {(left < 1).sum()} of the {len(left)} tables, and leaves more than"
+        f" half of it on {(left > 0.5).sum()}"
+    )
+
+
+def of_bases(records: pd.DataFrame) -> Iterator[str]:
+    """Yield on how many fresh tables the default has less loss than LightGBM."""
+    own = records[(records["base"] == "default") & records["table"].isin(FRESH)]
+    ahead = (own["loss"] - own["free"]).groupby(own["table"]).mean() > 0
+    yield f"at its defaults on {ahead.sum()} of these {len(ahead)} tables"
 
 
 def first_pages(root: Path) -> Iterator[str]:
@@ -922,16 +999,11 @@ def first_pages(root: Path) -> Iterator[str]:
     cells = on_fresh_tables(root)
     if not cells:
         return
-    without, with_s = (
-        [sum(each) for each in zip(*(counts(cells, title, s)[:2] for title in YARDSTICKS))]
-        for s in (False, True)
-    )
+    by_scores, by_decisions = (counts(cells, title, False) for title in YARDSTICKS)
+    yield f"On {WORDS[len(FRESH)]} fresh tables and the same base models,"
     yield (
-        f"On {WORDS[len({table for _, _, table in cells})]} fresh tables and the same base models,"
-    )
-    yield (
-        f"best or within one standard error of the best in {without[0]} of {without[1]} cases if"
-        f" predictions do not use the attribute, and in {with_s[0]} of {with_s[1]} if they do"
+        f"standard error of the best way in {by_scores.good} of {by_scores.total} cells, its"
+        f" decisions in {by_decisions.good} of {by_decisions.total}"
     )
 
 
@@ -974,7 +1046,8 @@ GIVEN = {  # numbers that no measurement gives: settings, formulas and quotation
     "docs/index.md": ("at the limit 0",),
     "docs/methods.md": (
         "10 w·w′ + 10 exp(−‖w − w′‖²/2)",
-        "each at 75, 50 and 25 % of the gap of the base model",
+        "the loss at 75, 50 and 25 % of the base's own gap",
+        "nowhere by more than 1 % of the gain and two errors",
     ),
     "docs/representations.md": (
         "min(1, 1/r)",

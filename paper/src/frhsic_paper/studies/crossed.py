@@ -292,16 +292,13 @@ GROUPS = {"Fresh tables": FRESH, "Tables seen before": SEEN}
 GAPS = dict(zip(YARDSTICKS, ("scores", "decisions")))
 """What the gap of a yardstick is of."""
 
-NAMED = 3
-"""Cells that are named where the closed form is behind; the others are counted."""
-
 SHOWN = (-40.0, 100.0)
 """Costs in % that a figure shows; those beyond are arrows at its edge."""
 
 MARKS: dict[str, dict[str, Any]] = {
     "one fresh table": {"marker": "o", "markersize": 2.5, "alpha": FAINT},
-    "mean over fresh tables": {"marker": "o", "markersize": 5.5},
-    "mean over tables seen before": {"marker": "o", "markersize": 5, "markerfacecolor": "none"},
+    "median of fresh tables": {"marker": "o", "markersize": 5.5},
+    "median of tables seen before": {"marker": "o", "markersize": 5, "markerfacecolor": "none"},
 }
 """Marks of the figures of costs."""
 
@@ -313,7 +310,9 @@ Cells = dict[tuple[str, str, str], dict[str, Cost]]
 
 
 def found(results: Results, tables: Sequence[str]) -> Cells:
-    """Return the costs of all ways on some tables."""
+    """Return the costs of all ways on some tables; a cost without a fold is NaN where the base
+    gains nothing over a constant there.
+    """
     final: Frame = pd.DataFrame(results.of("crossed/final", "corrected"))
     cells = {}
     for name, base in [(name, base) for name in tables for base in BASES]:
@@ -321,8 +320,15 @@ def found(results: Results, tables: Sequence[str]) -> Cells:
             break
         own = final[(final.dataset == name) & (final.base == base)]
         for title, yardstick in YARDSTICKS.items():
-            if own_costs := costs(own, yardstick):
-                cells[title, base, name] = own_costs
+            with np.errstate(divide="ignore", invalid="ignore"):
+                each = costs(own, yardstick)
+            if each:
+                cells[title, base, name] = {
+                    way: cost._replace(
+                        without=np.where(np.isfinite(cost.without), cost.without, np.nan)
+                    )
+                    for way, cost in each.items()
+                }
     return cells
 
 
@@ -349,38 +355,41 @@ def by_table(cells: Cells, title: str, base: str) -> Tables:
     return {name: one for (t, b, name), one in cells.items() if (t, b) == (title, base)}
 
 
-def over_tables(some: Sequence[Cost], others: Sequence[Cost | None] | None = None) -> Spread:
-    """Return a mean over tables in % of the gain, with its error on these tables: of costs, or of
-    their differences to others.
+def over_tables(some: Sequence[Cost], others: Sequence[Cost] | None = None) -> float:
+    """Return the median over tables in % of the gain, of costs or of their differences to others.
+
+    A mean would be that of one table whose base gains next to nothing.
     """
-    pairs = list(zip(some, others or [None] * len(some)))
-    values = [one.value - (other.value if other else 0.0) for one, other in pairs]
-    errors = [one.error_beside(other) for one, other in pairs]
-    return Spread(100 * float(np.mean(values)), 100 * float(np.linalg.norm(errors)) / len(pairs))
+    values = np.array([one.value for one in some])
+    if others is not None:
+        values = values - [one.value for one in others]
+    return 100 * float(np.median(values))
 
 
-def ranked(own: Tables, title: str, with_s: bool) -> dict[str, Spread]:
-    """Return the ways that are compared on some tables, with their mean costs, the least first."""
+def ranked(own: Tables, title: str, with_s: bool) -> dict[str, float]:
+    """Return the ways that are compared on some tables, with their median costs, the least
+    first.
+    """
     ways = rivals(title, list(dict.fromkeys(way for one in own.values() for way in one)), with_s)
-    means = {way: over_tables([one[way] for one in own.values() if way in one]) for way in ways}
-    return dict(sorted(means.items(), key=lambda item: item[1].mean))
+    medians = {way: over_tables([one[way] for one in own.values() if way in one]) for way in ways}
+    return dict(sorted(medians.items(), key=lambda item: item[1]))
 
 
 def cost_table(cells: Cells, title: str, with_s: bool) -> Table:
     """Bases and ways by tables: the cost in % of the base's gain with its error, the least in bold,
-    and the mean over tables.
+    and the median over tables.
     """
     names = list(dict.fromkeys(name for t, _, name in cells if t == title))
     rows: list[list[Cell]] = []
     for base in BASES:
         own = by_table(cells, title, base)
-        means = ranked(own, title, with_s)
+        medians = ranked(own, title, with_s)
         least = {
-            name: min((one[way].value for way in means if way in one), default=None)
+            name: min((one[way].value for way in medians if way in one), default=None)
             for name, one in own.items()
         }
-        for way, mean in means.items():
-            row: list[Cell] = [base, method_name(way), mean]
+        for way, median in medians.items():
+            row: list[Cell] = [base, method_name(way), median]
             for name in names:
                 cost = own.get(name, {}).get(way)
                 if cost is None:
@@ -389,13 +398,13 @@ def cost_table(cells: Cells, title: str, with_s: bool) -> Table:
                 bold = cost.value == least[name]
                 row.append(Spread(100 * cost.value, 100 * cost.error_beside(), bold))
             rows.append(row)
-    heads = [Column("mean", 1), *(Column(dataset_name(name), 1) for name in names)]
+    heads = [Column("median", 1), *(Column(dataset_name(name), 1) for name in names)]
     return Table.of(["base", "way", *heads], rows)
 
 
 def best_rivals(cells: Cells, with_s: bool) -> Table:
-    """Yardsticks and bases: how often the closed form leads, and how much more its best rival costs
-    on average, on the tables of both.
+    """Yardsticks and bases: how often the closed form leads, how much more its best rival costs on
+    the tables of both, and how many rivals are beyond two errors behind and ahead of it.
     """
     rows: list[list[Cell]] = []
     for title in YARDSTICKS:
@@ -404,18 +413,31 @@ def best_rivals(cells: Cells, with_s: bool) -> Table:
             first, *others = rivals(title, list(ranked(own, title, with_s)), with_s) or [""]
             if not others:
                 continue
-            differences = {}
-            for way in others:
-                both = [one for one in own.values() if {first, way} <= one.keys()]
-                pairs = ([one[way] for one in both], [one[first] for one in both])
-                if both:
-                    differences[way] = (over_tables(*pairs), len(both))
-            best = min(differences, key=lambda way: differences[way][0].mean)
+            pairs = {
+                way: [(one[way], one[first]) for one in own.values() if {first, way} <= one.keys()]
+                for way in others
+            }
+            more = {way: over_tables(*zip(*both)) for way, both in pairs.items() if both}
+            best = min(more, key=lambda way: more[way])
             lead = counts(cells, with_s, base)[title]
             rows.append([GAPS[title], base, f"{lead[0]} of {lead[1]}", method_name(best)])
-            rows[-1] += differences[best]
-    heads = ["gap of", "base", "closed form leads", "best rival"]
-    return Table.of([*heads, Column("it costs more by, %", 1), "tables"], rows)
+            rows[-1] += [more[best], *beyond_two_errors(pairs)]
+    heads = ("gap of", "base", "closed form leads", "best rival", Column("costs more, %", 1))
+    return Table.of((*heads, "rivals behind", "ahead", "of"), rows)
+
+
+def beyond_two_errors(pairs: dict[str, list[tuple[Cost, Cost]]]) -> tuple[int, int, int]:
+    """Return in how many comparisons the first costs more than the second by over two errors, in
+    how many less, and of how many.
+    """
+    every = [
+        (one.value - other.value, 2 * one.error_beside(other))
+        for both in pairs.values()
+        for one, other in both
+    ]
+    more = sum(difference > error for difference, error in every)
+    less = sum(difference < -error for difference, error in every)
+    return more, less, len(every)
 
 
 def base_losses(
@@ -445,15 +467,24 @@ def base_table(results: Results, names: Sequence[str]) -> Table:
     return Table.of(["base", *map(dataset_name, names)], rows)
 
 
-def lost_cells(cells: Cells, title: str, with_s: bool) -> Iterator[tuple[Spread, str, str, str]]:
-    """Yield the cells in which the closed form is more than one error behind the best: by how much
-    in % of the gain, the base, the table and the best way.
+def lost_cells(cells: Cells, with_s: bool) -> list[list[Cell]]:
+    """Return the cells in which the closed form is more than one error behind the best: the
+    yardstick, base and table, the best way, and by how much in % of the gain, which is None where
+    the base gains nothing over a constant.
     """
-    for (t, base, name), one in cells.items():
-        ways = rivals(title, list(one), with_s) if t == title else []
+    lost: list[list[Cell]] = []
+    for (title, base, name), one in cells.items():
+        ways = rivals(title, list(one), with_s)
         if len(ways) > 1 and not within_an_error(one, ways):
+            first = one[ways[0]]
             best = min(ways, key=lambda way: one[way].value)
-            yield over_tables([one[ways[0]]], [one[best]]), base, name, best
+            error = first.error_beside(one[best])
+            read = Spread(100 * (first.value - one[best].value), 100 * error)
+            place = [GAPS[title], base, dataset_name(name)]
+            lost.append(
+                [*place, method_name(best), read] if np.isfinite(error) else [*place, None, None]
+            )
+    return lost
 
 
 def counts(cells: Cells, with_s: bool, only: str | None = None) -> dict[str, tuple[int, int]]:
@@ -475,37 +506,31 @@ def sentences(results: Results, names: Sequence[str] = FRESH) -> list[str]:
     """Return what is said of some tables: where the closed form does not lead comes first."""
     cells = found(results, names)
     total = 0
-    lost: list[tuple[Spread, str, str, str]] = []
     said = []
     for with_s, who in ((False, "without S"), (True, "with S")):
         judged = {title: one for title, one in counts(cells, with_s).items() if one[1]}
-        for title, (_, count) in judged.items():
-            lost += lost_cells(cells, title, with_s)
-            total += count
+        total += sum(count for _, count in judged.values())
         parts = [f"{good} of {count} by {title}" for title, (good, count) in judged.items()]
         if parts:
             said.append(f"{who} in {' and '.join(parts)}")
     if not total:
         return []
-    lost.sort(key=lambda one: -one[0].mean)
-    worst = [
-        f"{base} on {dataset_name(name)} ({behind.mean:.1f} ± {behind.deviation:.1f} behind"
-        f" {method_name(best)})"
-        for behind, base, name, best in lost[:NAMED]
-    ]
-    if len(lost) > NAMED:
-        worst.append(f"and {len(lost) - NAMED} others")
+    lost = [*lost_cells(cells, False), *lost_cells(cells, True)]
+    unread = sum(behind is None for *_, behind in lost)
     first = (
         f"The closed form is more than one error behind the best way in {len(lost)} of {total}"
-        " cells (base, table, yardstick)"
+        " cells (a yardstick, base and table)"
     )
-    if lost:
-        first += f"; in % of the base's gain: {', '.join(worst)}"
+    if unread:
+        first += (
+            f"; {unread} of these cannot be read, because the base gains nothing over a constant"
+        )
     return [f"{first}.", f"It is best, or within one error of the best, {'; '.join(said)}."]
 
 
 def tables(results: Results) -> list[Listed]:
     """Return where the closed form leads on fresh tables, then all costs and the bases, folded."""
+    behind = []
     shown = []
     folded = []
     for words, names in GROUPS.items():
@@ -515,9 +540,13 @@ def tables(results: Results) -> list[Listed]:
             continue
         for with_s, who in ((False, "without S"), (True, "with S")):
             if names is FRESH:
+                heads = ("gap of", "base", "table", "best way", Column("costs less, %", 1))
+                heading = f"{words}, {who}: where the closed form does not lead"
+                behind.append(Listed(heading, Table.of(heads, lost_cells(cells, with_s))))
                 heading = (
                     f"{words}, {who}: where the closed form is best or within one error of the"
-                    " best, and what its best rival costs more, in % of the base's gain"
+                    " best, what its best rival costs more in % of the base's gain (median), and"
+                    " how many rivals are beyond two errors behind and ahead"
                 )
                 shown.append(Listed(heading, best_rivals(cells, with_s)))
             for title in YARDSTICKS:
@@ -526,7 +555,7 @@ def tables(results: Results) -> list[Listed]:
                 folded.append(Listed(heading, table, folded=True))
         heading = f"{words}: loss of the bases without constraint, over that of a constant"
         folded.append(Listed(heading, base_table(results, present), folded=True))
-    return [one for one in (*shown, *folded) if one.table.rows]
+    return [one for one in (*behind, *shown, *folded) if one.table.rows]
 
 
 def figures(results: Results) -> list[Drawn]:
@@ -544,9 +573,8 @@ def figures(results: Results) -> list[Drawn]:
             drawn.append(
                 Drawn(
                     f"crossed-{gap}{'-with-s' if with_s else ''}",
-                    f"Cost of parity {who}, {title}, in % of the gain of the base. Bars are one"
-                    " standard error of the mean over the tables; arrows lie beyond"
-                    f" −{-SHOWN[0]:.0f} or {SHOWN[1]:.0f} %",
+                    f"Cost of parity {who}, {title}, in % of the gain of the base. Arrows lie"
+                    f" beyond −{-SHOWN[0]:.0f} or {SHOWN[1]:.0f} %",
                     figure,
                 )
             )
@@ -582,7 +610,7 @@ def draw_costs(fresh: Cells, seen: Cells, title: str, with_s: bool) -> Figure | 
 
 def _panel(ax: Axes, fresh: Tables, seen: Tables, ways: Sequence[str], own: Sequence[str]) -> None:
     """Draw the costs of some ways on one base; `own` are closed forms."""
-    single, mean_of_fresh, mean_of_seen = MARKS.values()
+    single, of_fresh, of_seen = MARKS.values()
     tables = {way: [one[way] for one in fresh.values() if way in one] for way in ways}
     most = max(map(len, tables.values()))
     mixed = 100 * (1 - float(np.mean(LEVELS)))
@@ -593,11 +621,9 @@ def _panel(ax: Axes, fresh: Tables, seen: Tables, ways: Sequence[str], own: Sequ
         within(ax, [100 * cost.value for cost in tables[way]], place, **look | single)
         before = [one[way] for one in seen.values() if way in one]
         if before:
-            within(ax, [over_tables(before).mean], place, **look | mean_of_seen)
+            within(ax, [over_tables(before)], place, **look | of_seen)
         if tables[way]:
-            mean = over_tables(tables[way])
-            ax.errorbar(mean.mean, place, xerr=mean.deviation, elinewidth=1.2, **look)
-            within(ax, [mean.mean], place, **look | mean_of_fresh)
+            within(ax, [over_tables(tables[way])], place, **look | of_fresh)
         names.append(CLOSED_FORM if way in own else method_name(way))
         if len(tables[way]) < most:
             names[-1] += " *"
