@@ -838,7 +838,7 @@ def counts(cells: Cells, title: str, with_s: bool) -> tuple[int, int, list[Lost]
                 best = min(ways, key=lambda way: cell[way].value)
                 first = cell[ways[0]]
                 error = jackknife(first.without - cell[best].without) * first.factor
-                place = f"{base} on {NAMES.get(table, table)}"
+                place = f"{base} on {NAMES.get(table, table)}, {title.split()[-1]}"
                 behind = 100 * (first.value - cell[best].value)
                 lost.append(Lost(behind, 100 * error, place, METHODS.get(best, best)))
     return total - len(lost), total, lost
@@ -877,7 +877,8 @@ def sentences(cells: Cells) -> Iterator[str]:
             parts.append(f"{'with' if with_s else 'without'} S in {' and '.join(found)}")
     if not every:
         return
-    worst = sorted(lost, key=lambda one: one.behind, reverse=True)[:3]
+    known = [one for one in lost if math.isfinite(one.error)]
+    worst = sorted(known, key=lambda one: one.behind, reverse=True)[:3]
     named = [f"{one.place} ({one.behind:.1f} ± {one.error:.1f} behind {one.best})" for one in worst]
     if len(lost) > len(worst):
         named.append(f"and {len(lost) - len(worst)} others")

@@ -52,6 +52,7 @@ from frhsic_paper.studies.crossed import (
     draw_costs,
     figures,
     found,
+    gaining,
     over_tables,
     sentences,
     tables,
@@ -313,11 +314,11 @@ def test_ways_are_listed_by_their_mean_cost_and_the_least_of_a_table_is_bold():
 
 def test_the_best_rival_is_named_with_what_it_costs_more():
     cells = found(shown(LOSSES), tuple(LOSSES))
-    ((gap, base, lead, rival, more, common),) = best_rivals(cells, False).rows
+    ((gap, base, lead, rival, more, common),) = best_rivals(cells, cells, False).rows
     assert (gap, base, lead, rival, common) == ("scores", "trees", "2 of 3", "contraction", 3)
     assert more.mean == approx(100 * np.mean([0.25, -0.125, 0.3]))
     assert more.deviation == approx(0.0, abs=1e-9)
-    ((*_, rival, more, common),) = best_rivals(cells, True).rows  # one table has both
+    ((*_, rival, more, common),) = best_rivals(cells, cells, True).rows  # one table has both
     assert (rival, common) == ("fairlearn CorrelationRemover", 1)
     assert more.mean == approx(25.0)
 
@@ -326,7 +327,8 @@ def test_what_is_lost_is_said_first_and_shortly():
     first, second = sentences(shown(LOSSES))
     assert first == (
         "The closed form is more than one error behind the best way in 1 of 4 cells (base, table,"
-        " yardstick); in % of the base's gain: trees on pay (12.5 ± 0.0 behind contraction)."
+        " yardstick); in % of the base's gain: trees on pay, scores (12.5 ± 0.0 behind"
+        " contraction)."
     )
     assert second == (
         "It is best, or within one error of the best, without S in 2 of 3 by loss at equal GDP of"
@@ -335,7 +337,7 @@ def test_what_is_lost_is_said_first_and_shortly():
     many = {name: {CLOSED_FORM: 0.4, "contraction": 0.3 - 0.01 * k} for k, name in enumerate(FRESH)}
     first, second = sentences(shown(many))
     named = [f"trees on {name}" for name in FRESH[:-4:-1]]
-    assert [name for name in FRESH if f"on {name} " in first] == list(FRESH[-3:])
+    assert [name for name in FRESH if f"on {name}, " in first] == list(FRESH[-3:])
     assert re.findall(r"trees on \w+", first) == named
     assert first.endswith("and 9 others.")
     assert len(f"{first} {second}".split()) < 120
@@ -345,7 +347,25 @@ def test_what_is_lost_is_said_first_and_shortly():
 def test_nothing_is_compared_where_the_closed_form_was_not_run():
     results = shown({"pay": {"contraction": 0.3, "frhsic": 0.4}})
     assert sentences(results) == []
-    assert not best_rivals(found(results, ("pay",)), False).rows
+    cells = found(results, ("pay",))
+    assert not best_rivals(cells, cells, False).rows
+
+
+def test_a_base_that_gains_nothing_has_no_share_of_its_gain():
+    """Its costs have the wrong sign; the cell is counted, and left out of means."""
+    (records,) = shown(LOSSES).files.values()
+    worse = [
+        r | {"loss": 0.1} if (r["dataset"], r["way"]) == ("pay", CONSTANT) else r for r in records
+    ]
+    results = Results({("crossed", "corrected"): worse})
+    cells = found(results, tuple(LOSSES))
+    gain = gaining(results, cells)
+    assert {name for *_, name in cells} == set(LOSSES)
+    assert {name for *_, name in gain} == {"loans", "births"}
+    ((*_, lead, _, more, common),) = best_rivals(cells, gain, False).rows
+    assert lead.endswith(" of 3")
+    assert common == 2
+    assert more.mean == approx(100 * np.mean([0.25, 0.3]))
 
 
 def test_a_figure_has_a_row_for_each_way_and_arrows_for_what_is_beyond_it():

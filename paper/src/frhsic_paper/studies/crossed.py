@@ -313,6 +313,21 @@ def found(results: Results, tables: Sequence[str]) -> Cells:
     return cells
 
 
+def gaining(results: Results, cells: Cells) -> Cells:
+    """Return the cells in which the base has less loss than a constant: elsewhere it gains nothing
+    that a cost could be a share of.
+    """
+    final: Frame = pd.DataFrame(results.of("crossed/final", "corrected"))
+    kept = {}
+    for (title, base, name), one in cells.items():
+        column = YARDSTICKS[title].loss
+        own = final[(final.dataset == name) & (final.base == base) & (final.left_out == -1)]
+        losses = own.dropna(subset=[column]).groupby("way")[column].min()
+        if losses[NONE] < losses[CONSTANT]:
+            kept[title, base, name] = one
+    return kept
+
+
 def rivals(title: str, ways: Sequence[str], with_s: bool) -> list[str]:
     """Return the closed form of a yardstick and its rivals, of those that need S or of the others;
     nothing where the closed form was not run.
@@ -380,14 +395,14 @@ def cost_table(cells: Cells, title: str, with_s: bool) -> Table:
     return Table.of(["base", "way", *heads], rows)
 
 
-def best_rivals(cells: Cells, with_s: bool) -> Table:
-    """Yardsticks and bases: how often the closed form leads, and how much more its best rival costs
-    on average, on the tables of both.
+def best_rivals(cells: Cells, gain: Cells, with_s: bool) -> Table:
+    """Yardsticks and bases: how often the closed form leads in all cells, and how much more its
+    best rival costs on average where the base gains, on the tables of both.
     """
     rows: list[list[Cell]] = []
     for title in YARDSTICKS:
         for base in BASES:
-            own = by_table(cells, title, base)
+            own = by_table(gain, title, base)
             first, *others = rivals(title, list(ranked(own, title, with_s)), with_s) or [""]
             if not others:
                 continue
@@ -432,15 +447,16 @@ def base_table(results: Results, names: Sequence[str]) -> Table:
     return Table.of(["base", *map(dataset_name, names)], rows)
 
 
-def lost_cells(cells: Cells, title: str, with_s: bool) -> Iterator[tuple[Spread, str, str, str]]:
+def lost_cells(cells: Cells, title: str, with_s: bool) -> Iterator[tuple[Spread, str, str]]:
     """Yield the cells in which the closed form is more than one error behind the best: by how much
-    in % of the gain, the base, the table and the best way.
+    in % of the gain, the cell in words and the best way.
     """
     for (t, base, name), one in cells.items():
         ways = rivals(title, list(one), with_s) if t == title else []
         if len(ways) > 1 and not within_an_error(one, ways):
             best = min(ways, key=lambda way: one[way].value)
-            yield over_tables([one[ways[0]]], [one[best]]), base, name, best
+            cell = f"{base} on {dataset_name(name)}, {GAPS[title]}"
+            yield over_tables([one[ways[0]]], [one[best]]), cell, best
 
 
 def counts(cells: Cells, with_s: bool, only: str | None = None) -> dict[str, tuple[int, int]]:
@@ -462,7 +478,7 @@ def sentences(results: Results, names: Sequence[str] = FRESH) -> list[str]:
     """Return what is said of some tables: where the closed form does not lead comes first."""
     cells = found(results, names)
     total = 0
-    lost: list[tuple[Spread, str, str, str]] = []
+    lost: list[tuple[Spread, str, str]] = []
     said = []
     for with_s, who in ((False, "without S"), (True, "with S")):
         judged = {title: one for title, one in counts(cells, with_s).items() if one[1]}
@@ -474,11 +490,10 @@ def sentences(results: Results, names: Sequence[str] = FRESH) -> list[str]:
             said.append(f"{who} in {' and '.join(parts)}")
     if not total:
         return []
-    lost.sort(key=lambda one: -one[0].mean)
+    lost.sort(key=lambda one: (not np.isfinite(one[0].deviation or 0.0), -one[0].mean))
     worst = [
-        f"{base} on {dataset_name(name)} ({behind.mean:.1f} ± {behind.deviation:.1f} behind"
-        f" {method_name(best)})"
-        for behind, base, name, best in lost[:NAMED]
+        f"{cell} ({behind.mean:.1f} ± {behind.deviation:.1f} behind {method_name(best)})"
+        for behind, cell, best in lost[:NAMED]
     ]
     if len(lost) > NAMED:
         worst.append(f"and {len(lost) - NAMED} others")
@@ -497,6 +512,7 @@ def tables(results: Results) -> list[Listed]:
     folded = []
     for words, names in GROUPS.items():
         cells = found(results, names)
+        gain = gaining(results, cells)
         present = [name for name in names if any(key[2] == name for key in cells)]
         if not cells:
             continue
@@ -506,10 +522,13 @@ def tables(results: Results) -> list[Listed]:
                     f"{words}, {who}: where the closed form is best or within one error of the"
                     " best, and what its best rival costs more, in % of the base's gain"
                 )
-                shown.append(Listed(heading, best_rivals(cells, with_s)))
+                shown.append(Listed(heading, best_rivals(cells, gain, with_s)))
             for title in YARDSTICKS:
-                table = cost_table(cells, title, with_s)
-                heading = f"{words}, {who}: {title}, cost of parity in % of the gain"
+                table = cost_table(gain, title, with_s)
+                heading = (
+                    f"{words}, {who}: {title}, cost of parity in % of the gain of the base, where"
+                    " it gains"
+                )
                 folded.append(Listed(heading, table, folded=True))
         heading = f"{words}: loss of the bases without constraint, over that of a constant"
         folded.append(Listed(heading, base_table(results, present), folded=True))
@@ -518,8 +537,8 @@ def tables(results: Results) -> list[Listed]:
 
 def figures(results: Results) -> list[Drawn]:
     """Return the costs by yardstick, without and with S, and the bases."""
-    fresh = found(results, FRESH)
-    seen = found(results, SEEN)
+    fresh = gaining(results, found(results, FRESH))
+    seen = gaining(results, found(results, SEEN))
     if not fresh and not seen:
         return []
     drawn = []
@@ -531,7 +550,8 @@ def figures(results: Results) -> list[Drawn]:
             drawn.append(
                 Drawn(
                     f"crossed-{gap}{'-with-s' if with_s else ''}",
-                    f"Cost of parity {who}, {title}, in % of the gain of the base. Bars are one"
+                    f"Cost of parity {who}, {title}, in % of the gain of the base, on tables where"
+                    " it gains. Bars are one"
                     " standard error of the mean over the tables; arrows lie beyond"
                     f" −{-SHOWN[0]:.0f} or {SHOWN[1]:.0f} %",
                     figure,
