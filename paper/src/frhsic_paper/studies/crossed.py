@@ -107,17 +107,29 @@ def bases(protocol: Protocol, options: Options) -> dict[Unit, int]:
 def tuned(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return tables, bases and the ways with settings or weights of their own."""
     searched = {*OWN_SETTINGS, *WEIGHTED}
-    return {unit: 1 for unit in tested(protocol, options) if unit[2] in searched}
+    return {
+        (name, base, way): 1
+        for name, base, way in tested(protocol, options)
+        if way in searched and base == _searched_on(base, way)
+    }
+
+
+def _searched_on(base: str, way: str) -> str:
+    """Return the base on which a way is searched: ExponentiatedGradient, which fits up to sixty
+    models for a point, takes the number of bands that was best on splines.
+    """
+    return "splines" if way == GRADIENT else base
 
 
 def tested(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return tables, bases and ways; networks first, since they take longest."""
-    return {
-        (name, base, way): 1
+    """Return tables, bases and ways; what takes longest comes first."""
+    units = [
+        (name, base, way)
         for base in BASES
         for name in options.chosen((*SEEN, *FRESH))
         for way in ways_on(BASES[base], _table(name).binary)
-    }
+    ]
+    return dict.fromkeys(sorted(units, key=lambda unit: unit[2] != GRADIENT), 1)
 
 
 @cache
@@ -153,7 +165,8 @@ def test(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Itera
     for name, base, way in missing:
         chosen: dict[int, Sequence[float]] = {0: tuple(SHARES)}
         if len(trials):
-            unit = (trials.dataset == name) & (trials.base == base) & (trials.unit == way)
+            searched = trials.base == _searched_on(base, way)
+            unit = (trials.dataset == name) & searched & (trials.unit == way)
             if unit.any():
                 chosen = chosen_trial(trials[unit], way)
         work.append((name, base, way, _chosen_bases(found, name, base), chosen, "test"))
