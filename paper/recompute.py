@@ -773,6 +773,7 @@ def jackknife(values: np.ndarray) -> float:
     return math.sqrt((len(values) - 1) * np.var(values))
 
 
+@np.errstate(divide="ignore", invalid="ignore")  # of a base that gains nothing in a fold
 def cells_of(records: pd.DataFrame, tables: Iterable[str]) -> Cells:
     """Return the costs on some tables, where the gap of the base is at least three errors."""
     if not len(records):
@@ -826,6 +827,7 @@ def leads(cell: dict[str, Cost], ways: list[str]) -> bool:
     )
 
 
+@np.errstate(divide="ignore", invalid="ignore")  # of a base that gains nothing in a fold
 def counts(cells: Cells, title: str, with_s: bool) -> tuple[int, int, list[Lost]]:
     """Return in how many cells with a rival the closed form leads, of how many, and the others."""
     total = 0

@@ -312,6 +312,7 @@ Cells = dict[tuple[str, str, str], dict[str, Cost]]
 """Costs of all ways by yardstick, base and table."""
 
 
+@np.errstate(divide="ignore", invalid="ignore")  # of a base that gains nothing in a fold
 def found(results: Results, tables: Sequence[str]) -> Cells:
     """Return the costs of all ways on some tables."""
     final: Frame = pd.DataFrame(results.of("crossed/final", "corrected"))
@@ -487,6 +488,7 @@ def counts(cells: Cells, with_s: bool, only: str | None = None) -> dict[str, tup
     return found
 
 
+@np.errstate(divide="ignore", invalid="ignore")  # of a base that gains nothing in a fold
 def sentences(results: Results, names: Sequence[str] = FRESH) -> list[str]:
     """Return what is said of some tables: where the closed form does not lead comes first."""
     cells = found(results, names)
@@ -519,6 +521,7 @@ def sentences(results: Results, names: Sequence[str] = FRESH) -> list[str]:
     return [f"{first}.", f"It is best, or within one error of the best, {'; '.join(said)}."]
 
 
+@np.errstate(divide="ignore", invalid="ignore")  # of a base that gains nothing in a fold
 def tables(results: Results) -> list[Listed]:
     """Return where the closed form leads on fresh tables, then all costs and the bases, folded."""
     shown = []
@@ -548,6 +551,7 @@ def tables(results: Results) -> list[Listed]:
     return [one for one in (*shown, *folded) if one.table.rows]
 
 
+@np.errstate(divide="ignore", invalid="ignore")  # of a base that gains nothing in a fold
 def figures(results: Results) -> list[Drawn]:
     """Return the costs by yardstick, without and with S, and the bases."""
     fresh = gaining(results, found(results, FRESH))
