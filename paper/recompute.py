@@ -722,11 +722,14 @@ METHODS = {
 
 
 class Cost(NamedTuple):
-    """The cost of parity on all rows, without each fold, and the factor on its error."""
+    """The cost of parity on all rows, without each fold, the factor on its error, and what the base
+    gains over a constant.
+    """
 
     value: float
     without: np.ndarray
     factor: float
+    gain: float
 
 
 Cells = dict[tuple[str, str, str], dict[str, Cost]]
@@ -783,8 +786,10 @@ def cells_of(records: pd.DataFrame, tables: Iterable[str]) -> Cells:
         folds = [fold for fold in sorted(each) if fold >= 0]
         rows = alone.iloc[0]
         factor = math.sqrt(1 + len(folds) * rows["test_rows"] / rows["training_rows"])
+        ((_, constant),) = points[-1]["constant"]
+        gain = constant - alone[loss][-1]
         cells[title, base, table] = {
-            way: Cost(value, np.array([each[fold][way] for fold in folds]), factor)
+            way: Cost(value, np.array([each[fold][way] for fold in folds]), factor, gain)
             for way, value in each[-1].items()
         }
     return cells
@@ -818,26 +823,19 @@ def leads(cell: dict[str, Cost], ways: list[str]) -> bool:
     return all(first.value - cell[way].value <= error_between(first, cell[way]) for way in ways[1:])
 
 
-class Count(NamedTuple):
-    """In how many cells with a rival the closed form leads, of how many, and in how many the base
-    gains nothing, so that no cost can be read.
-    """
-
-    good: int
-    total: int
-    unread: int
+def gaining(cells: Cells) -> Cells:
+    """Return the cells in which the base gains something over a constant."""
+    return {place: cell for place, cell in cells.items() if cell["none"].gain > 0}
 
 
-def counts(cells: Cells, title: str, with_s: bool) -> Count:
-    """Return where the closed form leads."""
-    good = total = unread = 0
+def counts(cells: Cells, title: str, with_s: bool) -> tuple[int, int]:
+    """Return in how many cells with a rival the closed form leads, and of how many."""
+    judged = []
     for (yardstick, *_), cell in cells.items():
         ways = rivals(title, cell, with_s)
         if yardstick == title and len(ways) > 1:
-            total += 1
-            good += leads(cell, ways)
-            unread += not np.isfinite(cell[ways[0]].without).all()
-    return Count(good, total, unread)
+            judged.append(leads(cell, ways))
+    return sum(judged), len(judged)
 
 
 def beyond_two_errors(cells: Cells, title: str) -> tuple[int, int, int]:
@@ -871,29 +869,30 @@ def median_costs(cells: Cells, title: str) -> dict[str, list[str]]:
     }
 
 
-def sentences(cells: Cells) -> Iterator[str]:
-    """Yield in how many cells the closed form leads, where it does not first."""
-    found = {
-        with_s: {title: counts(cells, title, with_s) for title in YARDSTICKS}
-        for with_s in (False, True)
-    }
-    every = [one for by_title in found.values() for one in by_title.values()]
-    total = sum(one.total for one in every)
-    if not total:
-        return
-    text = (
-        f"The closed form is more than one error behind the best way in"
-        f" {total - sum(one.good for one in every)} of {total} cells (a yardstick, base and table)"
-    )
-    if unread := sum(one.unread for one in every):
-        text += f"; {unread} of these cannot be read, because the base gains nothing"
-    yield text
+def led(cells: Cells) -> str:
+    """Return in how many cells the closed form leads, in words."""
     parts = []
-    for with_s, by_title in found.items():
-        said = [f"{n.good} of {n.total} by {title}" for title, n in by_title.items() if n.total]
+    for with_s in (False, True):
+        found = {title: counts(cells, title, with_s) for title in YARDSTICKS}
+        said = [f"{good} of {total} by {title}" for title, (good, total) in found.items() if total]
         if said:
             parts.append(f"{'with' if with_s else 'without'} S in {' and '.join(said)}")
-    yield f"It is best, or within one error of the best, {'; '.join(parts)}."
+    return "; ".join(parts)
+
+
+def sentences(cells: Cells) -> Iterator[str]:
+    """Yield in how many cells the closed form leads, where it does not first."""
+    every = [counts(cells, title, with_s) for with_s in (False, True) for title in YARDSTICKS]
+    good, total = (sum(each) for each in zip(*every))
+    if not total:
+        return
+    yield (
+        f"The closed form is more than one error behind the best way in {total - good} of {total}"
+        " cells (a yardstick, base and table)."
+    )
+    yield f"It is best, or within one error of the best, {led(cells)}."
+    if len(gaining(cells)) < len(cells):
+        yield f"no cost can be read; without these cells it leads {led(gaining(cells))}."
 
 
 def of_ways(root: Path) -> Iterator[str]:
@@ -922,32 +921,30 @@ def methods(root: Path) -> Iterator[str]:
     if not cells:
         return
     scores, decisions = YARDSTICKS
+    gain = gaining(cells)
     yield f"{WORDS[len(FRESH)].capitalize()} tables had never been used"
-    for way, medians in median_costs(cells, scores).items():
+    for way, medians in median_costs(gain, scores).items():
         yield f"| {METHODS.get(way, way)} | {' | '.join(medians)} |"
-    by_scores, by_decisions = (counts(cells, title, False) for title in YARDSTICKS)
-    ahead, behind, pairs = beyond_two_errors(cells, scores)
+    good, total = counts(cells, scores, False)
+    among, known = counts(gain, scores, False)
+    ahead, behind, pairs = beyond_two_errors(gain, scores)
     yield (
-        f"within one error of the best in {by_scores.good} of {by_scores.total} cells, ahead of a"
-        f" rival by more than two errors in {ahead} of {pairs} comparisons and behind in"
-        f" {behind or 'none'}"
+        f"within one error of the best in {good} of {total} cells ({among} of {known} where the"
+        f" base gains anything), ahead of a rival by more than two errors in {ahead} of {pairs}"
+        f" comparisons and behind in {behind or 'none'}"
     )
-    with_scores, with_decisions = (counts(cells, title, True) for title in YARDSTICKS)
-    yield f"it leads in {with_scores.good} of {with_scores.total} cells by loss"
-    yield f"in {with_decisions.good} of {with_decisions.total} by decisions"
-    lost = by_decisions.total - by_decisions.good
+    yield f"it is behind in {total - good} of {total} cells"
+    yield "it leads in {} of {} cells by loss".format(*counts(cells, scores, True))
+    yield "in {} of {} by decisions".format(*counts(cells, decisions, True))
+    good, total = counts(cells, decisions, False)
+    _, known = counts(gain, decisions, False)
     yield (
-        f"in {by_decisions.good} of {by_decisions.total} cells only. In {by_decisions.unread} of"
-        f" the {lost} others the network"
+        f"in {good} of {total} cells only. In {total - known} of the {total - good} others the"
+        " network"
     )
-    readable = [
-        cell
-        for (title, *_), cell in cells.items()
-        if title == decisions and np.isfinite(cell["closed form, decisions"].without).all()
-    ]
-    fewer = sum(c["closed form"].value < c["closed form, decisions"].value for c in readable)
-    yield f"On {fewer} of the {len(readable)} cells that can be read"
-    yield f"it is behind in {by_scores.total - by_scores.good} of {by_scores.total} cells"
+    read = [cell for (title, *_), cell in gain.items() if title == decisions]
+    fewer = sum(c["closed form"].value < c["closed form, decisions"].value for c in read)
+    yield f"On {fewer} of the {len(read)} cells that can be read"
     yield from of_reasons(root, scores)
     yield from of_dropping(study(root, "crossed-corrected"))
     yield from of_bases(benchmark(root, "bases.jsonl"))
@@ -1002,8 +999,8 @@ def first_pages(root: Path) -> Iterator[str]:
     by_scores, by_decisions = (counts(cells, title, False) for title in YARDSTICKS)
     yield f"On {WORDS[len(FRESH)]} fresh tables and the same base models,"
     yield (
-        f"standard error of the best way in {by_scores.good} of {by_scores.total} cells, its"
-        f" decisions in {by_decisions.good} of {by_decisions.total}"
+        f"standard error of the best way in {by_scores[0]} of {by_scores[1]} cells, its decisions"
+        f" in {by_decisions[0]} of {by_decisions[1]}"
     )
 
 

@@ -51,6 +51,7 @@ from frhsic_paper.studies.crossed import (
     draw_costs,
     figures,
     found,
+    gaining,
     lost_cells,
     sentences,
     tables,
@@ -332,10 +333,24 @@ def test_what_is_lost_is_said_first_and_listed():
     assert sentences(Results({})) == []
 
 
-def test_a_base_that_gains_nothing_is_said_to_be_unreadable():
-    nowhere = Cost(1.0, np.full(4, np.nan), 1.0, 1.0)
-    cells = {(TITLE, "trees", "pay"): {CLOSED_FORM: nowhere, "contraction": nowhere}}
-    assert lost_cells(cells, False) == [["scores", "trees", "pay", None, None]]
+def test_a_base_that_loses_to_a_constant_is_counted_and_not_shown():
+    worse = [
+        record | {"loss": 0.1}
+        if (record["dataset"], record["way"]) == ("pay", CONSTANT)
+        else record
+        for record in shown(LOSSES).of("crossed/final", "corrected")
+    ]
+    results = Results({("crossed", "corrected"): worse})
+    cells = found(results, tuple(LOSSES))
+    gain = gaining(results, cells)
+    assert {name for *_, name in cells} == set(LOSSES)
+    assert {name for *_, name in gain} == {"loans", "births"}
+    *_, without = sentences(results)
+    assert without == (
+        "Where the base loses to a constant, no cost can be read; without these cells it leads"
+        " without S in 2 of 2 by loss at equal GDP of scores; with S in 1 of 1 by loss at equal GDP"
+        " of scores."
+    )
 
 
 def test_nothing_is_compared_where_the_closed_form_was_not_run():

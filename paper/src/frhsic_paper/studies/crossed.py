@@ -332,6 +332,21 @@ def found(results: Results, tables: Sequence[str]) -> Cells:
     return cells
 
 
+def gaining(results: Results, cells: Cells) -> Cells:
+    """Return the cells in which the base has less loss than a constant: elsewhere it gains nothing
+    that a cost could be a share of.
+    """
+    final: Frame = pd.DataFrame(results.of("crossed/final", "corrected"))
+    kept = {}
+    for (title, base, name), one in cells.items():
+        column = YARDSTICKS[title].loss
+        own = final[(final.dataset == name) & (final.base == base) & (final.left_out == -1)]
+        losses = own.dropna(subset=[column]).groupby("way")[column].min()
+        if losses[NONE] < losses[CONSTANT]:
+            kept[title, base, name] = one
+    return kept
+
+
 def rivals(title: str, ways: Sequence[str], with_s: bool) -> list[str]:
     """Return the closed form of a yardstick and its rivals, of those that need S or of the others;
     nothing where the closed form was not run.
@@ -469,8 +484,7 @@ def base_table(results: Results, names: Sequence[str]) -> Table:
 
 def lost_cells(cells: Cells, with_s: bool) -> list[list[Cell]]:
     """Return the cells in which the closed form is more than one error behind the best: the
-    yardstick, base and table, the best way, and by how much in % of the gain, which is None where
-    the base gains nothing over a constant.
+    yardstick, base and table, the best way, and by how much in % of the gain.
     """
     lost: list[list[Cell]] = []
     for (title, base, name), one in cells.items():
@@ -478,12 +492,9 @@ def lost_cells(cells: Cells, with_s: bool) -> list[list[Cell]]:
         if len(ways) > 1 and not within_an_error(one, ways):
             first = one[ways[0]]
             best = min(ways, key=lambda way: one[way].value)
-            error = first.error_beside(one[best])
-            read = Spread(100 * (first.value - one[best].value), 100 * error)
-            place = [GAPS[title], base, dataset_name(name)]
-            lost.append(
-                [*place, method_name(best), read] if np.isfinite(error) else [*place, None, None]
-            )
+            error = 100 * first.error_beside(one[best])
+            behind = Spread(100 * (first.value - one[best].value), error)
+            lost.append([GAPS[title], base, dataset_name(name), method_name(best), behind])
     return lost
 
 
@@ -505,27 +516,33 @@ def counts(cells: Cells, with_s: bool, only: str | None = None) -> dict[str, tup
 def sentences(results: Results, names: Sequence[str] = FRESH) -> list[str]:
     """Return what is said of some tables: where the closed form does not lead comes first."""
     cells = found(results, names)
-    total = 0
-    said = []
-    for with_s, who in ((False, "without S"), (True, "with S")):
-        judged = {title: one for title, one in counts(cells, with_s).items() if one[1]}
-        total += sum(count for _, count in judged.values())
-        parts = [f"{good} of {count} by {title}" for title, (good, count) in judged.items()]
-        if parts:
-            said.append(f"{who} in {' and '.join(parts)}")
+    judged = [one for with_s in (False, True) for one in counts(cells, with_s).values()]
+    good, total = (sum(each) for each in zip(*judged))
     if not total:
         return []
-    lost = [*lost_cells(cells, False), *lost_cells(cells, True)]
-    unread = sum(behind is None for *_, behind in lost)
-    first = (
-        f"The closed form is more than one error behind the best way in {len(lost)} of {total}"
-        " cells (a yardstick, base and table)"
-    )
-    if unread:
-        first += (
-            f"; {unread} of these cannot be read, because the base gains nothing over a constant"
+    said = [
+        f"The closed form is more than one error behind the best way in {total - good} of {total}"
+        " cells (a yardstick, base and table).",
+        f"It is best, or within one error of the best, {_leads(cells)}.",
+    ]
+    gain = gaining(results, cells)
+    if len(gain) < len(cells):
+        said.append(
+            "Where the base loses to a constant, no cost can be read; without these cells it leads"
+            f" {_leads(gain)}."
         )
-    return [f"{first}.", f"It is best, or within one error of the best, {'; '.join(said)}."]
+    return said
+
+
+def _leads(cells: Cells) -> str:
+    """Return in how many cells the closed form leads, in words."""
+    parts = []
+    for with_s, who in ((False, "without S"), (True, "with S")):
+        judged = {title: one for title, one in counts(cells, with_s).items() if one[1]}
+        counted = [f"{good} of {total} by {title}" for title, (good, total) in judged.items()]
+        if counted:
+            parts.append(f"{who} in {' and '.join(counted)}")
+    return "; ".join(parts)
 
 
 def tables(results: Results) -> list[Listed]:
@@ -535,6 +552,7 @@ def tables(results: Results) -> list[Listed]:
     folded = []
     for words, names in GROUPS.items():
         cells = found(results, names)
+        gain = gaining(results, cells)
         present = [name for name in names if any(key[2] == name for key in cells)]
         if not cells:
             continue
@@ -542,15 +560,15 @@ def tables(results: Results) -> list[Listed]:
             if names is FRESH:
                 heads = ("gap of", "base", "table", "best way", Column("costs less, %", 1))
                 heading = f"{words}, {who}: where the closed form does not lead"
-                behind.append(Listed(heading, Table.of(heads, lost_cells(cells, with_s))))
+                behind.append(Listed(heading, Table.of(heads, lost_cells(gain, with_s))))
                 heading = (
                     f"{words}, {who}: where the closed form is best or within one error of the"
                     " best, what its best rival costs more in % of the base's gain (median), and"
                     " how many rivals are beyond two errors behind and ahead"
                 )
-                shown.append(Listed(heading, best_rivals(cells, with_s)))
+                shown.append(Listed(heading, best_rivals(gain, with_s)))
             for title in YARDSTICKS:
-                table = cost_table(cells, title, with_s)
+                table = cost_table(gain, title, with_s)
                 heading = f"{words}, {who}: {title}, cost of parity in % of the gain"
                 folded.append(Listed(heading, table, folded=True))
         heading = f"{words}: loss of the bases without constraint, over that of a constant"
@@ -560,8 +578,8 @@ def tables(results: Results) -> list[Listed]:
 
 def figures(results: Results) -> list[Drawn]:
     """Return the costs by yardstick, without and with S, and the bases."""
-    fresh = found(results, FRESH)
-    seen = found(results, SEEN)
+    fresh = gaining(results, found(results, FRESH))
+    seen = gaining(results, found(results, SEEN))
     if not fresh and not seen:
         return []
     drawn = []
