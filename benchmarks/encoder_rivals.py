@@ -34,14 +34,12 @@ from encoder import (
     recovered,
     standard_error,
 )
-from matplotlib import rc_context
-from matplotlib.figure import Figure
 
 from frhsic import FRHSICClassifier, FRHSICRegressor, ParityEncoder, load_dataset
 from frhsic.datasets import Dataset
 from frhsic.estimators.network import fit_path
 from frhsic.training import Training
-from frhsic_paper.plot import LOOKS, PARAMETERS
+from frhsic_paper.plot import ACCENT, LOOKS, finish, panels, styled
 from frhsic_paper.printed import dataset_name, method_name
 
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "encoder-leak.png"
@@ -225,9 +223,8 @@ def figure(records: list[Record]) -> None:
     def paths_of(table: str, method: str) -> list[list[list[float]]]:
         return [record["points"] for record in by_method.get((table, method), [])]
 
-    with rc_context({**PARAMETERS, "font.size": 13, "axes.titlesize": 14, "axes.labelsize": 13}):
-        canvas = Figure(figsize=(11, 3.9), layout="constrained")
-        axes = canvas.subplots(1, len(DRAWN), sharey=True)
+    with styled():
+        canvas, axes = panels(len(DRAWN))
         for axis, table in zip(axes, DRAWN):
             for method in ("prototypes", *METHODS):
                 paths = paths_of(table, method)
@@ -238,34 +235,26 @@ def figure(records: list[Record]) -> None:
                     continue
                 leaks = np.mean([leak_at(path, heads) for path in paths], axis=0)
                 own = method == "prototypes"
-                look = {"color": "#000000", "marker": "o"} if own else LOOKS[method]
+                look = {"color": ACCENT, "marker": "o"} if own else LOOKS[method]
                 axis.plot(
                     heads,
                     np.maximum(leaks, FLOOR),
                     **look,
                     label="ParityEncoder" if own else method_name(method),
-                    linewidth=3.5 if own else 1.3,
-                    markersize=8 if own else 5,
+                    linewidth=3 if own else 1.2,
+                    markersize=6 if own else 3.5,
                     zorder=3 if own else 2,
                 )
             regression = load_dataset(table).task == "regression"
             axis.set(
                 title=dataset_name(table),
                 xlabel="R² of the head" if regression else "AUC of the head",
+                ylabel="S read from Z by trees (sum of R²)",
                 yscale="log",
             )
-            axis.yaxis.set_major_formatter("{x:g}")
-            axis.tick_params(labelsize=12)
-        axes[0].set_ylabel("what trees read of S\nfrom Z (sum of R²)")
-        lines = {
-            label: handle
-            for axis in axes
-            for handle, label in zip(*axis.get_legend_handles_labels())
-        }
-        canvas.legend(
-            lines.values(), lines.keys(), loc="outside lower center", ncols=5, fontsize=12
-        )
-        canvas.savefig(FIGURE, dpi=130, facecolor="white", metadata={"Software": None})
+            axis.locator_params(axis="x", nbins=4)
+        finish(canvas, axes)
+        canvas.savefig(FIGURE, dpi=144, metadata={"Software": None})
 
 
 STUDY = Study(

@@ -26,15 +26,14 @@ from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import torch
 from dcor.independence import distance_correlation_t_test, distance_covariance_test
 from hyppo.independence import Hsic
-from matplotlib.figure import Figure
 
 from frhsic.independence import gamma_test, permutation_test
+from frhsic_paper.plot import ACCENT, GRAY, dots_in_rows, finish, name_rows, panels, save, styled
 
 LEVEL = 0.05
 RESAMPLES = 199
@@ -108,26 +107,21 @@ def figure(records: pd.DataFrame, path: Path, n: int = 100) -> None:
     """
     shown = {
         "permutation_test": (
-            "o",
-            "#0072b2",
+            {"color": ACCENT, "marker": "o"},
             "permutation_test (gamma_test, hyppo Hsic: within .05)",
         ),
-        "dcor permutation": ("v", "#999999", "dcor permutation"),
+        "dcor permutation": ({"color": GRAY, "marker": "v"}, "dcor permutation"),
     }
-    canvas = Figure(figsize=(6.4, 3.2), layout="constrained")
-    axis = canvas.subplots()
-    for test, (marker, colour, label) in shown.items():
-        own = records[(records.test == test) & (records.n == n)]
-        axis.plot(own.power, own.alternative, marker, color=colour, markersize=8, label=label)
-    axis.axvline(LEVEL, color="black", linewidth=0.8, linestyle=":")
-    axis.set(xlabel=f"share rejected at .05, n = {n} (dotted: the level)", xlim=(0, 1.02))
-    axis.margins(y=0.1)
-    axis.invert_yaxis()
-    axis.grid(axis="y", color="#ebebeb")
-    axis.spines[["top", "right"]].set_visible(False)
-    canvas.legend(loc="outside lower center", ncols=1, frameon=False)
-    with matplotlib.rc_context({"svg.hashsalt": "power"}):
-        canvas.savefig(path, metadata={"Date": None})
+    with styled():
+        canvas, (axis,) = panels(1, 2.0)
+        for test, (look, label) in shown.items():
+            own = records[(records.test == test) & (records.n == n)]
+            dots_in_rows(axis, [[value] for value in own.power], **look, label=label, markersize=6)
+            name_rows(axis, list(own.alternative))
+        axis.axvline(LEVEL, color="black", linewidth=0.8, linestyle=":")
+        axis.set(xlabel=f"share rejected at .05, n = {n} (dotted: the level)", xlim=(0, 1.02))
+        finish(canvas, [axis])
+    save(canvas, path)
 
 
 def main() -> None:

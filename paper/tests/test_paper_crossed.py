@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,20 +28,35 @@ from frhsic_paper.crossed.reading import (
     measured,
     pooled,
 )
-from frhsic_paper.crossed.rows import SPLITS, Rows, divided, tuning_rows
+from frhsic_paper.crossed.rows import FRESH, SPLITS, Rows, divided, tuning_rows
 from frhsic_paper.crossed.settings import values_of
 from frhsic_paper.crossed.ways import (
     CLOSED_FORM,
     COSINES,
     NONE,
     OWN_SETTINGS,
+    REMOVER,
     WEIGHTED,
+    WITH_S,
     Point,
     Task,
     path,
     ways_on,
 )
-from frhsic_paper.studies.crossed import chosen_trial, within_an_error
+from frhsic_paper.results import Results
+from frhsic_paper.studies.crossed import (
+    FAMILIES,
+    best_rivals,
+    chosen_trial,
+    cost_table,
+    draw_costs,
+    figures,
+    found,
+    over_tables,
+    sentences,
+    tables,
+    within_an_error,
+)
 
 LOSS, ERRORS = YARDSTICKS.values()
 
@@ -250,3 +267,110 @@ def test_the_design_of_splines_is_centred_but_for_its_constant():
     design = SplineDesign(categorical(table), 5)
     assert design.training[:, 0] == approx(1.0)
     assert design.training[:, 1:].mean(axis=0) == approx(0.0, abs=1e-12)
+
+
+# --- how costs are shown
+
+TITLE, OF_DECISIONS = YARDSTICKS
+
+
+def shown(losses: dict[str, dict[str, float]], base: str = "trees") -> Results:
+    """Return records of a base with the losses of ways on some tables, as in `paths`."""
+    parts = [paths(own).assign(dataset=name, base=base) for name, own in losses.items()]
+    frame = pd.concat(parts).assign(part="final", dial=0.0, trial=0)
+    return Results({("crossed", "corrected"): frame.to_dict("records")})
+
+
+LOSSES = {
+    "loans": {CLOSED_FORM: 0.30, "contraction": 0.50, REMOVER: 0.4},
+    "pay": {CLOSED_FORM: 0.40, "contraction": 0.30, REMOVER: 0.4},
+    "births": {CLOSED_FORM: 0.28, "contraction": 0.52, WITH_S: 0.2, REMOVER: 0.4},
+}
+"""The base loses .2, a constant 1: a loss of .3 is a cost of 12.5 %."""
+
+
+def test_a_mean_over_tables_has_the_error_of_independent_tables():
+    rng = np.random.default_rng(4)
+    first, second, third = (Cost(v, rng.normal(size=5), 1.0, 1.5) for v in (0.1, 0.3, 0.2))
+    mean = over_tables([first, second])
+    assert mean.mean == approx(20.0)
+    known = np.hypot(first.error_beside(), second.error_beside()) / 2
+    assert mean.deviation == approx(100 * known)
+    difference = over_tables([first], [third])
+    assert difference.mean == approx(-10.0)
+    assert difference.deviation == approx(100 * first.error_beside(third))
+
+
+def test_ways_are_listed_by_their_mean_cost_and_the_least_of_a_table_is_bold():
+    table = cost_table(found(shown(LOSSES), tuple(LOSSES)), TITLE, False)
+    assert table.column("way") == ["closed form", "contraction"]
+    assert [cell.mean for cell in table.column("mean")] == approx(
+        [100 * np.mean([0.125, 0.25, 0.1]), 100 * np.mean([0.375, 0.125, 0.4])]
+    )
+    assert [cell.bold for cell in table.column("loans")] == [True, False]
+    assert [cell.bold for cell in table.column("pay")] == [False, True]
+
+
+def test_the_best_rival_is_named_with_what_it_costs_more():
+    cells = found(shown(LOSSES), tuple(LOSSES))
+    ((gap, base, lead, rival, more, common),) = best_rivals(cells, False).rows
+    assert (gap, base, lead, rival, common) == ("scores", "trees", "2 of 3", "contraction", 3)
+    assert more.mean == approx(100 * np.mean([0.25, -0.125, 0.3]))
+    assert more.deviation == approx(0.0, abs=1e-9)
+    ((*_, rival, more, common),) = best_rivals(cells, True).rows  # one table has both
+    assert (rival, common) == ("fairlearn CorrelationRemover", 1)
+    assert more.mean == approx(25.0)
+
+
+def test_what_is_lost_is_said_first_and_shortly():
+    first, second = sentences(shown(LOSSES))
+    assert first == (
+        "The closed form is more than one error behind the best way in 1 of 4 cells (base, table,"
+        " yardstick); in % of the base's gain: trees on pay (12.5 ± 0.0 behind contraction)."
+    )
+    assert second == (
+        "It is best, or within one error of the best, without S in 2 of 3 by loss at equal GDP of"
+        " scores; with S in 1 of 1 by loss at equal GDP of scores."
+    )
+    many = {name: {CLOSED_FORM: 0.4, "contraction": 0.3 - 0.01 * k} for k, name in enumerate(FRESH)}
+    first, second = sentences(shown(many))
+    named = [f"trees on {name}" for name in FRESH[:-4:-1]]
+    assert [name for name in FRESH if f"on {name} " in first] == list(FRESH[-3:])
+    assert re.findall(r"trees on \w+", first) == named
+    assert first.endswith("and 9 others.")
+    assert len(f"{first} {second}".split()) < 120
+    assert sentences(Results({})) == []
+
+
+def test_nothing_is_compared_where_the_closed_form_was_not_run():
+    results = shown({"pay": {"contraction": 0.3, "frhsic": 0.4}})
+    assert sentences(results) == []
+    assert not best_rivals(found(results, ("pay",)), False).rows
+
+
+def test_a_figure_has_a_row_for_each_way_and_arrows_for_what_is_beyond_it():
+    far = {name: own | {"frhsic": 2.0} for name, own in LOSSES.items()}
+    cells = found(shown(far), tuple(far))
+    (ax,) = draw_costs(cells, {}, TITLE, False).axes
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    assert names == ["closed form", "contraction", "FRHSIC"]
+    dots = [line for line in ax.lines if line.get_markersize() == 5.5 and len(line.get_xdata())]
+    means = [line.get_xdata()[0] for line in dots]
+    assert means == approx([100 * np.mean([0.125, 0.25, 0.1]), 100 * np.mean([0.375, 0.125, 0.4])])
+    arrows = [line for line in ax.lines if line.get_marker() == ">"]
+    assert [line.get_xdata()[0] for line in arrows] == [100.0] * len(arrows)
+    assert {line.get_ydata()[0] for line in arrows} == {2}
+    assert draw_costs(cells, {}, OF_DECISIONS, False) is None
+    assert set(FAMILIES) == set(YARDSTICKS)
+
+
+def test_small_tables_are_open_and_costs_are_folded_below_their_figures():
+    results = shown(LOSSES)
+    listed = tables(results)
+    assert [one.folded for one in listed] == [False, False, True, True, True]
+    assert [one.name for one in figures(results)] == [
+        "crossed-scores",
+        "crossed-scores-with-s",
+        "crossed-bases",
+    ]
+    assert figures(Results({})) == tables(Results({})) == []

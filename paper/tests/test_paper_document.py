@@ -8,10 +8,21 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.text import Text
+from pytest import approx
 
-from frhsic_paper.claim import VERDICTS, Cases, Finding, Outcome, judged, verdict
+from frhsic_paper.claim import (
+    NOT_RUN,
+    VERDICTS,
+    Cases,
+    Claim,
+    Finding,
+    Outcome,
+    judged,
+    verdict,
+)
 from frhsic_paper.options import Options
-from frhsic_paper.page import WORDS, Source, details, figures, fingerprint, study_pages, write
+from frhsic_paper.page import LONG, Source, details, figures, fingerprint, study_page, write
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS
 from frhsic_paper.records import write as write_records
 from frhsic_paper.results import Results
@@ -110,26 +121,36 @@ def test_a_page_names_its_records_and_what_is_due(written):
     )  # it measures its models
 
 
-def test_the_longest_tables_of_a_long_page_stand_on_a_page_of_their_own():
-    def pages(rows):
-        table = Table.of(["word"], [["one two three"]] * rows)
-        short = Table.of(["word"], [["short"]])
-        listed = [
-            Listed("Long", table),
-            Listed("Short", short),
-            Listed("Longer", Table(table.columns, table.rows * 2)),
-        ]
-        return study_pages(Study("made", "", "Made", "Words."), Results({}), {}, listed, (), ())
+def test_printed_numbers_stand_in_lines_beside_ours():
+    finding = Finding.of(Outcome(True, "a", ("b", "c")), Outcome(True, "d"), "")
+    one = Claim("name", "place", "statement", "first; second", lambda *_: NOT_RUN, "")
+    assert one.rows(finding) == [("first", "a", "d"), ("second", "b", ""), ("", "c", "")]
 
-    (page,) = pages(20).values()
-    assert page.count("| one two three |") == 60
-    page, tables = pages(400).values()
-    assert len(page.split()) <= WORDS
-    assert "(made_tables.md#made-table-3)" in page
-    assert ("| short |" in page, "| short |" in tables) == (True, False)
-    assert tables.count("| one two three |") == 1200
-    anchors = re.findall(r'<a id="(.*)"></a>\n\*\*(.*)\*\*', tables)
-    assert anchors == [("made-table-1", "Long"), ("made-table-3", "Longer")]
+
+def test_long_tables_are_folded_and_what_is_said_first_stands_first():
+    long = Table.of(["word"], [["one"]] * (LONG + 1))
+    listed = [
+        Listed("Long", long),
+        Listed("Short", Table(long.columns, long.rows[:-1])),
+        Listed("Aside", Table(long.columns, long.rows[:1]), folded=True),
+    ]
+    study = Study("made", "", "Made", "Words.", lead=lambda results: ["First.", "Second."])
+    page = study_page(study, Results({}), {}, listed, (), ())
+    assert page.startswith("# Made\n\n- First.\n- Second.\n\nWords.")
+    folds = re.findall(r"<details><summary>(.*)</summary>\n\n((?:\|.*\n)+)\n</details>", page)
+    assert [(name, text.count("| one |")) for name, text in folds] == [
+        ("Long", LONG + 1),
+        ("Aside", 1),
+    ]
+    assert "**Short**\n\n| word |" in page
+
+
+def test_figures_are_drawn_for_a_narrow_screen(everything):
+    """At 390 pixels, the points of a figure are pixels: every text has nine of them or more."""
+    for drawn in (one for some in figures(everything).values() for one in some):
+        assert drawn.figure.get_figwidth() * 72 == approx(390)
+        texts = drawn.figure.findobj(Text)
+        assert min(text.get_fontsize() for text in texts if text.get_text()) >= 9
 
 
 def test_every_row_of_every_table_has_as_many_cells_as_its_heading(written):

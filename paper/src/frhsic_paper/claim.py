@@ -167,6 +167,11 @@ class Claim:
         object.__setattr__(self, "statement", unwrapped(self.statement))
         object.__setattr__(self, "printed", unwrapped(self.printed))
 
+    def rows(self, finding: Finding) -> list[tuple[str, str, str]]:
+        """Return the printed numbers beside lines of both protocols; a semicolon ends a line."""
+        printed = self.printed.split("; ")
+        return list(zip_longest(printed, finding.published, finding.corrected, fillvalue=""))
+
     def judge(self, results: Results) -> Finding:
         """Return the finding of all records."""
         published, corrected = (

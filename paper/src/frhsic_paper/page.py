@@ -25,10 +25,8 @@ from frhsic_paper.table import Cell, Listed, Table
 FOLDER = "reproduction"
 """Folder of the pages of the studies."""
 
-WORDS = 1500
-"""Words that a reader finishes in one sitting. The longest tables of a longer page stand on a page
-of their own.
-"""
+LONG = 12
+"""Rows above which a table is folded."""
 
 PAGE = f"{FOLDER}.md"
 """File of the page on top; the others are in the folder."""
@@ -109,15 +107,6 @@ def figures(results: Results, studies: Sequence[Study] = STUDIES) -> dict[str, S
     return {study.name: study.figures(results) for study in studies}
 
 
-@dataclass(frozen=True)
-class Placed:
-    """A table of a study, its anchor, and whether it stands on the page of long tables."""
-
-    listed: Listed
-    anchor: str
-    apart: bool
-
-
 def details(
     results: Results,
     findings: Mapping[str, Finding],
@@ -135,7 +124,8 @@ def details(
         figures = drawn.get(study.name, ())
         if study.title and ((tables := study.tables(results)) or study.claims or figures):
             shown.append(study)
-            pages |= study_pages(study, results, findings, tables, figures, late)
+            page = study_page(study, results, findings, tables, figures, late)
+            pages[f"{FOLDER}/{study.name}.md"] = page
     index = rendered(
         "claims.md.j2",
         cost="; ".join(
@@ -154,52 +144,30 @@ def details(
     return {f"{FOLDER}/claims.md": index, **pages}
 
 
-def study_pages(
+def study_page(
     study: Study,
     results: Results,
     findings: Mapping[str, Finding],
     tables: Sequence[Listed],
     figures: Sequence[Drawn],
     late: Sequence[Due],
-) -> dict[str, str]:
-    """Return the page of a study, and that of its long tables if it has one."""
+) -> str:
+    """Return the page of a study; long tables are folded."""
     files = files_of(study)
     some = [source for file in files for source in sources(file, results)]
-    caveats = _caveats(study, some, [d for d in late if d.file in files])
-
-    def page(apart: frozenset[int]) -> tuple[str, list[Placed]]:
-        placed = [
-            Placed(t, f"{study.name}-table-{k + 1}", k in apart) for k, t in enumerate(tables)
-        ]
-        text = rendered(
-            "study.md.j2",
-            study=study,
-            items=[item for item in INDEX if item.study == study.name],
-            command=f"frhsic reproduce {study.name}"
-            + (" --protocol both" if study.published else ""),
-            sources=sources_table(some) if some else None,
-            caveats=caveats,
-            findings=findings,
-            figures=figures,
-            tables=placed,
-        )
-        return text, placed
-
-    longest = sorted(range(len(tables)), key=lambda k: -_words(tables[k].table.markdown()))
-    for count in range(len(tables) + 1):
-        text, placed = page(frozenset(longest[:count]))
-        if _words(text) <= WORDS:
-            break
-    pages = {f"{FOLDER}/{study.name}.md": text}
-    if any(table.apart for table in placed):
-        pages[f"{FOLDER}/{study.name}_tables.md"] = rendered(
-            "study_tables.md.j2", study=study, tables=placed
-        )
-    return pages
-
-
-def _words(text: str) -> int:
-    return len(text.split())
+    return rendered(
+        "study.md.j2",
+        study=study,
+        lead=study.lead(results),
+        items=[item for item in INDEX if item.study == study.name],
+        command=f"frhsic reproduce {study.name}" + (" --protocol both" if study.published else ""),
+        sources=sources_table(some) if some else None,
+        caveats=_caveats(study, some, [d for d in late if d.file in files]),
+        findings=findings,
+        figures=figures,
+        tables=tables,
+        long=LONG,
+    )
 
 
 def _caveats(study: Study, some: Sequence[Source], late: Sequence[Due]) -> list[str]:

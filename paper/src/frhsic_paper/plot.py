@@ -1,17 +1,21 @@
-"""How figures look: one style, one color and one marker for each method, intervals at every mean
-that has repeats.
+"""How figures look: one width, one style, one color and one marker for each method, intervals at
+every mean that has repeats.
+
+Every figure is 390 points wide, so that its letters keep their size in points on a phone, and has
+at most two panels side by side. Its ground is white, for pages that are dark.
 
 Colors are those of Okabe and Ito, with a brown and a gray beside them; markers tell the methods
-apart without color.
+apart without color. What this library solves has the color of its reports.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
@@ -23,6 +27,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from scipy.stats import t as student
 
 from frhsic._files import write_whole
+from frhsic._pictures import COLOURS
 from frhsic_paper.frontier import Frontier, Point, band_limit
 from frhsic_paper.printed import method_name
 from frhsic_paper.protocol import BAND, CONTRACTED, PROTOCOLS, Protocol
@@ -50,15 +55,21 @@ SHAPES = ("o", "s", "^", "D", "v", "P", "X", "p")
 GRAY = "#777777"
 """Of guides: reference lines, bands, thresholds."""
 
+ACCENT = COLOURS["after"]
+"""Of what this library solves in closed form."""
+
+WIDTH = 390 / 72
+"""Inches of every figure."""
+
 PARAMETERS: Any = {  # matplotlib types the keys as a closed list of literals
-    "font.size": 9,
-    "axes.titlesize": 9.5,
+    "font.size": 9.5,
+    "axes.titlesize": 10,
     "axes.titleweight": "bold",
     # nothing stands above a panel; to look for it takes a quarter of the drawing
     "axes.titley": 1.0,
-    "axes.labelsize": 9,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
+    "axes.labelsize": 9.5,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 0.7,
@@ -67,11 +78,12 @@ PARAMETERS: Any = {  # matplotlib types the keys as a closed list of literals
     "grid.linewidth": 0.5,
     "axes.axisbelow": True,
     "legend.frameon": False,
-    "legend.fontsize": 8,
-    "lines.linewidth": 1.2,
+    "legend.fontsize": 9,
+    "legend.handlelength": 1.6,
+    "legend.columnspacing": 1.4,
+    "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
     "errorbar.capsize": 0,
-    "savefig.bbox": "tight",
     "svg.hashsalt": "frhsic",
 }
 
@@ -84,8 +96,11 @@ GDP_NAMES = {
 BETTER = {True: "higher is better", False: "lower is better"}
 """Direction of an axis, in words."""
 
-LABEL = 34
-"""Characters of a label that fit beside a panel."""
+LABEL = 26
+"""Characters of a line of text that fit below a panel."""
+
+UPRIGHT = 22
+"""Characters that fit beside a panel, from bottom to top."""
 
 FAINT = 0.45
 """Opacity of intervals, so that a pile of them does not hide the means."""
@@ -151,19 +166,14 @@ def intervals(records: Sequence[Record], bars: str | None = "Bars are 95 % inter
 
 
 def directed(label: str, *, higher: bool) -> str:
-    r"""Return the label of an axis with its direction, on a second line where the first has no room
-    for it.
+    """Return the label of an axis with its direction.
 
     Examples
     --------
-    >>> (
-    ...     directed("accuracy", higher=True),
-    ...     directed("GDP of raw outputs, uniform grid", higher=False),
-    ... )
-    ('accuracy (higher is better)', 'GDP of raw outputs, uniform grid\n(lower is better)')
+    >>> directed("accuracy", higher=True)
+    'accuracy (higher is better)'
     """
-    both = len(label) + len(BETTER[higher]) + 3
-    return f"{label}{' ' if both <= LABEL else chr(10)}({BETTER[higher]})"
+    return f"{label} ({BETTER[higher]})"
 
 
 @contextmanager
@@ -173,18 +183,27 @@ def styled() -> Iterator[None]:
         yield
 
 
-def panels(
-    count: int, columns: int, width: float = 3.5, height: float = 2.7
-) -> tuple[Figure, list[Axes]]:
-    """Return a figure with `count` axes, `columns` in a row; a panel is as wide as a journal's
-    column.
+def panels(count: int, height: float = 2.1) -> tuple[Figure, list[Axes]]:
+    """Return a figure with `count` axes of that height in inches, two in a row; a legend adds to
+    it.
     """
-    rows = -(-count // columns)
-    figure = Figure(figsize=(width * min(columns, count), height * rows), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(rows, min(columns, count), squeeze=False)).ravel()
+    rows = -(-count // 2)
+    columns = min(count, 2)
+    figure = Figure(figsize=(WIDTH, height * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for spare in axes[count:]:
         spare.set_visible(False)
     return figure, list(axes[:count])
+
+
+def stacked(rows: Sequence[int]) -> tuple[Figure, list[Axes]]:
+    """Return a figure with a panel for each number of rows, one below the other, on one horizontal
+    axis.
+    """
+    heights = [0.19 * count + 0.35 for count in rows]
+    figure = Figure(figsize=(WIDTH, sum(heights) + 0.3), layout="constrained")
+    axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=heights)
+    return figure, list(axes.ravel())
 
 
 def half_width(deviation: float | None, repeats: int) -> float:
@@ -268,7 +287,7 @@ def name_rows(ax: Axes, names: Sequence[str]) -> None:
     """Name the rows of a panel, the first on top."""
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.locator_params(axis="x", nbins=5)
+    ax.locator_params(axis="x", nbins=4)
     ax.grid(axis="y", visible=False)
 
 
@@ -366,7 +385,7 @@ def draw_frontier(
     )
     ax.set_ylim(low, high)
     ax.set_xlim(min(-0.015 * right, *(p.dependence for p in shown)), right)
-    ax.locator_params(axis="x", nbins=6)
+    ax.locator_params(axis="x", nbins=4)
     ax.set_title(title)
     ax.set_xlabel(directed(dependence, higher=False))
     ax.set_ylabel(directed("accuracy" if higher else "mean squared error", higher=higher))
@@ -379,28 +398,67 @@ def _bars(point: Point) -> tuple[float, float]:
     )
 
 
-def finish(figure: Figure, axes: Sequence[Axes], columns: int = 5) -> None:
-    """Put one legend for all axes below them, and few ticks on logarithmic axes."""
+def finish(figure: Figure, axes: Sequence[Axes]) -> None:
+    """Break long titles and labels, leave few ticks on logarithmic axes, and add one legend for
+    all axes below them.
+    """
     entries: dict[str, Any] = {}
     for ax in axes:
         if ax.get_xscale() == "log":
-            _few_ticks(ax.xaxis, 6)
+            _few_ticks(ax.xaxis, 5)
         if ax.get_yscale() == "log":
-            _few_ticks(ax.yaxis, 9)
+            _few_ticks(ax.yaxis, 8)
+        room = LABEL if beside(ax) else 2 * LABEL
+        for text, most in ((ax.title, room), (ax.xaxis.label, room), (ax.yaxis.label, UPRIGHT)):
+            text.set_text(broken(text.get_text(), most))
         for handle, label in zip(*ax.get_legend_handles_labels()):
             entries.setdefault(label, handle)
     if entries:
+        columns = legend_columns(entries)
+        rows = -(-len(entries) // columns)
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(width, height + 0.19 * rows + 0.1)
         figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
 
 
-def _few_ticks(axis: Axis, most: int) -> None:
-    """Label at most so many powers of ten, and 2 and 5 times them as plain numbers on a short
-    axis.
+def beside(ax: Axes) -> bool:
+    """Return whether a panel has another one beside it."""
+    place = ax.get_subplotspec()
+    return place is not None and place.get_gridspec().ncols > 1
+
+
+def broken(text: str, room: int = LABEL) -> str:
+    r"""Return a text in lines of so many characters; what is in parentheses begins a line.
+
+    Examples
+    --------
+    >>> broken("accuracy (higher is better)"), broken("R² (higher is better)")
+    ('accuracy\n(higher is better)', 'R² (higher is better)')
     """
+    if max(map(len, text.splitlines()), default=0) <= room:
+        return text
+    return "\n".join(fill(line, room) for line in text.replace(" (", "\n(").splitlines())
+
+
+def legend_columns(labels: Iterable[str]) -> int:
+    """Return how many columns of a legend fit below a figure.
+
+    Examples
+    --------
+    >>> legend_columns(["FRHSIC", "LAFTR (binned)"]), legend_columns([30 * "m"])
+    (3, 1)
+    """
+    letter = 5.2  # points of the legend's font, on average
+    longest = max(map(len, labels))
+    return max(1, int(72 * WIDTH // (letter * longest + 42)))
+
+
+def _few_ticks(axis: Axis, most: int) -> None:
+    """Label at most so many powers of ten, and some numbers between them on a short axis."""
     low, high = axis.get_view_interval()
-    short = high < 200 * low
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if short else (1,), numticks=most))
-    if short:
+    between = (1, 2, 5) if high < 30 * low else (1, 3) if high < 200 * low else (1,)
+    axis.set_major_locator(LogLocator(subs=between, numticks=most))
+    if len(between) > 1:
         axis.set_major_formatter(
             FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
         )

@@ -45,6 +45,8 @@ class Study:
         Steps that train models, best on a GPU.
     measure
         Steps that measure the trained models or compute without any, on a CPU.
+    lead
+        Sentences from the records that the section begins with.
     tables, figures
         What the section shows, from the records; a study that was not run shows nothing.
     claims
@@ -61,6 +63,7 @@ class Study:
     words: str = ""
     train: tuple[Step, ...] = ()
     measure: tuple[Step, ...] = ()
+    lead: Callable[[Results], Sequence[str]] = nothing
     tables: Callable[[Results], Sequence[Listed]] = nothing
     figures: Callable[[Results], Sequence[Drawn]] = nothing
     claims: tuple[Claim, ...] = ()

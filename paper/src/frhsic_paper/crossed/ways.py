@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -386,43 +387,51 @@ def exponentiated_gradient(
     task: Task, trials: Iterable[int], shares: Sequence[float]
 ) -> Iterator[Point]:
     """Yield fairlearn's ExponentiatedGradient on bands of S: randomised decisions, no scores."""
+    each = (delayed(_gradient_on)(task, trials, shares, split) for split in range(len(task.sets)))
+    for points in Parallel(n_jobs=5, prefer="threads")(each):
+        yield from points
+
+
+def _gradient_on(
+    task: Task, trials: Iterable[int], shares: Sequence[float], split: int
+) -> list[Point]:
     from fairlearn.reductions import DemographicParity, ErrorRate, ExponentiatedGradient
 
-    X = categorical(task.table)
-    codes = task.table.X
-    for split, (train, others) in enumerate(task.sets):
-        if isinstance(task.base, Splines):
-            design = SplineDesign(X.iloc[train], int(task.of_y[0]))
-            rows = design.training
-            new = design(X.iloc[others])
-            model: Any = RidgeDecision(task.of_y[1])
-        else:
-            assert isinstance(task.base, Trees)
-            rows = codes.iloc[train].to_numpy()
-            new = codes.iloc[others].to_numpy()
-            nominal = [codes.columns.get_loc(name) for name in task.table.nominal]
-            model = task.base.model(True, task.of_y).set_params(categorical_feature=nominal)
-        y = task.table.y[train].astype(int)
-        rate = float(y.mean())
-        errors = {"fp": rate, "fn": 1 - rate} if rate < RARE else {"fp": 1.0, "fn": 1.0}
-        alone = model.fit(rows, y).predict_proba(rows)[:, 1]
-        decisions = pd.Series(decided(alone, rate))
-        free = decided(model.predict_proba(new)[:, 1], rate)
-        for trial in trials:
-            (number,) = values_of(BANDS, trial)
-            band = bands_of(task.table.s[train], number)(task.table.s[train])
-            largest = float((decisions.groupby(band).mean() - decisions.mean()).abs().max())
-            for share in shares:
-                if share == 0:
-                    yield Point(GRADIENT, trial, 0.0, split, None, free)
-                    continue
+    train, others = task.sets[split]
+    if isinstance(task.base, Splines):
+        X = categorical(task.table)
+        design = SplineDesign(X.iloc[train], int(task.of_y[0]))
+        rows = design.training
+        new = design(X.iloc[others])
+        model: Any = RidgeDecision(task.of_y[1])
+    else:
+        assert isinstance(task.base, Trees)
+        codes = task.table.X
+        rows = codes.iloc[train].to_numpy()
+        new = codes.iloc[others].to_numpy()
+        nominal = [codes.columns.get_loc(name) for name in task.table.nominal]
+        model = task.base.model(True, task.of_y).set_params(categorical_feature=nominal)
+    y = task.table.y[train].astype(int)
+    rate = float(y.mean())
+    errors = {"fp": rate, "fn": 1 - rate} if rate < RARE else {"fp": 1.0, "fn": 1.0}
+    alone = model.fit(rows, y).predict_proba(rows)[:, 1]
+    decisions = pd.Series(decided(alone, rate))
+    free = decided(model.predict_proba(new)[:, 1], rate)
+    points = []
+    for trial in trials:
+        (number,) = values_of(BANDS, trial)
+        band = bands_of(task.table.s[train], number)(task.table.s[train])
+        largest = float((decisions.groupby(band).mean() - decisions.mean()).abs().max())
+        for share in shares:
+            chances = free
+            if share > 0:
                 bound = DemographicParity(difference_bound=(1 - 0.99 * share) * largest)
                 search = ExponentiatedGradient(
                     model, bound, objective=ErrorRate(costs=errors), max_iter=20
                 ).fit(rows, y, sensitive_features=band)
-                yield Point(
-                    GRADIENT, trial, float(share), split, None, search._pmf_predict(new)[:, 1]
-                )
+                chances = search._pmf_predict(new)[:, 1]
+            points.append(Point(GRADIENT, trial, float(share), split, None, chances))
+    return points
 
 
 # With S

@@ -8,9 +8,12 @@ from functools import partial
 from itertools import pairwise
 from statistics import fmean
 
+from matplotlib.figure import Figure
+
 from frhsic_paper.claim import NOT_RUN, Outcome, claim, enough, outcome_of
 from frhsic_paper.frontiers import weights_of
 from frhsic_paper.grid import Grid, by_name
+from frhsic_paper.plot import Drawn, curve, directed, finish, intervals, panels, styled, variant
 from frhsic_paper.printed import printed
 from frhsic_paper.protocol import CONTRACTED, PROTOCOLS, Protocol
 from frhsic_paper.records import Record
@@ -78,6 +81,40 @@ def tables(results: Results) -> list[Listed]:
     ]
 
 
+def figures(results: Results) -> list[Drawn]:
+    """One figure for each protocol."""
+    drawn = []
+    for protocol in PROTOCOLS.values():
+        by_dimension = _by_dimension(results, protocol)
+        records = [r for some in by_dimension.values() for r in some]
+        if records:
+            caption = f"Accuracy and GDP against the dimension of Z, {protocol.name} protocol"
+            figure = draw(by_dimension, protocol)
+            name = f"ablation-dimension-{protocol.name}"
+            drawn.append(Drawn(name, caption + intervals(records), figure))
+    return drawn
+
+
+@styled()
+def draw(by_dimension: dict[int, Sequence[Record]], protocol: Protocol) -> Figure:
+    """Accuracy and GDP against the dimension, a line for each weight."""
+    figure, axes = panels(2)
+    weights = weights_of(r for records in by_dimension.values() for r in records)
+    for ax, label, column in zip(axes, ("accuracy", "GDP"), ("performance", protocol.gdp)):
+        for index, weight in enumerate(weights):
+            groups = [
+                list(by_repeat(records, column, "frhsic", weight).values())
+                for records in by_dimension.values()
+            ]
+            curve(ax, list(by_dimension), groups, **variant(index), label=f"λ = {weight:g}")
+        ax.set(xscale="log", xlabel="dimension of Z")
+        ax.set_ylabel(directed(label, higher=label == "accuracy"))
+    finish(figure, axes)
+    for ax in axes:
+        ax.set_xticks(list(by_dimension), map(str, by_dimension))
+    return figure
+
+
 def _grows(values: Sequence[ByRepeat]) -> bool:
     return clearly_below(values[0], values[-1]) and not any(
         clearly_below(b, a) for a, b in pairwise(values)
@@ -143,5 +180,6 @@ STUDY = Study(
     words="The same task, three splits; corrected adds λ = 0.5 and has five splits.",
     train=tuple(Training(partial(grid, d)) for d in DIMENSIONS),
     tables=tables,
+    figures=figures,
     claims=(_dimension, _balance),
 )

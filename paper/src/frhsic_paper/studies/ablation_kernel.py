@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from matplotlib.figure import Figure
 from torch import nn
 
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian
@@ -12,11 +13,21 @@ from frhsic.training import MLP
 from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim, outcome_of
 from frhsic_paper.frontiers import methods_of, weights_of, with_contraction
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, representation_hsic
+from frhsic_paper.plot import (
+    directed,
+    dots_in_rows,
+    figures_of,
+    finish,
+    name_rows,
+    panels,
+    styled,
+    variant,
+)
 from frhsic_paper.printed import printed
 from frhsic_paper.protocol import BASELINE, CONTRACTED, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.steps import Training
-from frhsic_paper.studies.synthetic import CONSTANT, mean_at, synthetic
+from frhsic_paper.studies.synthetic import CONSTANT, by_repeat, mean_at, synthetic
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Column, Table, tables_of
 
@@ -99,6 +110,25 @@ def kernel_table(records: Sequence[Record], protocol: Protocol) -> Table:
     return Table.of(headings, rows)
 
 
+@styled()
+def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
+    """Accuracy and GDP, a row for each pair of kernels and one for the unpenalized model."""
+    figure, axes = panels(2, 2.6)
+    methods = methods_of(records)
+    for ax, label, column in zip(axes, ("accuracy", "GDP"), ("performance", protocol.gdp)):
+        base = list(by_repeat(records, column, BASELINE, 0.0).values())
+        dots_in_rows(ax, [base], color="#000000", marker="*", markersize=7)
+        for index, weight in enumerate(weights_of(records)):
+            groups = [list(by_repeat(records, column, m, weight).values()) for m in methods]
+            offset = 0.15 * (2 * index - 1)
+            dots_in_rows(ax, [[], *groups], offset, **variant(index), label=f"λ = {weight:g}")
+        names = ["unpenalised", *(method.replace(" ", ", ") for method in methods)]
+        name_rows(ax, names if ax is axes[0] else [""] * len(names))
+        ax.set_xlabel(directed(label, higher=label == "accuracy"))
+    finish(figure, axes)
+    return figure
+
+
 @claim(
     "kernels-comparable",
     "Table kernels",
@@ -166,5 +196,8 @@ STUDY = Study(
     """,
     train=(Training(grid),),
     tables=tables_of("ablation-kernel", "Accuracy and GDP", kernel_table),
+    figures=figures_of(
+        "ablation-kernel", "ablation-kernel", "Kernels on Z and on S, accuracy and GDP", draw
+    ),
     claims=(_comparable, _gaussian_better),
 )

@@ -269,7 +269,7 @@ def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
     that stops it.
     """
     datasets = [d for d in DATASETS if _of([*published, *corrected], d)]
-    figure, axes = panels(len(datasets) + 1, 3, 2.8, 3.4)
+    figure, axes = panels(len(datasets) + 1)
     for ax, dataset in zip(axes, datasets):
         theirs = [r for r in cached("lambda2_vs_sigma") if r["dataset"] == dataset]
         values = [r["hat_lambda_S"] for r in theirs]
@@ -292,7 +292,7 @@ def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
     for ax in axes:
         ax.set_xlabel("σ of the kernel on S")
         ax.set_ylabel(r"$\hat\lambda_S$")
-    finish(figure, axes, 3)
+    finish(figure, axes)
     return figure
 
 

@@ -201,7 +201,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """
     models = [r for r in _models(records) if r["repeat"] == 0]
     datasets = datasets_of(models)
-    figure, axes = panels(len(datasets), 2, 3.6, 4.0)
+    figure, axes = panels(len(datasets), 2.8)
     for ax, dataset in zip(axes, datasets):
         here = [r for r in models if r["dataset"] == dataset]
         rules = [rule for rule in dict.fromkeys(r.get("rule") or "" for r in here) if rule in DRAWN]
@@ -223,7 +223,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         ax.set_title(DATASET_NAMES[dataset])
         ax.set_xlabel("penalty weight λ")
         ax.set_ylabel("mean-square gap of a head of norm 1\n(lower is better)")
-    finish(figure, axes, 2)
+    finish(figure, axes)
     return figure
 
 

@@ -247,7 +247,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     eye.
     """
     guide, top = np.array([1.0]), 1.0
-    figure, (ax,) = panels(1, 1, 4.2, 4.0)
+    figure, (ax,) = panels(1, 2.8)
     ax.set(xscale="log", yscale="log")
     for index, (name, slope) in enumerate(slopes(records).items()):
         mine = [r for r in records if r["statistic"] == name]
@@ -263,7 +263,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         )
     ax.set_xlabel("rows n")
     ax.set_ylabel("mean absolute error (lower is better)")
-    finish(figure, [ax], 1)
+    finish(figure, [ax])
     return figure
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 from frhsic_paper import records
@@ -58,6 +60,17 @@ from frhsic_paper.crossed.ways import (
     ways_on,
 )
 from frhsic_paper.options import Options
+from frhsic_paper.plot import (
+    ACCENT,
+    FAINT,
+    GRAY,
+    Drawn,
+    finish,
+    name_rows,
+    stacked,
+    styled,
+    variant,
+)
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
@@ -94,17 +107,29 @@ def bases(protocol: Protocol, options: Options) -> dict[Unit, int]:
 def tuned(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return tables, bases and the ways with settings or weights of their own."""
     searched = {*OWN_SETTINGS, *WEIGHTED}
-    return {unit: 1 for unit in tested(protocol, options) if unit[2] in searched}
+    return {
+        (name, base, way): 1
+        for name, base, way in tested(protocol, options)
+        if way in searched and base == _searched_on(base, way)
+    }
+
+
+def _searched_on(base: str, way: str) -> str:
+    """Return the base on which a way is searched: ExponentiatedGradient, which fits up to sixty
+    models for a point, takes the number of bands that was best on splines.
+    """
+    return "splines" if way == GRADIENT else base
 
 
 def tested(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return tables, bases and ways; networks first, since they take longest."""
-    return {
-        (name, base, way): 1
+    """Return tables, bases and ways; what takes longest comes first."""
+    units = [
+        (name, base, way)
         for base in BASES
         for name in options.chosen((*SEEN, *FRESH))
         for way in ways_on(BASES[base], _table(name).binary)
-    }
+    ]
+    return dict.fromkeys(sorted(units, key=lambda unit: unit[2] != GRADIENT), 1)
 
 
 @cache
@@ -140,7 +165,8 @@ def test(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Itera
     for name, base, way in missing:
         chosen: dict[int, Sequence[float]] = {0: tuple(SHARES)}
         if len(trials):
-            unit = (trials.dataset == name) & (trials.base == base) & (trials.unit == way)
+            searched = trials.base == _searched_on(base, way)
+            unit = (trials.dataset == name) & searched & (trials.unit == way)
             if unit.any():
                 chosen = chosen_trial(trials[unit], way)
         work.append((name, base, way, _chosen_bases(found, name, base), chosen, "test"))
@@ -261,9 +287,33 @@ FAMILIES = {
 BESIDE = (NONE, NONE_AVERAGED, AVERAGED)
 """Ways that are shown apart: the base, and what a mean of five models adds."""
 
+GROUPS = {"Fresh tables": FRESH, "Tables seen before": SEEN}
 
-def found(results: Results, tables: Sequence[str]) -> dict[tuple[str, str, str], dict[str, Cost]]:
-    """Return the costs of all ways by yardstick, base and table."""
+GAPS = dict(zip(YARDSTICKS, ("scores", "decisions")))
+"""What the gap of a yardstick is of."""
+
+NAMED = 3
+"""Cells that are named where the closed form is behind; the others are counted."""
+
+SHOWN = (-40.0, 100.0)
+"""Costs in % that a figure shows; those beyond are arrows at its edge."""
+
+MARKS: dict[str, dict[str, Any]] = {
+    "one fresh table": {"marker": "o", "markersize": 2.5, "alpha": FAINT},
+    "mean over fresh tables": {"marker": "o", "markersize": 5.5},
+    "mean over tables seen before": {"marker": "o", "markersize": 5, "markerfacecolor": "none"},
+}
+"""Marks of the figures of costs."""
+
+Tables = dict[str, dict[str, Cost]]
+"""Costs of all ways by table."""
+
+Cells = dict[tuple[str, str, str], dict[str, Cost]]
+"""Costs of all ways by yardstick, base and table."""
+
+
+def found(results: Results, tables: Sequence[str]) -> Cells:
+    """Return the costs of all ways on some tables."""
     final: Frame = pd.DataFrame(results.of("crossed/final", "corrected"))
     cells = {}
     for name, base in [(name, base) for name in tables for base in BASES]:
@@ -277,13 +327,15 @@ def found(results: Results, tables: Sequence[str]) -> dict[tuple[str, str, str],
 
 
 def rivals(title: str, ways: Sequence[str], with_s: bool) -> list[str]:
-    """Return the closed form of a yardstick and its rivals, of those that need S or of the
-    others.
+    """Return the closed form of a yardstick and its rivals, of those that need S or of the others;
+    nothing where the closed form was not run.
     """
     first = FAMILIES[title][with_s]
+    if first not in ways:
+        return []
     variants = {*BESIDE, CLOSED_FORM, DECISIONS, WITH_S, DECISIONS_WITH_S}
     others = [way for way in ways if way not in variants and (way in USES_S) == with_s]
-    return [way for way in (first, *others) if way in ways]
+    return [first, *others]
 
 
 def within_an_error(own: dict[str, Cost], ways: Sequence[str]) -> bool:
@@ -292,53 +344,127 @@ def within_an_error(own: dict[str, Cost], ways: Sequence[str]) -> bool:
     return all(first.value - own[way].value <= first.error_beside(own[way]) for way in ways[1:])
 
 
-def cost_table(cells: dict[Any, dict[str, Cost]], title: str, base: str, with_s: bool) -> Table:
-    """Ways by tables: the cost in % of the base's gain with its error, the least in bold, and the
-    mean over tables.
+def by_table(cells: Cells, title: str, base: str) -> Tables:
+    """Return the costs of all ways by a yardstick on a base, by table."""
+    return {name: one for (t, b, name), one in cells.items() if (t, b) == (title, base)}
+
+
+def over_tables(some: Sequence[Cost], others: Sequence[Cost | None] | None = None) -> Spread:
+    """Return a mean over tables in % of the gain, with its error on these tables: of costs, or of
+    their differences to others.
     """
-    own = {name: one for (t, b, name), one in cells.items() if (t, b) == (title, base)}
+    pairs = list(zip(some, others or [None] * len(some)))
+    values = [one.value - (other.value if other else 0.0) for one, other in pairs]
+    errors = [one.error_beside(other) for one, other in pairs]
+    return Spread(100 * float(np.mean(values)), 100 * float(np.linalg.norm(errors)) / len(pairs))
+
+
+def ranked(own: Tables, title: str, with_s: bool) -> dict[str, Spread]:
+    """Return the ways that are compared on some tables, with their mean costs, the least first."""
     ways = rivals(title, list(dict.fromkeys(way for one in own.values() for way in one)), with_s)
-    least = {name: min(one[way].value for way in ways if way in one) for name, one in own.items()}
-    rows: list[list[Cell]] = []
-    for way in ways:
-        values = [one[way].value for one in own.values() if way in one]
-        row: list[Cell] = [method_name(way), 100 * float(np.mean(values))]
-        for name, one in own.items():
-            if way not in one:
-                row.append(None)
-                continue
-            cost = one[way]
-            bold = cost.value == least[name]
-            row.append(Spread(100 * cost.value, 100 * cost.error_beside(), bold))
-        rows.append(row)
-    heads = [Column("mean", 1), *(Column(dataset_name(name), 1) for name in own)]
-    return Table.of(["way", *heads], rows)
+    means = {way: over_tables([one[way] for one in own.values() if way in one]) for way in ways}
+    return dict(sorted(means.items(), key=lambda item: item[1].mean))
 
 
-def base_table(cells: dict[Any, dict[str, Cost]], results: Results, names: Sequence[str]) -> Table:
-    """Bases by tables: loss without constraint, as a share of the constant's; below 1 is better."""
-    final: Frame = pd.DataFrame(results.of("crossed/final", "corrected"))
-    final = final[final.left_out == -1]
+def cost_table(cells: Cells, title: str, with_s: bool) -> Table:
+    """Bases and ways by tables: the cost in % of the base's gain with its error, the least in bold,
+    and the mean over tables.
+    """
+    names = list(dict.fromkeys(name for t, _, name in cells if t == title))
     rows: list[list[Cell]] = []
     for base in BASES:
+        own = by_table(cells, title, base)
+        means = ranked(own, title, with_s)
+        least = {
+            name: min((one[way].value for way in means if way in one), default=None)
+            for name, one in own.items()
+        }
+        for way, mean in means.items():
+            row: list[Cell] = [base, method_name(way), mean]
+            for name in names:
+                cost = own.get(name, {}).get(way)
+                if cost is None:
+                    row.append(None)
+                    continue
+                bold = cost.value == least[name]
+                row.append(Spread(100 * cost.value, 100 * cost.error_beside(), bold))
+            rows.append(row)
+    heads = [Column("mean", 1), *(Column(dataset_name(name), 1) for name in names)]
+    return Table.of(["base", "way", *heads], rows)
+
+
+def best_rivals(cells: Cells, with_s: bool) -> Table:
+    """Yardsticks and bases: how often the closed form leads, and how much more its best rival costs
+    on average, on the tables of both.
+    """
+    rows: list[list[Cell]] = []
+    for title in YARDSTICKS:
+        for base in BASES:
+            own = by_table(cells, title, base)
+            first, *others = rivals(title, list(ranked(own, title, with_s)), with_s) or [""]
+            if not others:
+                continue
+            differences = {}
+            for way in others:
+                both = [one for one in own.values() if {first, way} <= one.keys()]
+                pairs = ([one[way] for one in both], [one[first] for one in both])
+                if both:
+                    differences[way] = (over_tables(*pairs), len(both))
+            best = min(differences, key=lambda way: differences[way][0].mean)
+            lead = counts(cells, with_s, base)[title]
+            rows.append([GAPS[title], base, f"{lead[0]} of {lead[1]}", method_name(best)])
+            rows[-1] += differences[best]
+    heads = ["gap of", "base", "closed form leads", "best rival"]
+    return Table.of([*heads, Column("it costs more by, %", 1), "tables"], rows)
+
+
+def base_losses(
+    results: Results, names: Sequence[str]
+) -> dict[tuple[str, str], list[float | None]]:
+    """Return the loss without constraint over that of a constant, by base and way (one model, mean
+    of five), for each table.
+    """
+    final: Frame = pd.DataFrame(results.of("crossed/final", "corrected"))
+    final = final[final.left_out == -1]
+    losses: dict[tuple[str, str], list[float | None]] = {}
+    for base in BASES:
         for way in (NONE, NONE_AVERAGED):
-            row: list[Cell] = [base if way == NONE else f"{base}, mean of five"]
+            values = losses[base, way] = []
             for name in names:
                 own = final[(final.dataset == name) & (final.base == base)].set_index("way").loss
-                row.append(float(own[way] / own[CONSTANT]) if way in own else None)
-            rows.append(row)
+                values.append(float(own[way] / own[CONSTANT]) if way in own else None)
+    return losses
+
+
+def base_table(results: Results, names: Sequence[str]) -> Table:
+    """Bases by tables: loss without constraint, as a share of the constant's; below 1 is better."""
+    rows = [
+        [base if way == NONE else f"{base}, mean of five", *values]
+        for (base, way), values in base_losses(results, names).items()
+    ]
     return Table.of(["base", *map(dataset_name, names)], rows)
 
 
-def counts(cells: dict[Any, dict[str, Cost]], with_s: bool) -> dict[str, tuple[int, int]]:
+def lost_cells(cells: Cells, title: str, with_s: bool) -> Iterator[tuple[Spread, str, str, str]]:
+    """Yield the cells in which the closed form is more than one error behind the best: by how much
+    in % of the gain, the base, the table and the best way.
+    """
+    for (t, base, name), one in cells.items():
+        ways = rivals(title, list(one), with_s) if t == title else []
+        if len(ways) > 1 and not within_an_error(one, ways):
+            best = min(ways, key=lambda way: one[way].value)
+            yield over_tables([one[ways[0]]], [one[best]]), base, name, best
+
+
+def counts(cells: Cells, with_s: bool, only: str | None = None) -> dict[str, tuple[int, int]]:
     """Return in how many cells (yardstick, base, table) with a rival the closed form is best or
-    within one error of the best, by yardstick.
+    within one error of the best, by yardstick; of one base, or of all.
     """
     found = {}
     for title in YARDSTICKS:
         judged = []
-        for (t, _, _), one in cells.items():
-            ways = rivals(title, list(one), with_s) if t == title else []
+        for (t, base, _), one in cells.items():
+            ways = rivals(title, list(one), with_s) if t == title and only in (None, base) else []
             if len(ways) > 1:
                 judged.append(within_an_error(one, ways))
         found[title] = (sum(judged), len(judged))
@@ -348,50 +474,167 @@ def counts(cells: dict[Any, dict[str, Cost]], with_s: bool) -> dict[str, tuple[i
 def sentences(results: Results, names: Sequence[str] = FRESH) -> list[str]:
     """Return what is said of some tables: where the closed form does not lead comes first."""
     cells = found(results, names)
-    if not cells:
-        return []
+    total = 0
+    lost: list[tuple[Spread, str, str, str]] = []
     said = []
-    for with_s in (False, True):
-        for title, (good, total) in counts(cells, with_s).items():
-            if not total:
-                continue
-            who = "With S" if with_s else "Without S"
-            lost = [
-                f"{base} on {dataset_name(name)}"
-                for (t, base, name), one in cells.items()
-                if t == title
-                and len(ways := rivals(title, list(one), with_s)) > 1
-                and not within_an_error(one, ways)
-            ]
-            behind = f"beyond one error behind the best on {', '.join(lost)}; " if lost else ""
-            said.append(
-                f"{who}, {title}: the closed form is {behind}best or within one error of the best"
-                f" in {good} of {total} cells."
-            )
-    return said
+    for with_s, who in ((False, "without S"), (True, "with S")):
+        judged = {title: one for title, one in counts(cells, with_s).items() if one[1]}
+        for title, (_, count) in judged.items():
+            lost += lost_cells(cells, title, with_s)
+            total += count
+        parts = [f"{good} of {count} by {title}" for title, (good, count) in judged.items()]
+        if parts:
+            said.append(f"{who} in {' and '.join(parts)}")
+    if not total:
+        return []
+    lost.sort(key=lambda one: -one[0].mean)
+    worst = [
+        f"{base} on {dataset_name(name)} ({behind.mean:.1f} ± {behind.deviation:.1f} behind"
+        f" {method_name(best)})"
+        for behind, base, name, best in lost[:NAMED]
+    ]
+    if len(lost) > NAMED:
+        worst.append(f"and {len(lost) - NAMED} others")
+    first = (
+        f"The closed form is more than one error behind the best way in {len(lost)} of {total}"
+        " cells (base, table, yardstick)"
+    )
+    if lost:
+        first += f"; in % of the base's gain: {', '.join(worst)}"
+    return [f"{first}.", f"It is best, or within one error of the best, {'; '.join(said)}."]
 
 
 def tables(results: Results) -> list[Listed]:
-    """Return the costs on fresh and seen tables, the bases, and what a mean of five adds."""
+    """Return where the closed form leads on fresh tables, then all costs and the bases, folded."""
     shown = []
-    for words, names in (("Fresh tables", FRESH), ("Tables seen before", SEEN)):
+    folded = []
+    for words, names in GROUPS.items():
         cells = found(results, names)
         present = [name for name in names if any(key[2] == name for key in cells)]
         if not cells:
             continue
-        for title in YARDSTICKS:
-            for with_s in (False, True):
-                for base in BASES:
-                    table = cost_table(cells, title, base, with_s)
-                    if table.rows:
-                        who = "with S" if with_s else "without S"
-                        heading = (
-                            f"{words}, {base}, {who}: {title}, cost of parity in % of the gain"
-                        )
-                        shown.append(Listed(heading, table, folded=names is SEEN))
+        for with_s, who in ((False, "without S"), (True, "with S")):
+            if names is FRESH:
+                heading = (
+                    f"{words}, {who}: where the closed form is best or within one error of the"
+                    " best, and what its best rival costs more, in % of the base's gain"
+                )
+                shown.append(Listed(heading, best_rivals(cells, with_s)))
+            for title in YARDSTICKS:
+                table = cost_table(cells, title, with_s)
+                heading = f"{words}, {who}: {title}, cost of parity in % of the gain"
+                folded.append(Listed(heading, table, folded=True))
         heading = f"{words}: loss of the bases without constraint, over that of a constant"
-        shown.append(Listed(heading, base_table(cells, results, present)))
-    return shown
+        folded.append(Listed(heading, base_table(results, present), folded=True))
+    return [one for one in (*shown, *folded) if one.table.rows]
+
+
+def figures(results: Results) -> list[Drawn]:
+    """Return the costs by yardstick, without and with S, and the bases."""
+    fresh = found(results, FRESH)
+    seen = found(results, SEEN)
+    if not fresh and not seen:
+        return []
+    drawn = []
+    for title, gap in GAPS.items():
+        for with_s, who in ((False, "without S"), (True, "with S")):
+            figure = draw_costs(fresh, seen, title, with_s)
+            if figure is None:
+                continue
+            drawn.append(
+                Drawn(
+                    f"crossed-{gap}{'-with-s' if with_s else ''}",
+                    f"Cost of parity {who}, {title}, in % of the gain of the base. Bars are one"
+                    " standard error of the mean over the tables; arrows lie beyond"
+                    f" −{-SHOWN[0]:.0f} or {SHOWN[1]:.0f} %",
+                    figure,
+                )
+            )
+    caption = "Loss of the bases without constraint, over that of a constant"
+    return [*drawn, Drawn("crossed-bases", caption, draw_bases(results))]
+
+
+@styled()
+def draw_costs(fresh: Cells, seen: Cells, title: str, with_s: bool) -> Figure | None:
+    """Draw a panel for each base and a row for each way, the cheapest on top."""
+    both = {base: (by_table(fresh, title, base), by_table(seen, title, base)) for base in BASES}
+    ways = {
+        base: list(ranked(of_fresh, title, with_s) | ranked(of_seen, title, with_s))
+        for base, (of_fresh, of_seen) in both.items()
+    }
+    shown = [base for base in BASES if ways[base]]
+    if not shown:
+        return None
+    figure, axes = stacked([len(ways[base]) for base in shown])
+    for ax, base in zip(axes, shown):
+        _panel(ax, *both[base], ways[base], FAMILIES[title])
+        ax.set_title(base)
+    ends = [end for ax in axes for end in (ax.dataLim.x0, ax.dataLim.x1)]
+    last = axes[-1]
+    last.set_xlim(max(min(ends) - 4, SHOWN[0]), min(max(ends) + 4, SHOWN[1]))
+    last.locator_params(axis="x", nbins=7)
+    last.set_xlabel("cost of parity, % of the base's gain (lower is better)")
+    for label, look in MARKS.items():
+        last.plot([], [], label=label, color=GRAY, linestyle="none", **look)
+    finish(figure, axes)
+    return figure
+
+
+def _panel(ax: Axes, fresh: Tables, seen: Tables, ways: Sequence[str], own: Sequence[str]) -> None:
+    """Draw the costs of some ways on one base; `own` are closed forms."""
+    single, mean_of_fresh, mean_of_seen = MARKS.values()
+    tables = {way: [one[way] for one in fresh.values() if way in one] for way in ways}
+    most = max(map(len, tables.values()))
+    mixed = 100 * (1 - float(np.mean(LEVELS)))
+    ax.axvline(mixed, color=GRAY, linestyle=":", label="base mixed with a constant")
+    names = []
+    for place, way in enumerate(ways):
+        look: dict[str, Any] = {"color": ACCENT if way in own else GRAY, "linestyle": "none"}
+        within(ax, [100 * cost.value for cost in tables[way]], place, **look | single)
+        before = [one[way] for one in seen.values() if way in one]
+        if before:
+            within(ax, [over_tables(before).mean], place, **look | mean_of_seen)
+        if tables[way]:
+            mean = over_tables(tables[way])
+            ax.errorbar(mean.mean, place, xerr=mean.deviation, elinewidth=1.2, **look)
+            within(ax, [mean.mean], place, **look | mean_of_fresh)
+        names.append(CLOSED_FORM if way in own else method_name(way))
+        if len(tables[way]) < most:
+            names[-1] += " *"
+            ax.plot([], [], marker=(5, 2), color=GRAY, linestyle="none", label="on fewer tables")
+    name_rows(ax, names)
+    for label, way in zip(ax.get_yticklabels(), ways):
+        if way in own:
+            label.set(color=ACCENT, fontweight="bold")
+
+
+def within(ax: Axes, values: Sequence[float], place: float, **look: Any) -> None:
+    """Draw dots in a row, and arrows at the ends of what a figure shows for those beyond."""
+    inside = [value for value in values if SHOWN[0] <= value <= SHOWN[1]]
+    ax.plot(inside, [place] * len(inside), **look)
+    for value in set(values) - set(inside):
+        end, marker = (SHOWN[0], "<") if value < SHOWN[0] else (SHOWN[1], ">")
+        ax.plot([end], [place], **look | {"marker": marker, "markersize": 4, "clip_on": False})
+
+
+@styled()
+def draw_bases(results: Results) -> Figure:
+    """Draw the loss of every base over that of a constant, a row for each table."""
+    cells = {words: found(results, names) for words, names in GROUPS.items()}
+    names = {words: list(dict.fromkeys(key[2] for key in own)) for words, own in cells.items()}
+    names = {words: some for words, some in names.items() if some}
+    figure, axes = stacked([len(some) for some in names.values()])
+    for ax, (words, some) in zip(axes, names.items()):
+        losses = base_losses(results, some)
+        for index, base in enumerate(BASES):
+            values = [np.nan if value is None else value for value in losses[base, NONE]]
+            places = np.arange(len(some)) + 0.16 * (index - 1.5)
+            ax.plot(values, places, **variant(index), linestyle="none", label=base)
+        name_rows(ax, [dataset_name(name) for name in some])
+        ax.set_title(words)
+    axes[-1].set_xlabel("loss over that of a constant (lower is better)")
+    finish(figure, axes)
+    return figure
 
 
 STUDY = Study(
@@ -420,6 +663,8 @@ STUDY = Study(
             "crossed", "final", ("dataset", "base", "unit"), tested, test, {"corrected": BUDGET}
         ),
     ),
+    lead=sentences,
     tables=tables,
+    figures=figures,
     published=False,
 )

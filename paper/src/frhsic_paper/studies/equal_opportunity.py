@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from statistics import fmean
+
+from matplotlib.figure import Figure
 
 from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, Rule, by_protocol, claim, outcome_of
-from frhsic_paper.frontiers import datasets_of, mean_of, weights_of, with_contraction
+from frhsic_paper.frontiers import datasets_of, finite, mean_of, weights_of, with_contraction
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, representation_hsic
+from frhsic_paper.plot import curve, directed, figures_of, finish, panels, styled, variant
 from frhsic_paper.printed import dataset_name, method_name, printed
 from frhsic_paper.protocol import BASELINE, CONTRACTED, Protocol
 from frhsic_paper.records import Record
@@ -41,6 +45,9 @@ def grid(protocol: Protocol) -> Grid:
     )
 
 
+VARIANTS = ("DP", "EO", "head EO")
+
+
 def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Accuracy, GDP among the positive and GDP of all, of the two variants of FRHSIC and of the
     head's.
@@ -52,7 +59,7 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
     rows: list[list[Cell]] = []
     weights, records = weights_of(records), with_contraction(records)
     for dataset in datasets_of(records):
-        models = [(m, w) for w in weights for m in ("DP", "EO", "head EO")]
+        models = [(m, w) for w in weights for m in VARIANTS]
         for method, weight in [(BASELINE, 0.0), (CONTRACTED, 2.0), *models]:
             theirs = in_paper.get((dataset, weight, method), {})
             cells: list[Cell] = [
@@ -76,6 +83,30 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
         "GDP of all",
     )
     return Table.of(headings, rows)
+
+
+@styled()
+def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
+    """Accuracy and GDP among the positive against λ, a row of panels for each dataset."""
+    datasets = datasets_of(records)
+    weights = weights_of(records)
+    columns = {"accuracy": "performance", "EO-GDP": f"eo_{protocol.gdp}"}
+    figure, axes = panels(2 * len(datasets))
+    places = [(dataset, label) for dataset in datasets for label in columns]
+    for ax, (dataset, label) in zip(axes, places):
+        values: dict[tuple[str, float], list[float]] = {}
+        for r in finite(records, columns[label]):
+            if r["dataset"] == dataset:
+                values.setdefault((r["method"], r["weight"]), []).append(r[columns[label]])
+        for index, method in enumerate(VARIANTS):
+            groups = [values.get((method, weight), []) for weight in weights]
+            curve(ax, weights, groups, **variant(index), label=method_name(method))
+        if base := values.get((BASELINE, 0.0)):
+            ax.axhline(fmean(base), color="#000000", linestyle="--", label=method_name(BASELINE))
+        ax.set(xscale="log", title=dataset_name(dataset), xlabel="penalty weight λ")
+        ax.set_ylabel(directed(label, higher=label == "accuracy"))
+    finish(figure, axes)
+    return figure
 
 
 def _compared(
@@ -129,6 +160,9 @@ STUDY = Study(
     """,
     train=(Training(grid),),
     tables=tables_of("equal-opportunity", "Accuracy and GDP", gdp_table),
+    figures=figures_of(
+        "equal-opportunity", "equal-opportunity", "Accuracy and EO-GDP against λ", draw
+    ),
     claims=(
         Claim(
             name="eo-compas",

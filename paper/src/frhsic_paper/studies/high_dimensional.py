@@ -317,7 +317,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     estimates.
     """
     times, errors = ([r for r in records if r["part"] == part] for part in ("time", "error"))
-    figure, (ax,) = panels(1, 1, 4.2, 3.4)
+    figure, (ax,) = panels(1, 2.6)
     ax.set(yscale="log", xlabel="number of sensitive columns")
     if errors:
         n = (_complete_sizes(errors) or [min(r["n"] for r in errors)])[-1]
@@ -340,7 +340,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
             )
         ax.set_xticks(_dimensions(times))
         ax.set_ylabel("seconds of an epoch (lower is better)")
-    finish(figure, [ax], 3 if errors else 2)
+    finish(figure, [ax])
     return figure
 
 

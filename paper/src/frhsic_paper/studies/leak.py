@@ -208,7 +208,7 @@ def draw(records: Sequence[Record]) -> Figure:
     each method.
     """
     datasets = datasets_of(records)
-    figure, axes = panels(2 * len(datasets), 2, 3.6, 2.1)
+    figure, axes = panels(2 * len(datasets))
     for left, right, dataset in zip(axes[::2], axes[1::2], datasets):
         here = [r for r in records if r["dataset"] == dataset]
         methods = (BASELINE, *methods_of(here))
@@ -232,7 +232,7 @@ def draw(records: Sequence[Record]) -> Figure:
             ax.set_title(dataset_name(dataset))
             from_zero(ax)
             ax.set_xlabel(f"{label} (lower is better)")
-    finish(figure, axes, 2)
+    finish(figure, axes)
     return figure
 
 

@@ -89,7 +89,7 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
 @styled()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Frontiers for each of two attributes."""
-    figure, axes = panels(2, 2, 3.7, 2.9)
+    figure, axes = panels(2, 2.4)
     records = with_contraction(records)
     for ax, column, name in zip(axes, _columns(protocol)[1:], ("age", "hours per week")):
         full = frontier(records, "adult", column)

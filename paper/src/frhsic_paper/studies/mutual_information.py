@@ -46,7 +46,7 @@ def least_table(records: Sequence[Record], protocol: Protocol) -> Table:
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Mutual information of Z and S against performance, over the weights of each method."""
     datasets = [d for d in swept(records) if d not in NOT_CLAIMED]
-    figure, axes = panels(len(datasets), 2, 3.7, 2.9)
+    figure, axes = panels(len(datasets), 2.4)
     for ax, dataset in zip(axes, datasets):
         full = frontier(records, dataset, COLUMNS[protocol.name])
         label = "mutual information of Z and S, nats"

@@ -25,6 +25,7 @@ from functools import partial
 import numpy as np
 import torch
 from joblib import Parallel, delayed
+from matplotlib.figure import Figure
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
@@ -49,6 +50,19 @@ from frhsic_paper.grid import FIRST_SEED, held_out
 from frhsic_paper.measures import measured
 from frhsic_paper.models import Key
 from frhsic_paper.options import Options
+from frhsic_paper.plot import (
+    ACCENT,
+    LOOKS,
+    Drawn,
+    directed,
+    dots_in_rows,
+    finish,
+    from_zero,
+    intervals,
+    name_rows,
+    panels,
+    styled,
+)
 from frhsic_paper.printed import dataset_name, method_name, printed, printed_sweeps
 from frhsic_paper.protocol import BAND, BASELINE, DATASETS, PROTOCOLS, Protocol
 from frhsic_paper.records import Record, Unit
@@ -294,32 +308,36 @@ def verdict_table(records: Sequence[Record], protocol: Protocol) -> Table:
             for d in datasets
         }
         rows.append(_compared(f"performance {words}, beside Unfair", "performance", pairs))
-    judged = [row for row in rows if row[-1]]
-    return Table.of(["", "ParityEncoder better", "worse", "ParityEncoder, and the other"], judged)
+    judged = [row for row in rows if any(row[3:])]
+    heads = ("", "ParityEncoder better", "worse", *map(dataset_name, datasets))
+    return Table.of(heads, judged)
 
 
 def _compared(
     words: str, column: str, pairs: Mapping[str, tuple[Sequence[Record], ...]]
 ) -> list[Cell]:
-    """Return a row of the verdict: the tables on which the first of two is better, and worse."""
+    """Return a row of the verdict: on how many tables the first of two is better, and worse, and
+    both means on each table.
+    """
     better = []
     worse = []
-    told = []
+    told: list[Cell] = []
     for dataset, records in pairs.items():
         own, other = (
             {r["repeat"]: float(r[column]) for r in finite(some, column)} for some in records
         )
         paired = own.keys() & other.keys()
         if len(paired) < FEWEST_SPLITS:
+            told.append(None)
             continue
         less_is_better = column != "performance" or is_error(dataset)
         least, most = (own, other) if less_is_better else (other, own)
         better.append(clearly_below(least, most))
         worse.append(clearly_below(most, least))
         means = (f"{np.mean([some[r] for r in paired]):.3g}" for some in (own, other))
-        told.append(f"{dataset_name(dataset)} {', '.join(means)}")
+        told.append(", ".join(means))
     counts = (outcome_of(cases, "").label for cases in (better, worse))
-    return [words, *counts, "; ".join(told)]
+    return [words, *counts, *told]
 
 
 def tables(results: Results) -> list[Listed]:
@@ -331,11 +349,53 @@ def tables(results: Results) -> list[Listed]:
             of = f", {protocol.name} protocol"
             own = [r for r in records if r["method"] == OWN]
             listed += [
-                Listed(f"Verdict{of}", verdict_table(records, protocol)),
+                Listed(
+                    f"ParityEncoder and FRHSIC or Unfair on each table{of}",
+                    verdict_table(records, protocol),
+                ),
                 Listed(f"Within 1 % of Unfair's performance{of}", matched_table(records, protocol)),
                 Listed(f"Every limit{of}", limits_table(own, protocol), folded=True),
             ]
     return listed
+
+
+def figures(results: Results) -> list[Drawn]:
+    """The matched points, under each protocol."""
+    drawn = []
+    for protocol in PROTOCOLS.values():
+        records = beside(results, protocol)
+        if records:
+            caption = f"Measures within 1 % of Unfair's performance, {protocol.name} protocol"
+            figure = draw(records, protocol)
+            drawn.append(Drawn(f"{OWN}-{protocol.name}", caption + intervals(records), figure))
+    return drawn
+
+
+@styled()
+def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
+    """Measures within 1 % of the unpenalized performance, a row for each dataset."""
+    datasets = datasets_of(records)
+    measures = {name: c for name, c in MEASURES[protocol.name].items() if c != "mi_published"}
+    points = {dataset: matched(records, dataset, protocol) for dataset in datasets}
+    looks = {
+        BASELINE: LOOKS[BASELINE] | {"markersize": 7},
+        RIVAL: LOOKS[RIVAL],
+        OWN: {"color": ACCENT, "marker": "D"},
+    }
+    figure, axes = panels(len(measures), 1.9)
+    for number, (ax, (name, column)) in enumerate(zip(axes, measures.items())):
+        factor = 1000.0 if "1000" in name else 1.0
+        for place, (method, look) in enumerate(looks.items()):
+            groups = [
+                [factor * r[column] for r in finite(points[d].get(method, []), column)]
+                for d in datasets
+            ]
+            dots_in_rows(ax, groups, 0.2 * (place - 1), **look, label=method_name(method))
+        name_rows(ax, [""] * len(datasets) if number % 2 else [*map(dataset_name, datasets)])
+        from_zero(ax)
+        ax.set_xlabel(directed(name, higher=False))
+    finish(figure, axes)
+    return figure
 
 
 STUDY = Study(
@@ -365,4 +425,5 @@ STUDY = Study(
     """,
     measure=(MEASURE,),
     tables=tables,
+    figures=figures,
 )

@@ -189,12 +189,12 @@ def _hardware(records: Sequence[Record]) -> str:
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Seconds of an epoch against n, a panel for each device."""
     names = _devices(records)
-    figure, axes = panels(len(names), 2, 3.8, 3.6)
+    figure, axes = panels(len(names), 2.6)
     for ax, device in zip(axes, names):
         draw_seconds(
             ax, [r for r in records if r["device"] == device], "rows", "seconds of an epoch"
         )
-    finish(figure, axes, 2 if len(names) == 1 else 3)
+    finish(figure, axes)
     return figure
 
 

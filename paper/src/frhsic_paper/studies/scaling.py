@@ -115,14 +115,14 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Seconds of a full batch against its rows on a processor; on a GPU, at these sizes, launching
     takes the time.
     """
-    figure, axes = panels(1, 1, 4.2, 3.6)
+    figure, axes = panels(1, 2.6)
     draw_seconds(
         axes[0],
         [r for r in records if r["device"] == "cpu"],
         "rows of the batch",
         "seconds of a full batch",
     )
-    finish(figure, axes, 1)
+    finish(figure, axes)
     return figure
 
 

@@ -117,7 +117,7 @@ def path_table(records: Sequence[Record], protocol: Protocol) -> Table:
 @styled()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """GDP and accuracy against λ, and GDP against HSIC."""
-    figure, axes = panels(3, 3, 3.2, 2.9)
+    figure, axes = panels(3)
     axes[2].set(xscale="log", yscale="log")
     for method in ("frhsic", "hsic"):
         weights = weights_of(records, method=method)
@@ -186,15 +186,18 @@ def _together(records: Sequence[Record], protocol: Protocol) -> Outcome:
     )
     if len(models) < 3 or not all((*gdp, *hsic)):
         return NOT_RUN
-    path = " → ".join(f"{fmean(h.values()):.1e}/{fmean(g.values()):.1e}" for h, g in zip(hsic, gdp))
+    told = [
+        f"λ = {w:g}: HSIC {fmean(h.values()):.1e}, GDP {fmean(g.values()):.1e}"
+        for (_, w), h, g in zip(models, hsic, gdp)
+    ]
     if min(map(len, gdp)) < FEWEST_SPLITS:
-        return Outcome(None, f"HSIC/GDP {path} (one seed)")
+        return Outcome(None, "one seed", tuple(told))
     cases = []
     for i, j in combinations(range(len(models)), 2):
         for low, high in ((i, j), (j, i)):
             if clearly_below(hsic[low], hsic[high]):
                 cases.append(not clearly_below(gdp[high], gdp[low]))
-    return outcome_of(cases, f"HSIC/GDP {path}")
+    return outcome_of(cases, "", told)
 
 
 @claim(

@@ -203,15 +203,13 @@ def draw(records: Sequence[Record], protocol: Protocol, *, regression: bool = Fa
     """
     records = with_contraction(records)
     datasets = [d for d in swept(records) if is_error(d, records) == regression]
-    figure, axes = panels(
-        len(datasets), 2 if len(datasets) > 1 else 1, 3.6, 3.0 if len(datasets) > 1 else 4.2
-    )
+    figure, axes = panels(len(datasets), 2.4 if len(datasets) > 1 else 3.0)
     for ax, dataset in zip(axes, datasets):
         full, title = frontier(records, dataset, protocol.gdp), DATASET_NAMES[dataset]
         draw_frontier(
             ax, full, methods_of(records), title=title, dependence=GDP_NAMES[protocol.gdp]
         )
-    finish(figure, axes, 4 if len(datasets) > 1 else 2)
+    finish(figure, axes)
     return figure
 
 

@@ -380,20 +380,21 @@ def printed_area(dataset: str, weights: tuple[float, ...] | None) -> str:
     about="reporting",
 )
 def _one_grid(results: Results, protocol: Protocol) -> Outcome:
-    """A case for each method. Below its weights, FRHSIC's nAUP and its rank of six in the published
-    files: on all 18 weights, on the nine that all methods share, on the five of the text.
+    """A case for each method: how many weights the published files have. Below, FRHSIC's nAUP and
+    its rank of six in these files: on all 18 weights, on the nine that all methods share, on the
+    five of the text.
     """
     if not protocol.printed:
         return Outcome(None, f"{len(PAPER_WEIGHTS)} for every method")
     grids = {m: {float(r["weight"]) for r in printed_sweeps() if r["method"] == m} for m in METHODS}
-    text = ", ".join(f"{METHOD_NAMES[m]} {len(grid)}" for m, grid in grids.items())
+    told = [f"{METHOD_NAMES[m]}: {len(grid)} weights" for m, grid in grids.items()]
     sizes = (None, PAPER_WEIGHTS, TEXT_WEIGHTS)
     areas = [
         f"{DATASET_NAMES[d]} {' → '.join(printed_area(d, weights) for weights in sizes)}"
         for d in DATASETS
     ]
     same = [grid == set(TEXT_WEIGHTS) for grid in grids.values()]
-    return outcome_of(same, f"weights in the files: {text}", areas)
+    return outcome_of(same, "", [*told, *areas])
 
 
 @claim(
@@ -460,15 +461,14 @@ def _one_hot(results: Results, protocol: Protocol) -> Outcome:
     variables. ACS Income and MEPS have the codes as numbers.
     """
     if not protocol.printed:
-        return Outcome(
-            None, ", ".join(f"{DATASET_NAMES[d]} d = {ENTRIES[d].shape[1]}" for d in VARIABLES)
-        )
+        ours = (f"{DATASET_NAMES[d]}: {ENTRIES[d].shape[1]} columns" for d in VARIABLES)
+        return Outcome(None, "", tuple(ours))
     columns = {d: next(r["d"] for r in printed_sweeps() if r["dataset"] == d) for d in VARIABLES}
-    text = ", ".join(
-        f"{DATASET_NAMES[d]} d = {columns[d]} of {count} variables"
+    told = [
+        f"{DATASET_NAMES[d]}: {columns[d]} columns of {count} variables"
         for d, count in VARIABLES.items()
-    )
-    return outcome_of([columns[d] > count for d, count in VARIABLES.items()], f"files: {text}")
+    ]
+    return outcome_of([columns[d] > count for d, count in VARIABLES.items()], "", told)
 
 
 @claim(

@@ -188,7 +188,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """
     ours = [r for r in records if r["method"] == "frhsic"]
     datasets = datasets_of(ours)
-    figure, axes = panels(len(datasets), 3, 2.8, 3.5)
+    figure, axes = panels(len(datasets), 2.2)
     for ax, dataset in zip(axes, datasets):
         here = [r for r in ours if r["dataset"] == dataset]
         weights = weights_of(here)
@@ -221,8 +221,8 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         ax.margins(y=0.14)
         ax.set_title(dataset_name(dataset))
         ax.set_xlabel("penalty weight λ")
-        ax.set_ylabel("n · HSIC (lower: less of S is left)" if ax is axes[0] else "")
-    finish(figure, axes, 2)
+        ax.set_ylabel("n · HSIC (lower: less of S is left)")
+    finish(figure, axes)
     return figure
 
 
