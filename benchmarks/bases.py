@@ -16,8 +16,8 @@ rows, and given in % of what LightGBM gains over a constant, or the default with
 gains more. The table has means over levels and folds, and differences from the default with their
 standard errors over folds, positive where the default is better; "no limit" is the loss of LightGBM
 itself less that of the default without a limit. Behind the best single base, and behind LightGBM,
-the default may be by 1 % of the gain and two errors, and behind trees by two errors. Folds share training rows, so that their errors are
-corrected (Nadeau and Bengio).
+the default may be by 1 % of the gain and two errors, and behind trees by two errors. Folds share
+training rows, so that their errors are corrected (Nadeau and Bengio).
 
 `--aim rank` reads the loss of AUC at equal gaps of ranks, `--aim decision` the share of wrong
 decisions, on tables with two classes. Another version of the library is compared by a run with its

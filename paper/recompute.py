@@ -888,7 +888,10 @@ def _name(way: str) -> str:
 def of_ways(root: Path) -> Iterator[str]:
     """Yield what is said of the comparison on fresh tables."""
     cells = on_fresh_tables(root)
-    yield f"On {WORDS[len(FRESH)]} new tables" if cells else "The comparison was not run yet"
+    if not cells:
+        yield "The comparison was not run yet"
+        return
+    yield f"On {WORDS[len(FRESH)]} new tables"
     yield from sentences(cells)
 
 
@@ -929,6 +932,11 @@ def methods(root: Path) -> Iterator[str]:
         f"On {sum(plain < own for plain, own in costs)} of the {len(costs)} cells that can be"
         " judged, thresholds on its scores cost fewer errors"
     )
+    reasons = pd.DataFrame(benchmark(root, "crossed/reasons.json"))
+    of_scores, of_decisions = (reasons[reasons["yardstick"] == title] for title in YARDSTICKS)
+    near = of_decisions["coefficients"] <= of_decisions["rival"] + of_decisions["error"]
+    yield f"In {WORDS[near.sum()]} more, coefficients found in hindsight"
+    yield f"In {WORDS[(of_scores['shrinking'] < 0).sum()]} of them shrinking alone lowers the loss"
     good, total = counts(cells, scores, with_s=False)
     yield f"it is behind in {total - good} of {total} cells"
     health = cells[scores, "tuned network", "health"]
