@@ -52,6 +52,7 @@ strip_signature_backslash = True  # else choice_ is printed as choice
 GALLERY = (
     "audit_of_scores",
     "production",
+    "notebook",
     "grid_search",
     "equal_opportunity",
     "table_handed_on",

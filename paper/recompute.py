@@ -978,9 +978,9 @@ def first_pages(root: Path) -> Iterator[str]:
     """Yield what README and first page say of the comparison on fresh tables."""
     if cells := on_fresh_tables(root):
         (good, total), (right, of) = (counts(cells, title, with_s=False) for title in YARDSTICKS)
-        yield f"On {len(fresh_tables(root))} fresh tables and the same base models"
+        yield f"On {WORDS[len(fresh_tables(root))]} fresh tables and the same base models"
         yield (
-            f"best or within one standard error of the best way in {good} of {total} cases, its"
+            f"best or within one standard error of the best way in {good} of {total} cells, its"
             f" decisions in {right} of {of}"
         )
 

@@ -57,6 +57,13 @@ def test_the_gap_of_a_model_in_production_is_halved(run):
     assert {one.key: one.value for one in report.audit.quality}["auc"] > 0.7  # no constant
 
 
+def test_what_a_notebook_shows(run):
+    names = run("notebook", n=1000)
+    assert "<svg" in names["model"].frontier_._repr_html_()
+    assert "The gap along age" in names["model"].choice_._repr_html_()
+    assert names["tradeoffs"]["gap_age"].iloc[-1] < 0.5 * names["tradeoffs"]["gap_age"].iloc[0]
+
+
 @pytest.mark.slow
 def test_a_pipeline_in_a_grid_search(run):
     results = run("grid_search", n=300)["results"]

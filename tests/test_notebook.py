@@ -64,6 +64,7 @@ def test_a_fitted_estimator_shows_its_choice_and_trade_offs_before_its_diagram(r
     html = model._repr_html_()
     for part in ("choice", "frontier"):
         assert fitted[part]._repr_html_() in html
+    assert model._repr_mimebundle_()["text/html"].count("<svg") == 1  # which Jupyter asks for
     assert "<svg" not in ParityRegressor()._repr_html_()
 
 

@@ -358,6 +358,26 @@ def test_a_frozen_model_and_a_function_stay_as_they_are(fresh):
     assert own.coef_ == approx(LogisticRegression().fit(*table(600, 7)[:2]).coef_)
 
 
+class CopiesItsList(LogisticRegression):
+    """A model that scikit-learn cannot clone, as CatBoost with a list of categories."""
+
+    def __init__(self, columns=None):
+        super().__init__()
+        self.columns = columns
+
+    def get_params(self, deep=True):
+        return {"columns": list(self.columns)}
+
+
+def test_a_frozen_model_need_not_be_cloned():
+    X, y, age = table(300, 0)
+    own = CopiesItsList([0]).fit(*table(300, 3)[:2])
+    model = classifier(estimator=FrozenEstimator(own)).fit(X, y, sensitive_features=age)
+    plain = LogisticRegression().fit(*table(300, 3)[:2])
+    expected = classifier(estimator=FrozenEstimator(plain)).fit(X, y, sensitive_features=age)
+    np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(X))
+
+
 def test_a_frozen_model_that_knows_the_rows_is_reported():
     X, y, age = table(300, 0)
     tree = DecisionTreeClassifier(min_samples_leaf=2, random_state=0)

@@ -325,6 +325,24 @@ def test_a_class_that_is_not_listed_is_said_when_it_is_saved(tmp_path: Path):
     np.testing.assert_array_equal(again.predict_proba(ROWS), model.predict_proba(ROWS))
 
 
+class Remembering(LinearRegression):
+    """An estimator that keeps a table of pandas, which skops cannot write."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Remembering:
+        self.seen_ = X[:1]
+        return super().fit(X, y, sample_weight)
+
+
+def test_a_model_that_no_file_can_hold_is_refused_by_the_name_of_its_part(tmp_path: Path):
+    scaled = StandardScaler().set_output(transform="pandas")
+    linear = make_pipeline(scaled, Remembering())
+    hours = FRAME[["hours"]]
+    model = fitted(closed(LogisticRegression(), attribute_estimator=linear), X=hours)
+    with pytest.raises(TypeError, match=rf"^the model holds a {__name__}.Remembering, .*joblib"):
+        save(model, tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
 class Called(LinearRegression):
     """An estimator that can be called, as a function can."""
 

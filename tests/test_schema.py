@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 from estimator_samples import quick
@@ -433,6 +434,21 @@ def test_a_model_with_categories_of_numbers_is_served_from_text(tmp_path):
     np.testing.assert_allclose(
         [float(row[1]) for row in scores], load(tmp_path / "model").predict_proba(X)[:, 1]
     )
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("estimator", [None, LogisticRegression()])
+def test_an_array_is_read_by_position_as_scikit_learn_does(estimator):
+    rng, n = np.random.default_rng(0), 100
+    X = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+    model = ParityClassifier(estimator, limit=None, cv=2, n_jobs=1, random_state=0)
+    y = (X["a"] + rng.normal(size=n) > 0).astype(int)
+    model.fit(X, y, sensitive_features=rng.uniform(size=n))
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        scores = model.predict_proba(X.to_numpy())
+    assert np.array_equal(scores, model.predict_proba(X))
+    with pytest.raises(ValueError, match="X has 1 features, but ParityClassifier is expecting 2"):
+        model.predict_proba(X.to_numpy()[:, :1])
 
 
 def test_masked_values_are_missing_and_a_lazy_frame_is_a_table():

@@ -690,6 +690,14 @@ def test_every_kind_of_frame_becomes_the_same(convert: str):
     )
 
 
+def test_a_frame_of_dask_says_how_it_becomes_a_table():
+    dask = pytest.importorskip("dask.dataframe")
+    frame = dask.from_pandas(people(), npartitions=1)
+    told = r"^X is a DataFrame of dask; pass X\.compute\(\)\.$"
+    with pytest.raises(TypeError, match=told):
+        ParityClassifier().fit(frame, people()["age"], sensitive_features=people()["age"])
+
+
 def test_columns_of_two_levels_are_refused():
     frame = people().set_axis(pd.MultiIndex.from_product([["a", "b"], ["x", "y"]]), axis=1)
     with pytest.raises(ValueError, match="X has columns of 2 levels; join them"):

@@ -59,6 +59,9 @@ ROUTING = (
     " sklearn.set_config(enable_metadata_routing=True)."
 )
 
+# Libraries whose frames have their rows elsewhere, and the call that brings them here.
+ELSEWHERE = {"dask": "compute()", "modin": "modin.to_pandas()"}
+
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
@@ -89,6 +92,8 @@ def typed_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
     X = checked_table(estimator, X, first=first, **others)
     if first:
         vars(estimator).pop("schema_", None)  # of an earlier fit
+    if not is_frame(X) and hasattr(estimator, "schema_"):  # scikit-learn warns: by position
+        X = pd.DataFrame(X, columns=estimator.schema_.names)
     if not is_frame(X) or not (first or hasattr(estimator, "schema_")):
         return X
     frame = to_pandas(X, "X")
@@ -107,7 +112,15 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
 
     The other arguments by name must have the index of X, as far as they have one.
     """
-    _arrays.require_same_rows((X, "X"), *((values, name) for name, values in others.items()))
+    given = [(X, "X"), *((values, name) for name, values in others.items())]
+    for values, name in given:
+        library = type(values).__module__.split(".")[0]
+        if library in ELSEWHERE:
+            raise TypeError(
+                f"{name} is a {type(values).__name__} of {library}; pass"
+                f" {name}.{ELSEWHERE[library]}."
+            )
+    _arrays.require_same_rows(*given)
     if isinstance(X, np.ma.MaskedArray):
         X = np.where(np.ma.getmaskarray(X), np.nan, X.data.astype(np.float64))
     if is_frame(X):

@@ -214,6 +214,12 @@ class ParityEstimator(ParityModel, ABC):
         cards = [result._repr_html_() for result in results if result is not None]
         return "".join([*cards, diagram])
 
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()  # Jupyter asks for the bundle alone
+        return bundle
+
     # What differs between classes and numbers
 
     @abstractmethod
@@ -262,13 +268,15 @@ class ParityEstimator(ParityModel, ABC):
             return
         train = np.flatnonzero(sample.fold != 0)
         held_out = np.flatnonzero(sample.fold == 0)
-        fresh = limit_boosters(clone(model), self.n_jobs)
         X = _safe_indexing(sample.X, train)
         try:
+            fresh = limit_boosters(clone(model), self.n_jobs)
             fit_with_weights(fresh, X, sample.labels[train], sample.weights_of(train))
             again = self._eta(fresh, _safe_indexing(sample.X, held_out))
-        except (TypeError, ValueError):
-            return  # a model that cannot be fitted on these rows was not fitted on them
+        except (TypeError, ValueError, RuntimeError):
+            # a model that cannot be fitted on these rows was not fitted on them; one that cannot be
+            # cloned, as CatBoost with a list of categories, is not tried
+            return
         y = sample.y[held_out]
         gain = self._losses(again, y) - self._losses(eta[held_out], y)
         if gain.mean() > LEAK_ERRORS * gain.std() / np.sqrt(len(gain)):

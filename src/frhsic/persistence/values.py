@@ -55,6 +55,10 @@ SKOPS_DATA = re.compile(
 CHECKS = scikit_learn.SCIKIT_LEARN_CHECKS | boosters.BOOSTER_CHECKS
 
 
+class UnwritableError(TypeError):
+    """An object inside a model that no file can hold."""
+
+
 class Writer:
     """Turns values into JSON. The arrays of models, and objects of classes that are not listed, are
     kept apart.
@@ -104,6 +108,8 @@ class Writer:
                 state = state_of(name, value)
                 _assembled(name, state)  # as it will be when it is read
             return {"class": name, "fields": {k: self.model(v) for k, v in state.items()}}
+        except UnwritableError:
+            raise
         except Exception as error:  # whatever is not as the list says
             reason = str(error).removeprefix(NOT_WRITTEN) or type(error).__name__
             self.odd.add(f"A {name} is among them because of this: {reason}")
@@ -115,11 +121,16 @@ class Writer:
     def _foreign(self, value: Any) -> Any:
         import skops.io
 
-        data = skops.io.dumps(value)
-        names = foreign_names(data)
         cls = value if hasattr(value, "__qualname__") else type(value)
-        names.add(f"{cls.__module__}.{cls.__qualname__}")
-        self.names |= names
+        name = f"{cls.__module__}.{cls.__qualname__}"
+        try:
+            data = skops.io.dumps(value)
+        except Exception as error:  # of whatever its attributes are
+            raise UnwritableError(
+                f"the model holds a {name}, whose attributes skops cannot write ({error}). Keep"
+                " the model with joblib.dump, and load it only from people you trust."
+            ) from error
+        self.names |= {name} | foreign_names(data)
         self.foreign.append(data)
         return {"class": "skops", "fields": len(self.foreign) - 1}
 
