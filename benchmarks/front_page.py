@@ -32,8 +32,10 @@ BASE = "tuned network"
 WAYS = ("contraction", "frem", "reg-gdp", "mmd", "frhsic", "closed form")
 
 
-def frontier(path: Path, dataset: str = "crime") -> None:
-    """Draw the loss against the gap on test rows, for ways to parity on one base."""
+def frontier(path: Path, dataset: str = "earnings") -> None:
+    """Draw the loss against the gap on test rows of the largest fresh table, for ways to parity on
+    one base.
+    """
     records = pd.read_parquet(ROOT / "results" / "crossed-corrected.parquet")
     final = records[(records.part == "final") & (records.left_out == -1)]
     final = final[(final.dataset == dataset) & (final.base == BASE)]
@@ -44,11 +46,11 @@ def frontier(path: Path, dataset: str = "crime") -> None:
             look = LOOKS.get(way, {"color": GRAY, "marker": "x"})
             if way == "closed form":
                 look = {"color": ACCENT, "marker": "o", "linewidth": 3, "markersize": 6}
-            ax.plot(points.gdp, points.loss, **look, label=method_name(way))
+            ax.plot(points.gdp, np.sqrt(points.loss), **look, label=method_name(way))
         ax.set(
-            title="Crime data; the same tuned network for all",
-            xlabel="gap along the share of Black residents (GDP), on new rows",
-            ylabel="squared error, on new rows",
+            title="earnings; the same tuned network for all",
+            xlabel="gap along age, in dollars, on new rows",
+            ylabel="typical error (RMSE), dollars",
             xlim=(0, None),
         )
         finish(figure, [ax])
