@@ -524,7 +524,7 @@ def claims(root: Path) -> dict[str, Claim]:
             if sign:
                 first = text.split("\n")[0]
                 kind = "reporting" if first.endswith("; about reporting)") else "results"
-                second = re.search(r"GDP of the decisions, .*\*\*([✓◐✗?]) ", text)
+                second = re.search(r"GDP of the decisions, .*?([✓◐✗?]) ", text)
                 items = re.search(r"; for ((?:(?:Table|Figure) \d+(?:, )?)+)", first)
                 found[name] = Claim(
                     first.split("**")[1],
@@ -1040,7 +1040,7 @@ RULES: dict[str, Callable[[Path], Iterator[str]]] = {
 
 GIVEN = {  # numbers that no measurement gives: settings, formulas and quotations
     "README.md": ("Of 400 distinct ages", "make 400 groups", "BSD-3-Clause"),
-    "docs/index.md": ("at the limit 0", "earnings in 1978 of 15,992 people"),
+    "docs/index.md": ("at the limit 0", "Earnings in 1978 of 15,992 people"),
     "docs/methods.md": (
         "10 w·w′ + 10 exp(−‖w − w′‖²/2)",
         "the loss at 75, 50 and 25 % of the base's own gap",
