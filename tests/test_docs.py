@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import doctest
 import importlib.util
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -189,23 +188,3 @@ def anchors(page: Path) -> set[str]:
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
     return slugs | set(re.findall(r'<a id="([\w-]+)">', text))
-
-
-def test_the_readme_states_the_speed_of_the_records():
-    gpu, peers = (
-        json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text("utf-8"))
-        for name in ("gpu", "cpu_peers")
-    )
-    (seconds,) = (record["seconds"] for record in gpu["hsic"] if record["n"] == 2**20)
-    assert round(seconds, 1) == 1.0
-    records = [record for record in peers["records"] if record["section"] == "hsic"]
-    assert {record["peer"] for record in records} == {"hyppo", "causal-learn", "pykeops"}
-    assert {record["n"] for record in records} == {5000}
-    assert peers["threads"] == 1
-    ratios = [record["ratio"] for record in records]
-    sentence = (
-        f"exact HSIC of a million rows in a second on one {gpu['device']};"
-        f" on one CPU thread {min(ratios):.0f} to {max(ratios):.0f} times faster"
-        " than hyppo, causal-learn and KeOps at 5,000 rows"
-    )
-    assert sentence in README.read_text(encoding="utf-8")

@@ -34,6 +34,7 @@ import safetensors.numpy
 from sklearn.utils.validation import check_is_fitted
 
 from frhsic._files import write_whole
+from frhsic.estimators.coupling import ParityCoupling
 from frhsic.estimators.fitting import is_given
 from frhsic.formatting import printable
 from frhsic.persistence.boosters import MOST_NUMBERS
@@ -66,9 +67,9 @@ def save(model: Any, path: str | Path) -> None:
     The code of a function as `estimator`, and of an encoder or a penalty of your own, is not in the
     file: pass the object again to :func:`load`. A `random_state` that is a generator is written as
     the seed drawn from it; generators inside of other models are left out. Folds of your own
-    (`cv`) are not in the file either: the loaded model predicts the same, and has the default
-    number of folds if it is fitted again. A model that holds classes which are not listed warns
-    that they have to be named again by whoever loads it.
+    (`cv`) are not in the file either: the loaded model predicts the same, and has a number of
+    folds if it is fitted again. A model that holds classes which are not listed warns that they
+    have to be named again by whoever loads it.
 
     Examples
     --------
@@ -97,7 +98,8 @@ def file_bytes(model: Any) -> bytes:
     if is_custom(plain["random_state"]):
         plain["random_state"] = model.random_seed_
     if not isinstance(plain.get("cv", 0), int):
-        plain["cv"] = type(model)().cv
+        default = type(model)().cv
+        plain["cv"] = len(model.models_) if isinstance(model, ParityCoupling) else default
     fitted = {name: to_json(getattr(model, name)) for name in OWN if hasattr(model, name)}
     for attribute in [attribute for attribute, value in fitted.items() if is_custom(value)]:
         if not is_custom(plain.get(attribute.rstrip("_"))):  # else the user passes it again

@@ -195,7 +195,7 @@ def _complete_coupling(model: ParityCoupling, arrays: Arrays) -> None:
     n = len(arrays["identity"])
     table = _table(arrays, n)
     require(
-        table.shape[1] == model.n_features_in_ and len(model.models_) > 1,
+        table.shape[1] == model.n_features_in_ and len(model.models_) == model.cv,
         "its columns or models differ",
     )
     require(
