@@ -7,6 +7,7 @@ import pytest
 
 from frhsic.datasets.sources import local_place
 from frhsic_paper.crossed.rows import FRESH, OTHER, SEEN, load
+from frhsic_paper.studies.crossed import NUMBERS
 
 # name: rows, features, nominal features, cells that are missing, distinct values of y and of s
 SHAPES = {
@@ -30,6 +31,7 @@ def test_fresh_tables_are_no_table_of_an_earlier_comparison():
     fresh = [OTHER[name] for name in FRESH]
     assert not {table.sha256 for table in fresh} & {table.sha256 for table in earlier}
     assert not set(FRESH) & set(SEEN)
+    assert {name for name in FRESH if SHAPES[name][4] > 2} == set(FRESH) & set(NUMBERS)
 
 
 @pytest.mark.parametrize("name", FRESH)
@@ -53,6 +55,7 @@ def test_unseen_table_has_the_shape_and_the_kinds_that_were_committed(name):
     assert np.isfinite(y).all()
     assert np.isfinite(s).all()
     assert X.nunique().min() >= 2
+    assert load(name).binary == (name not in NUMBERS)
 
 
 def test_kept_table_is_the_one_that_was_read(tmp_path):
