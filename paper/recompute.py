@@ -999,8 +999,8 @@ def first_pages(root: Path) -> Iterator[str]:
     by_scores, by_decisions = (counts(cells, title, False) for title in YARDSTICKS)
     yield f"On {WORDS[len(FRESH)]} fresh tables and the same base models,"
     yield (
-        f"standard error of the best way in {by_scores[0]} of {by_scores[1]} cells, its decisions"
-        f" in {by_decisions[0]} of {by_decisions[1]}"
+        f"standard error of the best method in {by_scores[0]} of {by_scores[1]} cells, its"
+        f" decisions in {by_decisions[0]} of {by_decisions[1]}"
     )
 
 
@@ -1010,8 +1010,8 @@ def readme(root: Path) -> Iterator[str]:
     if found := agreement(root):
         yield (
             f"{found[0]} cells of the authors' sweep files (without ACS Income) are within two"
-            f" standard deviations of ours; of the printed main table, areas agree within .05 in"
-            f" {found[2]} cells"
+            f" standard deviations of ours; of the printed main table, areas under trade-off"
+            f" curves agree within .05 in {found[2]} cells"
         )
     yield f"{counted(root, 'results').capitalize()}; {counted(root, 'theory')}"
     less, more, total, _ = compared(benchmark(root, "encoder/rivals.jsonl"))
@@ -1022,7 +1022,7 @@ def readme(root: Path) -> Iterator[str]:
     peers = benchmark(root, "cpu_peers.json")
     ratios = [r["ratio"] for r in peers["records"] if r["section"] == "hsic"]
     yield (
-        f"on one thread of an {machine(peers)} {min(ratios):.0f} to {max(ratios):.0f} times faster"
+        f"on one thread of an {machine(peers)}, {min(ratios):.0f} to {max(ratios):.0f} times faster"
         " than hyppo, causal-learn and KeOps at 5,000 rows"
     )
 

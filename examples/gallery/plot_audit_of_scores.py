@@ -7,7 +7,7 @@ stays with the lender. An audit needs no more than these three columns.
 """
 
 # %%
-# The scores that came. (We make them up; the audit does not know how.)
+# The lender's table. (We make it up; the audit uses only its three columns.)
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -47,8 +47,8 @@ for one in audit.quality:
         print(f"{one.key}: {one.value:.3f}; a constant gets {one.constant:.3f}")
 
 # %%
-# Each measure stands beside its value on shuffled ages. Only what lies beyond that value is
-# evidence of dependence.
+# Each measure is printed with its value on shuffled ages. Only values above that are evidence of
+# dependence.
 
 for number in attribute.all_rows.numbers:
     interval, shuffled = number.interval, number.under_independence
@@ -57,7 +57,7 @@ for number in attribute.all_rows.numbers:
     print("" if shuffled is None else f"   shuffled {shuffled:.4f}")
 
 # %%
-# The curve says who is concerned. The band holds the means of all groups at once.
+# The curve shows which ages are concerned. The band covers the means of all groups at once.
 
 curve = attribute.all_rows.curves["gdp"]
 fig, axes = plt.subplots(

@@ -3,8 +3,8 @@ Equal Opportunity
 =================
 
 Demographic parity asks that the mean score does not move with age among all people. Equal
-Opportunity asks it among people with the favourable outcome only: those who would have done the job
-well.
+Opportunity asks the same only among people with the favourable outcome: those who would have done
+the job well.
 """
 
 # %%
@@ -55,7 +55,7 @@ results = pd.DataFrame(rows).T
 print(results.round(3).to_string())
 
 # %%
-# Left all people, right those with the good outcome.
+# Left: all people. Right: those with the good outcome.
 
 fig, axes = plt.subplots(1, 2, figsize=(7.8, 3.6), layout="constrained", sharey=True)
 for ax, who, title in ((axes[0], None, "all people"), (axes[1], y_new == 1, "people with y = 1")):

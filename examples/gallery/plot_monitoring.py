@@ -2,13 +2,14 @@
 Monitoring a model in use
 =========================
 
-A model was audited in January. Is its score still free of age in May? If you test every week, you
-will raise a false alarm sooner or later. ``SequentialTest`` may be looked at as often as you like.
+A model was audited in January. Is its score still independent of age in May? If you test every
+week, you will raise a false alarm sooner or later. ``SequentialTest`` may be looked at as often as
+you like.
 """
 
 # %%
-# Forty weeks of 150 scores each. From week 21 on, the score follows age a little. Beside the
-# sequential test stands a rank correlation with a p-value of its own for each week.
+# Forty weeks of 150 scores each. From week 21 on, the score rises a little with age. The
+# sequential test is compared with a rank correlation that has its own p-value each week.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -78,8 +79,8 @@ print(
 )
 
 # %%
-# An alarm says that there is dependence, not how much. Two audits say how much: that of the first
-# twenty weeks, kept as JSON, and that of the weeks since.
+# An alarm says that there is dependence, not how much. Two audits say how much: one of the first
+# twenty weeks, kept as JSON, and one of the weeks since.
 
 quick = Settings(max_rows=200, probe_rows=300, resamples=99)
 

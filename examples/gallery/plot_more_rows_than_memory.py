@@ -7,7 +7,7 @@ and linear probe use every row; memory holds one partition at a time.
 """
 
 # %%
-# Here are 20 files of 10,000 rows. In practice they are there already, and much longer.
+# Here are 20 files of 10,000 rows. In practice they exist already and are much longer.
 
 import tempfile
 from pathlib import Path
@@ -31,7 +31,7 @@ for number in range(FILES):
     table.to_parquet(Path(folder.name, f"scores-{number:02d}.parquet"))
 
 # %%
-# The call is that of an audit in memory, with names of columns. Within
+# The call is that of an audit in memory, with column names for arrays. Within
 # ``distributed.cluster("local")`` it would use all cores, and within ``cluster("tcp://...")`` other
 # machines.
 
@@ -42,7 +42,7 @@ for number in audit["age"].all_rows.numbers:
     print(f"{number.key:22s} {number.value:8.4f}   from {number.rows:,} rows")
 
 # %%
-# What do all rows buy? The same gap from the first file alone has an interval four to five times as
+# What do all rows add? The same gap from the first file alone has an interval four to five times as
 # wide.
 
 first = pd.read_parquet(Path(folder.name, "scores-00.parquet"))

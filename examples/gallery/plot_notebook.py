@@ -2,8 +2,8 @@
 What a notebook shows
 =====================
 
-As the last line of a cell, a model or a result is shown as its numbers with a picture. Nothing has
-to be called for it. Below, each output is what Jupyter shows for the lines above it.
+A model or a result in the last line of a cell is shown as its numbers with a picture, without any
+call. Below, each output is what Jupyter shows for the lines above it.
 """
 
 # %%

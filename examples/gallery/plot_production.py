@@ -3,8 +3,8 @@ Halve the gap of a model in production
 ======================================
 
 A bank predicts default with a LightGBM model, and six of a hundred applicants default. Years in a
-job and at an address follow age, so the score does, too. The model stays as it is; only its scores
-are moved.
+job and at an address rise with age, so the score depends on age. The model stays as it is; only its
+scores are corrected.
 """
 
 # %%
@@ -46,16 +46,16 @@ production = LGBMClassifier(n_estimators=60, num_leaves=7, learning_rate=0.05, n
 production.fit(X[old], y[old])
 
 # %%
-# ``FrozenEstimator`` keeps the model as it is. ``fit`` learns what its columns reveal of age, on
-# rows that the model was not trained on.
+# ``FrozenEstimator`` keeps the model as it is. ``fit`` learns what its columns reveal about age,
+# on rows that the model was not trained on.
 
 model = ParityClassifier(FrozenEstimator(production), limit="50%", n_jobs=1, random_state=0)
 model.fit(X[new], y[new], sensitive_features=age[new])
 print(model.choice_)
 
 # %%
-# The report is on the third part. The good outcome is 0, and a loan is refused from a score of 0.15
-# on.
+# The report uses the third part. The good outcome is 0, and a loan is refused at a score of 0.15 or
+# more.
 
 report = trained_report(
     model,

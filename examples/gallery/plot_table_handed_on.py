@@ -33,9 +33,8 @@ X, age = applicants(6000, seed=0)
 X_new, age_new = applicants(3000, seed=1)
 
 # %%
-# The maker of the table knows age. Each row stays with a probability that the fitted ratio gives;
-# the others change places. So the table has the same rows in another order, and most rows stand
-# where they stood.
+# Making the table needs age. The more typical a row is of its age, the less likely it stays; the
+# others change places. So the table has the same rows in another order, and most stay in place.
 
 coupling = ParityCoupling(random_state=0, n_jobs=1)
 Z = coupling.fit_transform(X, sensitive_features=age)
@@ -71,5 +70,5 @@ plt.show()
 
 # %%
 # A replaced row is another person's row. The table is made for training and for statistics, not for
-# deciding about a person, and it is not anonymous. Keep the list of changed rows, and hand on one
-# release only.
+# deciding about a person, and it is not anonymous. Keep the list of changed rows secret, and hand
+# on one release only.
