@@ -137,9 +137,9 @@ def page(records: dict[str, dict[str, str]]) -> str:
         "# Other libraries, tried",
         "",
         f"{len(tried)} uses of {len({trial.library for trial in tried})} libraries, each a program"
-        " of a few lines on 600 made-up applicants. Where it can be, the result is compared with"
-        f" that of plain pandas or with a sum by hand. {worked} work as they are. For the others"
-        " the last column says what to do, which was run, too. The programs are in"
+        " of a few lines on 600 made-up applicants. Where possible, the result is compared with"
+        f" that of plain pandas or a calculation by hand. {worked} work as they are. For the others"
+        " the last column says what to do instead, also tried. The programs are in"
         " `benchmarks/neighbours_trials.py`; `make test-all` runs those whose packages are"
         " installed, and `benchmarks/neighbours.py` makes this page.",
     ]

@@ -202,7 +202,7 @@ def coupling(root: Path) -> Iterator[str]:
     tables = plain.index.get_level_values("table").nunique()
     yield (
         f"R² of at most {short(plain['leak'].max(), 4)} for the best probe on {WORDS[tables]}"
-        f" tables, {short(named['leak'].max(), 4)} if columns are named"
+        f" tables, {short(named['leak'].max(), 4)} if targets are named"
     )
     ridge = plain.xs("ridge", level="probe")
     seen = ridge[ridge["leak"] > 2 * ridge["error"]]
@@ -216,7 +216,7 @@ def coupling(root: Path) -> Iterator[str]:
         index=["table", "split"], columns="method", values="kept"
     )
     shares = kept.div(kept["raw"], axis=0).groupby("table").mean()
-    yield f"{percents(shares['coupling'])} of what they predict of other columns"
+    yield f"{percents(shares['coupling'])} of their R² for other columns"
     yield f"{percents(shares['named'])} as well as from X"
     stay = records[records["method"] == "coupling"].groupby("table")["untouched"].mean()
     yield f"{percents(stay)}, fewest where X nearly determines S"
@@ -265,7 +265,7 @@ def encoder(root: Path) -> Iterator[str]:
         f" from {short(free['credit'], 3)} to {short(solved['credit'], 3)} on Credit"
     )
     lost = excess(benchmark(root, "encoder/losses.jsonl"))
-    yield f"at equal gap a later head loses {lost:.1f} % of the gain more"
+    yield f"at equal gap, heads of Z cost {lost:.1f} % of the gain over a constant more"
     found = heads(root)
     own = found[[name.startswith("encoder") for name in found.index.get_level_values("method")]]
     yield (
@@ -276,8 +276,8 @@ def encoder(root: Path) -> Iterator[str]:
     )
     less, more, total, level = compared(benchmark(root, "encoder/rivals.jsonl"))
     yield (
-        f"in {less} of {total} comparisons, beyond two errors, and more in {more or 'none'}; our"
-        f" own penalty `hsic` does as well on {WORDS[level]} tables"
+        f"in {less} of {total} comparisons, by more than two errors, and better in"
+        f" {more or 'none'}; our own penalty `hsic` does as well on {WORDS[level]} tables"
     )
     releases = benchmark(root, "encoder/releases.jsonl")
     adult = releases[releases["table"] == "adult"]
@@ -286,8 +286,8 @@ def encoder(root: Path) -> Iterator[str]:
         for name in ("first", "first and refit, 5 % other rows", "first and limit 50%")
     )
     yield (
-        f"χ² of Adult is {short(alone, 3)} alone, {short(refit, 2)} with a refit beside it, and"
-        f" {short(looser, 2)} with the limit 50 % beside it"
+        f"on Adult χ² is {short(alone, 3)} for one release, {short(refit, 2)} with a refit, and"
+        f" {short(looser, 2)} with the limit 50 % added"
     )
 
 
@@ -874,7 +874,9 @@ def led(cells: Cells) -> str:
     parts = []
     for with_s in (False, True):
         found = {title: counts(cells, title, with_s) for title in YARDSTICKS}
-        said = [f"{good} of {total} by {title}" for title, (good, total) in found.items() if total]
+        said = [
+            f"{good} of {total} cells by {title}" for title, (good, total) in found.items() if total
+        ]
         if said:
             parts.append(f"{'with' if with_s else 'without'} S in {' and '.join(said)}")
     return "; ".join(parts)
@@ -887,12 +889,12 @@ def sentences(cells: Cells) -> Iterator[str]:
     if not total:
         return
     yield (
-        f"The closed form is more than one error behind the best way in {total - good} of {total}"
-        " cells (a yardstick, base and table)."
+        f"The closed form is more than one error behind the best method in {total - good} of"
+        f" {total} cells (a measure, base and table)."
     )
     yield f"It is best, or within one error of the best, {led(cells)}."
     if len(gaining(cells)) < len(cells):
-        yield f"no cost can be read; without these cells it leads {led(gaining(cells))}."
+        yield f"the cost is undefined; without these cells it leads {led(gaining(cells))}."
 
 
 def of_ways(root: Path) -> Iterator[str]:
@@ -930,7 +932,7 @@ def methods(root: Path) -> Iterator[str]:
     ahead, behind, pairs = beyond_two_errors(gain, scores)
     yield (
         f"within one error of the best in {good} of {total} cells ({among} of {known} where the"
-        f" base gains anything), ahead of a rival by more than two errors in {ahead} of {pairs}"
+        f" base beats a constant), ahead of a rival by more than two errors in {ahead} of {pairs}"
         f" comparisons and behind in {behind or 'none'}"
     )
     yield f"it is behind in {total - good} of {total} cells"
@@ -939,12 +941,12 @@ def methods(root: Path) -> Iterator[str]:
     good, total = counts(cells, decisions, False)
     _, known = counts(gain, decisions, False)
     yield (
-        f"in {good} of {total} cells only. In {total - known} of the {total - good} others the"
+        f"in only {good} of {total} cells. In {total - known} of the {total - good} others the"
         " network"
     )
     read = [cell for (title, *_), cell in gain.items() if title == decisions]
     fewer = sum(c["closed form"].value < c["closed form, decisions"].value for c in read)
-    yield f"On {fewer} of the {len(read)} cells that can be read"
+    yield f"In {fewer} of the {len(read)} cells with a defined cost"
     yield from of_reasons(root, scores)
     yield from of_dropping(study(root, "crossed-corrected"))
     yield from of_bases(benchmark(root, "bases.jsonl"))
@@ -959,8 +961,8 @@ def of_reasons(root: Path, scores: str) -> Iterator[str]:
     final = study(root, "crossed-corrected").query("part == 'final'").groupby("dataset")
     rows = final["training_rows"].first()[mended["table"]]
     yield (
-        f"In {len(mended)} more, coefficients found in hindsight would cost as little as the best"
-        f" rival, within an error: {rows.min():,.0f} to {rows.max():,.0f} rows"
+        f"In {len(mended)} more, coefficients fitted on the test rows would match the best rival"
+        f" within one error: {rows.min():,.0f} to {rows.max():,.0f} rows"
     )
     wide = reasons[by_scores & (reasons["shrinking"] < 0)]
     yield f"In {len(wide)} of them shrinking alone lowers the loss"
@@ -968,7 +970,7 @@ def of_reasons(root: Path, scores: str) -> Iterator[str]:
     less = other["closed form"] - other["rival"]
     yield (
         f"({other['table']}, {other['base']}) it costs {other['closed form']:.0f} %, the best"
-        f" penalty {less:.0f} ± {other['error']:.0f} % less"
+        f" penalty {less:.0f} ± {other['error']:.0f} points less"
     )
 
 
@@ -1044,7 +1046,7 @@ GIVEN = {  # numbers that no measurement gives: settings, formulas and quotation
     "docs/methods.md": (
         "10 w·w′ + 10 exp(−‖w − w′‖²/2)",
         "the loss at 75, 50 and 25 % of the base's own gap",
-        "nowhere by more than 1 % of the gain and two errors",
+        "trees and splines by more than 1 % of the gain and two errors",
     ),
     "docs/representations.md": (
         "min(1, 1/r)",
@@ -1052,7 +1054,7 @@ GIVEN = {  # numbers that no measurement gives: settings, formulas and quotation
         "heads beyond [0, 1]",
         "95 % interval",
         "the limit 0,",
-        "well above 0 even at independence. 0, the default",
+        "well above 0 even at independence. 0, the default limit",
         "at least 200 rows",
     ),
     "docs/scale.md": (

@@ -518,15 +518,15 @@ def sentences(results: Results, names: Sequence[str] = FRESH) -> list[str]:
     if not total:
         return []
     said = [
-        f"The closed form is more than one error behind the best way in {total - good} of {total}"
-        " cells (a yardstick, base and table).",
+        f"The closed form is more than one error behind the best method in {total - good} of"
+        f" {total} cells (a measure, base and table).",
         f"It is best, or within one error of the best, {_leads(cells)}.",
     ]
     gain = gaining(results, cells)
     if len(gain) < len(cells):
         said.append(
-            "Where the base loses to a constant, no cost can be read; without these cells it leads"
-            f" {_leads(gain)}."
+            "Where the base is worse than a constant, the cost is undefined; without these cells it"
+            f" leads {_leads(gain)}."
         )
     return said
 
@@ -536,7 +536,7 @@ def _leads(cells: Cells) -> str:
     parts = []
     for with_s, who in ((False, "without S"), (True, "with S")):
         judged = {title: one for title, one in counts(cells, with_s).items() if one[1]}
-        counted = [f"{good} of {total} by {title}" for title, (good, total) in judged.items()]
+        counted = [f"{good} of {total} cells by {title}" for title, (good, total) in judged.items()]
         if counted:
             parts.append(f"{who} in {' and '.join(counted)}")
     return "; ".join(parts)
@@ -684,16 +684,16 @@ STUDY = Study(
     title="The same base, the same rows",
     words="""
         Four bases: the paper's network, a tuned network, boosted trees (LightGBM) and additive
-        splines. On each, the ways to parity that run on it: shrinking the scores (contraction), the
-        closed form with models of y and of functions of S of that base alone, the paper's seven
-        penalties and this library's (networks), a convex penalty on covariances with cosines of S
-        (splines), and methods of fairlearn and AIF360 on bands of S. Everybody serves one model,
-        fitted on the same rows; every path has eight points; everything that has settings gets
-        eight trials. One half of each table tunes, the other tests in ten folds. A cell is the cost
-        of parity: the loss at 75, 50 and 25 % of the base's own gap, less the loss of the base
-        without constraint, in % of what the base gains over a constant. Errors are those of a
-        jackknife over folds, widened for training rows that folds share. Ways that need S to
-        predict stand apart.
+        splines. Each is combined with the methods that run on it: shrinking the scores
+        (contraction), the closed form with that base for y and for functions of S, the paper's
+        seven penalties and this library's (networks), a convex penalty on covariances with cosines
+        of S (splines), and methods of fairlearn and AIF360 on bands of S. Every method serves one
+        model, fitted on the same rows, and has eight trade-offs and, for its settings, eight
+        trials. One half of each table is for tuning, the other for tests in ten folds. A cell is
+        the cost of parity: the mean loss at 75, 50 and 25 % of the base's own gap, less the loss of
+        the base without constraint, in % of what the base gains over a constant. Errors are those
+        of a jackknife over folds, widened for training rows that folds share. Methods that need S
+        to predict are compared separately.
     """,
     train=(
         Computation("crossed", "bases", ("dataset", "base"), bases, search, {"corrected": BUDGET}),

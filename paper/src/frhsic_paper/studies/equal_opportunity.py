@@ -155,8 +155,8 @@ STUDY = Study(
     title="Equal Opportunity",
     words="""
         HSIC on all rows (DP) or on those with Y = 1 (EO). Published: three splits, other bandwidths
-        for EO than for DP. Corrected: five splits, the same rule for both. The head's variant is
-        the default.
+        for EO than for DP. Corrected: five splits, the same rule for both. “Head in the
+        kernel” is our penalty `hsic`.
     """,
     train=(Training(grid),),
     tables=tables_of("equal-opportunity", "Accuracy and GDP", gdp_table),

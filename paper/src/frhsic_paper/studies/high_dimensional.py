@@ -467,7 +467,7 @@ STUDY = Study(
     words="""
         Time on 2,000 rows of Adult, five rounds; errors of estimates on a Gaussian model whose
         answers are known, which the paper does not measure. The figures show the time of the
-        published protocol on a processor and the errors; the tables have all.
+        published protocol on a processor and the errors; the tables have everything.
     """,
     train=(TRAIN,),
     measure=(MEASURE,),

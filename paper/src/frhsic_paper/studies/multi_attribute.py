@@ -165,7 +165,7 @@ STUDY = Study(
     title="Two attributes",
     words="""
         Adult, age and hours. Published: Joint is one isotropic Gaussian, three splits. Corrected: a
-        product of one Gaussian a column, five splits. The head's variant is the default.
+        product of one Gaussian per column, five splits. “Head in the kernel” is our `hsic`.
     """,
     train=(Training(grid),),
     tables=tables_of("multi-attribute", "Accuracy and GDP by attribute", gdp_table),

@@ -112,9 +112,9 @@ STUDY = Study(
     about="figure: mutual information (the sweep of tradeoff)",
     title="Mutual information of representation and attribute",
     words="""
-        Nearest-neighbour estimates on test rows of the first splits of the sweep. They see the two
-        to five leading principal components of Z alone: a low value does not say that S is gone,
-        see the probes above.
+        Nearest-neighbour estimates on test rows of the first splits of the sweep. They use only the
+        two to five leading principal components of Z, so a low value does not show that S is gone;
+        see [the probes](leak.md).
     """,
     train=SWEEP,
     tables=tables_of(

@@ -408,20 +408,20 @@ STUDY = Study(
         FRHSIC on the five tables and five splits of the sweep, at six limits: none, 80, 60, 40 and
         20 % of the unconstrained gap, and the least gap. It is fitted on four fifths of the
         training rows; the paper's affine head, its other heads and the probes are fitted on the
-        rest, so that no row judges a Z that it has solved for. FRHSIC has all training rows for
-        both. One of two is the better on a table by more than two standard errors over paired
-        splits; a table on which one of them never keeps 99 % of Unfair's performance is not
+        rest, so that no row is used both to solve for Z and to judge it. FRHSIC has all training
+        rows for both. On a table, one is better if it leads by more than two standard errors over
+        paired splits; a table on which one of them never keeps 99 % of Unfair's performance is not
         counted.
 
-        What this cannot tell. Z keeps the target and nothing else: also without a limit it tells
-        less of S than 50 columns do, and it is of no use for other targets. (The paper's transfer
-        is to other heads of the same target.) Prototypes come from boosted trees and splines,
-        FRHSIC's Z from a network: a part of the difference in performance is that of the models.
-        HSIC has bandwidth 1 and depends on the scale of Z, which is 1 for prototypes and what
-        training gave it for FRHSIC. The published estimate of mutual information counts ties as
-        neighbours and is 0 for every Z of few values. The printed deviation over heads is at λ = 10
-        on Adult and 100 on Crime, and mixes logits and labels; the networks among those heads have
-        the paper's 100 epochs, so fewer steps on fewer rows here, and smaller scores.
+        Limits of this comparison. Z keeps only the target: even without a limit it reveals less of
+        S than 50 columns do, and it is of no use for other targets. (The paper's transfer is to
+        other heads of the same target.) Prototypes come from boosted trees and splines, FRHSIC's Z
+        from a network: a part of the difference in performance is that of the models. HSIC has
+        bandwidth 1 and depends on the scale of Z, which is 1 for prototypes and what training gave
+        it for FRHSIC. The published estimate of mutual information counts ties as neighbours and is
+        0 for every Z of few values. The printed deviation over heads is at λ = 10 on Adult and 100
+        on Crime, and mixes logits and labels; the networks among those heads have the paper's 100
+        epochs, so fewer steps on fewer rows here, and smaller scores.
     """,
     measure=(MEASURE,),
     tables=tables,

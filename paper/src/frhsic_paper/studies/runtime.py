@@ -294,8 +294,8 @@ STUDY = Study(
     words="""
         The paper's synthetic task, batches of 256. Published: first epoch of a fresh model, FREM as
         a loop over the rows of a batch. Corrected: warm, synchronised, FREM on 32 and on all
-        anchors as products of matrices. Of several repeats the fastest counts: the first call on a
-        GPU and what else the machine did only add to it.
+        anchors as products of matrices. The fastest of several repeats counts, since start-up on a
+        GPU and other work of the machine only add time.
     """,
     train=(TRAIN,),
     tables=tables_of("runtime", "Seconds, fastest repeat", seconds_table),

@@ -156,9 +156,9 @@ STUDY = Study(
     title="Seconds of a full batch",
     words="""
         Value and gradient of one penalty on n rows, 8 columns of Z, the fastest of five repeats
-        after one that does not count. The paper refers to an analysis in its appendix, which is not
-        there. On a GPU launching takes the time at these sizes: the table has it, the figure and
-        the verdict do not.
+        after a warm-up. The paper refers to an analysis in its appendix, which is missing. On a
+        GPU, launching kernels takes most of the time at these sizes: the GPU is in the table, not
+        in the figure or the verdict.
     """,
     train=(
         Computation(
