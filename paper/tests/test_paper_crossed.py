@@ -319,12 +319,12 @@ def test_two_errors_decide_who_is_ahead():
 def test_what_is_lost_is_said_first_and_listed():
     first, second = sentences(shown(LOSSES))
     assert first == (
-        "The closed form is more than one error behind the best way in 1 of 4 cells (a yardstick,"
+        "The closed form is more than one error behind the best method in 1 of 4 cells (a measure,"
         " base and table)."
     )
     assert second == (
-        "It is best, or within one error of the best, without S in 2 of 3 by loss at equal GDP of"
-        " scores; with S in 1 of 1 by loss at equal GDP of scores."
+        "It is best, or within one error of the best, without S in 2 of 3 cells by loss at equal"
+        " GDP of scores; with S in 1 of 1 cells by loss at equal GDP of scores."
     )
     cells = found(shown(LOSSES), tuple(LOSSES))
     ((*place, best, behind),) = lost_cells(cells, False)
@@ -347,9 +347,9 @@ def test_a_base_that_loses_to_a_constant_is_counted_and_not_shown():
     assert {name for *_, name in gain} == {"loans", "births"}
     *_, without = sentences(results)
     assert without == (
-        "Where the base loses to a constant, no cost can be read; without these cells it leads"
-        " without S in 2 of 2 by loss at equal GDP of scores; with S in 1 of 1 by loss at equal GDP"
-        " of scores."
+        "Where the base is worse than a constant, the cost is undefined; without these cells it"
+        " leads without S in 2 of 2 cells by loss at equal GDP of scores; with S in 1 of 1 cells by"
+        " loss at equal GDP of scores."
     )
 
 
