@@ -491,10 +491,11 @@ def in_words(signs: list[str]) -> str:
 def overall(signs: list[str]) -> str:
     """Return the verdict of a table or figure, from those of its claims."""
     judged = set(signs) - {"?"}
-    if len(set(signs)) == 1:
-        return VERDICTS[signs[0]][0]
     if not signs:
         return "no claim"
+    if len(set(signs)) == 1:
+        many = {1: "", 2: ": both claims"}.get(len(signs), f": all {len(signs)} claims")
+        return VERDICTS[signs[0]][0] + many
     one = VERDICTS[judged.pop() if len(judged) == 1 else "◐"][0]
     return f"{one}: {in_words(signs)}"
 
@@ -550,7 +551,8 @@ def of_claims(root: Path) -> Iterator[str]:
     yield "; ".join(counted(root, kind) for kind in KINDS).capitalize()
     twice = {name: claim for name, claim in found.items() if claim.second}
     other = [name for name, claim in twice.items() if claim.second != claim.sign]
-    names = ", ".join(sorted(other, key=page.find)) or "none"
+    links = [f"[{name}](reproduction/{found[name].page}#{name})" for name in other]
+    names = ", ".join(sorted(links, key=page.find)) or "none"
     yield f"{len(twice)} claims; the verdict differs for {names}"
     for name in re.findall(r"^\| \[[^|]*\]\(reproduction/[\w-]+\.md#([^)]+)\)", page, re.MULTILINE):
         if name in found:

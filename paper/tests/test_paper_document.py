@@ -554,3 +554,11 @@ def test_without_records_the_page_says_so():
     page = summary(Results({}), {}, ())
     assert "The published sweep was not run yet" in page
     assert "The comparison was not run yet" in page
+
+
+@pytest.mark.parametrize("item", [item for item in INDEX if item.claims], ids=lambda i: i.number)
+def test_the_index_leads_to_the_first_claim_on_the_page(item):
+    (study,) = (study for study in STUDIES if study.name == item.study)
+    order = [claim.name for claim in study.claims if claim.name in item.claims]
+    results = [name for name in order if CLAIMS[name].about == "results"]
+    assert item.claims[0] == (results or order)[0]

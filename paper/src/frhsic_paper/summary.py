@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jinja2
 
 from frhsic_paper.agreement import agreement, beside_print, counts
-from frhsic_paper.claim import NOT_RUN, VERDICTS, About, Finding, Verdict, unwrapped
+from frhsic_paper.claim import NOT_RUN, VERDICTS, About, Claim, Finding, Verdict, unwrapped
 from frhsic_paper.protocol import PUBLISHED
 from frhsic_paper.results import Results
 from frhsic_paper.studies import STUDIES, crossed
@@ -69,7 +69,7 @@ INDEX = (
             "mean-and-std",
         ),
     ),
-    Item("Figure 3", "trade-offs, classification", "tradeoff", ("reg-gdp-collapse", "laftr-weak")),
+    Item("Figure 3", "trade-offs, classification", "tradeoff", ("laftr-weak", "reg-gdp-collapse")),
     Item("Figure 4", "trade-off on Crime", "tradeoff", ("close-on-crime", "crime-attribute")),
     Item(
         "Table 2",
@@ -82,7 +82,7 @@ INDEX = (
         "Table 3",
         "trade-offs at the 1 % band",
         "tradeoff",
-        ("tables-agree", "one-grid", "comparable"),
+        ("comparable", "tables-agree", "one-grid"),
     ),
     Item(
         "Figure 6",
@@ -108,7 +108,7 @@ INDEX = (
         "Figure 9",
         "fresh heads",
         "transfer",
-        ("transfer-caption", "transfer-crime", "reg-gdp-transfer", "transfer-datasets"),
+        ("transfer-crime", "transfer-caption", "reg-gdp-transfer", "transfer-datasets"),
     ),
     Item("Figure 10", "tightness of the bound", "bound", ("bound-valid", "bound-non-vacuous")),
     Item("Figure 11", "eigenvalue and bandwidth", "bandwidth-scaling", ("eigenvalue-scaling",)),
@@ -149,7 +149,7 @@ def summary(
     return rendered(
         "reproduction.md.j2",
         counts=counted(findings),
-        differing=differing(findings),
+        differing=differing(findings, claims),
         agreement=_agreement(results),
         main=[(*claims[name], findings[name]) for name in MAIN if name in claims],
         index=index_table(findings),
@@ -187,22 +187,25 @@ def overall(verdicts: Sequence[Verdict]) -> str:
     Examples
     --------
     >>> overall(["holds", "does not hold"]), overall(["holds", "holds"]), overall([])
-    ('holds in part: 1 holds, 1 does not hold', 'holds', 'no claim')
+    ('holds in part: 1 holds, 1 does not hold', 'holds: both claims', 'no claim')
     """
-    if len(set(verdicts)) < 2:
+    if len(verdicts) < 2:
         return verdicts[0] if verdicts else "no claim"
+    if len(set(verdicts)) == 1:
+        return f"{verdicts[0]}: {'both' if len(verdicts) == 2 else f'all {len(verdicts)}'} claims"
     judged = set(verdicts) - {"cannot be judged"}
     (one,) = judged if len(judged) == 1 else ("holds in part",)
     return f"{one}: {in_words(verdicts)}"
 
 
-def differing(findings: Mapping[str, Finding]) -> str:
-    """Return how many claims are judged twice, and the names of those whose second verdict is
-    another.
+def differing(findings: Mapping[str, Finding], claims: Mapping[str, tuple[Claim, str]]) -> str:
+    """Return how many claims are judged twice, and links to those whose second verdict is
+    another; `claims` go by name, with their study.
     """
     twice = {name: (f, f.on_decisions) for name, f in findings.items() if f.on_decisions}
     other = [name for name, (first, second) in twice.items() if first.verdict != second.verdict]
-    return f"{len(twice)} claims; the verdict differs for {', '.join(other) or 'none'}"
+    links = [f"[{name}](reproduction/{claims[name][1]}.md#{name})" for name in other]
+    return f"{len(twice)} claims; the verdict differs for {', '.join(links) or 'none'}"
 
 
 def index_table(findings: Mapping[str, Finding]) -> Table:
