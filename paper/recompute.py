@@ -719,8 +719,8 @@ METHODS = {
     "laftr": "LAFTR (binned)",
     "dcor": "dCor",
     "hsic": "HSIC with the head",
-    "cosines": "covariances with cosines of S",
-    "contraction": "shrinking the scores",
+    "cosines": "cosines of S (a penalty)",
+    "contraction": "contraction (shrinking)",
 }
 
 
