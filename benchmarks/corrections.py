@@ -62,7 +62,7 @@ def main() -> None:
     with ProcessPoolExecutor(options.jobs) as pool:
         run = partial(outside, options.seed)
         every = list(pool.map(run, range(options.laws), chunksize=20))
-    print("| without | laws | draws | above, with it | above, without | below, with | without |")
+    print("| without | data | draws | above, all | above, without | below, all | below, without |")
     print("|---|---|---|---|---|---|---|")
     for correction in CORRECTIONS:
         for laws in ("all", correction.benchmark):

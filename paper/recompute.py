@@ -201,23 +201,24 @@ def coupling(root: Path) -> Iterator[str]:
     plain, named = (probes.xs(method, level="method") for method in ("coupling", "named"))
     tables = plain.index.get_level_values("table").nunique()
     yield (
-        f"R² of at most {short(plain['leak'].max(), 4)} for the best probe on {WORDS[tables]}"
-        f" tables, {short(named['leak'].max(), 4)} if targets are named"
+        f"the best probe has an R² of at most {short(plain['leak'].max(), 4)}"
+        f" ({short(named['leak'].max(), 4)} if `fit` names targets)"
     )
     ridge = plain.xs("ridge", level="probe")
     seen = ridge[ridge["leak"] > 2 * ridge["error"]]
     yield (
-        f"significant on {WORDS[len(seen)]} tables, R² of at most {short(seen['leak'].max(), 4)}"
+        f"R² of at most {short(seen['leak'].max(), 4)} where significant, on {WORDS[len(seen)]}"
+        " tables"
     )
     records = benchmark(root, "coupling/leak.jsonl")
-    yield f"on test rows of {WORDS[records['table'].nunique()]} tables"
+    yield f"rows of {WORDS[records['table'].nunique()]} tables (probes on {WORDS[tables]}:"
     means = records["recovery"].map(lambda columns: np.mean([*columns.values()]))
     kept = records.assign(kept=means).pivot(
         index=["table", "split"], columns="method", values="kept"
     )
     shares = kept.div(kept["raw"], axis=0).groupby("table").mean()
-    yield f"{percents(shares['coupling'])} of their R² for other columns"
-    yield f"{percents(shares['named'])} as well as from X"
+    yield f"{percents(shares['coupling'])} of the R² with which X predicts other columns"
+    yield f"with {percents(shares['named'])} of the R² from X"
     stay = records[records["method"] == "coupling"].groupby("table")["untouched"].mean()
     yield f"{percents(stay)}, fewest where X nearly determines S"
 
@@ -244,7 +245,7 @@ def encoder(root: Path) -> Iterator[str]:
     many = leak["rows"] >= 3000
     means = leak.groupby("table")[["rows", "from raw", "chi2 0", "head None", "head 0"]].mean()
     fewest, most = (f"{round(rows, -3):,}" for rows in (leak["rows"].min(), leak["rows"].max()))
-    yield f"rows of {WORDS[len(means)]} tables that the encoder has never seen"
+    yield f"new rows of {WORDS[len(means)]} tables"
     yield f"with {fewest} to {most} rows to fit"
     yield (
         f"from 3,000 rows on, R² of at most {short(leak[many]['best'].max(), 3)} (raw columns"
@@ -254,10 +255,10 @@ def encoder(root: Path) -> Iterator[str]:
     bound = benchmark(root, "encoder/bound.jsonl")
     over = int((bound["upper end"] < bound[["bound", "worst head"]].max(axis=1)).sum())
     yield (
-        f"at most {short(means[large]['chi2 0'].max(), 3)}, and"
+        f"at most {short(means[large]['chi2 0'].max(), 3)} from 3,000 rows on,"
         f" {short(means[~large]['chi2 0'].max(), 3)} on {fewest} rows; its upper end was"
         f" {f'exceeded in {over} of' if over else 'never exceeded in'} {len(bound)} fits on"
-        f" {WORDS[bound['law'].nunique()]} known laws"
+        f" {WORDS[bound['law'].nunique()]} known distributions"
     )
     free, solved = means["head None"], means["head 0"]
     yield (
@@ -265,18 +266,19 @@ def encoder(root: Path) -> Iterator[str]:
         f" from {short(free['credit'], 3)} to {short(solved['credit'], 3)} on Credit"
     )
     lost = excess(benchmark(root, "encoder/losses.jsonl"))
-    yield f"at equal gap, heads of Z cost {lost:.1f} % of the gain over a constant more"
+    yield f"heads of Z cost {lost:.1f} % of the gain over a constant"
     found = heads(root)
     own = found[[name.startswith("encoder") for name in found.index.get_level_values("method")]]
     yield (
-        f"{percents(own['beyond'])} (after `ParityCoupling`"
-        f" {percents(found.loc['coupling', 'beyond'])}); their median gap is"
+        f"{percents(own['beyond'])} on {WORDS[found.index.get_level_values('table').nunique()]}"
+        f" tables (after `ParityCoupling` {percents(found.loc['coupling', 'beyond'])}); the median"
+        " gap is"
         f" {span(own['gap'], 3)} standard deviations (raw columns"
         f" {span(found.loc['raw', 'gap'], 2)})"
     )
     less, more, total, level = compared(benchmark(root, "encoder/rivals.jsonl"))
     yield (
-        f"in {less} of {total} comparisons, by more than two errors, and better in"
+        f"in {less} of {total} comparisons, and better in"
         f" {more or 'none'}; our own penalty `hsic` does as well on {WORDS[level]} tables"
     )
     releases = benchmark(root, "encoder/releases.jsonl")
@@ -286,8 +288,8 @@ def encoder(root: Path) -> Iterator[str]:
         for name in ("first", "first and refit, 5 % other rows", "first and limit 50%")
     )
     yield (
-        f"on Adult χ² is {short(alone, 3)} for one release, {short(refit, 2)} with a refit, and"
-        f" {short(looser, 2)} with the limit 50 % added"
+        f"on Adult χ² is {short(alone, 3)} for one release, {short(refit, 2)} together with"
+        f" a refit, and {short(looser, 2)} together with one at the limit 50 %"
     )
 
 
@@ -428,9 +430,8 @@ def on_gpu(gpu: dict[str, Any]) -> Iterator[str]:
     without = max(r.get("error", 0) for r in gpu["hsic"])
     plain = max(r.get("plain_error", 0) for r in gpu["hsic"])
     yield (
-        f"relative error of at most {power(without, 0)} (plain PyTorch: up to {power(plain, 0)});"
-        f" where rows are independent and have few distinct values, at most"
-        f" {power(max(gpu['ties'].values()), 1)}"
+        f"relative error is at most {power(without, 0)} (plain PyTorch: up to {power(plain, 0)}),"
+        f" or {power(max(gpu['ties'].values()), 1)} if Z and S are independent"
     )
     test = gpu["gamma"][-1]
     yield f"The gamma test takes {seconds(test['seconds'])} at {test['n']:,} rows"
@@ -720,6 +721,8 @@ METHODS = {
     "laftr": "LAFTR (binned)",
     "dcor": "dCor",
     "hsic": "HSIC with the head",
+    "cosines": "cosines of S (a penalty)",
+    "contraction": "contraction (shrinking)",
 }
 
 
@@ -933,11 +936,11 @@ def methods(root: Path) -> Iterator[str]:
     among, known = counts(gain, scores, False)
     ahead, behind, pairs = beyond_two_errors(gain, scores)
     yield (
-        f"within one error of the best in {good} of {total} cells ({among} of {known} where the"
-        f" base beats a constant), ahead of a rival by more than two errors in {ahead} of {pairs}"
-        f" comparisons and behind in {behind or 'none'}"
+        f"within one standard error of the best in {good} of {total} cells ({among} of {known}"
+        " where the base beats a constant). It is ahead of a rival by more than two standard errors"
+        f" in {ahead} of {pairs} comparisons, and behind by as much in {behind or 'none'}"
     )
-    yield f"it is behind in {total - good} of {total} cells"
+    yield f"behind by more than one standard error in {total - good} of {total} cells"
     yield "it leads in {} of {} cells by loss".format(*counts(cells, scores, True))
     yield "in {} of {} by decisions".format(*counts(cells, decisions, True))
     good, total = counts(cells, decisions, False)
@@ -963,16 +966,17 @@ def of_reasons(root: Path, scores: str) -> Iterator[str]:
     final = study(root, "crossed-corrected").query("part == 'final'").groupby("dataset")
     rows = final["training_rows"].first()[mended["table"]]
     yield (
-        f"In {len(mended)} more, coefficients fitted on the test rows would match the best rival"
-        f" within one error: {rows.min():,.0f} to {rows.max():,.0f} rows"
+        f"In {len(mended)} more, the closed form would match the best rival within one standard"
+        " error if its coefficients were fitted on the test rows;"
+        f" {rows.min():,.0f} to {rows.max():,.0f} training rows"
     )
     wide = reasons[by_scores & (reasons["shrinking"] < 0)]
     yield f"In {len(wide)} of them shrinking alone lowers the loss"
     ((_, other),) = reasons[by_scores & (reasons["shrinking"] >= 0)].iterrows()
     less = other["closed form"] - other["rival"]
     yield (
-        f"({other['table']}, {other['base']}) it costs {other['closed form']:.0f} %, the best"
-        f" penalty {less:.0f} ± {other['error']:.0f} points less"
+        f"({other['table']}, {other['base']}) the closed form costs {other['closed form']:.0f} %,"
+        f" and the best penalty costs {less:.0f} ± {other['error']:.0f} points less"
     )
 
 
@@ -983,8 +987,8 @@ def of_dropping(records: pd.DataFrame) -> Iterator[str]:
     gaps = final[final["dataset"].isin(FRESH)].pivot_table("gdp", "dataset", "way")
     left = gaps["none"] / gaps["closed form, with S"]
     yield (
-        f"it lowers the gap on {(left < 1).sum()} of the {len(left)} tables, and leaves more than"
-        f" half of it on {(left > 0.5).sum()}"
+        f"the gap falls on only {(left < 1).sum()} of the {len(left)} tables, and more than half of"
+        f" it remains on {(left > 0.5).sum()}"
     )
 
 
@@ -1048,7 +1052,7 @@ GIVEN = {  # numbers that no measurement gives: settings, formulas and quotation
     "docs/methods.md": (
         "10 w·w′ + 10 exp(−‖w − w′‖²/2)",
         "the loss at 75, 50 and 25 % of the base's own gap",
-        "trees and splines by more than 1 % of the gain and two errors",
+        "by more than 1 % of the gain plus two standard errors",
     ),
     "docs/representations.md": (
         "min(1, 1/r)",
@@ -1056,7 +1060,7 @@ GIVEN = {  # numbers that no measurement gives: settings, formulas and quotation
         "heads beyond [0, 1]",
         "95 % interval",
         "the limit 0,",
-        "well above 0 even at independence. 0, the default limit",
+        "well above 0 even at independence. The default limit 0",
         "at least 200 rows",
     ),
     "docs/scale.md": (
