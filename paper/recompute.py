@@ -1017,21 +1017,21 @@ def readme(root: Path) -> Iterator[str]:
     yield from first_pages(root)
     if found := agreement(root):
         yield (
-            f"{found[0]} cells of the authors' sweep files (without ACS Income) are within two"
-            f" standard deviations of ours; of the printed main table, areas under trade-off"
-            f" curves agree within .05 in {found[2]} cells"
+            f"In the authors' result files (without ACS Income), {found[0]} cells are within two"
+            f" standard deviations of ours. In the printed main table, {found[2]} areas under"
+            " trade-off curves agree within .05"
         )
     yield f"{counted(root, 'results').capitalize()}; {counted(root, 'theory')}"
     less, more, total, _ = compared(benchmark(root, "encoder/rivals.jsonl"))
     yield f"in {less} of {total} comparisons, and more in {more or 'none'}"
     gpu = benchmark(root, "gpu.json")
     million = next(r["seconds"] for r in gpu["hsic"] if r["n"] == 2**20)
-    yield f"exact HSIC of a million rows in {seconds(million)} on one {gpu['device']}"
+    yield f"Exact HSIC of a million rows takes {seconds(million)} on one {gpu['device']}"
     peers = benchmark(root, "cpu_peers.json")
     ratios = [r["ratio"] for r in peers["records"] if r["section"] == "hsic"]
     yield (
-        f"on one thread of an {machine(peers)}, {min(ratios):.0f} to {max(ratios):.0f} times faster"
-        " than hyppo, causal-learn and KeOps at 5,000 rows"
+        f"At 5,000 rows, on one thread of an {machine(peers)}, it is {min(ratios):.0f} to"
+        f" {max(ratios):.0f} times faster than hyppo, causal-learn and KeOps"
     )
 
 
@@ -1047,7 +1047,7 @@ RULES: dict[str, Callable[[Path], Iterator[str]]] = {
 }
 
 GIVEN = {  # numbers that no measurement gives: settings, formulas and quotations
-    "README.md": ("Of 400 distinct ages", "make 400 groups", "BSD-3-Clause"),
+    "README.md": ("With 400 distinct ages", "make 400 groups", "BSD-3-Clause"),
     "docs/index.md": ("at the limit 0", "Earnings in 1978 of 15,992 people"),
     "docs/methods.md": (
         "10 w·w′ + 10 exp(−‖w − w′‖²/2)",

@@ -186,8 +186,8 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
     [bold]Exit codes[/bold]
 
     0 done; 1 a --limit is not kept or not shown to be kept, or since --against a gap has grown,
-    performance has fallen, or the attribute, the score or the base rate has changed; 2 any error;
-    130 interrupted.
+    performance has fallen, or the attribute, the score, the base rate or the mean error has
+    changed; 2 any error; 130 interrupted.
     """
     page = (
         {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_REPORT}

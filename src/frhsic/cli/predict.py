@@ -84,7 +84,7 @@ def predict(
 
     [bold]Exit codes[/bold]
 
-    0 done; 2 bad input; 130 interrupted.
+    0 done; 2 any error; 130 interrupted.
     """
     from threadpoolctl import threadpool_limits
 

@@ -166,8 +166,8 @@ def train(
 
     0 done, and on the rows held out the --limit is kept or probably kept; 1 it is not kept for
     certain in the fit, exceeded or probably exceeded on the rows held out, or a --require is not
-    shown to be kept there; a share or 0 is an aim, for which only a certain miss counts; 2 bad
-    input; 130 interrupted.
+    shown to be kept there; a share or 0 is an aim, for which only a certain miss counts; 2 any
+    error; 130 interrupted.
     """
     with _terminal.one_thread():
         from frhsic.auditing.results import LIMITABLE
