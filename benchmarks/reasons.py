@@ -6,16 +6,15 @@
 For each cell of the crossed comparison in which the closed form is beyond one error behind the best
 way that does not need S, its cost of parity is computed again with one part replaced:
 
-- coefficients: found on the test rows themselves, which nobody can do who serves the model. What is
-  left is the error of the regressions.
+- coefficients: fitted on the test rows, which is not possible in practice. What is left is the
+  error of the regressions.
 - models of S: those of trees (of splines where the base is trees) in place of the base's own.
 - mean of five: five models of four fifths of the rows in place of one of all, as the library serves
   it.
 - scores (decisions only): decisions by the scores of the closed form, at the same threshold.
 
-"shrinking" is the cost of the best contraction alone: where it is negative, the scores of the base
-are too wide, which every penalty mends beside its work, and the cost of parity cannot be told from
-it.
+"shrinking" is the cost of the best contraction alone. Where it is negative, the base is overfitted:
+its scores are too wide. Penalties narrow them, too, so that this gain hides what parity costs.
 """
 
 from __future__ import annotations

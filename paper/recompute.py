@@ -962,11 +962,11 @@ def of_reasons(root: Path, scores: str) -> Iterator[str]:
     reasons = pd.DataFrame(benchmark(root, "crossed/reasons.json"))
     by_scores = reasons["yardstick"] == scores
     decisions = reasons[~by_scores]
-    mended = decisions[decisions["coefficients"] <= decisions["rival"] + decisions["error"]]
+    matched = decisions[decisions["coefficients"] <= decisions["rival"] + decisions["error"]]
     final = study(root, "crossed-corrected").query("part == 'final'").groupby("dataset")
-    rows = final["training_rows"].first()[mended["table"]]
+    rows = final["training_rows"].first()[matched["table"]]
     yield (
-        f"In {len(mended)} more, the closed form would match the best rival within one standard"
+        f"In {len(matched)} more, the closed form would match the best rival within one standard"
         " error if its coefficients were fitted on the test rows;"
         f" {rows.min():,.0f} to {rows.max():,.0f} training rows"
     )

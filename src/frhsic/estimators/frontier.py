@@ -70,7 +70,7 @@ class IndistinctGapWarning(UserWarning):
 
     Examples
     --------
-    Half of a gap that is chance alone is no limit; pass a number instead.
+    A share of a gap that may be chance limits nothing; pass a number instead.
 
     >>> import warnings
     >>> from sklearn.linear_model import LinearRegression
