@@ -36,6 +36,7 @@ from frhsic_paper.crossed.bases import BASES
 from frhsic_paper.crossed.reading import CONSTANT, YARDSTICKS, costs, pooled
 from frhsic_paper.crossed.rows import FRESH, load, tuning_rows
 from frhsic_paper.crossed.settings import POINTS, values_of
+from frhsic_paper.crossed.showing import rivals, within_an_error
 from frhsic_paper.crossed.ways import (
     AVERAGED,
     CLOSED_FORM,
@@ -48,7 +49,7 @@ from frhsic_paper.crossed.ways import (
     point,
     regressed,
 )
-from frhsic_paper.studies.crossed import _chosen_bases, rivals, within_an_error
+from frhsic_paper.studies.crossed import _chosen_bases
 
 FAMILY = {CLOSED_FORM: "binary", DECISIONS: "decision"}
 

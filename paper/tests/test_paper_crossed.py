@@ -28,6 +28,20 @@ from frhsic_paper.crossed.reading import (
 )
 from frhsic_paper.crossed.rows import SPLITS, Rows, divided, tuning_rows
 from frhsic_paper.crossed.settings import values_of
+from frhsic_paper.crossed.showing import (
+    FAMILIES,
+    best_rivals,
+    beyond_two_errors,
+    cost_table,
+    draw_costs,
+    figures,
+    found,
+    gaining,
+    lost_cells,
+    sentences,
+    tables,
+    within_an_error,
+)
 from frhsic_paper.crossed.ways import (
     CLOSED_FORM,
     COSINES,
@@ -42,21 +56,7 @@ from frhsic_paper.crossed.ways import (
     ways_on,
 )
 from frhsic_paper.results import Results
-from frhsic_paper.studies.crossed import (
-    FAMILIES,
-    best_rivals,
-    beyond_two_errors,
-    chosen_trial,
-    cost_table,
-    draw_costs,
-    figures,
-    found,
-    gaining,
-    lost_cells,
-    sentences,
-    tables,
-    within_an_error,
-)
+from frhsic_paper.studies.crossed import chosen_trial
 
 LOSS, ERRORS = YARDSTICKS.values()
 

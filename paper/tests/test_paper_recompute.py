@@ -14,9 +14,8 @@ import pandas as pd
 import pytest
 from pytest import approx
 
-from frhsic_paper.crossed import reading
+from frhsic_paper.crossed import reading, showing
 from frhsic_paper.results import Results
-from frhsic_paper.studies import crossed
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "paper" / "recompute.py"))
@@ -168,7 +167,7 @@ def test_a_cost_by_hand():
 def test_costs_counts_and_sentences_are_those_of_the_package(seed):
     records = records_of_ways(seed)
     results = Results({("crossed", "corrected"): records})
-    theirs = crossed.found(results, crossed.FRESH)
+    theirs = showing.found(results, showing.FRESH)
     ours = SCRIPT["cells_of"](pd.DataFrame(records), SCRIPT["FRESH"])
     assert {cell: set(costs) for cell, costs in ours.items()} == {
         cell: set(costs) for cell, costs in theirs.items()
@@ -182,20 +181,20 @@ def test_costs_counts_and_sentences_are_those_of_the_package(seed):
             error = SCRIPT["jackknife"](cost.without - costs[first].without) * cost.factor
             assert error == approx(other.error_beside(theirs[cell][first]), rel=1e-9, abs=1e-15)
     for with_s, title in product((False, True), reading.YARDSTICKS):
-        expected = crossed.counts(theirs, with_s)[title]
+        expected = showing.counts(theirs, with_s)[title]
         assert SCRIPT["counts"](ours, title, with_s) == expected
     scores = next(iter(reading.YARDSTICKS))
-    own = crossed.by_table(theirs, scores, "trees")
+    own = showing.by_table(theirs, scores, "trees")
     medians = SCRIPT["median_costs"](ours, scores)
-    assert list(crossed.ranked(own, scores, with_s=False)) == sorted(
+    assert list(showing.ranked(own, scores, with_s=False)) == sorted(
         medians, key=lambda way: float(medians[way][2].replace("−", "-"))
     )
     for way, shown in medians.items():
         median = 100 * np.median([costs[way].value for costs in own.values()])
         assert shown[2] == f"{median:.1f}".replace("-", "−")
-    assert list(SCRIPT["sentences"](ours)) == crossed.sentences(results)
+    assert list(SCRIPT["sentences"](ours)) == showing.sentences(results)
 
 
 def test_tables_and_bases_are_those_of_the_package():
-    assert SCRIPT["FRESH"] == crossed.FRESH
-    assert SCRIPT["BASES"] == tuple(crossed.BASES)
+    assert SCRIPT["FRESH"] == showing.FRESH
+    assert SCRIPT["BASES"] == tuple(showing.BASES)
