@@ -74,7 +74,7 @@ each.
 """
 
 
-NUMBERS = ("crime", "reading", "college", "men", "pay", "drugs", "schools", "earnings", "births")
+NUMBERS = ("crime", "college", "men", "pay", "drugs", "schools", "earnings", "births")
 """Tables whose outcome is a number; units are known without reading a table."""
 
 
