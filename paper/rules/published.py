@@ -31,22 +31,17 @@ def agreement() -> tuple[str, ...]:
     path = ROOT / "paper" / "src" / "frhsic_paper" / "published.json"
     published = json.loads(path.read_text(encoding="utf-8"))
     theirs = in_our_names(published["repo_sweeps"])
-    printed = {
-        (r["dataset"], r["method"], float(r["lambda"])): r for r in theirs.to_dict("records")
-    }
+    rows = {(r["dataset"], r["method"], r["lambda"]): r for r in theirs.to_dict("records")}
     within = near = total = 0
-    for (dataset, which, weight), own in ours.groupby(["dataset", "method", "weight"]):
-        row = printed.get((dataset, which, float(weight)))
-        if dataset == "acs_income" or row is None:
+    for cell, own in ours.groupby(["dataset", "method", "weight"]):
+        dataset = cell[0]
+        if dataset == "acs_income" or cell not in rows:
             continue
+        row = rows[cell]
+        free = rows[dataset, "none", 0]
         for column, mean, spread, floor in (
             ("performance", "perf_mean", "perf_std", 0.002),
-            (
-                "gdp_logit_uniform",
-                "gdp_mean",
-                "gdp_std",
-                0.01 * printed[dataset, "none", 0.0]["gdp_mean"],
-            ),
+            ("gdp_logit_uniform", "gdp_mean", "gdp_std", 0.01 * free["gdp_mean"]),
         ):
             values = own[column].dropna().to_numpy()
             scale = math.hypot(values.std(), row[spread])
@@ -62,7 +57,7 @@ def beside_print(ours: pd.DataFrame, theirs: pd.DataFrame, table: pd.DataFrame) 
     """Compare areas and matched GDP of the published protocol with the printed main table."""
     areas = []
     gaps = []
-    six = ("frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr")
+    methods = ("none", "frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr")
     columns = ["performance", "gdp_logit_uniform"]
     for dataset, own in ours.dropna(subset=columns).groupby("dataset"):
         means = own.groupby(["method", "weight"])[columns].mean().round(4)
@@ -71,7 +66,7 @@ def beside_print(ours: pd.DataFrame, theirs: pd.DataFrame, table: pd.DataFrame) 
         means["utility"] = sign * means["performance"]
         base = means.loc["none"].iloc[0]
         limit = base["utility"] * (1 - 0.01 * sign)
-        compared = means.loc[[m for m in ("none", *six) if m in means.index.levels[0]], "utility"]
+        compared = means.loc[means.index.isin(methods, level="method"), "utility"]
         low = compared.min()
         high = compared.max()
         for row in table[table["dataset"] == dataset].to_dict("records"):

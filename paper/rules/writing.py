@@ -11,7 +11,8 @@ WORDS = re.findall(r"\w+", "zero one two three four five six seven eight nine te
 
 def short(value: float, digits: int) -> str:
     """Return a share without the zero before its point."""
-    return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"
+    text = f"{value:.{digits}f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
 def span(values: Iterable[float], digits: int) -> str:
@@ -39,6 +40,5 @@ def seconds(value: float) -> str:
 def power(value: float, digits: int) -> str:
     """Return a small number times a power of ten."""
     mantissa, exponent = f"{value:.{digits}e}".split("e-")
-    return (
-        f"{mantissa}·10⁻{str(int(exponent)).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
-    )
+    raised = str(int(exponent)).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{mantissa}·10⁻{raised}"
