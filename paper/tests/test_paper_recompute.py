@@ -3,7 +3,6 @@ fair comparison beside the package's own code.
 """
 
 import re
-import runpy
 import shutil
 import sys
 from itertools import product
@@ -16,27 +15,28 @@ from pytest import approx
 
 from frhsic_paper.crossed import reading, showing
 from frhsic_paper.results import Results
+from recompute import PAGES, differences
+from rules import comparison, methods, reproduction
+from rules.reading import NUMBER, compare, read
 
 ROOT = Path(__file__).parents[2]
-SCRIPT = runpy.run_path(str(ROOT / "paper" / "recompute.py"))
-PAGES = tuple(SCRIPT["RULES"])
-compare = SCRIPT["compare"]
 
 
 def numbers(text):
-    return [found[0] for found in re.finditer(SCRIPT["NUMBER"], SCRIPT["read"](text))]
+    return [found[0] for found in re.finditer(NUMBER, read(text))]
 
 
 @pytest.fixture(scope="module", params=PAGES)
 def page(request):
     """Return a page and the phrases of its rules."""
     text = (ROOT / request.param).read_text(encoding="utf-8")
-    return text, [*SCRIPT["RULES"][request.param](ROOT), *SCRIPT["GIVEN"][request.param]]
+    rules = PAGES[request.param]
+    return text, [*rules.phrases(), *rules.GIVEN]
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_number_of_the_pages_follows_from_the_records(name):
-    assert not SCRIPT["differences"](ROOT, name)
+    assert not differences(name)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_numbers_are_read_in_digits_and_in_words():
 def test_every_changed_digit_is_found_and_corrected(page):
     text, phrases = page
     before, _ = compare(text, phrases)
-    for number in re.finditer(SCRIPT["NUMBER"], SCRIPT["read"](text)):
+    for number in re.finditer(NUMBER, read(text)):
         if digit := re.search(r"\d", number[0]):
             place = number.start() + digit.start()
             changed = text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1 :]
@@ -105,21 +105,23 @@ def test_numbers_that_are_not_there_yet_are_filled_in():
 
 
 def test_changed_counts_of_a_study_are_found(tmp_path):
-    (tmp_path / "results").symlink_to(ROOT / "results")
-    shutil.copytree(ROOT / "docs" / "reproduction", tmp_path / "docs" / "reproduction")
-    assert not SCRIPT["file_counts"](tmp_path)
-    path = tmp_path / "docs" / "reproduction" / "convergence.md"
+    shutil.copytree(ROOT / "docs" / "reproduction", tmp_path, dirs_exist_ok=True)
+    assert not reproduction.file_counts(tmp_path)
+    path = tmp_path / "convergence.md"
     text, changes = re.subn(r"(parquet` \| \d+)(?= \|)", r"\g<1>1", path.read_text("utf-8"))
     path.write_text(text, encoding="utf-8")
-    wrong = SCRIPT["file_counts"](tmp_path)
+    wrong = reproduction.file_counts(tmp_path)
     assert len(wrong) == changes == 2
     assert all(line.startswith("convergence-") for line in wrong)
 
 
 def test_nothing_that_it_checks_is_imported():
-    text = (ROOT / "paper" / "recompute.py").read_text(encoding="utf-8")
-    modules = set(re.findall(r"^ *(?:from|import) (\w+)", text, re.MULTILINE))
-    assert modules <= {"numpy", "pandas", *sys.stdlib_module_names}
+    allowed = {"numpy", "pandas", "rules", *sys.stdlib_module_names}
+    folder = ROOT / "paper"
+    for path in (folder / "recompute.py", *(folder / "rules").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        modules = set(re.findall(r"^ *(?:from|import) (\S+)", text, re.MULTILINE))
+        assert {module.partition(".")[0] for module in modules} <= allowed, path.name
 
 
 # --- the same base, the same rows
@@ -159,7 +161,7 @@ def test_a_cost_by_hand():
         "constant": [(0, 9)],
         "closed form": [(8, 1), (5, 2), (6, 4), (3, 5)],
     }
-    cost = SCRIPT["costs_of"](paths)
+    cost = comparison.costs_of(paths)
     assert cost["closed form"] == approx(((5 / 3 + 7 / 2 + 19 / 3) / 3 - 1) / 8)
 
 
@@ -168,7 +170,7 @@ def test_costs_counts_and_sentences_are_those_of_the_package(seed):
     records = records_of_ways(seed)
     results = Results({("crossed", "corrected"): records})
     theirs = showing.found(results, showing.FRESH)
-    ours = SCRIPT["cells_of"](pd.DataFrame(records), SCRIPT["FRESH"])
+    ours = comparison.cells_of(pd.DataFrame(records))
     assert {cell: set(costs) for cell, costs in ours.items()} == {
         cell: set(costs) for cell, costs in theirs.items()
     }
@@ -178,23 +180,23 @@ def test_costs_counts_and_sentences_are_those_of_the_package(seed):
         for way, cost in costs.items():
             other = theirs[cell][way]
             assert cost.value == approx(other.value, rel=1e-12)
-            error = SCRIPT["jackknife"](cost.without - costs[first].without) * cost.factor
+            error = comparison.error_between(cost, costs[first])
             assert error == approx(other.error_beside(theirs[cell][first]), rel=1e-9, abs=1e-15)
     for with_s, title in product((False, True), reading.YARDSTICKS):
         expected = showing.counts(theirs, with_s)[title]
-        assert SCRIPT["counts"](ours, title, with_s) == expected
+        assert comparison.counts(ours, title, with_s) == expected
     scores = next(iter(reading.YARDSTICKS))
     own = showing.by_table(theirs, scores, "trees")
-    medians = SCRIPT["median_costs"](ours, scores)
+    medians = methods.median_costs(ours, scores)
     assert list(showing.ranked(own, scores, with_s=False)) == sorted(
         medians, key=lambda way: float(medians[way][2].replace("−", "-"))
     )
     for way, shown in medians.items():
         median = 100 * np.median([costs[way].value for costs in own.values()])
         assert shown[2] == f"{median:.1f}".replace("-", "−")
-    assert list(SCRIPT["sentences"](ours)) == showing.sentences(results)
+    assert list(reproduction.sentences(ours)) == showing.sentences(results)
 
 
 def test_tables_and_bases_are_those_of_the_package():
-    assert SCRIPT["FRESH"] == showing.FRESH
-    assert SCRIPT["BASES"] == tuple(showing.BASES)
+    assert comparison.FRESH == showing.FRESH
+    assert tuple(showing.BASES) == comparison.BASES

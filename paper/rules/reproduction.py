@@ -1,0 +1,120 @@
+"""Numbers of docs/reproduction.md, and counts of records on the pages under docs/reproduction/."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from rules.claims import KINDS, VERDICTS, claims, counted, in_words
+from rules.comparison import FRESH, YARDSTICKS, Cells, counts, gaining, on_fresh_tables
+from rules.published import agreement
+from rules.records import ROOT, study
+from rules.writing import WORDS
+
+GIVEN = ("p → 1/2 + t(p − 1/2)", "the 1 % band", "75, 50 and 25 % of the base")
+PRINTED = [f"Table {k}" for k in range(1, 8)] + [f"Figure {k}" for k in range(2, 14)]
+
+
+def phrases() -> Iterator[str]:
+    """Yield what the page says."""
+    yield from index_of_claims()
+    if found := agreement():
+        within, near, areas, gaps = found
+        yield (
+            f"{within} cells of the authors' files are within two combined standard deviations of"
+            f" ours, {near} within two standard errors. Against the printed Table 1, nAUP is within"
+            f" .05 of ours in {areas} cells and GDP within two combined standard deviations in"
+            f" {gaps}."
+        )
+    cells = on_fresh_tables()
+    yield f"On {WORDS[len(FRESH)]} new tables" if cells else "The comparison was not run yet"
+    yield from sentences(cells)
+
+
+def index_of_claims() -> Iterator[str]:
+    """Yield counts, verdicts and the index."""
+    page = (ROOT / "docs" / "reproduction.md").read_text("utf-8")
+    found = claims()
+    yield "; ".join(counted(kind) for kind in KINDS).capitalize()
+    twice = {name: claim for name, claim in found.items() if claim.second}
+    other = [name for name, claim in twice.items() if claim.second != claim.sign]
+    links = [f"[{name}](reproduction/{found[name].page}#{name})" for name in other]
+    names = ", ".join(sorted(links, key=page.find)) or "none"
+    yield f"{len(twice)} claims; the verdict differs for {names}"
+    for name in re.findall(r"^\| \[[^|]*\]\(reproduction/[\w-]+\.md#([^)]+)\)", page, re.MULTILINE):
+        if name in found:
+            own = found[name]
+            second = VERDICTS[own.second][0] if own.second else ""
+            link = f"[{own.statement}](reproduction/{own.page}#{name})"
+            yield f"| {link} | {VERDICTS[own.sign][0]} | {second} |"
+    shown = dict(re.findall(r"^\| \[(\w+ \d+)\](\([^)]+\) \| [^|]+)", page, re.MULTILINE))
+    for number in PRINTED:
+        verdicts = (
+            overall([c.sign for c in found.values() if number in c.items and c.kind == kind])
+            for kind in ("results", "reporting")
+        )
+        yield f"| [{number}]{shown.get(number, '')}| {' | '.join(verdicts)} |"
+
+
+def overall(signs: list[str]) -> str:
+    """Return the verdict of a table or figure, from those of its claims."""
+    judged = set(signs) - {"?"}
+    if not signs:
+        return "no claim"
+    if len(set(signs)) == 1:
+        many = {1: "", 2: ": both claims"}.get(len(signs), f": all {len(signs)} claims")
+        return VERDICTS[signs[0]][0] + many
+    one = VERDICTS[judged.pop() if len(judged) == 1 else "◐"][0]
+    return f"{one}: {in_words(signs)}"
+
+
+def sentences(cells: Cells) -> Iterator[str]:
+    """Yield in how many cells the closed form leads, where it does not first."""
+    every = [counts(cells, title, with_s) for with_s in (False, True) for title in YARDSTICKS]
+    good, total = (sum(each) for each in zip(*every))
+    if not total:
+        return
+    yield (
+        f"The closed form is more than one error behind the best method in {total - good} of"
+        f" {total} cells (a measure, base and table)."
+    )
+    yield f"It is best, or within one error of the best, {led(cells)}."
+    if len(gaining(cells)) < len(cells):
+        yield f"the cost is undefined; without these cells it leads {led(gaining(cells))}."
+
+
+def led(cells: Cells) -> str:
+    """Return in how many cells the closed form leads, in words."""
+    parts = []
+    for with_s in (False, True):
+        found = {title: counts(cells, title, with_s) for title in YARDSTICKS}
+        said = [
+            f"{good} of {total} cells by {title}" for title, (good, total) in found.items() if total
+        ]
+        if said:
+            parts.append(f"{'with' if with_s else 'without'} S in {' and '.join(said)}")
+    return "; ".join(parts)
+
+
+def file_counts(folder: Path) -> list[str]:
+    """Count the records and models of each file that a study's page in a folder names, and add up
+    the seconds of their fleets.
+    """
+    wrong = []
+    pages = sorted(folder.glob("*.md"))
+    details = "\n".join(path.read_text(encoding="utf-8") for path in pages)
+    for name, *cells in sorted(
+        set(re.findall(r"\| `results/([^`]+)\.parquet` \| (.*?) \| (.*?) \| (.*?) \|", details))
+    ):
+        table = study(name)
+        own = [f"{len(table):,}", "—", "—"]
+        columns = ["part", "dataset", "method", "weight", "repeat", "seconds"]
+        if set(columns) <= set(table.columns):
+            models = table[columns].dropna()
+            if len(models):
+                total = models.groupby(["part", "dataset", "method"])["seconds"].last().sum()
+                own[1:] = [f"{len(models):,}", f"{total:.0f} s"]
+        if cells != own:
+            wrong.append(f"{name}: {', '.join(own)}")
+    return wrong
