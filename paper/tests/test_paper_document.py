@@ -342,15 +342,16 @@ def test_a_page_of_a_study_that_has_none_any_more_goes(tmp_path, everything, not
 
 
 @pytest.mark.parametrize(
-    ("last", "repeats", "expected"),
+    ("last", "repeats", "spread", "expected"),
     [
-        (lambda r: 0.29, 5, "holds"),
-        (lambda r: 0.32, 5, "does not hold"),
-        (lambda r: 0.32 if r else 0.2, 5, "holds"),  # a rise on average, within its noise
-        (lambda r: 0.32, 1, "cannot be judged"),
+        (lambda r: 0.29, 5, 1.0, "holds"),
+        (lambda r: 0.32, 5, 1.0, "does not hold"),
+        (lambda r: 0.32 if r else 0.2, 5, 1.0, "holds"),  # a rise on average, within its noise
+        (lambda r: 0.32, 1, 1.0, "cannot be judged"),
+        (lambda r: 0.32, 5, 0.01, "holds"),  # between scores that are constant
     ],
 )
-def test_a_rise_counts_if_it_exceeds_its_noise_over_paired_splits(last, repeats, expected):
+def test_a_rise_counts_if_it_exceeds_its_noise_over_paired_splits(last, repeats, spread, expected):
     def gap(r):
         return {0.0: 0.5, 0.1: 0.3, 1.0: last(r["repeat"])}[r["weight"]] + 0.01 * r["repeat"]
 
@@ -359,6 +360,7 @@ def test_a_rise_counts_if_it_exceeds_its_noise_over_paired_splits(last, repeats,
         "weight": (0.0, 0.1, 1.0),
         "gdp_probability": gap,
         "gdp_logit_uniform": gap,
+        "score_sd": lambda r: spread if r["weight"] else 1.0,
     }
     records = made(
         dataset="synthetic", **columns, method=lambda r: "frhsic" if r["weight"] else "none"
