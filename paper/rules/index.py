@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rules.comparison import FRESH, YARDSTICKS, counts, on_fresh_tables
+from rules.comparison import FRESH, YARDSTICKS, counts, on_tables
 from rules.writing import WORDS
 
 GIVEN = ("at the limit 0", "Earnings in 1978 of 15,992 people")
@@ -12,7 +12,7 @@ GIVEN = ("at the limit 0", "Earnings in 1978 of 15,992 people")
 
 def phrases() -> Iterator[str]:
     """Yield what the page says."""
-    cells = on_fresh_tables()
+    cells = on_tables(FRESH)
     if not cells:
         return
     by_scores, by_decisions = (counts(cells, title, False) for title in YARDSTICKS)

@@ -10,12 +10,13 @@ import pandas as pd
 from rules.comparison import (
     BASES,
     FRESH,
+    SEEN,
     YARDSTICKS,
     Cells,
     counts,
     error_between,
     gaining,
-    on_fresh_tables,
+    on_tables,
     rivals,
 )
 from rules.records import benchmark, study
@@ -42,7 +43,7 @@ METHODS = {
 
 def phrases() -> Iterator[str]:
     """Yield what the page says."""
-    cells = on_fresh_tables()
+    cells = on_tables(FRESH)
     if not cells:
         return
     scores, decisions = YARDSTICKS
@@ -61,6 +62,11 @@ def phrases() -> Iterator[str]:
     yield f"behind by more than one standard error in {total - good} of {total} cells"
     yield "it leads in {} of {} cells by loss".format(*counts(cells, scores, True))
     yield "in {} of {} by decisions".format(*counts(cells, decisions, True))
+    before = on_tables(SEEN)
+    yield "On {} tables that had been used before, it leads in {} of {} cells by loss".format(
+        WORDS[len(SEEN)], *counts(before, scores, False)
+    )
+    yield "in {} of {} by decisions; they decide nothing".format(*counts(before, decisions, False))
     good, total = counts(cells, decisions, False)
     _, known = counts(gain, decisions, False)
     yield (

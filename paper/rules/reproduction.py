@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rules.claims import KINDS, VERDICTS, claims, counted, in_words
-from rules.comparison import FRESH, YARDSTICKS, Cells, counts, gaining, on_fresh_tables
+from rules.comparison import (
+    FRESH,
+    SEEN,
+    YARDSTICKS,
+    Cells,
+    counts,
+    gaining,
+    on_tables,
+)
 from rules.published import agreement
 from rules.records import ROOT, study
 from rules.writing import WORDS
@@ -27,9 +35,11 @@ def phrases() -> Iterator[str]:
             f" .05 of ours in {areas} cells and GDP within two combined standard deviations in"
             f" {gaps}."
         )
-    cells = on_fresh_tables()
+    cells = on_tables(FRESH)
     yield f"On {WORDS[len(FRESH)]} new tables" if cells else "The comparison was not run yet"
     yield from sentences(cells)
+    if before := on_tables(SEEN):
+        yield f"which decide nothing, it leads {led(before)}."
 
 
 def index_of_claims() -> Iterator[str]:

@@ -333,6 +333,13 @@ def test_what_is_lost_is_said_first_and_listed():
     assert sentences(Results({})) == []
 
 
+def test_tables_seen_before_are_named_and_counted_apart():
+    *fresh, seen = sentences(shown(LOSSES | {"men": LOSSES["pay"]}))
+    assert fresh == sentences(shown(LOSSES))
+    assert seen.startswith("On tables that were seen before (men), which decide nothing, it leads")
+    assert "in 0 of 1 cells by loss" in seen
+
+
 def test_a_base_that_loses_to_a_constant_is_counted_and_not_shown():
     worse = [
         record | {"loss": 0.1}

@@ -170,7 +170,7 @@ def test_costs_counts_and_sentences_are_those_of_the_package(seed):
     records = records_of_ways(seed)
     results = Results({("crossed", "corrected"): records})
     theirs = showing.found(results, showing.FRESH)
-    ours = comparison.cells_of(pd.DataFrame(records))
+    ours = comparison.cells_of(pd.DataFrame(records), comparison.FRESH)
     assert {cell: set(costs) for cell, costs in ours.items()} == {
         cell: set(costs) for cell, costs in theirs.items()
     }
@@ -199,4 +199,5 @@ def test_costs_counts_and_sentences_are_those_of_the_package(seed):
 
 def test_tables_and_bases_are_those_of_the_package():
     assert comparison.FRESH == showing.FRESH
+    assert comparison.SEEN == showing.SEEN
     assert tuple(showing.BASES) == comparison.BASES

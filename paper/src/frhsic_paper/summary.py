@@ -153,7 +153,7 @@ def summary(
         agreement=_agreement(results),
         main=[(*claims[name], findings[name]) for name in MAIN if name in claims],
         index=index_table(findings),
-        crossed=crossed.sentences(results),
+        crossed=crossed.STUDY.lead(results),
         words=crossed.STUDY.words,
     )
 

@@ -273,9 +273,11 @@ def counts(cells: Cells, with_s: bool, only: str | None = None) -> dict[str, tup
     return found
 
 
-def sentences(results: Results, names: Sequence[str] = FRESH) -> list[str]:
-    """Return what is said of some tables: where the closed form does not lead comes first."""
-    cells = found(results, names)
+def sentences(results: Results) -> list[str]:
+    """Return what is said of fresh tables, where the closed form does not lead first, and then of
+    those seen before.
+    """
+    cells = found(results, FRESH)
     judged = [one for with_s in (False, True) for one in counts(cells, with_s).values()]
     good, total = (sum(each) for each in zip(*judged))
     if not total:
@@ -290,6 +292,12 @@ def sentences(results: Results, names: Sequence[str] = FRESH) -> list[str]:
         said.append(
             "Where the base is worse than a constant, the cost is undefined; without these cells it"
             f" leads {_leads(gain)}."
+        )
+    if before := found(results, SEEN):
+        names = ", ".join(dict.fromkeys(dataset_name(name) for _, _, name in before))
+        said.append(
+            f"On tables that were seen before ({names}), which decide nothing, it leads"
+            f" {_leads(before)}."
         )
     return said
 
@@ -306,7 +314,9 @@ def _leads(cells: Cells) -> str:
 
 
 def tables(results: Results) -> list[Listed]:
-    """Return where the closed form leads on fresh tables, then all costs and the bases, folded."""
+    """Return where the closed form does not lead and where it does, then all costs and bases,
+    folded.
+    """
     behind = []
     shown = []
     folded = []
@@ -317,10 +327,10 @@ def tables(results: Results) -> list[Listed]:
         if not cells:
             continue
         for with_s, who in ((False, "without S"), (True, "with S")):
+            heads = ("gap of", "base", "table", "best way", Column("costs less, %", 1))
+            heading = f"{words}, {who}: where the closed form does not lead"
+            behind.append(Listed(heading, Table.of(heads, lost_cells(gain, with_s))))
             if names is FRESH:
-                heads = ("gap of", "base", "table", "best way", Column("costs less, %", 1))
-                heading = f"{words}, {who}: where the closed form does not lead"
-                behind.append(Listed(heading, Table.of(heads, lost_cells(gain, with_s))))
                 heading = (
                     f"{words}, {who}: where the closed form is best or within one error of the"
                     " best, what its best rival costs more in % of the base's gain (median), and"
