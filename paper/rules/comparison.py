@@ -140,7 +140,7 @@ def error_between(one: Cost, other: Cost) -> float:
     return jackknife(one.without - other.without) * one.factor
 
 
-def leads(cell: dict[str, Cost], ways: list[str]) -> bool:
+def near_the_best(cell: dict[str, Cost], ways: list[str]) -> bool:
     """Return whether no way is better than the first by more than one error of the difference."""
     first = cell[ways[0]]
     return all(first.value - cell[way].value <= error_between(first, cell[way]) for way in ways[1:])
@@ -152,10 +152,12 @@ def gaining(cells: Cells) -> Cells:
 
 
 def counts(cells: Cells, title: str, with_s: bool) -> tuple[int, int]:
-    """Return in how many cells with a rival the closed form leads, and of how many."""
+    """Return in how many cells with a rival the closed form is best or within one error, and of how
+    many.
+    """
     judged = []
     for (yardstick, *_), cell in cells.items():
         ways = rivals(title, cell, with_s)
         if yardstick == title and len(ways) > 1:
-            judged.append(leads(cell, ways))
+            judged.append(near_the_best(cell, ways))
     return sum(judged), len(judged)

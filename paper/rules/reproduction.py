@@ -39,7 +39,7 @@ def phrases() -> Iterator[str]:
     yield f"On {WORDS[len(FRESH)]} new tables" if cells else "The comparison was not run yet"
     yield from sentences(cells)
     if before := on_tables(SEEN):
-        yield f"which decide nothing, it leads {led(before)}."
+        yield f"which decide nothing, it is so {counted_in(before)}."
 
 
 def index_of_claims() -> Iterator[str]:
@@ -80,7 +80,7 @@ def overall(signs: list[str]) -> str:
 
 
 def sentences(cells: Cells) -> Iterator[str]:
-    """Yield in how many cells the closed form leads, where it does not first."""
+    """Yield in how many cells the closed form is behind, and in how many it is not."""
     every = [counts(cells, title, with_s) for with_s in (False, True) for title in YARDSTICKS]
     good, total = (sum(each) for each in zip(*every))
     if not total:
@@ -89,13 +89,13 @@ def sentences(cells: Cells) -> Iterator[str]:
         f"The closed form is more than one error behind the best method in {total - good} of"
         f" {total} cells (a measure, base and table)."
     )
-    yield f"It is best, or within one error of the best, {led(cells)}."
+    yield f"It is best, or within one error of the best, {counted_in(cells)}."
     if len(gaining(cells)) < len(cells):
-        yield f"the cost is undefined; without these cells it leads {led(gaining(cells))}."
+        yield f"the cost is undefined; without these cells it is so {counted_in(gaining(cells))}."
 
 
-def led(cells: Cells) -> str:
-    """Return in how many cells the closed form leads, in words."""
+def counted_in(cells: Cells) -> str:
+    """Return in how many cells the closed form is best or within one error, in words."""
     parts = []
     for with_s in (False, True):
         found = {title: counts(cells, title, with_s) for title in YARDSTICKS}

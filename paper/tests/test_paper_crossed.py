@@ -299,8 +299,9 @@ def test_ways_are_listed_by_their_median_cost_and_the_least_of_a_table_is_bold()
 
 def test_the_best_rival_is_named_with_what_it_costs_more():
     cells = found(shown(LOSSES), tuple(LOSSES))
-    ((gap, base, lead, rival, more, *counted),) = best_rivals(cells, False).rows
-    assert (gap, base, lead, rival) == ("scores", "trees", "2 of 3", "contraction")
+    ((gap, base, best, near, rival, more, *counted),) = best_rivals(cells, False).rows
+    assert (gap, base, best, near) == ("scores", "trees", "2 of 3", "2 of 3")
+    assert rival == "contraction"
     assert more == approx(25.0)  # the median of 25, -12.5 and 30
     assert counted == [2, 1, 3]
     ((*_, rival, more, behind, ahead, total),) = best_rivals(cells, True).rows  # one table has both
@@ -336,7 +337,7 @@ def test_what_is_lost_is_said_first_and_listed():
 def test_tables_seen_before_are_named_and_counted_apart():
     *fresh, seen = sentences(shown(LOSSES | {"men": LOSSES["pay"]}))
     assert fresh == sentences(shown(LOSSES))
-    assert seen.startswith("On tables that were seen before (men), which decide nothing, it leads")
+    assert seen.startswith("On tables that were seen before (men), which decide nothing, it is so")
     assert "in 0 of 1 cells by loss" in seen
 
 
@@ -355,7 +356,7 @@ def test_a_base_that_loses_to_a_constant_is_counted_and_not_shown():
     *_, without = sentences(results)
     assert without == (
         "Where the base is worse than a constant, the cost is undefined; without these cells it"
-        " leads without S in 2 of 2 cells by loss at equal GDP of scores; with S in 1 of 1 cells by"
+        " is so without S in 2 of 2 cells by loss at equal GDP of scores; with S in 1 of 1 cells by"
         " loss at equal GDP of scores."
     )
 

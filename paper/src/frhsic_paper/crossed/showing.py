@@ -1,4 +1,4 @@
-"""What the comparison shows: where the closed form leads, what parity costs, and the bases."""
+"""What the comparison shows: where the closed form is behind, what parity costs, and the bases."""
 
 from __future__ import annotations
 
@@ -178,8 +178,9 @@ def cost_table(cells: Cells, title: str, with_s: bool) -> Table:
 
 
 def best_rivals(cells: Cells, with_s: bool) -> Table:
-    """Yardsticks and bases: how often the closed form leads, how much more its best rival costs on
-    the tables of both, and how many rivals are beyond two errors behind and ahead of it.
+    """Yardsticks and bases: how often the closed form is best or within one error, how much more
+    its best rival costs on the tables of both, and how many rivals are beyond two errors behind and
+    ahead of it.
     """
     rows: list[list[Cell]] = []
     for title in YARDSTICKS:
@@ -194,11 +195,21 @@ def best_rivals(cells: Cells, with_s: bool) -> Table:
             }
             more = {way: over_tables(*zip(*both)) for way, both in pairs.items() if both}
             best = min(more, key=lambda way: more[way])
-            lead = counts(cells, with_s, base)[title]
-            rows.append([GAPS[title], base, f"{lead[0]} of {lead[1]}", method_name(best)])
-            rows[-1] += [more[best], *beyond_two_errors(pairs)]
-    heads = ("gap of", "base", "closed form leads", "best rival", Column("costs more, %", 1))
-    return Table.of((*heads, "rivals behind", "ahead", "of"), rows)
+            least = [
+                min(rivals(title, list(one), with_s), key=lambda way: one[way].value)
+                for one in own.values()
+                if len(rivals(title, list(one), with_s)) > 1
+            ]
+            near, total = counts(cells, with_s, base)[title]
+            rows.append([GAPS[title], base, f"{least.count(first)} of {total}"])
+            rows[-1] += [
+                f"{near} of {total}",
+                method_name(best),
+                more[best],
+                *beyond_two_errors(pairs),
+            ]
+    heads = ("gap of", "base", "best", "or within one error", "best rival")
+    return Table.of((*heads, Column("costs more, %", 1), "rivals behind", "ahead", "of"), rows)
 
 
 def beyond_two_errors(pairs: dict[str, list[tuple[Cost, Cost]]]) -> tuple[int, int, int]:
@@ -274,8 +285,8 @@ def counts(cells: Cells, with_s: bool, only: str | None = None) -> dict[str, tup
 
 
 def sentences(results: Results) -> list[str]:
-    """Return what is said of fresh tables, where the closed form does not lead first, and then of
-    those seen before.
+    """Return what is said of fresh tables, where the closed form is behind first, and then of those
+    seen before.
     """
     cells = found(results, FRESH)
     judged = [one for with_s in (False, True) for one in counts(cells, with_s).values()]
@@ -285,25 +296,25 @@ def sentences(results: Results) -> list[str]:
     said = [
         f"The closed form is more than one error behind the best method in {total - good} of"
         f" {total} cells (a measure, base and table).",
-        f"It is best, or within one error of the best, {_leads(cells)}.",
+        f"It is best, or within one error of the best, {_counted(cells)}.",
     ]
     gain = gaining(results, cells)
     if len(gain) < len(cells):
         said.append(
             "Where the base is worse than a constant, the cost is undefined; without these cells it"
-            f" leads {_leads(gain)}."
+            f" is so {_counted(gain)}."
         )
     if before := found(results, SEEN):
         names = ", ".join(dict.fromkeys(dataset_name(name) for _, _, name in before))
         said.append(
-            f"On tables that were seen before ({names}), which decide nothing, it leads"
-            f" {_leads(before)}."
+            f"On tables that were seen before ({names}), which decide nothing, it is so"
+            f" {_counted(before)}."
         )
     return said
 
 
-def _leads(cells: Cells) -> str:
-    """Return in how many cells the closed form leads, in words."""
+def _counted(cells: Cells) -> str:
+    """Return in how many cells the closed form is best or within one error, in words."""
     parts = []
     for with_s, who in ((False, "without S"), (True, "with S")):
         judged = {title: one for title, one in counts(cells, with_s).items() if one[1]}
@@ -314,7 +325,7 @@ def _leads(cells: Cells) -> str:
 
 
 def tables(results: Results) -> list[Listed]:
-    """Return where the closed form does not lead and where it does, then all costs and bases,
+    """Return where the closed form is behind and where it is best, then all costs and bases,
     folded.
     """
     behind = []
@@ -328,13 +339,13 @@ def tables(results: Results) -> list[Listed]:
             continue
         for with_s, who in ((False, "without S"), (True, "with S")):
             heads = ("gap of", "base", "table", "best way", Column("costs less, %", 1))
-            heading = f"{words}, {who}: where the closed form does not lead"
+            heading = f"{words}, {who}: where the closed form is more than one error behind"
             behind.append(Listed(heading, Table.of(heads, lost_cells(gain, with_s))))
             if names is FRESH:
                 heading = (
-                    f"{words}, {who}: where the closed form is best or within one error of the"
-                    " best, what its best rival costs more in % of the base's gain (median), and"
-                    " how many rivals are beyond two errors behind and ahead"
+                    f"{words}, {who}: in how many cells the closed form is best, or within one"
+                    " error of the best; what its best rival costs more in % of the base's gain"
+                    " (median); and how many rivals are beyond two errors behind and ahead"
                 )
                 shown.append(Listed(heading, best_rivals(gain, with_s)))
             for title in YARDSTICKS:
