@@ -246,10 +246,10 @@ def draw(records: Sequence[Record]) -> Figure:
 )
 @by_cases("leak", "GDP of its own head → of the worst of five fresh heads, and R² of a probe for S")
 def _any_head(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """Judged is the guarantee of the appendix, which the main text does not give. A case is a
-    dataset: there, FRHSIC's Z tells the best of the probes for S less than an R² of .02 on test
-    rows. A penalty that is small on the training batches is not independence: at the weights that
-    keep performance within 1 % a probe still reads S from Z, and a fresh head can use it.
+    """The rule judges the guarantee of the appendix, which the main text does not give. A case
+    is a dataset, and true if the best probe for S on FRHSIC's Z has an R² below .02 on test rows. A
+    penalty that is small on the training batches is not independence: at the weights that keep
+    performance within 1 % a probe still reads S from Z, and a fresh head can use it.
     """
     for dataset in datasets_of(r for r in records if r["method"] == "frhsic"):
         own, worst, probe = means_of(

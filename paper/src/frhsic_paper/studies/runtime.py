@@ -251,9 +251,9 @@ def _reg_gdp_faster(records: Sequence[Record], protocol: Protocol) -> Outcome:
     about="reporting",
 )
 def _as_timed(results: Results, protocol: Protocol) -> Outcome:
-    """Judged by the number of epochs alone. The published code times the first epoch of three fresh
-    models, and its file has three times of each cell. They are whole ticks of the clock of Apple's
-    processors, but far from the printed times: the printed run is in no file, so its hardware
+    """The number of epochs decides: the published code and its file have the first epoch of three
+    fresh models. The file's times are whole ticks of 1/24 MHz, as the clock of Apple's processors
+    counts, but they are far from the printed ones. Those are in no file, so that their hardware
     cannot be judged.
     """
     if not protocol.printed:

@@ -498,7 +498,8 @@ def _meps_panel(results: Results, protocol: Protocol) -> Outcome:
 def _scaled_z(results: Results, protocol: Protocol) -> Outcome:
     """Neither the published code nor our runs under the published protocol scale Z; Reg-GDP has no
     kernel on Z. It does not hold if at least 90 % of FREM's published cells agree with these runs.
-    So the files can be had without the scale. Whether they could be had with it was not tried.
+    FREM on scaled Z was not run under this protocol: the cells show that Z without a scale gives
+    the published numbers, not that a scaled Z gives others.
     """
     if not protocol.printed:
         return Outcome(None, "FREM's Z is scaled to [0, 1] in each batch")
