@@ -16,18 +16,18 @@ import pandas as pd
 from rules.records import ROOT, study
 
 WEIGHTS = (0.0, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0, 500.0)
+METHODS = ("none", "frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr")
 
 
 @cache
 def agreement() -> tuple[str, ...]:
     """Return how many cells of the published sweep are within two combined standard deviations, and
-    errors, of ours; and how many areas and gaps of the printed main table agree.
+    errors, of ours; and how many areas, areas on the same rows and weights, and gaps of the printed
+    main table agree.
     """
-    ours = study("tradeoff-published")
+    ours = sweep("published")
     if not len(ours):
         return ()
-    ours = ours[(ours["part"] == "models") & ~ours["diverged"].fillna(value=False).astype(bool)]
-    ours = ours[ours["weight"].isin(WEIGHTS)]
     path = ROOT / "paper" / "src" / "frhsic_paper" / "published.json"
     published = json.loads(path.read_text(encoding="utf-8"))
     theirs = in_our_names(published["repo_sweeps"])
@@ -53,11 +53,57 @@ def agreement() -> tuple[str, ...]:
     return f"{within} of {total}", f"{near}", *beside_print(ours, theirs, table)
 
 
-def beside_print(ours: pd.DataFrame, theirs: pd.DataFrame, table: pd.DataFrame) -> tuple[str, str]:
+def sweep(protocol: str) -> pd.DataFrame:
+    """Return the models of the sweep that did not diverge."""
+    ours = study(f"tradeoff-{protocol}")
+    if not len(ours):
+        return ours
+    ours = ours[(ours["part"] == "models") & ~ours["diverged"].fillna(value=False).astype(bool)]
+    return ours[ours["weight"].isin(WEIGHTS)]
+
+
+def areas_of(means: pd.DataFrame, gdp: str) -> dict[str, float]:
+    """Return the area of each of the paper's methods from its utility and GDP by weight."""
+    free = means.loc["none"].iloc[0]
+    compared = means.loc[means.index.isin(METHODS, level="method"), "utility"]
+    gains = (means["utility"] - compared.min()) / (compared.max() - compared.min())
+    costs = (means[gdp] / free[gdp]).clip(upper=1)
+    budgets = np.linspace(0, 1, 201)
+    found = {}
+    for method in METHODS[1:]:
+        gain = gains[method]
+        cost = costs[method]
+        best = [max([0.0, *gain[cost <= g]]) for g in budgets]
+        found[method] = float(np.trapezoid(best, budgets))
+    return found
+
+
+def leading() -> tuple[str, ...]:
+    """Return on how many datasets of the corrected protocol FRHSIC has the largest area, by the GDP
+    of scores and of decisions.
+    """
+    ours = sweep("corrected")
+    if not len(ours):
+        return ()
+    counts = []
+    for gdp in ("gdp_probability", "gdp_decision"):
+        first = []
+        for dataset, own in ours.dropna(subset=["performance", gdp]).groupby("dataset"):
+            means = own.groupby(["method", "weight"])[["performance", gdp]].mean()
+            means["utility"] = (-1 if dataset == "crime" else 1) * means["performance"]
+            areas = areas_of(means, gdp)
+            first.append(areas["frhsic"] == max(areas.values()))
+        counts.append(f"{sum(first)} of {len(first)}")
+    return tuple(counts)
+
+
+def beside_print(
+    ours: pd.DataFrame, theirs: pd.DataFrame, table: pd.DataFrame
+) -> tuple[str, str, str]:
     """Compare areas and matched GDP of the published protocol with the printed main table."""
     areas = []
+    alike = []
     gaps = []
-    methods = ("none", "frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr")
     columns = ["performance", "gdp_logit_uniform"]
     for dataset, own in ours.dropna(subset=columns).groupby("dataset"):
         means = own.groupby(["method", "weight"])[columns].mean().round(4)
@@ -66,18 +112,13 @@ def beside_print(ours: pd.DataFrame, theirs: pd.DataFrame, table: pd.DataFrame) 
         means["utility"] = sign * means["performance"]
         base = means.loc["none"].iloc[0]
         limit = base["utility"] * (1 - 0.01 * sign)
-        compared = means.loc[means.index.isin(methods, level="method"), "utility"]
-        low = compared.min()
-        high = compared.max()
+        own_areas = areas_of(means, "gdp_logit_uniform")
         for row in table[table["dataset"] == dataset].to_dict("records"):
             points = means.loc[row["method"]]
             if row["method"] != "none":
-                cost = (points["gdp_logit_uniform"] / base["gdp_logit_uniform"]).clip(upper=1)
-                gain = (points["utility"] - low) / (high - low)
-                budgets = np.linspace(0, 1, 201)
-                best = [max([0.0, *gain[cost <= g]]) for g in budgets]
-                area = float(np.trapezoid(best, budgets))
-                areas.append(abs(area - row["naup"]) <= 0.05)
+                areas.append(abs(own_areas[row["method"]] - row["naup"]) <= 0.05)
+                if dataset != "acs_income" and row["method"] != "frhsic":
+                    alike.append(areas[-1])
             inside = points[points["utility"] >= limit]
             if len(inside) and not pd.isna(row["gdp"]):
                 weight = inside["gdp_logit_uniform"].idxmin()
@@ -89,7 +130,8 @@ def beside_print(ours: pd.DataFrame, theirs: pd.DataFrame, table: pd.DataFrame) 
                 )
                 mean = inside.loc[weight, "gdp_logit_uniform"]
                 gaps.append(abs(mean - row["gdp"]) <= 2 * scale)
-    return f"{sum(areas)} of {len(areas)}", f"{sum(gaps)} of {len(gaps)}"
+    counted = [f"{sum(some)} of {len(some)}" for some in (areas, alike, gaps)]
+    return counted[0], counted[1], counted[2]
 
 
 def in_our_names(rows: list[dict[str, Any]]) -> pd.DataFrame:

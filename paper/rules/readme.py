@@ -18,7 +18,7 @@ def phrases() -> Iterator[str]:
     """Yield what the page says."""
     yield from index.phrases()
     if found := agreement():
-        within, _, areas, _ = found
+        within, _, areas, *_ = found
         yield (
             f"In the authors' result files (without ACS Income), {within} cells are within two"
             f" standard deviations of ours. In the printed main table, {areas} areas under"

@@ -270,6 +270,8 @@ TURNED = [
     ("crime-attribute", {"gdp_logit_uniform": 0.029}, "holds"),
     ("best-on-compas", gap_of("frhsic", 0.2), "holds"),
     ("best-on-compas", gap_of("frhsic", 2), "does not hold"),
+    ("any-head", {}, "does not hold"),
+    ("any-head", {"best_probe_r2": 0.01}, "holds"),
     # two repeats are too few
     ("transfer-caption", {"repeat": lambda r: r["repeat"] % 2}, "cannot be judged"),
     ("eo-full-gdp", {"repeat": lambda r: r["repeat"] % 2}, "cannot be judged"),
@@ -381,6 +383,65 @@ def test_the_second_verdict_is_that_of_decisions():
     ]
     finding = decided("best-on-compas", {("tradeoff", "corrected"): higher})
     assert (finding.verdict, finding.on_decisions.verdict) == ("does not hold", "holds")
+
+
+def test_a_regression_is_no_case_of_a_verdict_by_decisions(everything):
+    finding = CLAIMS["comparable"].judge(everything)
+    by_decisions = finding.on_decisions
+    for first, second in (
+        (finding.published, by_decisions.published),
+        (finding.corrected, by_decisions.corrected),
+    ):
+        assert {line.split(",")[0] for line in first} - {line.split(",")[0] for line in second} == {
+            "Crime"
+        }
+    assert CLAIMS["close-on-crime"].judge(everything).on_decisions is None
+
+
+def test_the_summary_counts_the_largest_areas_by_scores_and_by_decisions():
+    led = {"gdp_probability": {"meps"}, "gdp_decision": {"adult", "meps"}}
+    records = [
+        r
+        | {
+            column: r[column] * (0.2 if r["dataset"] in datasets else 4)
+            for column, datasets in led.items()
+            if r["method"] == "frhsic" and column in r
+        }
+        for r in sweep("corrected", ("adult", "meps", "crime"), METHODS)
+    ]
+    page = summary(Results({("tradeoff", "corrected"): records}), {}, ())
+    assert "on 1 of 3 datasets by the GDP of scores, and on 2 of 2 by that of decisions." in page
+
+
+@pytest.mark.parametrize(
+    ("spread", "verdict"),
+    [
+        (0.5, "holds"),  # better than FREM's is no reason against the claim
+        (1.05, "holds"),
+        (1.2, "holds in part"),
+    ],
+)
+def test_a_deviation_is_comparable_up_to_a_tenth_above_the_other(spread, verdict):
+    spreads = {"none": 2.0, "frem": 1.0, "frhsic": spread}
+    heads = {"linear": 0, "mlp": 0, "forest": 1, "svm": 1}
+    records = made(
+        part="heads",
+        dataset="adult",
+        method=tuple(spreads),
+        weight=lambda r: 0.0 if r["method"] == "none" else 10.0,
+        repeat=range(3),
+        head=tuple(heads),
+        gdp=lambda r: 0.1 * spreads[r["method"]] * heads[r["head"]],
+    )
+    finding = decided("transfer-below-unfair", {("transfer", "corrected"): records})
+    assert finding.verdict == verdict
+
+
+@pytest.mark.parametrize(("repeats", "verdict"), [(5, "holds"), (3, "does not hold")])
+def test_the_clock_of_a_file_that_is_not_printed_decides_nothing(monkeypatch, repeats, verdict):
+    rows = made(method=("frhsic", "frem"), n=20000, repeat=range(repeats), seconds=1 / 24e6)
+    monkeypatch.setattr("frhsic_paper.studies.runtime.cached", lambda name: rows)
+    assert decided("timing", {}).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -550,6 +611,11 @@ def test_every_table_and_figure_of_the_paper_is_listed_with_claims_and_a_study_t
     assert sorted(numbers) == sorted(
         [f"Figure {k}" for k in range(1, 14)] + [f"Table {k}" for k in range(1, 8)]
     )
+
+
+def test_an_area_is_a_claim_about_the_table_that_prints_it():
+    of_areas = ("best-on-compas", "close-on-crime", "mid-pack", "laftr-weak", "mmd-competitive")
+    assert {i.number for i in INDEX if set(of_areas) & set(i.claims)} == {"Table 1"}
 
 
 def test_without_records_the_page_says_so():

@@ -107,11 +107,12 @@ AREA_MARGIN = 0.05
 """Distance up to which two nAUP count as the same."""
 
 
-def beside_print(records: Sequence[Record]) -> tuple[Cases, Cases]:
-    """Return in how many cells of the printed main table nAUP is within .05 of ours, and GDP within
-    two combined standard deviations; a printed cell has that of the file's nearest row.
+def beside_print(records: Sequence[Record]) -> tuple[Cases, Cases, Cases]:
+    """Return in how many cells of the printed main table nAUP is within .05 of ours, in how many of
+    those with the same rows and weights, and in how many GDP is within two combined standard
+    deviations; a printed cell has that of the file's nearest row.
     """
-    areas, gaps = [], []
+    areas, alike, gaps = [], [], []
     for dataset in swept(records):
         ours = {p.method: p for p in matched(records, dataset, PUBLISHED)}
         for row in (r for r in printed("matched_performance") if r["dataset"] == dataset):
@@ -120,10 +121,15 @@ def beside_print(records: Sequence[Record]) -> tuple[Cases, Cases]:
                 continue
             if point.naup is not None and row["naup"] is not None:
                 areas.append(abs(point.naup - row["naup"]) <= AREA_MARGIN)
+                if dataset not in LISTED and row["method"] != "frhsic":
+                    alike.append(areas[-1])
             if point.gdp is not None and row["gdp"] is not None:
                 spread = np.hypot(point.gdp.deviation or 0.0, _printed_deviation(row))
                 gaps.append(bool(abs(point.gdp.mean - row["gdp"]) <= 2 * spread))
-    return Cases(sum(areas), len(areas)), Cases(sum(gaps), len(gaps))
+    areas_agree, alike_agree, gaps_agree = (
+        Cases(sum(some), len(some)) for some in (areas, alike, gaps)
+    )
+    return areas_agree, alike_agree, gaps_agree
 
 
 def _printed_deviation(row: Record) -> float:

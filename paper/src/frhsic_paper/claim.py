@@ -149,8 +149,8 @@ class Claim:
     published
         Whether the claim is measured under the published protocol.
     shrinkable
-        Whether it rests on performance against the GDP of scores, which contraction wins; then it
-        is judged by the GDP of decisions too.
+        Whether it rests on accuracy against the GDP of scores, which contraction wins; then it is
+        judged by the GDP of decisions too.
     """
 
     name: str
@@ -219,15 +219,16 @@ def claim(
 
 
 def on_decisions(results: Results) -> Results:
-    """Return the sweep with the GDP of decisions in the place of each protocol's; a regression has
-    none, and stays.
+    """Return the sweep with the GDP of decisions in the place of each protocol's, without
+    regressions, which make no decisions.
     """
     files = dict(results.files)
     for name, protocol in PROTOCOLS.items():
         columns = {f"{part}{protocol.gdp}": f"{part}gdp_decision" for part in ("", "validation_")}
         files["tradeoff", name] = [
-            r | {c: r[d] for c, d in columns.items() if r.get(d) is not None}
+            r | {c: r.get(d) for c, d in columns.items()}
             for r in results.of("tradeoff", name)
+            if r.get("gdp_decision") is not None
         ]
     return Results(files)
 

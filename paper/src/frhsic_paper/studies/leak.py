@@ -238,13 +238,17 @@ def draw(records: Sequence[Record]) -> Figure:
 
 @claim(
     "any-head",
-    "Appendix, transfer",
-    "HSIC enforces independence of Z and S, so any head built on Z is guaranteed to be fair.",
+    "Appendix, transfer; Section 5.4",
+    "Since HSIC enforces independence of Z and S, “any downstream prediction head built on the"
+    " learned representation is guaranteed to be fair” (appendix); the main text has “a stability"
+    " diagnostic rather than a guarantee that every downstream head is fair”.",
     published=False,
 )
 @by_cases("leak", "GDP of its own head → of the worst of five fresh heads, and R² of a probe for S")
 def _any_head(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """A penalty that is small on the training batches is not independence: at the weights that keep
+    """The rule judges the guarantee of the appendix, which the main text does not give. A case
+    is a dataset, and true if the best probe for S on FRHSIC's Z has an R² below .02 on test rows. A
+    penalty that is small on the training batches is not independence: at the weights that keep
     performance within 1 % a probe still reads S from Z, and a fresh head can use it.
     """
     for dataset in datasets_of(r for r in records if r["method"] == "frhsic"):

@@ -251,9 +251,10 @@ def _reg_gdp_faster(records: Sequence[Record], protocol: Protocol) -> Outcome:
     about="reporting",
 )
 def _as_timed(results: Results, protocol: Protocol) -> Outcome:
-    """Two cases: five epochs, and times that are not those of another clock. Whole ticks of 1/24
-    MHz are what the clock of an Apple processor counts in, so the times are not of an NVIDIA GPU.
-    The published code times the first epoch of three fresh models.
+    """The number of epochs decides: the published code and its file have the first epoch of three
+    fresh models. The file's times are whole ticks of 1/24 MHz, as the clock of Apple's processors
+    counts, but they are far from the printed ones. Those are in no file, so that their hardware
+    cannot be judged.
     """
     if not protocol.printed:
         return Outcome(None, "five epochs after one of warm-up, both devices")
@@ -261,11 +262,17 @@ def _as_timed(results: Results, protocol: Protocol) -> Outcome:
     ticks = np.array([float(r["seconds"]) for r in rows]) * APPLE_TICK
     whole = int((np.abs(ticks - ticks.round()) < 0.05).sum())
     repeats = len({r["repeat"] for r in rows})
+    n = max(r["n"] for r in rows)
+    means = {
+        m: np.mean([r["seconds"] for r in rows if r["method"] == m and r["n"] == n])
+        for m in ("frhsic", "frem")
+    }
+    listed = ", ".join(f"{METHOD_NAMES[m]} {mean:.2f} s" for m, mean in means.items())
     text = (
         f"files: {repeats} epochs of each cell; {whole} of {len(rows)} times are whole ticks of"
-        " 1/24 MHz"
+        f" 1/24 MHz; at n = {n:,}, {listed}"
     )
-    return outcome_of([repeats == 5, whole < len(rows)], text)
+    return Outcome(repeats == 5, text)
 
 
 @claim(

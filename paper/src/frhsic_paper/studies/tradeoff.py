@@ -229,7 +229,8 @@ STUDY = Study(
         the GDP of scores, the yardstick of the paper's tables and figures, is no trade-off: anyone
         can lower the GDP by dividing the scores. Squared error against GDP is one, because
         contraction costs error (Crime). Claims that rest on it are therefore judged twice: as the
-        paper has it, and by accuracy at equal GDP of the decisions, which contraction cannot lower.
+        paper has it, and by accuracy at equal GDP of the decisions, which contraction cannot lower;
+        Crime, a regression without decisions, is no case of the second verdict.
     """,
     train=SWEEP,
     tables=tables,
