@@ -175,11 +175,6 @@ def test_a_running_time_on_each_device_is_a_record_of_its_own(tmp_path):
         records.read(path)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="studies have more repeats than their records: remove this mark with the records of"
-    " `frhsic reproduce all --protocol both`",
-)
 def test_shipped_records_are_as_many_as_the_commands_make(shipped):
     fewer = {d.file for d in due(shipped, STUDIES) if d.present < d.expected}
     assert not fewer
