@@ -133,7 +133,7 @@ INDEX = (
     Item("Figure 11", "eigenvalue and bandwidth", "bandwidth-scaling", ("eigenvalue-scaling",)),
     Item(
         "Figure 12",
-        "several attributes",
+        "several attributes, time",
         "high-dimensional",
         ("dimension-time", "dimension-flat", "dimension-columns"),
     ),
