@@ -440,7 +440,10 @@ def command_line(
         if isinstance(every, range):
             parser.add_argument(f"--{field}", type=int, help="how many")
         else:
-            parser.add_argument(f"--{field}", type=value, nargs="+", help="these only")
+            known = dict.fromkeys(v for s in studies.values() for v in s.grid.get(field, ()))
+            parser.add_argument(
+                f"--{field}", type=value, nargs="+", choices=[*known], help="these only"
+            )
     options = parser.parse_args()
     asked = {}
     for field in grids:
