@@ -65,9 +65,8 @@ def phrases() -> Iterator[str]:
     yield "the counts are {} of {} cells by loss".format(*counts(cells, scores, True))
     yield "{} of {} by decisions.".format(*counts(cells, decisions, True))
     before = on_tables(SEEN)
-    yield "On {} tables that had been used before, they are {} of {} cells by loss".format(
-        WORDS[len(SEEN)], *counts(before, scores, False)
-    )
+    yield f"On {WORDS[len(SEEN)]} tables that had been used before"
+    yield "they are {} of {} cells by loss".format(*counts(before, scores, False))
     yield "{} of {} by decisions; these tables decide nothing".format(
         *counts(before, decisions, False)
     )
