@@ -18,11 +18,11 @@ def phrases() -> Iterator[str]:
     """Yield what the page says."""
     yield from index.phrases()
     if found := agreement():
-        within, _, areas, *_ = found
+        within, near, areas, *_ = found
         yield (
             f"In the authors' result files (without ACS Income), {within} cells are within two"
-            f" standard deviations of ours. In the printed main table, {areas} areas under"
-            " trade-off curves agree within .05"
+            f" standard deviations of ours, {near} within two standard errors. In the printed main"
+            f" table, {areas} areas under trade-off curves agree within .05"
         )
     yield f"{counted('results').capitalize()}; {counted('theory')}"
     less, more, total, _ = beside_rivals()
