@@ -309,6 +309,13 @@ def test_the_best_rival_is_named_with_what_it_costs_more():
     assert more == approx(25.0)
 
 
+def test_within_one_error_of_the_best_is_not_the_best():
+    wide = np.array([-0.2, 0.2])
+    own = {CLOSED_FORM: Cost(0.2, wide, 1.0, 1.0), "contraction": Cost(0.1, -wide, 1.0, 1.0)}
+    (row,) = best_rivals({(TITLE, "trees", "pay"): own}, False).rows
+    assert list(row[2:4]) == ["0 of 1", "1 of 1"]
+
+
 def test_two_errors_decide_who_is_ahead():
     wide, narrow = (np.array([-1.0, 1.0]) * spread for spread in (0.2, 0.02))
     base = Cost(0.1, np.zeros(2), 1.0, 1.0)

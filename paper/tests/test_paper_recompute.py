@@ -185,6 +185,10 @@ def test_costs_counts_and_sentences_are_those_of_the_package(seed):
     for with_s, title in product((False, True), reading.YARDSTICKS):
         expected = showing.counts(theirs, with_s)[title]
         assert comparison.counts(ours, title, with_s) == expected
+    for title, (first, _) in showing.FAMILIES.items():
+        own = (showing.by_table(theirs, title, base) for base in showing.BASES)
+        best = sum(showing.cheapest(tables, title, False).count(first) for tables in own)
+        assert methods.strictly_best(ours, title)[0] == best
     scores = next(iter(reading.YARDSTICKS))
     own = showing.by_table(theirs, scores, "trees")
     medians = methods.median_costs(ours, scores)

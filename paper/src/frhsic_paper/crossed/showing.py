@@ -150,6 +150,12 @@ def ranked(own: Tables, title: str, with_s: bool) -> dict[str, float]:
     return dict(sorted(medians.items(), key=lambda item: item[1]))
 
 
+def cheapest(own: Tables, title: str, with_s: bool) -> list[str]:
+    """Return the way with the least cost on each table on which the closed form has a rival."""
+    judged = [(one, rivals(title, list(one), with_s)) for one in own.values()]
+    return [min(ways, key=lambda way: one[way].value) for one, ways in judged if len(ways) > 1]
+
+
 def cost_table(cells: Cells, title: str, with_s: bool) -> Table:
     """Bases and ways by tables: the cost in % of the base's gain with its error, the least in bold,
     and the median over tables.
@@ -195,19 +201,10 @@ def best_rivals(cells: Cells, with_s: bool) -> Table:
             }
             more = {way: over_tables(*zip(*both)) for way, both in pairs.items() if both}
             best = min(more, key=lambda way: more[way])
-            least = [
-                min(rivals(title, list(one), with_s), key=lambda way: one[way].value)
-                for one in own.values()
-                if len(rivals(title, list(one), with_s)) > 1
-            ]
+            least = cheapest(own, title, with_s).count(first)
             near, total = counts(cells, with_s, base)[title]
-            rows.append([GAPS[title], base, f"{least.count(first)} of {total}"])
-            rows[-1] += [
-                f"{near} of {total}",
-                method_name(best),
-                more[best],
-                *beyond_two_errors(pairs),
-            ]
+            rows.append([GAPS[title], base, f"{least} of {total}", f"{near} of {total}"])
+            rows[-1] += [method_name(best), more[best], *beyond_two_errors(pairs)]
     heads = ("gap of", "base", "best", "or within one error", "best rival")
     return Table.of((*heads, Column("costs more, %", 1), "rivals behind", "ahead", "of"), rows)
 
