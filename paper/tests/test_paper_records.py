@@ -17,7 +17,7 @@ from frhsic_paper.records import Wanted
 from frhsic_paper.results import Results
 from frhsic_paper.studies import STUDIES
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[1] / "results"
 
 MODEL = {
     "part": "models",
