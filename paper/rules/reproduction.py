@@ -120,7 +120,11 @@ def file_counts(folder: Path) -> list[str]:
     pages = sorted(folder.glob("*.md"))
     details = "\n".join(path.read_text(encoding="utf-8") for path in pages)
     for name, *cells in sorted(
-        set(re.findall(r"\| `paper/results/([^`]+)\.parquet` \| (.*?) \| (.*?) \| (.*?) \|", details))
+        set(
+            re.findall(
+                r"\| `paper/results/([^`]+)\.parquet` \| (.*?) \| (.*?) \| (.*?) \|", details
+            )
+        )
     ):
         table = study(name)
         own = [f"{len(table):,}", "—", "—"]
