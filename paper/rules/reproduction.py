@@ -119,13 +119,8 @@ def file_counts(folder: Path) -> list[str]:
     wrong = []
     pages = sorted(folder.glob("*.md"))
     details = "\n".join(path.read_text(encoding="utf-8") for path in pages)
-    for name, *cells in sorted(
-        set(
-            re.findall(
-                r"\| `paper/results/([^`]+)\.parquet` \| (.*?) \| (.*?) \| (.*?) \|", details
-            )
-        )
-    ):
+    line = r"\| `paper/results/([^`]+)\.parquet` \| (.*?) \| (.*?) \| (.*?) \|"
+    for name, *cells in sorted(set(re.findall(line, details))):
         table = study(name)
         own = [f"{len(table):,}", "—", "—"]
         columns = ["part", "dataset", "method", "weight", "repeat", "seconds"]
