@@ -31,9 +31,6 @@ LONG = 12
 PAGE = "reproduction.md"
 """File of the page on top; the others are in the folder."""
 
-STAMP = "<!-- from the records "
-"""Begins the last line of a page, which names the records that it came from."""
-
 
 def write(
     out: Path, to: Path, studies: Sequence[Study] = STUDIES, *, overwrite: bool = False
@@ -63,7 +60,7 @@ def write(
             f"no records in {out}: run `frhsic reproduce NAME` first, or pass the directory with"
             " --out."
         )
-    stamp = f"{STAMP}{fingerprint(out)} -->\n"
+    stamp = f"<!-- from the records {fingerprint(out)} -->\n"
     names = ("claims", *(study.name for study in studies))
     owned = (to / PAGE, *(to / FOLDER / f"{name}.md" for name in names))
     before = [path for path in owned if path.exists()]
