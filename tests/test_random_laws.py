@@ -2,6 +2,7 @@
 fail.
 """
 
+import gzip
 import importlib.util
 import json
 import math
@@ -241,10 +242,10 @@ def test_the_exit_status_is_1_if_the_criterion_is_missed(laws, monkeypatch, tmp_
     arguments = ["--laws", "2", "--trial", "word", "--folder", str(tmp_path), "--of", "doubled"]
     laws.main(arguments)
     assert "- none" in capsys.readouterr().out
-    path = tmp_path / "word-doubled.jsonl"
+    path = tmp_path / "doubled.jsonl"
     path.write_text(path.read_text().replace('"called": true', '"called": false'))
     with pytest.raises(SystemExit) as status:
-        laws.main([*arguments, "--page", str(path)])
+        laws.main([*arguments, "--page"])
     assert status.value.code == 1
     assert "- change called .000, less than .800" in capsys.readouterr().out
 
@@ -255,8 +256,12 @@ def test_a_count_goes_on_where_it_ended_and_names_what_misses(laws, tmp_path):
     before = path.read_text()
     laws.count(path, "word", "gdp", 3, 1)
     assert path.read_text().startswith(before)
-    records = [json.loads(line) for line in path.read_text().splitlines()]
+    records = laws.count_of(path, "word")
     assert [one["law"] for one in records] == [0, 1, 2]
+    with gzip.open(tmp_path / "b.jsonl.gz", "wt") as file:  # a finished count of another commit
+        file.write(json.dumps({**records[0], "commit": "earlier"}) + "\n")
+    assert laws.count_of(path) == records
+    assert [one["law"] for one in laws.count_of(path, "earlier")] == [0]
     one = next(one for one in records if "high" in one)
     claim = laws.CLAIMS["gdp"]
     wrong = {**one, "gap_at": one["high"] * 2 + 1, "gap": one["high"] * 2 + 1}
