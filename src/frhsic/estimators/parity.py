@@ -337,14 +337,10 @@ class ParityEstimator(ParityModel, ABC):
         ]
         return np.column_stack(columns)
 
-    def regressions(
-        self, X: Any, s: np.ndarray | None = None
+    def _regressions(
+        self, constraints: tuple[Constraint, ...], X: Any, s: np.ndarray | None
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return η and m of rows by the models of each fold; s is needed where predictions use
-        it.
-        """
-        assert self.solution_ is not None
-        constraints = self.solution_.constraints
+        """Return η and m of rows by the models of each fold."""
         of_y, of_s = self._tables(X, s)
         etas = [self._eta(model, of_y) for model in self.models_]
         if len(etas) == 1:  # of a model that was given
@@ -362,10 +358,12 @@ class ParityEstimator(ParityModel, ABC):
         if self.solution_ is None or self.choice_ is None:
             return self._eta(self.models_[0], X)
         s = self._sensitive(X, sensitive_features)
-        parts = zip(self.solution_.at(self.choice_.position), self.regressions(X, s))
-        return np.asarray(
-            np.mean([self.solution_.scores(own, eta, means) for own, (eta, means) in parts], axis=0)
+        solution = self.solution_
+        parts = zip(
+            solution.at(self.choice_.position), self._regressions(solution.constraints, X, s)
         )
+        scores = [solution.scores(own, eta, means) for own, (eta, means) in parts]
+        return np.asarray(np.mean(scores, axis=0))
 
 
 class ParityClassifier(ClassifierMixin, ParityEstimator):
