@@ -8,8 +8,8 @@ Records are those of `encoder.py`: a run that was cut off goes on where it stopp
 heads
     Thirty heads on Z: ridge regression, boosted trees and a network for each of ten columns: those
     that `coupling.py` takes out of the table, the target, and others of the table. The encoder
-    keeps the target, the target and the columns taken out, or the columns of X that are left. 60 %
-    of the rows fit it, 20 % fit the heads and 20 % measure their gaps.
+    keeps the target, or the target and the columns taken out. 60 % of the rows fit it,
+    20 % fit the heads and 20 % measure their gaps.
 losses
     Loss of Z as a prediction of the target, and of a fresh head on Z, less that of the closed form
     at the same GDP, in % of what the unconstrained model gains over a constant. All are measured on
@@ -99,7 +99,7 @@ def released(
 
 HEADED = ("adult", "credit", "bank", "acs_income")
 HEAD_ROWS = 5_000
-ENCODED = ("encoder: target", "encoder: named", "encoder: columns")
+ENCODED = ("encoder: target", "encoder: named")
 
 
 def head_targets(rows: coupling.Rows) -> np.ndarray:

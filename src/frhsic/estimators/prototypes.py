@@ -101,9 +101,8 @@ class Probabilities:
 
 @dataclass(frozen=True)
 class Numbers:
-    r"""Columns with predicted numbers, or columns of X, :math:`d(x, c) = \|x - c\|^2`.
-
-    They come divided by their standard deviation; those of X, also by the root of their number.
+    r"""Columns with predicted numbers over their standard deviation,
+    :math:`d(x, c) = \|x - c\|^2`.
     """
 
     start: int

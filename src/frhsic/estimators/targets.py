@@ -146,11 +146,17 @@ def weighted_auc(y: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> floa
 
 
 def target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:
-    """Return the columns of y by name; none for None."""
+    """Return the columns of y by name."""
     if y is None:
-        return {}
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None. If you"
+            " know what Z is for, pass that as y; to hand on a whole table, use ParityCoupling,"
+            " which needs sensitive_features for every row."
+        )
     if is_frame(y):
         frame = to_pandas(y, "y")
+        if not len(frame.columns):
+            raise ValueError("y has no columns; pass what Z is to keep.")
         return {str(name): target_column(estimator, frame[name]) for name in frame}
     columns = np.asarray(y)
     if columns.ndim == 2 and columns.shape[1] > 1:
