@@ -35,8 +35,9 @@ from frhsic.estimators.frontier import Aim, Choice, Condition, Frontier, limited
 from frhsic.estimators.inputs import named_arguments, target_column, typed_table
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import GAP_SHARES
-from frhsic.estimators.targets import log_losses, weighted_auc
+from frhsic.estimators.targets import log_losses
 from frhsic.parity.limits import LimitLike, by_attribute, parse_limits
+from frhsic.scoring import auc_and_influence
 
 # Rows among which a gap is limited, by the parameter `condition`.
 CONDITIONS: dict[str | None, tuple[Among, ...]] = {
@@ -506,7 +507,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         right = (scores > (0.0 if decides else 0.5)) == y
         recalls = [np.average(right[y == label], weights=weights[y == label]) for label in (0, 1)]
         return values | {
-            "auc": weighted_auc(y, scores, weights),
+            "auc": auc_and_influence(scores, y, weights)[0],
             "accuracy": float(np.average(right, weights=weights)),
             "balanced_accuracy": float(np.mean(recalls)),
         }
