@@ -56,7 +56,7 @@ def described(
             if known is None:
                 values = cells.median().reindex(range(count))
             else:
-                values = cells.agg(_most_frequent).reindex(range(count))
+                values = cells.agg(lambda column: float(column.mode().min())).reindex(range(count))
                 values = values.map(dict(enumerate(known)))
             described[f"typical {name}"] = [
                 None if value != value else value for value in values.tolist()
@@ -77,8 +77,3 @@ def _attribute_means(
     squares = (indicators**2 * (s - mean[:, None]) ** 2).sum(axis=1)
     reach = 1.96 * np.sqrt(squares) / mass
     return {name: mean, f"{name}_low": mean - reach, f"{name}_high": mean + reach}
-
-
-def _most_frequent(column: pd.Series[Any]) -> float:
-    """Return the most frequent number, the smallest of several; NaN without any."""
-    return float(column.mode().min())

@@ -451,7 +451,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         scores = self._scores(X, sensitive_features)
         if scores.ndim == 2:
             return scores
-        if self._decides:
+        if self.solution_ is not None and self.solution_.form.decides:
             scores = np.clip(scores + self.threshold_, 0.0, 1.0)
         return np.column_stack([1 - scores, scores])
 
@@ -469,10 +469,6 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         """Score above which `predict` returns the second of two classes."""
         check_is_fitted(self)
         return 0.5 if self.solution_ is None else self.solution_.units.threshold
-
-    @property
-    def _decides(self) -> bool:
-        return self.solution_ is not None and self.solution_.form.decides
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
         check_classification_targets(y)
