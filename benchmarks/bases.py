@@ -114,7 +114,7 @@ def path_of(train: Rows, test: Rows, fold: int, aim: str) -> list[np.ndarray]:
 def served_path(model: Any, X: pd.DataFrame, points: int = 16) -> list[np.ndarray]:
     """Return the scores of a fitted closed form along its path of trade-offs."""
     solution = model.solution_
-    parts = model.regressions(X)
+    parts = model._regressions(solution.constraints, X, None)
     return [
         np.mean([solution.scores(own, *part) for own, part in zip(solution.at(at), parts)], axis=0)
         for at in np.linspace(0, len(solution.parameters) - 1, points)

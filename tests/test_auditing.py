@@ -36,7 +36,6 @@ from frhsic.auditing.measures import (
     covariance,
     gap_number,
     gap_terms,
-    mean_and_error,
     qualities,
     rate_number,
 )
@@ -511,7 +510,7 @@ def test_standard_errors_are_those_of_repeated_samples():
         scores = np.round(0.8 * y + random.standard_normal(200), 1)
         auc = next(one for one in qualities(scores, y, None, weights=1 + y) if one.key == "auc")
         people = np.repeat(np.arange(40), 5)
-        mean = mean_and_error(np.repeat(random.standard_normal(40), 5), None, people)
+        mean = base_rate(np.repeat(random.standard_normal(40), 5), 0.95, None, people)
         pairs = np.repeat(np.arange(100), 2)
         noise = np.repeat(random.standard_normal(100), 2)
         own = np.repeat(y[:100], 2)
@@ -527,11 +526,11 @@ def test_standard_errors_are_those_of_repeated_samples():
             )
         )
         reach = 2 * stats.norm.ppf(0.975)
-        values.append((auc.value, mean[0], *(one.after - one.before for one in other)))
+        values.append((auc.value, mean.value, *(one.after - one.before for one in other)))
         errors.append(
             (
                 auc.standard_error,
-                mean[1],
+                mean.standard_error,
                 *(np.ptp([*one.interval]) / reach for one in other),
             )
         )

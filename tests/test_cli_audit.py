@@ -291,12 +291,6 @@ def test_a_month_that_only_keeps_its_gap_is_not_passed(may, before, change, said
     assert "Gap along age" not in result.stderr
 
 
-def test_a_pdf_without_a_browser_is_refused_before_the_work(may, monkeypatch):
-    monkeypatch.setenv("PATH", str(may))
-    message = one_line_and_2(["audit", str(may / "may.csv"), *MONTHLY, "--pdf", str(may / "a.pdf")])
-    assert "chromium" in message
-
-
 def test_a_training_states_its_limit_and_names_its_model_by_a_fingerprint(may):
     model, page = may / "m.frhsic", may / "trained.html"
     line = [

@@ -41,7 +41,7 @@ from frhsic.estimators.families import (
 )
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import SMOOTHNESS, GapNorm, descend, solve
-from frhsic.estimators.targets import weighted_auc
+from frhsic.scoring import auc_and_influence
 
 
 @dataclass(frozen=True)
@@ -878,4 +878,6 @@ def test_the_auc_is_that_of_scikit_learn_with_ties_and_weights() -> None:
     scores = rng.integers(20, size=200) + 3 * y
     weights = rng.uniform(size=200)
     expected = roc_auc_score(y, scores, sample_weight=weights)
-    assert weighted_auc(y, scores, weights) == approx(expected, rel=1e-12)
+    assert auc_and_influence(scores, y, weights)[0] == approx(expected, rel=1e-12)
+    one_class = auc_and_influence(scores, np.ones(200), weights)
+    assert np.isnan(one_class[0])

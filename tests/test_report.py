@@ -9,8 +9,6 @@ import hashlib
 import html
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -28,7 +26,7 @@ from frhsic.auditing.results import Change, Curve, LimitCheck, Number, Quality, 
 from frhsic.estimators.frontier import Gap
 from frhsic.formatting import figure, plain, ranged, short, stated
 from frhsic.intervals import Interval
-from frhsic.report import Report, page, render, text, words, write
+from frhsic.report import Report, render, text, words, write
 from frhsic.report.first_page import (
     alarms,
     checks,
@@ -743,6 +741,35 @@ def test_every_trade_off_stands_in_the_table_with_all_its_digits():
             assert f'data-value="{value}"' in section
 
 
+def test_of_nearly_equal_trade_offs_one_is_listed_the_chosen_one_if_it_is_among_them():
+    tradeoff = samples.full().tradeoff
+    free = tradeoff.points[0]
+
+    def point(performance: float, share: float, *, chosen: bool = False):
+        gaps = tuple(replace(gap, value=share * gap.value) for gap in free.gaps)
+        return replace(free, performance=performance, gaps=gaps, chosen=chosen)
+
+    other = point(0.363, 0.5)
+    other = replace(other, gaps=(other.gaps[0], free.gaps[1]))  # the second attribute differs
+    points = (
+        free,
+        point(0.3101, 0.998),  # as without a limit
+        point(0.342, 0.502),
+        point(0.344, 0.499, chosen=True),
+        point(0.338, 0.501),
+        point(0.356, 0.5),  # a larger loss
+        other,
+        point(0.4, 0.3),
+    )
+    rows = tradeoff_rows(replace(tradeoff, points=points))
+    assert [points.index(row) for row, _ in rows[:-2]] == [0, 3, 5, 6, 7]
+    assert [kind for _, kind in rows[:2]] == ["no limit", "50 % of the gap (chosen)"]
+    assert rows[-1][1] == "this report, chosen"
+    start = (replace(free, chosen=True), *points[1:3])
+    kinds = [kind for _, kind in tradeoff_rows(replace(tradeoff, points=start))]
+    assert kinds[:2] == ["no limit (chosen)", "50 % of the gap"]
+
+
 def test_before_and_after_pairs_measures_by_name_and_not_by_place():
     after, before = samples.audit("age", strength=0.5), samples.audit("age", "hours")
     turned = replace(
@@ -825,33 +852,6 @@ def test_a_page_is_written_whole_and_a_path_is_refused_before_the_report_is_look
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
     with pytest.raises(ValueError, match=r"the folder '.*none' of the report is not there"):
         write(None, tmp_path / "none" / "report.html")
-
-
-def test_a_pdf_that_cannot_be_printed_is_an_error_and_leaves_no_file(monkeypatch, tmp_path):
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    monkeypatch.setenv("PATH", str(programs))
-    with pytest.raises(ValueError, match=r"none of chromium, .* is on the PATH"):
-        write(samples.audit(), tmp_path / "a.pdf")
-    browser = programs / page.BROWSERS[0]
-    browser.write_text("#!/bin/sh\necho first >&2\necho cannot open display >&2\nexit 1\n")
-    browser.chmod(0o700)
-    with pytest.raises(ValueError, match="did not print the report: cannot open display"):
-        write(samples.audit(), tmp_path / "a.pdf")
-    assert list(tmp_path.iterdir()) == [programs]
-
-
-@pytest.mark.browser
-def test_the_first_page_fits_on_one_sheet_of_a4(audited: Audit, tmp_path):
-    if not any(map(shutil.which, page.BROWSERS)) or shutil.which("pdftotext") is None:
-        pytest.skip("no browser that prints, or no pdftotext, is on the PATH")
-    printed = write(audited, tmp_path / "report.pdf")
-    pages = subprocess.run(
-        ["pdftotext", str(printed), "-"], capture_output=True, check=True, text=True
-    ).stdout
-    first, second, *_ = pages.split("\f")
-    assert "Signature" in first
-    assert "Groups of people" in second
 
 
 def test_a_page_from_python_states_its_date_and_the_versions():

@@ -194,6 +194,16 @@ def test_another_limit_changes_picture_and_costs_without_a_script(browser, tmp_p
     context.close()
 
 
+def test_the_first_page_is_printed_on_one_sheet_of_a4(visit):
+    page = visit(samples.full()).page
+    page.emulate_media(media="print")
+    width, height = (int(96 / 25.4 * millimetres) for millimetres in (210 - 2 * 14, 297 - 2 * 11))
+    page.set_viewport_size({"width": width, "height": height})
+    last = "document.querySelector('#decision')"
+    assert page.evaluate(f"getComputedStyle({last}).breakAfter") == "page"
+    assert page.evaluate(f"{last}.getBoundingClientRect().bottom") <= height
+
+
 def test_the_page_fits_every_width(visit):
     page = visit(synthetic(), reduced_motion="reduce").page
     assert page.locator("#verdict").get_attribute("class") == "not-kept"

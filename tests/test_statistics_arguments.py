@@ -15,7 +15,6 @@ from dependence_samples import KINDS
 from frhsic import dependence, independence, parity
 from frhsic.dependence.features import draw_feature_maps
 from frhsic.dependence.grams import hsic_unbiased
-from frhsic.independence import SequentialTest
 from frhsic.independence.features import feature_moments, feature_test
 from frhsic.kernels import Gaussian, HalfDistance, Linear, PerColumn
 from statistic_arguments import (
@@ -38,7 +37,7 @@ STATISTICS: dict[str, Callable[..., Any]] = {
     name: getattr(package, name)
     for package in (dependence, independence, parity)
     for name in package.__all__
-    if name == "SequentialTest" or name[0].islower()
+    if name[0].islower()
 }
 every = pytest.mark.parametrize("name", STATISTICS)
 
@@ -54,11 +53,7 @@ def test_a_value_that_is_refused_is_named(name):
 
 @every
 def test_an_argument_that_is_left_out_has_its_documented_default(name):
-    if name == "SequentialTest":
-        test = call(SequentialTest)
-        assert (test.level, test.resamples) == (0.05, 999)
-    else:
-        check_defaults(STATISTICS[name])
+    check_defaults(STATISTICS[name])
 
 
 @every
@@ -114,7 +109,7 @@ def test_a_constant_z_tells_nothing(name, n):
     check_that_a_constant_z_tells_nothing(STATISTICS[name], n)
 
 
-@pytest.mark.parametrize("name", [name for name in STATISTICS if name != "SequentialTest"])
+@every
 def test_one_row_is_refused(name):
     check_that_one_row_is_refused(STATISTICS[name])
 
@@ -232,19 +227,6 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
     (
         FLAT,
         lambda: independence.normalized_hsic_interval(np.ones(40), S, Gaussian(1.0), Gaussian(1.0)),
-    ),
-    (
-        "s has 2 columns; pass one attribute, and use a test for each.",
-        lambda: SequentialTest().update(Z, BOTH),
-    ),
-    (
-        "scores has 2 columns; earlier batches had 1.",
-        lambda: SequentialTest().update(Z, S).update(BOTH, S),
-    ),
-    (
-        "lengths differ: scores has 40, s has 39 rows. Pass one row of each per observation, in the"
-        " same order.",
-        lambda: SequentialTest().update(Z, S[:-1]),
     ),
     ("s has 2 columns; pass one column.", lambda: parity.gdp(Z, BOTH)),
     ("sample_weight must not be negative.", lambda: parity.gdp(Z, S, sample_weight=k - 1)),

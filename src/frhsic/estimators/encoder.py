@@ -20,7 +20,7 @@ from frhsic import _progress
 from frhsic._threads import within_n_jobs
 from frhsic.estimators.conditional import SensitiveBasis, TreeTable, predicted_directions
 from frhsic.estimators.constraints import FitRows
-from frhsic.estimators.describing import cell_means, column_means, described
+from frhsic.estimators.describing import cell_means, described
 from frhsic.estimators.fitting import ParityModel, is_given, means_of_models
 from frhsic.estimators.frontier import Choice, Frontier, Gap
 from frhsic.estimators.heads_gap import HeadsTest, explained
@@ -28,7 +28,6 @@ from frhsic.estimators.inputs import named_arguments, typed_table
 from frhsic.estimators.prototypes import (
     DistinctRows,
     Kind,
-    Numbers,
     Prototypes,
     SolverRows,
     assigned,
@@ -47,7 +46,6 @@ from frhsic.estimators.targets import (
 )
 from frhsic.parity.limits import LimitLike
 from frhsic.splits import subsample
-from frhsic.tables.encoding import TableEncoding
 
 # τ of the trade-offs. The first is no constraint; the last allows no dependence.
 TOLERANCES = (1e9, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.0)
@@ -71,7 +69,7 @@ class Representation:
     Attributes
     ----------
     targets
-        Columns that Z keeps; none where it keeps those of X.
+        Columns that Z keeps.
     bases
         For each attribute, the functions of it that are modelled.
     directions
@@ -102,8 +100,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
 
     for every head f with values in [0, 1]. The problem is convex for given prototypes and solved,
     not trained: each prototype has to have the same mean of :math:`m_k(x) = E[\varphi_k(S) | x]`.
-    Use it to hand on features, or to build several heads on one Z. The attributes are needed to
-    fit, and to transform only with `uses_sensitive`.
+    Use it if you know what Z is for, and name that as y: features for one target, or one Z for
+    several heads. To hand on a whole table, use :class:`ParityCoupling`. The attributes are needed
+    to fit, and to transform only with `uses_sensitive`.
 
     The bound is about heads of Z alone. A head that also sees other columns, the same rows released
     at two limits or after a refit, and rows of one household read together can reveal more. Anyone
@@ -211,8 +210,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
         ----------
         X : DataFrame or array of shape (n, d)
             Columns of any kind, missing values too, without the sensitive attributes.
-        y : array or DataFrame of shape (n,) or (n, t), optional
-            What Z is to keep: labels or numbers. None keeps the columns of X.
+        y : array or DataFrame of shape (n,) or (n, t)
+            What Z is to keep: labels or numbers. To hand on a whole table, use
+            :class:`ParityCoupling`.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
             Attributes. Rows with NaN fit the models of y and take no part in what needs the
             attributes. Without them there is no constraint, with a warning.
@@ -282,6 +282,11 @@ class ParityEncoder(TransformerMixin, ParityModel):
         check_is_fitted(self)
         return pd.DataFrame(self.solution_.tables[self._position])
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
     # Fitting
 
     @within_n_jobs
@@ -310,15 +315,11 @@ class ParityEncoder(TransformerMixin, ParityModel):
         whole = [SensitiveBasis.fit(column[known], rows.mass[known]) for column in s.T]
         bases, directions, means = self._fit_models_of_s(rows, known, whole)
         solver = SolverRows(predicted, means, rows.mass / rows.mass.sum())
-        kinds = target_kinds(targets) or (Numbers(0, predicted.shape[1]),)
-        path, choices = self._solve(rows, solver, kinds, known)
+        path, choices = self._solve(rows, solver, target_kinds(targets), known)
         centers = [
             cell_means(z, predicted, rows.mass, each.centers) for z, each in zip(choices, path)
         ]
-        if targets:
-            coordinates = [named_coordinates(targets, each) for each in centers]
-        else:
-            coordinates = column_means(rows, choices, [len(each) for each in centers])
+        coordinates = [named_coordinates(targets, each) for each in centers]
         self.solution_ = Representation(
             targets=targets,
             bases=bases,
@@ -329,8 +330,6 @@ class ParityEncoder(TransformerMixin, ParityModel):
         )
         kept = [
             target_performance(targets, each[z], labels, rows.mass)
-            if targets
-            else {"kept": _kept_variance(predicted, each[z], rows.mass)}
             for z, each in zip(choices, centers)
         ]
         performance = {name: np.array([one[name] for one in kept]) for name in kept[0]}
@@ -342,12 +341,6 @@ class ParityEncoder(TransformerMixin, ParityModel):
         self, rows: FitRows, targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]
     ) -> np.ndarray:
         """Fit the models of each fold; return what is kept of each row by models without it."""
-        if not targets:
-            self.feature_encoding_ = TableEncoding.fit(rows.X)
-            matrix = self.feature_encoding_(rows.X)
-            self.column_scales_ = _column_scales(self.feature_encoding_, matrix, rows.mass)
-            self.models_ = [[]]
-            return np.asarray(matrix * self.column_scales_)
         if is_given(self.estimator) and len(targets) > 1:
             raise ValueError(
                 f"estimator is a fitted model, which predicts one column; y has {len(targets)}."
@@ -504,8 +497,6 @@ class ParityEncoder(TransformerMixin, ParityModel):
         of_y, of_s = self._tables(X, s)
         means = self._means(self.attribute_models_[fold % len(self.attribute_models_)], of_s, s)
         models = self.models_[fold % len(self.models_)]
-        if not models:
-            return np.asarray(self.feature_encoding_(X) * self.column_scales_), means
         kept = [one.predicted(model, of_y) for one, model in zip(self.solution_.targets, models)]
         return np.column_stack(kept), means
 
@@ -540,20 +531,3 @@ def _solved_anew(prototypes: Prototypes, rows: SolverRows) -> Prototypes:
     start = replace(prototypes, origin=rows.weights @ rows.means)
     solved = with_multipliers(start, rows, PRECISION)
     return solved if solved.objective < np.inf else start
-
-
-def _column_scales(encoding: TableEncoding, matrix: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return factors that give each column of the table the same share in squared distances."""
-    mean = np.average(matrix, axis=0, weights=weights)
-    variance = np.average((matrix - mean) ** 2, axis=0, weights=weights)
-    widths = [len(column.names) for column in encoding.columns]
-    place = np.repeat(np.arange(len(widths)), widths)
-    whole = np.bincount(place, variance)
-    return np.asarray(1 / np.sqrt(np.maximum(whole, 1e-12) * len(widths)))[place]
-
-
-def _kept_variance(columns: np.ndarray, centers: np.ndarray, weights: np.ndarray) -> float:
-    """Return the share of the variance of columns, (n, T), that the centers of rows keep."""
-    mean = np.average(columns, axis=0, weights=weights)
-    lost = (weights @ (columns - centers) ** 2).sum()
-    return float(1 - lost / (weights @ (columns - mean) ** 2).sum())
