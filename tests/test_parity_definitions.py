@@ -4,7 +4,6 @@ what it misses.
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -374,15 +373,6 @@ def test_the_interval_is_that_of_the_largest_ends_of_both_estimates_and_all_colu
     assert (scaled.value, scaled.standard_error) == approx((0.75, 0.25))
 
 
-def test_each_correction_names_its_reason_its_benchmark_and_its_test():
-    counted = (Path(__file__).parents[1] / "docs" / "evidence" / "coverage.md").read_text("utf-8")
-    for correction in CORRECTIONS:
-        assert correction.amount
-        assert correction.reason
-        assert f"| {correction.benchmark} |" in counted
-        assert callable(globals()[correction.test])
-
-
 @pytest.mark.parametrize(("positive", "n"), [(3, 200), (7, 200), (8, 200), (193, 200), (3, 8)])
 def test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate(positive, n):
     f = np.zeros(n)
@@ -657,20 +647,6 @@ def test_a_gap_in_standard_deviations_has_their_unit(kind):
     options = GapOptions(0.9, 20, 0)
     assert scaled.null(options) == approx(column.null(options) / deviation)
     assert (column.scale, column.most, column.n) == (1.0, math.inf, len(f))
-
-
-def test_a_mean_over_everybody_has_no_sign_no_error_and_no_covariance():
-    """One row in the middle has most of the weight: the people nearby are everybody."""
-    weights = np.ones(201)
-    weights[100] = 1000
-    rng = np.random.default_rng(0)
-    column = columns_of(rows_of(rng.standard_t(3, 201), np.arange(201.0), None, weights), 0.3)[0]
-    means = column.means
-    everybody = np.abs(means.windows.wide_deviations).max(axis=1) < 1e-12
-    assert 0 < everybody.sum() < 201
-    for part in column._signed(means.mean[:, None], means.wide[:, None], 1.0):
-        assert (part[everybody] == 0).all()
-        assert (part[~everybody] != 0).all()
 
 
 @pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])

@@ -11,13 +11,11 @@ import pytest
 import torch
 from pytest import approx
 from torch import Tensor, nn
-from torch.func import vmap
 
 from dependence_samples import (
     batch,
     bins_by_definition,
     eipm_by_definition,
-    sloped,
 )
 from frhsic import dependence as d
 from frhsic.dependence.grams import centered
@@ -43,7 +41,6 @@ from frhsic.penalties.closed_forms import inner
 from frhsic.penalties.hsic import median_distance
 from frhsic.penalties.rivals import (
     eipm_from_gram,
-    gdp_value,
     leave_one_out_weights,
     mean_difference_from_bins,
 )
@@ -335,13 +332,6 @@ def test_a_value_on_an_edge_belongs_above_it_in_single_precision_too():
     assert bin_membership(s, torch.tensor([0.15, 0.7])).shape == (4, 3)
 
 
-def test_bins_of_a_single_row_count_as_nothing():
-    z = torch.randn(3, 1, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    s = torch.tensor([0.0, 1.0, 2.0], dtype=torch.float64)
-    m = bin_membership(s, torch.tensor([0.5, 1.5], dtype=torch.float64))
-    assert mean_difference_from_bins(z, m).item() == 0
-
-
 def test_mean_differences_are_their_definition_with_bins_of_each_batch(dtype):
     z = torch.randn(2, 8, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     s = torch.tensor([0.3, 0.1, 2.0, 1.0, 1.5, 4.0, 1.0, 3.2], dtype=torch.float64)
@@ -384,29 +374,6 @@ def test_gdp_is_reg_gdp_at_equispaced_points(dtype):
     z, s, f = batch(dtype=dtype)
     points = np.linspace(s.min().item(), s.max().item(), 30)
     assert GDP()(z, s, scores=f).item() == near(reg_gdp(f, s, points, 0.2), dtype)
-
-
-def test_the_gap_of_many_models_is_that_of_each_under_vmap_too():
-    s = torch.from_numpy(sloped(200, 6)[1])
-    scores = torch.randn(7, 200, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    grid, weights = s.sort().values, torch.full((200,), 1 / 200, dtype=torch.float64)
-    together = gdp_value(scores, s, 0.1, grid, weights)
-    torch.testing.assert_close(
-        vmap(lambda f: gdp_value(f, s, 0.1, grid, weights))(scores), together
-    )
-    own = torch.stack([s, s**2])  # each model its own attribute
-    batched = vmap(lambda f, s: gdp_value(f, s, 0.1, grid))(scores[:2], own)
-    torch.testing.assert_close(batched[1], gdp_value(scores[1], own[1], 0.1, grid))
-
-
-def test_gradients_of_the_gap_are_those_of_finite_differences():
-    f, s = (torch.from_numpy(x) for x in sloped(12, 7))
-    grid = s.clone()
-    weights = torch.full((12,), 1 / 12, dtype=torch.float64)
-    assert torch.autograd.gradcheck(
-        lambda f, s: gdp_value(f, s, 0.2, grid, weights),
-        (f.requires_grad_(), s.clone().requires_grad_()),
-    )
 
 
 # --- adversaries

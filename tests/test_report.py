@@ -24,7 +24,7 @@ import report_samples as samples
 from frhsic._pictures import Frame
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.measures import decision_ratio
-from frhsic.auditing.results import Change, Curve, LimitCheck, Number, Quality, Subject
+from frhsic.auditing.results import Change, Curve, LimitCheck, Number, Quality
 from frhsic.estimators.frontier import Gap
 from frhsic.formatting import figure, plain, ranged, short, stated
 from frhsic.intervals import Interval
@@ -478,14 +478,6 @@ def test_the_name_of_a_mark_covers_no_other_point():
         assert (name < ring) == (free == 1)
 
 
-def test_without_an_outcome_the_groups_with_the_largest_gaps_come_first():
-    curve = samples.curve()
-    gaps = [abs(group.mean - curve.overall) for group in groups(Report(samples.audit()), "age")]
-    assert gaps == sorted(gaps, reverse=True)
-    trusted = [i for i, sparse in enumerate(curve.sparse) if not sparse]
-    assert gaps[0] == max(abs(curve.mean[i] - curve.overall) for i in trusted)
-
-
 def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     report = samples.full()
     found, ranked = costs(report)
@@ -608,15 +600,6 @@ def test_the_ratio_of_decisions_is_bounded_by_the_band():
     for _ in range(200):
         shares = random.uniform(curve.low, curve.high)
         assert low <= shares.min() / shares.max() <= high
-
-
-def test_a_representation_without_scores_has_no_worst_group():
-    age = samples.attribute()
-    population = replace(age.all_rows, numbers=age.all_rows.numbers[2:], curves={})
-    attributes = (replace(age, all_rows=population, positives=None),)
-    bare = replace(samples.audit(), subject=Subject("z_*", dimensions=4), attributes=attributes)
-    assert verdict(Report(bare)).sentence.startswith("The representation “z_*” and age are")
-    assert "<figure" not in render(bare)
 
 
 # sentences

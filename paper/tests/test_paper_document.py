@@ -153,14 +153,6 @@ def test_figures_are_drawn_for_a_narrow_screen(everything):
         assert min(text.get_fontsize() for text in texts if text.get_text()) >= 9
 
 
-def test_every_row_of_every_table_has_as_many_cells_as_its_heading(written):
-    for path in written[0].rglob("*.md"):
-        for table in re.findall(r"(?:^\|.*\n)+", path.read_text(), re.MULTILINE):
-            assert len({len(re.split(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1, (
-                table
-            )
-
-
 def test_the_same_records_give_the_same_bytes(everything, tmp_path):
     stored(tmp_path, everything, "leak", "runtime")
     first, again = (
@@ -189,22 +181,10 @@ def test_without_any_record_no_verdict_is_made_up(everything):
     assert "It was not run." in pages_of(Results({}))
 
 
-def test_one_experiment_alone_gives_a_document(everything, nothing_slow):
-    for key, records in everything.files.items():
-        if key[0] not in ("tradeoff", "leaky-scaling"):
-            assert "It was not run." in pages_of(Results({key: records}))
-
-
 def test_every_claim_is_decided_once_everything_was_run(everything):
     claims = [one for section in SECTIONS if section.name in PAGE for one in section.claims]
     verdicts = {finding.verdict for finding in judged(claims, everything).values()}
     assert verdicts <= set(VERDICTS) - {"cannot be judged"}
-
-
-def test_names_of_claims_are_unique_and_stand_in_a_section():
-    assert len(CLAIMS) == sum(len(study.claims) for study in STUDIES)
-    assert all(study.title for study in STUDIES if study.claims)
-    assert {section.name for section in SECTIONS} >= set(PAGE)
 
 
 def test_an_empty_directory_is_an_error_that_says_what_to_do(tmp_path):
@@ -292,24 +272,6 @@ def test_a_verdict_turns_with_the_records(everything, name, changes, expected):
     assert decided(name, files).verdict == expected
 
 
-def test_a_speedup_is_the_ratio_of_the_times(everything):
-    records = everything.files["runtime", "published"]  # 7.2 and 0.2 seconds
-    assert "36.0×" in decided("speedup", {("runtime", "published"): records}).published[0]
-
-
-def test_binning_turns_with_the_number_of_datasets_that_a_binned_method_leads(everything):
-    records = [
-        (
-            r | {"gdp_probability": times(0.3, "gdp_probability", method="mmd")(r)}
-            if r["dataset"] in DATASETS[:4]
-            else r
-        )
-        for r in everything.files["tradeoff", "corrected"]
-    ]
-    text = decided("binning", {("tradeoff", "corrected"): records}).corrected
-    assert text[0] == "a binned method leads on 4 of 5"
-
-
 def test_pages_of_other_records_are_not_overwritten_silently(tmp_path, everything, nothing_slow):
     docs = stored(tmp_path, everything, "runtime") / "docs"
     write(tmp_path, docs)
@@ -385,19 +347,6 @@ def test_the_second_verdict_is_that_of_decisions():
     assert (finding.verdict, finding.on_decisions.verdict) == ("does not hold", "holds")
 
 
-def test_a_regression_is_no_case_of_a_verdict_by_decisions(everything):
-    finding = CLAIMS["comparable"].judge(everything)
-    by_decisions = finding.on_decisions
-    for first, second in (
-        (finding.published, by_decisions.published),
-        (finding.corrected, by_decisions.corrected),
-    ):
-        assert {line.split(",")[0] for line in first} - {line.split(",")[0] for line in second} == {
-            "Crime"
-        }
-    assert CLAIMS["close-on-crime"].judge(everything).on_decisions is None
-
-
 def test_the_summary_counts_the_largest_areas_by_scores_and_by_decisions():
     led = {"gdp_probability": {"meps"}, "gdp_decision": {"adult", "meps"}}
     records = [
@@ -437,13 +386,6 @@ def test_a_deviation_is_comparable_up_to_a_tenth_above_the_other(spread, verdict
     assert finding.verdict == verdict
 
 
-@pytest.mark.parametrize(("repeats", "verdict"), [(5, "holds"), (3, "does not hold")])
-def test_the_clock_of_a_file_that_is_not_printed_decides_nothing(monkeypatch, repeats, verdict):
-    rows = made(method=("frhsic", "frem"), n=20000, repeat=range(repeats), seconds=1 / 24e6)
-    monkeypatch.setattr("frhsic_paper.studies.runtime.cached", lambda name: rows)
-    assert decided("timing", {}).verdict == verdict
-
-
 @pytest.mark.parametrize(
     ("factors", "expected"),
     [
@@ -477,22 +419,6 @@ def test_frhsic_is_comparable_up_to_two_errors_behind_the_best_rival(everything)
     assert turned(1.0).verdict == "holds"
     assert turned(4.0).verdict == "does not hold"
     assert turned(4.0).corrected[1].startswith("Adult, nAUP: -")
-
-
-def test_anchors_are_judged_by_the_loop_of_the_published_code():
-    seconds = {"frem-loop": 8.1, "frem-loop-32": 1.0, "frem-all": 1.1, "frem-32": 1.0}
-    times = made(
-        device="cpu",
-        method=tuple(seconds),
-        n=20000,
-        repeat=range(3),
-        seconds=lambda r: seconds[r["method"]],
-    )
-    both = {("runtime", protocol): times for protocol in ("published", "corrected")}
-    assert decided("anchors-linear", both).verdict == "holds"
-    assert decided("anchors-linear", {("runtime", "corrected"): times}).verdict == (
-        "cannot be judged"
-    )
 
 
 @pytest.mark.parametrize(
@@ -540,13 +466,6 @@ def test_eight_dimensions_are_a_balance_unless_another_is_clearly_better(gdp_at_
     ]
     files = {("ablation-dimension", "corrected"): records}
     assert decided("dimension-balance", files).label == label
-
-
-def test_what_rests_on_one_run_says_so(everything):
-    finding = CLAIMS["bound-valid"].judge(everything)
-    assert "one run" in finding.published
-    many = [r | {"repeat": k} for k in range(2) for r in everything.files["bound", "published"]]
-    assert "one run" not in decided("bound-valid", {("bound", "published"): many}).published
 
 
 def test_every_theorem_holds_on_laws_whose_two_sides_are_known():
@@ -611,22 +530,3 @@ def test_every_table_and_figure_of_the_paper_is_listed_with_claims_and_a_study_t
     assert sorted(numbers) == sorted(
         [f"Figure {k}" for k in range(1, 14)] + [f"Table {k}" for k in range(1, 8)]
     )
-
-
-def test_an_area_is_a_claim_about_the_table_that_prints_it():
-    of_areas = ("best-on-compas", "close-on-crime", "mid-pack", "laftr-weak", "mmd-competitive")
-    assert {i.number for i in INDEX if set(of_areas) & set(i.claims)} == {"Table 1"}
-
-
-def test_without_records_the_page_says_so():
-    page = summary(Results({}), {}, ())
-    assert "The published sweep was not run yet" in page
-    assert "The comparison was not run yet" in page
-
-
-@pytest.mark.parametrize("item", [item for item in INDEX if item.claims], ids=lambda i: i.number)
-def test_the_index_leads_to_the_first_claim_on_the_page(item):
-    (study,) = (study for study in STUDIES if study.name == item.study)
-    order = [claim.name for claim in study.claims if claim.name in item.claims]
-    results = [name for name in order if CLAIMS[name].about == "results"]
-    assert item.claims[0] == (results or order)[0]

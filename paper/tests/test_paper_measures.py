@@ -22,7 +22,7 @@ from dependence_samples import gaussian_pair as normal_pair
 from dependence_samples import ksg_by_definition
 from frhsic.dependence import hsic, hsic_unbiased, mutual_information
 from frhsic.dependence.grams import centered
-from frhsic.independence import gamma_test, permutation_test
+from frhsic.independence import permutation_test
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.penalties import EIPM, NoPenalty
 from frhsic.training import MLP
@@ -488,17 +488,6 @@ def test_the_published_one_is_its_definition_with_inclusive_counts(dtype):
     )
 
 
-def test_the_published_one_is_blind_to_what_lies_below_its_bias():
-    # inclusive counts cost 1/k = 0.2 where z is on a larger scale than s; ours does not know the
-    # scale
-    rng = np.random.default_rng(1)
-    s = rng.random(1500)
-    z = rng.standard_normal((1500, 3)) + 2 * s[:, None] * np.array([1, 0, 0])
-    assert mutual_information_published(100 * z, s).item() == 0
-    assert float(mutual_information(100 * z, s)) == approx(mutual_information(z, s), abs=1e-9)
-    assert float(mutual_information(100 * z, s)) > 0.05
-
-
 def test_grettons_moments_are_those_of_the_formulae_for_whole_matrices():
     """The formulae of Gretton et al. (2007), evaluated on whole Gram matrices with loops over
     pairs.
@@ -536,9 +525,3 @@ def test_statistic_and_pvalue_agree_with_causal_learn():
     result = gamma_test_two_moments(z, s, Gaussian(1.0), Gaussian(0.5), moments="permutation")
     assert 1000**2 * result.statistic == approx(1506.618432614998, rel=1e-10)
     assert result.pvalue == approx(7.792611530910154e-05, rel=0.03)
-    # both are too small by far; three moments come closer to the permutations
-    three = gamma_test(z, s, Gaussian(1.0), Gaussian(0.5)).pvalue
-    permuted = permutation_test(
-        z, s, Gaussian(1.0), Gaussian(0.5), resamples=9999, random_state=0
-    ).pvalue
-    assert abs(math.log(three / permuted)) < abs(math.log(result.pvalue / permuted))

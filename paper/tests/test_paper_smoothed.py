@@ -110,16 +110,6 @@ def test_an_outlier_takes_one_node():
     )
 
 
-def test_a_fleet_is_evaluated_in_one_call():
-    _, s = sample(200, 6)
-    s = torch.from_numpy(s)
-    scores = torch.randn(7, 200, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    grid, weights = evaluation_points(s, 0.1)
-    together = gdp_value(scores, s, 0.1, grid, weights)
-    alone = [float(smoothed_gdp(row, s, bandwidth=0.1, **QUICK)) for row in scores]
-    assert together.tolist() == approx(alone, rel=1e-10)
-
-
 def test_permutations_give_the_mean_over_all_orders_and_the_exact_p_value():
     f, s = [0.0, 1.0, 2.0, 5.0, 4.0], [0.0, 0.0, 1.0, 1.0, 2.0]
     every = [
@@ -136,18 +126,6 @@ def test_permutations_give_the_mean_over_all_orders_and_the_exact_p_value():
     assert (
         smoothed_gdp(far, far, bandwidth=0.3, bootstrap=0, permutations=9).pvalue == 1 / 10
     )  # none reaches it
-
-
-def test_expected_under_independence_of_two_groups_is_the_folded_normal():
-    n = 1000
-    f = np.random.default_rng(9).standard_normal(n)
-    result = smoothed_gdp(f, np.arange(n) % 2, bandwidth=0.1, bootstrap=0, permutations=4000)
-    # half the difference of two means of n/2 is N(0, var/n) to first order, and E|N(0, v)| =
-    # √(2v/π)
-    expected = f.std() * math.sqrt(2 / math.pi / n)
-    assert result.expected_under_independence == approx(
-        expected, rel=4 * 0.76 / math.sqrt(4000) + 1e-3
-    )
 
 
 @pytest.mark.parametrize("discrete", [False, True], ids=["continuous", "ties"])
@@ -167,7 +145,7 @@ def test_the_p_value_keeps_its_level(discrete):
 
 @pytest.mark.parametrize(
     ("slope", "weighting"),
-    [(0.0, "population"), (0.1, "population"), (1.0, "population"), (0.1, "uniform")],
+    [(0.0, "population"), (1.0, "population"), (0.1, "uniform")],
 )
 def test_the_interval_covers_the_smoothed_gap(slope, weighting):
     _, s = sample(200_000, 12)
@@ -217,15 +195,6 @@ def test_ties_that_balance_have_an_interval_that_rounding_does_not_move():
         assert low == 0
         assert noise < high < 4 * noise
         assert high == approx(intervals[0][1], rel=1e-9)
-
-
-def test_the_seed_reproduces_the_result():
-    f, s = sample(100, 15)
-    first = smoothed_gdp(f, s, bandwidth=0.1, random_state=None)
-    assert smoothed_gdp(f, s, bandwidth=0.1, random_state=first.seed) == first
-    one, two = (smoothed_gdp(f, s, bandwidth=0.1, random_state=seed) for seed in (1, 2))
-    assert one.value == two.value
-    assert one.interval != two.interval
 
 
 def test_classes_are_measured_one_by_one_and_the_largest_is_reported():

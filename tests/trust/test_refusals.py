@@ -6,7 +6,6 @@ read, if the sentence is empty.
 
 from __future__ import annotations
 
-import ast
 import copy
 import io
 import json
@@ -33,7 +32,6 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree._tree import NODE_DTYPE
 
-import frhsic.persistence
 from estimator_samples import biased, quick
 from frhsic import (
     FRHSICClassifier,
@@ -1005,20 +1003,3 @@ def test_a_file_of_more_bytes_than_a_model_has_is_not_opened(tmp_path: Path):
 
 
 # All of them
-
-
-def test_every_reason_to_refuse_a_file_is_read_by_a_test():
-    tests = "".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py"))
-    folder = Path(frhsic.persistence.__file__).parent
-    calls = [
-        node
-        for path in folder.glob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "require"
-    ]
-    assert len(calls) > 100
-    for call in calls:
-        parts = getattr(call.args[1], "values", [call.args[1]])  # of an f-string
-        for part in parts:
-            if isinstance(part, ast.Constant):
-                assert str(part.value).strip() in tests
