@@ -632,23 +632,6 @@ def test_values_that_differ_by_rounding_are_ties():
     assert (result.pvalue, result.expected_under_independence) == (1.0, 0.0)
 
 
-@pytest.mark.parametrize("kind", ["rows", "weights"])
-def test_a_gap_in_standard_deviations_has_their_unit(kind):
-    rows = design(kind)
-    f, _, w, _ = parts(rows)
-    column = columns_of(rows)[0]
-    deviation = math.sqrt(w @ f**2 / w.sum())
-    scaled = column.standardized()
-    assert column.magnitude == approx(np.abs(f).max())
-    assert scaled.magnitude == approx(np.abs(f).max() / deviation)
-    assert (scaled.value, scaled.scale, scaled.most) == approx(
-        (column.value / deviation, deviation, 1.0)
-    )
-    options = GapOptions(0.9, 20, 0)
-    assert scaled.null(options) == approx(column.null(options) / deviation)
-    assert (column.scale, column.most, column.n) == (1.0, math.inf, len(f))
-
-
 @pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])
 @pytest.mark.parametrize("ends", [(0.0, 1.0), (2.0, 5.0)])
 def test_the_band_of_decisions_is_that_of_clopper_and_pearson(kind, ends):
@@ -735,10 +718,6 @@ def test_results_print_their_numbers():
     text = [*ElementTree.fromstring(result._repr_html_().replace("<br>", "<br/>")).itertext()]
     assert "gap 0.123 (0.0100 to 0.200), p = 0.012" in text
     assert "90 % confidence, 1,234 rows, over the nearest 5 % of people" in text
-    whole = replace(result, resolution=0.0, pvalue=math.nan)
-    text = [*ElementTree.fromstring(whole._repr_html_().replace("<br>", "<br/>")).itertext()]
-    assert "gap 0.123" in text
-    assert "90 % confidence, 1,234 rows" in text
     curve = gdp_curve([0.0, 0.1, 0.2, 0.8, 0.9, 1.0] * 10, [1.0, 1.0, 1.0, 9.0, 9.0, 9.0] * 10)
     assert repr(curve) == "ParityCurve(bins=2, overall=0.5, n=60, confidence=0.95)"
     text = [*ElementTree.fromstring(curve._repr_html_().replace("<br>", "<br/>")).itertext()]

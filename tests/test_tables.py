@@ -421,21 +421,6 @@ def test_an_honest_table_raises_no_suspicion():
     assert named(noise, rare, s) == []
 
 
-@pytest.mark.parametrize("ids", ["rising", "shuffled", "gaps", "repeated"])
-def test_a_column_that_counts_rows_or_persons_is_named(ids):
-    X, y, s = table()
-    rng = np.random.default_rng(2)
-    values = {
-        "rising": np.arange(400),
-        "shuffled": 1000 + rng.permutation(400),
-        "gaps": np.cumsum(rng.integers(1, 99, 400)),
-        "repeated": rng.integers(10_000, 10_150, 400),
-    }[ids]
-    name = "customer_id" if ids == "repeated" else "row"
-    (sentence,) = named(X.assign(**{name: values}), y, s)
-    assert sentence.startswith(f"{name!r} holds whole numbers that seem to identify rows")
-
-
 @pytest.mark.parametrize(
     ("name", "kind", "identifies"),
     [
@@ -868,7 +853,7 @@ def test_a_bomb_of_compression_is_refused(kind, message, tmp_path, unpacking_les
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
 
 
-@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "zeros", "nothing"])
+@pytest.mark.parametrize("kind", ["string", "zeros", "nothing"])
 def test_a_parquet_file_that_stands_for_gigabytes_is_refused(kind, tmp_path, unpacking_less):
     import pyarrow as pa
     from pyarrow import parquet
@@ -882,16 +867,6 @@ def test_a_parquet_file_that_stands_for_gigabytes_is_refused(kind, tmp_path, unp
         column = pa.DictionaryArray.from_arrays(np.zeros(60_000, np.int32), text)
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"a": column}), path, compression="zstd", store_schema=False)
-    if kind.startswith(("large", "string_")):  # the type that the header claims
-        short = pa.table({"a": pa.array(["a"], kind)})
-        parquet.write_table(short, tmp_path / "short.parquet")
-        claimed = parquet.read_metadata(tmp_path / "short.parquet").metadata
-        content = parquet.ParquetFile(path, read_dictionary=["a"]).read().replace_schema_metadata()
-        with parquet.ParquetWriter(
-            path, content.schema, compression="zstd", store_schema=False
-        ) as writer:
-            writer.write_table(content)
-            writer.add_key_value_metadata({b"ARROW:schema": claimed[b"ARROW:schema"]})
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(ValueError, match=r"^t.parquet cannot be read as .*more than 200 times"):
         list(TableFile.open(path).pieces(["a"]))

@@ -29,11 +29,8 @@ from frhsic_paper.crossed.settings import values_of
 from frhsic_paper.crossed.showing import (
     best_rivals,
     beyond_two_errors,
-    cost_table,
-    draw_costs,
     found,
     gaining,
-    lost_cells,
     sentences,
     within_an_error,
 )
@@ -128,20 +125,6 @@ def test_every_base_predicts_better_than_a_constant(base, binary):
     assert np.var(table.y[800:] - f) < 0.7 * np.var(table.y[800:])
     assert np.var(table.s[900:] - of_s) < 0.9 * np.var(table.s[900:])
     assert not binary or (f.min() >= 0 and f.max() <= 1)
-
-
-def test_covariances_with_cosines_fall_to_zero():
-    table = made(4000)
-    values = values_of(Splines.settings, 0)
-    task = Task(table, Splines(), values, values, "test", "cpu")
-    points = list(path(task, COSINES, {0: (0.0, 1e6)}))
-    wave = np.cos(np.pi * np.concatenate([table.s[others] for _, others in task.sets]))
-    free, strict = (
-        np.cov(np.concatenate([p.scores for p in points if p.dial == dial]), wave)[0, 1]
-        for dial in (0.0, 1e6)
-    )
-    assert free < -0.3
-    assert abs(strict) < 0.1  # five standard errors of 2,000 rows
 
 
 def test_the_closed_form_begins_at_the_base_and_its_loss_is_the_least_at_a_level():
@@ -242,8 +225,6 @@ def test_the_search_takes_the_trial_with_the_least_cost(best):
 
 # --- how costs are shown
 
-TITLE, _ = YARDSTICKS
-
 
 def shown(losses: dict[str, dict[str, float]], base: str = "trees") -> Results:
     """Return records of a base with the losses of ways on some tables, as in `paths`."""
@@ -260,14 +241,6 @@ LOSSES = {
 """The base loses .2, a constant 1: a loss of .3 is a cost of 12.5 %."""
 
 
-def test_ways_are_listed_by_their_median_cost_and_the_least_of_a_table_is_bold():
-    table = cost_table(found(shown(LOSSES), tuple(LOSSES)), TITLE, False)
-    assert table.column("way") == ["closed form", "contraction"]
-    assert table.column("median") == approx([12.5, 37.5])
-    assert [cell.bold for cell in table.column("loans")] == [True, False]
-    assert [cell.bold for cell in table.column("pay")] == [False, True]
-
-
 def test_the_best_rival_is_named_with_what_it_costs_more():
     cells = found(shown(LOSSES), tuple(LOSSES))
     ((gap, base, best, near, rival, more, *counted),) = best_rivals(cells, False).rows
@@ -280,31 +253,12 @@ def test_the_best_rival_is_named_with_what_it_costs_more():
     assert more == approx(25.0)
 
 
-def test_within_one_error_of_the_best_is_not_the_best():
-    wide = np.array([-0.2, 0.2])
-    own = {CLOSED_FORM: Cost(0.2, wide, 1.0, 1.0), "contraction": Cost(0.1, -wide, 1.0, 1.0)}
-    (row,) = best_rivals({(TITLE, "trees", "pay"): own}, False).rows
-    assert list(row[2:4]) == ["0 of 1", "1 of 1"]
-
-
 def test_two_errors_decide_who_is_ahead():
     wide, narrow = (np.array([-1.0, 1.0]) * spread for spread in (0.2, 0.02))
     base = Cost(0.1, np.zeros(2), 1.0, 1.0)
     pairs = [(Cost(0.2, without, 1.0, 1.0), base) for without in (wide, narrow)]
     assert beyond_two_errors({"a": pairs}) == (1, 0, 2)
     assert beyond_two_errors({"a": [(b, a) for a, b in pairs]}) == (0, 1, 2)
-
-
-def test_what_is_lost_is_said_first_and_listed():
-    first, second = sentences(shown(LOSSES))
-    assert "1 of 4 cells" in first
-    assert "without S in 2 of 3 cells" in second
-    assert "; with S in 1 of 1 cells" in second
-    cells = found(shown(LOSSES), tuple(LOSSES))
-    ((*place, best, behind),) = lost_cells(cells, False)
-    assert (place, best) == (["scores", "trees", "pay"], "contraction")
-    assert (behind.mean, behind.deviation) == approx((12.5, 0.0), abs=1e-9)
-    assert sentences(Results({})) == []
 
 
 def test_a_base_that_loses_to_a_constant_is_counted_and_not_shown():
@@ -327,13 +281,3 @@ def test_nothing_is_compared_where_the_closed_form_was_not_run():
     results = shown({"pay": {"contraction": 0.3, "frhsic": 0.4}})
     assert sentences(results) == []
     assert not best_rivals(found(results, ("pay",)), False).rows
-
-
-def test_a_figure_has_a_row_for_each_way_at_its_median():
-    far = {name: own | {"frhsic": 2.0} for name, own in LOSSES.items()}
-    cells = found(shown(far), tuple(far))
-    (ax,) = draw_costs(cells, {}, TITLE, False).axes
-    names = [label.get_text() for label in ax.get_yticklabels()]
-    assert names == ["closed form", "contraction", "FRHSIC"]
-    dots = [line for line in ax.lines if line.get_markersize() == 5.5 and len(line.get_xdata())]
-    assert [line.get_xdata()[0] for line in dots] == approx([12.5, 37.5])  # medians

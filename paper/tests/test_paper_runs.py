@@ -153,18 +153,6 @@ def test_records_say_how_they_were_trained_and_those_of_other_terms_are_trained_
     assert next(r["weight_decay"] for r in again if r["method"] == "frhsic") == 0.001
 
 
-def test_records_say_task_epochs_device_and_versions(whole):
-    shared = {
-        "part": "models",
-        "task": "binary",
-        "epochs": 1,
-        "device": "cpu",
-        "torch": torch.__version__,
-    }
-    assert all(record | shared == record for record in records_of(whole))
-    assert all(len(record["depends_on"]) == 12 and record["frhsic"] for record in records_of(whole))
-
-
 CHANGES = {
     "epochs": {"epochs": 2},
     "weights": {"weights": (0.1, 2.0)},
@@ -307,18 +295,6 @@ def test_of_a_regression_the_performance_is_an_error(tmp_path):
     assert chosen_on_validation(found, sweep, repeats=1) == [1]
     diverged = error(0.5, 0.019, 0.0, diverged=True)
     assert chosen_on_validation([found[2], diverged], sweep, repeats=1) == [0]
-
-
-def test_models_of_a_unit_take_the_place_of_those_it_had(tmp_path):
-    path = tmp_path / "m.safetensors"
-    second, other = Key("d", "m", 1.0, 0), Key("d", "other", 0.1, 0)
-    models.store(path, "d", "m", {Key("d", "m", 0.1, 0): {"a": torch.zeros(2)}})
-    models.store(path, "d", "other", {other: {"a": torch.ones(2)}})
-    models.store(path, "d", "m", {second: {"a": torch.full((2,), 2.0)}})
-    assert {key: state["a"].tolist() for key, state in models.load(path).items()} == {
-        other: [1, 1],
-        second: [2, 2],
-    }
 
 
 def study(name):

@@ -81,27 +81,6 @@ def test_linear_binning_divides_each_row_between_the_two_nodes_around_it():
     assert ((shares > 0).sum(axis=0) <= 2).all()
 
 
-def test_a_small_bandwidth_is_binned_more_coarsely_and_stays_within_what_is_said():
-    f, s = sample(20_000, 22)
-    h = 1 / 1000  # at 64 nodes to the bandwidth there would be 64,000
-    nodes, _ = evaluation_points(s, h)
-    spacing = nodes.diff().min().item()
-    assert len(nodes) <= 4096
-    assert h / 64 < spacing <= h / 4
-    at = torch.from_numpy(s[:200])
-    exact = gdp_value(
-        torch.from_numpy(f),
-        torch.from_numpy(s),
-        h,
-        at,
-        torch.full((200,), 1 / 200, dtype=torch.float64),
-    )
-    reduced = nodes_of(s, h)
-    kernel = np.exp(-(((s[:200, None] - reduced.values) / h) ** 2) / 2)
-    means = kernel @ (reduced.shares @ f) / (kernel @ reduced.counts)
-    assert np.abs(means - f.mean()).mean() == approx(exact.item(), abs=0, rel=0.02)
-
-
 def test_an_outlier_takes_one_node():
     f, s = sample(3000, 5)
     s[0] = 1e6
@@ -195,19 +174,3 @@ def test_ties_that_balance_have_an_interval_that_rounding_does_not_move():
         assert low == 0
         assert noise < high < 4 * noise
         assert high == approx(intervals[0][1], rel=1e-9)
-
-
-def test_classes_are_measured_one_by_one_and_the_largest_is_reported():
-    rng = np.random.default_rng(160)
-    f, s = sample(300, 16)
-    scores = np.stack([rng.random(300), f, 0.5 * f], axis=1)
-    result = smoothed_gdp(scores, s, bandwidth=0.1)
-    alone = [smoothed_gdp(column, s, bandwidth=0.1) for column in scores.T]
-    assert result.per_column == approx([r.value for r in alone], rel=1e-12)
-    assert result.value == result.per_column[1]
-    low, high = result.interval  # simultaneous, hence wider
-    assert low < alone[1].interval[0] < result.value < alone[1].interval[1] < high
-    assert (
-        result.expected_under_independence
-        >= max(r.expected_under_independence for r in alone) - 1e-12
-    )
