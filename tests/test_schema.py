@@ -384,19 +384,6 @@ def test_kept_columns_are_written_as_they_are(served, tmp_path):
     assert [row[0] for row in out[:3]] == [str(2**62 + 1), "", "7"]
 
 
-def test_in_python_text_dates_are_dates_and_columns_keep_their_places():
-    rng, n = np.random.default_rng(0), 200
-    day = pd.Series(pd.date_range("2020-01-01", periods=n))
-    X = pd.DataFrame({0: rng.normal(size=n), 1: day.dt.strftime("%d.%m.%Y")})
-    y, s = (X[0] + rng.normal(size=n) > 0).astype(int), pd.Series(rng.uniform(size=n), name="s")
-    model = ParityClassifier(limit=None, cv=2, n_jobs=1, random_state=0)
-    text = model.fit(X, y, sensitive_features=s).predict_proba(X)
-    dates = pd.DataFrame({0: X[0], 1: day})
-    assert np.array_equal(text, model.fit(dates, y, sensitive_features=s).predict_proba(dates))
-    with pytest.raises(ValueError, match="this model was fitted on"):
-        model.predict_proba(pd.DataFrame({1: day, 0: X[0]}))
-
-
 CELL = st.text(
     st.characters(codec="utf-8", exclude_characters="\0\r\n", exclude_categories=["Cs"]), max_size=8
 )

@@ -344,28 +344,6 @@ def test_time_is_insensitive_if_its_interval_over_rounds_says_so(factors, expect
     assert decided("dimension-flat", {("high-dimensional", "corrected"): times}).verdict == expected
 
 
-@pytest.mark.parametrize(
-    ("gdp", "performance", "expected"),
-    [(0.2, 0.8, "holds"), (0.4, 0.8, "does not hold"), (0.2, 0.7, "does not hold")],
-)
-def test_a_threshold_is_useful_if_gdp_is_halved_at_the_same_performance(gdp, performance, expected):
-    later = {"gdp": gdp, "performance": performance}
-    tests = made(
-        part="tests",
-        dataset="adult",
-        method="frhsic",
-        repeat=range(3),
-        weight=(0.1, 5.0, 50.0),
-        rejected=True,
-        hsic=lambda r: 2e-3 / r["weight"] ** 0.5,  # below 1e-3 from λ = 5 on
-        gdp=lambda r: 0.5 if r["weight"] < 1 else later["gdp"],
-        performance=lambda r: 0.8 if r["weight"] < 1 else later["performance"],
-    )
-    finding = decided("practical-threshold", {("weight-selection", "corrected"): tests})
-    assert finding.verdict == expected
-    assert finding.corrected[1].startswith("Adult 5: ")
-
-
 def test_every_theorem_holds_on_laws_whose_two_sides_are_known():
     names = list(theorems.units(CORRECTED, Options(Path(), repeats=2)))
     drawn = zip(names, theorems.draws(names, CORRECTED, Options(Path(), repeats=2)))
