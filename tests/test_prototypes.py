@@ -342,16 +342,6 @@ def test_only_movable_rows_are_moved():
     assert (choice[movable] != start[movable]).any()
 
 
-def test_some_rows_are_moved():
-    rows = repeated_rows(200, 60, seed=0)
-    solution = solve(spread(KINDS, rows, 4), rows, 0.0)
-    start = solution.costs(solution.distances(rows.targets), rows.means).argmin(axis=0)
-    count = len(solution.mass)
-    before = dependence_by_definition(start, count, rows)
-    after = dependence_by_definition(assigned_rows(solution, rows), count, rows)
-    assert after < before / 2
-
-
 def test_on_tiny_tables_moves_come_near_the_best_of_all_choices():
     gained = []
     for seed in range(8):

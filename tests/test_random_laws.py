@@ -91,31 +91,15 @@ def test_the_gap_at_a_resolution_averages_the_mean_over_the_people_nearby(laws):
     assert wave.gap(0.05) == approx(np.abs(windows).mean(), rel=0.03)
 
 
-def test_ranks_of_an_atom_are_its_middle_and_the_curve_is_constant_on_it(laws):
-    for number in range(40):
-        law, _ = law_of(laws, number)
-        u = laws.middles(10_000)
-        for start, end in law.attribute.atoms:
-            inside = (u >= start) & (u < end)
-            if inside.any():
-                assert law.attribute.rank(u)[inside] == approx((start + end) / 2)
-                assert np.ptp(law.mean(u)[inside]) < 1e-12
-        assert (np.diff(law.attribute.value(u)) >= 0).all()
-
-
 def test_every_ingredient_is_drawn_and_a_word_gives_the_same_laws_again(laws):
-    drawn = [laws.Law.random(laws.generator_of("word", i)).ingredients for i in range(300)]
-    kinds = {key: {one[key] for one in drawn} for key in drawn[0]}
-    assert len(kinds["attribute"]) == 5
-    assert len(kinds["curve"]) == 7
-    assert len(kinds["scores"]) == 6
-    assert len(kinds["weights"]) == 4
-    assert len(kinds["clusters"]) == 3
-    assert min(kinds["rows"]) < 80
-    assert max(kinds["rows"]) > 15_000
-    again = laws.Law.random(laws.generator_of("word", 7))
-    assert again.ingredients == drawn[7]
-    assert laws.Law.random(laws.generator_of("other", 7)).ingredients != drawn[7]
+    def ingredients(word, number):
+        return laws.Law.random(laws.generator_of(word, number)).ingredients
+
+    drawn = [ingredients("word", i) for i in range(100)]
+    kinds = {key: {one[key] for one in drawn} for key in ("attribute", "curve", "scores")}
+    assert [len(values) for values in kinds.values()] == [5, 7, 6]
+    assert ingredients("word", 7) == drawn[7]
+    assert ingredients("other", 7) != drawn[7]
 
 
 @pytest.mark.parametrize("number", range(12))
@@ -229,13 +213,6 @@ def test_a_law_on_which_the_measure_raises_is_a_miss(laws, measured_by, tmp_path
         judged = [rate for rate in claim.rates if rate.least is not None or rate.most is not None]
         assert len(lines) >= 3 + len(judged)
         assert all(rate.share(records) == (rate.most is not None) for rate in claim.rates)
-
-
-def test_a_number_that_is_none_is_a_miss(laws, measured_by):
-    measured_by("gdp", lambda *_: {"low": math.nan, "high": 1.0})
-    one = laws.record("word", "gdp", 0)
-    assert one["failed"] == "not a number: {'low': nan, 'high': 1.0}"
-    assert "covers .000, less than .940" in laws.misses(laws.CLAIMS["gdp"], [one])
 
 
 def test_the_exit_status_is_1_if_the_criterion_is_missed(laws, monkeypatch, tmp_path, capsys):

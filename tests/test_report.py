@@ -22,7 +22,7 @@ import report_samples as samples
 from frhsic._pictures import Frame
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.measures import decision_ratio
-from frhsic.auditing.results import Change, Curve, LimitCheck, Number, Quality, Subject
+from frhsic.auditing.results import Change, Curve, LimitCheck, Number, Quality
 from frhsic.estimators.frontier import Gap
 from frhsic.formatting import figure, plain, ranged, short, stated
 from frhsic.intervals import Interval
@@ -427,10 +427,6 @@ def test_the_worst_group_stands_beside_its_own_outcome():
         before = replace(result, limits=())
         limited = worst_sentence(Report(result, before=before), "age")
         assert f", without the limit {figure(chance[group].mean())}" in limited
-        first = groups(Report(result), "age")[0]
-        assert (first.where, first.rows) == (group_phrase(curve, i, "age"), group.sum())
-        assert first.mean == pytest.approx(chance[group].mean())
-        assert first.actual == pytest.approx(y[group].mean())
         number = audit(chance - 3, named[0], pd.Series(y - 3.5, name="cost"), settings=QUICK)
         line = worst_sentence(Report(number), "age")
         number_group = worst_first(number["age"], number)[0]
@@ -453,8 +449,6 @@ def test_the_axis_says_what_a_high_score_means():
     named = replace(result, subject=replace(result.subject, score_name="p"))
     target = outcome_phrase(result.subject)
     assert axis_name(named) == f"mean score; a higher score means more likely {target}"
-    unknown = replace(named, subject=replace(named.subject, target=None))
-    assert axis_name(unknown) == "mean score"
     number = replace(named, quality=(Quality("root_squared_error", 2.0, 4.0, 0.1),))
     assert axis_name(number) == "mean prediction"
     own = replace(named, subject=replace(named.subject, score_name="probability of default"))
@@ -476,14 +470,6 @@ def test_the_name_of_a_mark_covers_no_other_point():
         assert (name < ring) == (free == 1)
 
 
-def test_without_an_outcome_the_groups_with_the_largest_gaps_come_first():
-    curve = samples.curve()
-    gaps = [abs(group.mean - curve.overall) for group in groups(Report(samples.audit()), "age")]
-    assert gaps == sorted(gaps, reverse=True)
-    trusted = [i for i, sparse in enumerate(curve.sparse) if not sparse]
-    assert gaps[0] == max(abs(curve.mean[i] - curve.overall) for i in trusted)
-
-
 def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     report = samples.full()
     found, ranked = costs(report)
@@ -493,9 +479,6 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     assert ranked.change == "by −0.028 to −0.008, worse"
     gain = replace(report.tradeoff.stops[2].costs[1], before=0.7, after=0.8)
     gained = costs(report, replace(report.tradeoff.stops[2], costs=(gain,)))
-    assert gained[0].change.endswith(", better")
-    fewer = replace(gain, key="false_positive_rate", before=0.3, after=0.2)
-    gained = costs(report, replace(report.tradeoff.stops[2], costs=(fewer,)))
     assert gained[0].change.endswith(", better")
     weak = replace(report.tradeoff.stops[2].costs[1], pvalue=0.3)
     stop = replace(report.tradeoff.stops[2], costs=(weak,))
@@ -512,8 +495,6 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     assert [cost.now for cost in costs(poor)] == ["0.510"]
     assert costs(poor)[0].change == "0.490 to 0.530"
     assert any("better than a constant" in line for line in unanswered(poor))
-    good = Report(replace(samples.audit(), quality=(Quality("auc", 0.6, 0.5, 0.01),)))
-    assert not any("better than a constant" in line for line in unanswered(good))
 
 
 def test_of_numbers_the_root_of_the_squared_error_is_told():
@@ -606,15 +587,6 @@ def test_the_ratio_of_decisions_is_bounded_by_the_band():
     for _ in range(200):
         shares = random.uniform(curve.low, curve.high)
         assert low <= shares.min() / shares.max() <= high
-
-
-def test_a_representation_without_scores_has_no_worst_group():
-    age = samples.attribute()
-    population = replace(age.all_rows, numbers=age.all_rows.numbers[2:], curves={})
-    attributes = (replace(age, all_rows=population, positives=None),)
-    bare = replace(samples.audit(), subject=Subject("z_*", dimensions=4), attributes=attributes)
-    assert verdict(Report(bare)).sentence.startswith("The representation “z_*” and age are")
-    assert "<figure" not in render(bare)
 
 
 # sentences
