@@ -4,14 +4,9 @@ and changes.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import sys
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -25,7 +20,6 @@ from sklearn.metrics import log_loss, roc_auc_score
 from typer.testing import CliRunner
 
 import report_samples as samples
-from frhsic import _arrays, _tensors
 from frhsic.auditing import Audit, Context, Settings, audit, drift, since
 from frhsic.auditing.comparing import checked, difference, largest_value, limits_of_audit
 from frhsic.auditing.measures import (
@@ -41,7 +35,7 @@ from frhsic.auditing.measures import (
     rate_number,
 )
 from frhsic.auditing.results import Law, LimitCheck, Number, Subject, are_chances
-from frhsic.auditing.running import Inputs, _column, outcome
+from frhsic.auditing.running import Inputs, outcome
 from frhsic.cli import app
 from frhsic.dependence import distance_correlation, hsic, hsic_unbiased
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
@@ -54,8 +48,6 @@ from frhsic.report import render, words
 from frhsic.report.first_page import gap_sentence
 from frhsic.report.words import resolution_sentence
 from frhsic.splits import subsample
-from frhsic.tables.attributes import read_sensitive
-from frhsic.tables.columns import numbers
 
 pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 
@@ -377,16 +369,6 @@ def test_an_interval_excludes_0_exactly_where_the_own_test_rejects():
     assert seen == {True, False}
 
 
-@pytest.mark.slow
-def test_the_interval_of_an_audit_excludes_0_by_mistake_no_more_often_than_stated():
-    random = np.random.default_rng(0)
-    excluded, draws = 0, 300
-    for _ in range(draws):
-        gap = gap_number("gdp", gdp(random.beta(2, 5, 400), random.random(400), resamples=199))
-        excluded += gap.interval.low > 0
-    assert excluded <= stats.binom.ppf(0.99, draws, 0.05)
-
-
 def test_independent_rows_follow_the_weights():
     weights = np.tile([1.0, 3.0], 2000)
     rows = Rows(np.tile([0.0, 1.0], 2000)[:, None], np.zeros((4000, 1)), None, weights=weights)
@@ -451,20 +433,6 @@ def test_units_of_the_columns_do_not_matter():
     plain, mixed = (audit(x, age, settings=QUICK)["age"].all_rows for x in (z, z * units))
     for key in ("hsic", "hsic_effect", "squared_distance_correlation"):
         assert mixed[key].value == pytest.approx(plain[key].value, rel=1e-6)
-
-
-def test_each_column_of_a_representation_is_divided_by_its_spread():
-    """The standard deviation, with values beyond ten interquartile ranges of the median drawn
-    in.
-    """
-    z, age, _ = table(300, d=2)
-    z[0, 1] = 1e4
-    low, middle, high = np.percentile(z, [25, 50, 75], axis=0)
-    reach = 10 * (high - low)
-    near = np.minimum(np.maximum(z, middle - reach), middle + reach)
-    unit = z / near.std(axis=0)
-    measured = audit(z, age, settings=QUICK)["age"].all_rows["hsic"].value
-    assert measured == pytest.approx(float(hsic_unbiased(unit, age)), rel=1e-10)
 
 
 # how well the scores predict
@@ -731,80 +699,6 @@ def test_equal_opportunity_is_measured_on_the_favourable_outcome(
 
 # All conversions of arrays to NumPy or torch, and what reads columns: each is called with the name
 # that messages have for what it checks.
-CONVERSIONS = {
-    one.__code__: key
-    for one, key in (
-        (_arrays.matrix, "name"),
-        (_tensors.matrix, "name"),
-        (read_sensitive, "name"),
-        (_column, "argument"),
-        (numbers, "name"),
-    )
-}
-
-
-@contextlib.contextmanager
-def counted_checks() -> Iterator[Counter[tuple[str, str]]]:
-    """Count the conversions of each argument, and the comparisons of the rows of all."""
-    counts: Counter[tuple[str, str]] = Counter()
-
-    def count(frame: FrameType, event: str, _: object) -> None:
-        code = frame.f_code
-        if event == "call" and code in CONVERSIONS:
-            counts[code.co_name, frame.f_locals[CONVERSIONS[code]]] += 1
-        if event == "call" and code is _arrays.require_same_rows.__code__:
-            counts[code.co_name, "all"] += 1
-
-    sys.setprofile(count)
-    try:
-        yield counts
-    finally:
-        sys.setprofile(None)
-
-
-def test_an_audit_converts_and_checks_each_argument_once():
-    data = people()
-    weights, groups = pd.Series(np.arange(1.0, 401)), data.index % 200
-    with counted_checks() as counts:
-        audit(
-            data[["x", "risk"]],
-            data[["age"]],
-            data["late"],
-            scores=data["risk"],
-            sample_weight=weights,
-            groups=groups,
-            settings=SMALL,
-        )
-    once = {("require_same_rows", "all"), ("read_sensitive", "sensitive_features")}
-    once |= {("_column", name) for name in ("scores", "y", "sample_weight", "groups")}
-    names = ("representation", "sensitive_features", "scores", "'late' (y)", "sample_weight")
-    once |= {("matrix", name) for name in names} | {("numbers", "sensitive_features 'age'")}
-    assert counts == dict.fromkeys(once, 1)
-
-
-def test_the_command_converts_and_checks_each_column_once(tmp_path):
-    people().assign(w=2.0, person=lambda data: data.index % 200).to_csv(tmp_path / "t.csv")
-    roles = ["-s", "age", "--score", "risk", "-t", "late", "--row-weights", "w"]
-    asked = ["audit", str(tmp_path / "t.csv"), *roles, "--groups", "person", "--max-rows", "100"]
-    with counted_checks() as counts:
-        result = CliRunner().invoke(app, [*asked, "--json"])
-    assert result.exit_code == 0
-    assert set(counts.values()) == {1}
-    assert {name for function, name in counts if function == "numbers"} == {
-        "column 'age'",
-        "column 'risk'",
-        "column 'w'",
-        "target 'late'",
-        "sensitive_features 'age'",  # at the door of the audit; the others read text
-    }
-    assert {name for function, name in counts if function == "matrix"} == {
-        "scores",
-        "sensitive_features",
-        "'late' (y)",
-        "'w' (sample_weight)",
-    }
-
-
 def test_rows_without_an_attribute_are_left_out_counted_and_compared():
     data = people()
     age = data["age"].where(data.index % 4 > 0)

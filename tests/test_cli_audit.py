@@ -73,19 +73,6 @@ def test_the_command_says_what_the_function_says_to_the_last_digit(folder, name,
     )
 
 
-def test_a_target_of_yes_and_no_needs_no_positive_value(tmp_path):
-    data, table = people(), tmp_path / "people.csv"
-    data.assign(repaid=np.where(data["repaid"] == 1, "Ja", "nein")).to_csv(table, index=False)
-    found = Audit.from_json(done(["audit", str(table), *SCORE, "-t", "repaid", "--json"]).stdout)
-    expected = audit(data["score"], data["age"], data["repaid"], settings=Settings(max_rows=100))
-    assert (found["age"], found.quality, found.subject.target.positive) == (
-        expected["age"],
-        expected.quality,
-        "Ja",
-    )
-    assert any("'Ja' counts as 1 in 'repaid'" in remark for remark in found.context.remarks)
-
-
 def test_spellings_of_one_label_are_one_outcome_in_audits_and_trainings(tmp_path):
     data, path = people(120), tmp_path / "people.csv"
     random = np.random.default_rng(0)
@@ -263,32 +250,6 @@ def test_a_gap_that_has_fallen_is_told_and_is_no_alarm(may):
     )
     assert alarms(replace(earlier, drift=(drift,))) == []
     assert len(alarms(replace(earlier, drift=(replace(drift, key="auc"),)))) == 1
-
-
-@pytest.fixture(scope="module")
-def before(may):
-    (may / "before.json").write_text(
-        done(["audit", month(may, "before.csv", 0.6, 5, 2000), *MONTHLY]).stdout
-    )
-    return str(may / "before.json")
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"older": 13.0}, "Mean age: "),
-        ({"skill": 0.0}, "Ranking (AUC): "),
-    ],
-)
-def test_a_month_that_only_keeps_its_gap_is_not_passed(may, before, change, said):
-    """An older population, and outcomes that are a coin: the gap is as it was, and the exit code is
-    1.
-    """
-    result = done(
-        ["audit", month(may, "after.csv", 0.6, 6, 2000, **change), *MONTHLY, "--against", before], 1
-    )
-    assert said in result.stderr
-    assert "Gap along age" not in result.stderr
 
 
 def test_a_pdf_without_a_browser_is_refused_before_the_work(may, monkeypatch):

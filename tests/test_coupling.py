@@ -105,24 +105,6 @@ def test_amount_mixes_the_laws(amount):
     assert total_variation(x[rows], s, pooled) == pytest.approx(expected, abs=0.012)
 
 
-def test_total_variation_is_at_most_half_the_error_of_the_ratio():
-    """Exact laws on finite sets, for estimates with mean one along x."""
-    rng = np.random.default_rng(0)
-    p_x, p_s = JOINT.sum(1), JOINT.sum(0)
-    for _ in range(200):
-        estimate = np.exp(rng.normal(scale=1.0, size=TRUE.shape)) * TRUE ** rng.integers(0, 2)
-        estimate /= p_x @ estimate
-        stays = np.minimum(1, 1 / estimate)
-        removed = p_x @ (TRUE * (1 - stays))
-        needed = np.maximum(1 - estimate, 0)
-        law = TRUE * stays + needed * removed / np.maximum(p_x @ needed, 1e-300)
-        distance = p_x @ np.abs(law - 1) / 2
-        bound = p_x @ np.abs(estimate - TRUE) / 2
-        assert (distance <= bound + 1e-12).all()
-        assert p_x @ law == pytest.approx(np.ones(3))
-    assert p_s.sum() == pytest.approx(1)
-
-
 def test_permutations_have_the_weight_that_is_asked_for():
     """All 6 permutations of three rows, against their weights."""
     weights = np.array([[1.0, 4.0, 2.0], [2.0, 1.0, 1.0], [1.0, 1.0, 3.0]])
@@ -200,7 +182,7 @@ def test_naming_a_column_keeps_more_of_it():
     assert kept[1] > kept[0] + 0.1
 
 
-def test_joint_basis_is_orthonormal_and_holds_products():
+def test_joint_basis_is_orthonormal():
     rng = np.random.default_rng(0)
     s = np.column_stack([rng.normal(size=4000), rng.integers(0, 2, 4000)])
     s[:, 0] += s[:, 1]
@@ -208,11 +190,6 @@ def test_joint_basis_is_orthonormal_and_holds_products():
     phi = basis.values[basis.node(s)]
     assert phi.mean(0) == pytest.approx(np.zeros(phi.shape[1]), abs=1e-10)
     assert phi.T @ phi / 4000 == pytest.approx(np.eye(phi.shape[1]), abs=1e-10)
-    a, b = rng.integers(0, 2, size=(2, 1000)).astype(float)
-    binary = JointBasis.fit(np.column_stack([a, b]))
-    target = (a != b).astype(float)
-    phi = binary.values[binary.node(np.column_stack([a, b]))]
-    assert LinearRegression().fit(phi, target).score(phi, target) == pytest.approx(1)
 
 
 def test_a_column_that_is_the_xor_of_two_attributes_is_coupled():

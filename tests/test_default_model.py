@@ -16,12 +16,9 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.tree import DecisionTreeClassifier
 
-from frhsic import ParityClassifier
-from frhsic.estimators import conditional, fitting
+from frhsic.estimators import conditional
 from frhsic.estimators.conditional import (
     BoostedMeans,
-    ConditionalLaw,
-    SensitiveBasis,
     SplinesAndTrees,
     Targets,
     TreeTable,
@@ -30,7 +27,6 @@ from frhsic.estimators.conditional import (
     limit_boosters,
     predicted_directions,
 )
-from frhsic.estimators.constraints import FitRows
 from frhsic.estimators.fitting import with_seed
 
 
@@ -231,37 +227,6 @@ def test_directions_are_kept_beyond_a_hundredth_and_beyond_noise():
     assert nothing.shape == (4, 1)  # at least one
 
 
-@pytest.mark.parametrize("levels", [3, 40])
-def test_a_law_given_s_is_that_of_its_people_and_of_a_hundred_like_those_near_it(levels):
-    rng = np.random.default_rng(levels)
-    n = 400
-    s = rng.integers(levels, size=n) * 1.0
-    score = rng.normal(size=n) + s / levels
-    weights = rng.integers(1, 4, n) / 2
-    law = ConditionalLaw().fit(score, s, weights)
-    w = weights * n / weights.sum()
-    grid = np.quantile(score, np.linspace(0, 1, 201))
-    cell = np.minimum(np.searchsorted(grid, score, side="right") - 1, 199)
-    values = np.unique(s)
-    table = np.array([np.bincount(cell, w * (s == value), 200) for value in values])
-    mass = table.sum(axis=1) / n
-    rank = np.cumsum(mass) - mass / 2
-    for i in range(len(values)):
-        near = np.exp(-((rank - rank[i]) ** 2) / (2 * 0.02**2)) if levels > 16 else np.eye(3)[i]
-        people = near @ table
-        share = (table[i] + 100 * people / people.sum()) / (table[i].sum() + 100)
-        assert law.table_[i] == approx(np.append(0, np.cumsum(share)), abs=1e-12)
-    pooled = np.append(0, np.cumsum(table.sum(axis=0)) / n)
-    at = (score[0] - grid[cell[0]]) / (grid[cell[0] + 1] - grid[cell[0]])
-    row = law.table_[np.searchsorted(values, s[0])]
-    expected = np.interp(row[cell[0]] + at * (row[cell[0] + 1] - row[cell[0]]), pooled, grid)
-    moved = law.predict(score, s)
-    assert moved[0] == approx(expected)
-    ends = law.predict(np.array([-99.0, 99.0, 0.1]), np.array([-5.0, 999.0, np.nan]))
-    assert ends == approx([grid[0], grid[-1], 0.1])
-    assert ConditionalLaw().fit(np.ones(n), s).predict(score, s) is score
-
-
 def test_folds_are_stratified_by_labels_and_keep_groups_together():
     labels = np.arange(60) % 3
     groups = np.arange(60) // 4
@@ -288,28 +253,3 @@ def test_every_random_state_that_is_open_gets_the_seed():
     boosters = limit_boosters(BaggingClassifier(LGBMClassifier()), 3)
     assert (boosters.n_jobs, boosters.estimator.n_jobs) == (None, 3)
     assert limit_boosters(LGBMClassifier(n_jobs=2), 3).n_jobs == 2
-
-
-def test_directions_come_from_a_seeded_part_of_many_rows(monkeypatch):
-    monkeypatch.setattr(fitting, "PILOT_ROWS", 60)
-    rng = np.random.default_rng(0)
-    s = rng.uniform(size=(200, 1))
-    s[:20] = np.nan
-    X = np.nan_to_num(s) + 0.1 * rng.normal(size=(200, 2))
-    rows = FitRows(X, s, ("age",), None, None, np.arange(200) % 4, 11)
-    basis = SensitiveBasis.fit(s[20:, 0])
-    seen = []
-
-    def told(X, targets, weights, part, n_jobs):
-        seen.append((X, part, weights, n_jobs))
-        return np.eye(basis.values.shape[1])[:, :2]
-
-    monkeypatch.setattr(fitting, "told_directions", told)
-    model = ParityClassifier(n_jobs=1)
-    found = model._told(rows, 0, basis, basis(s[:, 0]))
-    assert found.values == approx(basis.values[:, :2])
-    pilot = 20 + np.sort(np.random.default_rng(11).choice(180, 60, replace=False))
-    assert np.array_equal(seen[0][0], X[pilot])
-    assert np.array_equal(seen[0][1], pilot % 4 % 2 == 0)
-    assert (seen[0][2].tolist(), seen[0][3]) == ([1.0] * 60, 1)
-    assert ParityClassifier(uses_sensitive=True)._told(rows, 0, basis, basis(s[:, 0])) is basis

@@ -58,14 +58,8 @@ def test_heads_of_new_rows_hardly_read_the_attribute(linear):
     assert told(free, age).gap().value > 0.15
     # solving for 8 prototypes of Σ Var m = .8 leaves about 7 · .8 / 4000 of χ², m's own error more
     assert told(z, age).gap().value < 2 * np.sqrt(7 * 0.8 / 4000) / 2
-    assert roc_auc_score(y, z[:, 0]) > 0.65  # what skill tells
-
-
-def test_what_skill_tells_is_kept(linear):
-    """At parity, the best score is about a function of skill alone."""
-    X, y, _ = people(20_000, seed=1)
-    skill = roc_auc_score(y, X["skill"])
-    assert roc_auc_score(y, linear.transform(X)[:, 0]) > skill - 0.02
+    # at parity, the best score is about a function of skill alone
+    assert roc_auc_score(y, z[:, 0]) > roc_auc_score(y, X["skill"]) - 0.02
 
 
 def test_the_gap_of_the_frontier_is_that_of_new_rows(linear):
@@ -233,16 +227,6 @@ def test_several_targets_of_both_kinds():
     )
 
 
-def test_whole_numbers_with_many_values_are_numbers():
-    X, _, age = people(300)
-    hours = np.round(40 + 5 * X["skill"]).astype(int).rename("hours")
-    z = ParityEncoder(random_state=0, cv=2, prototypes=4).fit_transform(
-        X, hours, sensitive_features=age
-    )
-    assert z.shape == (300, 1)
-    assert z.mean() == approx(40, abs=1)
-
-
 def test_two_attributes_are_both_hidden():
     X, y, age = people(3000)
     rng = np.random.default_rng(1)
@@ -292,7 +276,7 @@ def test_missing_attributes_take_part_in_the_models_of_y_alone():
     assert encoder.transform(X).shape == (1000, 1)
 
 
-def test_without_attributes_there_is_no_constraint():
+def test_without_attributes_there_is_no_constraint(tmp_path):
     X, y, _ = people(300)
     encoder = ParityEncoder(**LINEAR, prototypes=4, random_state=0)
     with pytest.warns(MissingSensitiveFeaturesWarning):
@@ -300,11 +284,6 @@ def test_without_attributes_there_is_no_constraint():
     assert encoder.frontier_.gaps == {}
     assert str(encoder.choice_) == "No gap is limited."
     assert roc_auc_score(y, encoder.transform(X)[:, 0]) > 0.7
-
-
-def test_an_encoder_without_attributes_is_saved_and_loaded(tmp_path):
-    X, y, _ = people(300)
-    encoder = ParityEncoder(**LINEAR, limit=None, prototypes=4, random_state=0).fit(X, y)
     frhsic.save(encoder, tmp_path / "model")
     again = frhsic.load(tmp_path / "model")
     assert str(again.choice_) == "No gap is limited."
@@ -319,8 +298,6 @@ def test_models_that_take_no_weights_are_fitted_where_none_are_given():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnmetLimitWarning)
         assert encoder.fit(X, y, sensitive_features=age).transform(X).shape == (300, 1)
-    with pytest.raises(ValueError, match="KNeighborsClassifier takes no sample_weight"):
-        encoder.fit(X, y, sensitive_features=age, sample_weight=np.ones(300))
 
 
 def test_weights_make_the_gap_that_of_the_weighted_people():
@@ -366,12 +343,6 @@ def test_a_frozen_model_is_used_as_it_is():
     )
     p = model.predict_proba(rest)[:, 1]
     assert np.corrcoef(z[:, 0], p)[0, 1] > 0.9
-
-
-def test_a_model_of_the_wrong_kind_is_refused():
-    X, y, age = people(100)
-    with pytest.raises(ValueError, match="LinearRegression, but y holds labels"):
-        ParityEncoder(LinearRegression()).fit(X, y, sensitive_features=age)
 
 
 def test_the_default_works_on_three_hundred_messy_rows():
