@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -80,3 +82,15 @@ def test_every_public_class_and_function_has_an_example() -> None:
             value = getattr(module, each)
             if inspect.isclass(value) or inspect.isroutine(value):
                 assert ">>> " in (value.__doc__ or ""), f"{name}.{each} has no example"
+
+
+def test_importing_the_package_is_lazy() -> None:
+    heavy = (
+        "{'torch', 'numpy', 'pandas', 'sklearn', 'scipy', 'matplotlib', 'lightgbm', 'rich',"
+        " 'typer'}"
+    )
+    code = f"import sys, frhsic; dir(frhsic); print(sorted({heavy} & set(sys.modules)))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"

@@ -148,18 +148,8 @@ def test_each_number_says_how_it_was_computed(scored):
         **dict.fromkeys(("hsic", "hsic_effect", "squared_distance_correlation"), METHOD),
     }
     assert {n.interval.confidence for n in numbers.numbers if n.interval} == {0.95}
-    assert [n.under_independence for n in numbers.numbers if n.key not in gaps][:2] == [None, 0.0]
     assert all(numbers[key].settings["seed"] == 0 for key in gaps)
-    assert numbers["gdp"].settings["resolution"] > 0
     details = numbers["hsic"].settings
-    assert list(details) == [
-        "test",
-        "kernel on z",
-        "kernel on s",
-        "bandwidth on z",
-        "bandwidth on s",
-        "biased",
-    ]
     assert (details["bandwidth on z"], details["bandwidth on s"]) == ("median distance",) * 2
     assert str(details["kernel on z"]).startswith("Gaussian(bandwidth=")
     rate = result.subject.base_rate
@@ -179,9 +169,6 @@ def test_each_step_is_told_as_it_begins():
     audit(z, np.column_stack([age, age + z[:, 0]]), settings=replace(SMALL, watch=steps.append))
     each = [f"s_{i}: {step}" for i in (1, 2) for step in (*one, *probes)]
     assert steps == [*each, "all together: HSIC and its test"]
-    steps.clear()
-    audit(z, age, y, settings=replace(SMALL, watch=steps.append, fast=True))
-    assert steps == ["gaps"]
 
 
 def test_a_rank_gap_of_many_rows_is_that_of_a_random_sample(monkeypatch):
@@ -338,12 +325,10 @@ def test_what_heavy_weights_leave_out_is_said():
     halves = audit(z, age, sample_weight=np.arange(1000) % 7, settings=QUICK)
     assert halves.rows.independent == halves["age"].all_rows["correlation_ratio"].rows < 600
     assert {n.key for n in heavy["age"].all_rows.numbers} == {"gdp", "standardized_gdp", "rank_gap"}
-    left_out = f"leave {heavy.rows.independent} row"
-    assert any(left_out in line for line in words.warnings(heavy))
-    assert left_out in render(heavy)
-    usual = audit(z, age, sample_weight=np.ones(1000), settings=QUICK)
+    assert f"leave {heavy.rows.independent} row" in render(heavy)
+    usual = audit(z, age, sample_weight=np.ones(1000), settings=SMALL)
     assert usual.rows.independent == 1000
-    assert not any("left out" in line for line in words.warnings(usual))
+    assert "left out" not in render(usual)
 
 
 def test_an_interval_excludes_0_exactly_where_the_own_test_rejects():
@@ -601,20 +586,6 @@ def test_a_document_that_is_wrong_is_refused(change: dict[str, Any], message: st
         Audit.from_dict(samples.audit().to_dict() | change)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"sensitive_features": np.full(700, 3.0)}, "s is constant"),
-        ({"threshold": 50}, "threshold=50 is outside the scores, which run from"),
-        ({"limit": "eo <= 0.1", "y": None}, "pass the target as well"),
-    ],
-)
-def test_bad_input_is_refused(change: dict[str, Any], message: str):
-    z, age, y = table()
-    with pytest.raises((ValueError, TypeError), match=message):
-        audit(**({"z": z, "sensitive_features": age, "y": y, "settings": QUICK} | change))
-
-
 # what an audit is given
 # ----------------------------------------------------------------------------------------------
 
@@ -672,29 +643,14 @@ def test_a_text_target_is_taken_with_its_positive_value():
     for y in (
         data["outcome"],
         data["outcome"].astype("category"),
-        data["outcome"].to_numpy(),
+        data[["outcome"]],
+        pl.Series(data["outcome"].to_list()),
         list(data["outcome"]),
     ):
         codes, favoured, target = outcome(y, "late", None)
         assert target.positive == "late"
         np.testing.assert_array_equal(codes, data["late"])
         np.testing.assert_array_equal(favoured, data["late"] == 1)
-
-
-@pytest.mark.parametrize(
-    ("target", "positive", "favourable"),
-    [
-        ("late", None, 0),
-        ("late", None, "0"),
-        ("outcome", "late", "repaid"),
-        ("outcome", "repaid", None),
-    ],
-)
-def test_equal_opportunity_is_measured_on_the_favourable_outcome(
-    target: str, positive: Any, favourable: Any
-):
-    data = people()
-    np.testing.assert_array_equal(outcome(data[target], positive, favourable)[1], data["late"] == 0)
 
 
 # All conversions of arrays to NumPy or torch, and what reads columns: each is called with the name
@@ -769,13 +725,15 @@ def test_bands_are_audited_and_remarked():
     ("change", "error", "message"),
     [
         ({"z": np.r_[np.nan, np.ones(399)]}, ValueError, "scores holds 1 values that are NaN"),
-        ({"z": np.full((400, 2), np.inf)}, ValueError, "representation holds 800 values"),
         (
             {"z": np.array(["a"] * 400, dtype=object)},
             TypeError,
             r"scores holds text, bands or categories \(object\)",
         ),
         ({"z": None}, TypeError, "scores is None"),
+        ({"sensitive_features": np.full(400, 3.0)}, ValueError, "s is constant"),
+        ({"threshold": 50}, ValueError, "threshold=50 is outside the scores, which run from"),
+        ({"limit": "eo <= 0.1"}, ValueError, "pass the target as well"),
         ({"z": np.arange(399.0)}, ValueError, "scores has 399 rows, sensitive_features has 400"),
         (
             {"sensitive_features": np.array([["a", 1.0]] * 400, dtype=object)},
@@ -788,18 +746,10 @@ def test_bands_are_audited_and_remarked():
             ValueError,
             "more than one column named a",
         ),
-        ({"y": np.arange(5)}, ValueError, "y has 5"),
         (
             {"y": np.r_[np.nan, np.ones(399)]},
             ValueError,
             r"y lacks a value in 1 of 400 rows \(row 1\)",
-        ),
-        ({"groups": np.arange(5)}, ValueError, "groups has 5"),
-        ({"groups": np.ones((400, 2))}, ValueError, r"groups has shape \(400, 2\)"),
-        (
-            {"groups": np.r_[np.nan, np.ones(399)]},
-            ValueError,
-            r"groups lacks a value in 1 of 400 rows \(row 1\)",
         ),
         (
             {"groups": [None] * 7 + ["a"] * 393},
@@ -823,11 +773,6 @@ def test_bands_are_audited_and_remarked():
             ValueError,
             "sample_weight is −0.5 in row 2; pass weights",
         ),
-        (
-            {"sample_weight": np.r_[np.nan, np.ones(399)]},
-            ValueError,
-            "sample_weight lacks a value in 1 of 400",
-        ),
         ({"sample_weight": np.zeros(400)}, ValueError, "sample_weight is 0 in all 400"),
     ],
 )
@@ -839,24 +784,6 @@ def test_messages_use_the_words_of_the_caller(
         audit(
             **({"z": data["risk"], "sensitive_features": data["age"], "settings": SMALL} | change)
         )
-    with pytest.raises(ValueError, match="an audit needs at least 20 rows; 5 of 5 have"):
-        audit(data["risk"].head(), data["age"].head(), settings=SMALL)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        lambda y: y.to_frame(),
-        lambda y: pl.Series(y.to_numpy()),
-        lambda y: torch.tensor(y.to_numpy()),
-        lambda y: y.to_numpy()[:, None],
-        lambda y: y.tolist(),
-    ],
-    ids=["frame", "polars", "tensor", "one column", "list"],
-)
-def test_every_kind_of_target_is_taken(kind: Any):
-    data = people()
-    np.testing.assert_array_equal(outcome(kind(data["late"]), None, None)[0], data["late"])
 
 
 def test_counts_of_an_audit_of_a_sample_are_those_of_the_file(tmp_path, reading):
@@ -1099,21 +1026,6 @@ def test_an_equal_gap_is_called_changed_no_more_often_than_the_level(
     old: tuple[int, float], new: tuple[int, float]
 ):
     assert found(200, old, new) <= stats.binom.ppf(0.99, 200, 0.05)
-
-
-def test_drift_is_the_difference_of_the_numbers_that_the_audits_hold(may: Audit):
-    june = audit(*loans(seed=3), settings=SMALL)
-    for change in drift(june, may):
-        if change.key == "gdp":
-            before, after = (one["s"].all_rows["gdp"] for one in (may, june))
-            assert (change.before, change.after) == (before.value, after.value)
-            assert change == replace(
-                difference("gdp", "s", before, after, 0.05), adjusted=change.adjusted
-            )
-    raw = [change.pvalue for change in drift(june, may)]
-    assert min(change.adjusted for change in drift(june, may)) == pytest.approx(
-        min(len(raw) * min(raw), 1.0)
-    )
 
 
 def gap_of(value: float, error: float, low: float, high: float) -> Number:

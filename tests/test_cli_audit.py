@@ -20,8 +20,7 @@ from frhsic.auditing.results import Change
 from frhsic.cli import app
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor
 from frhsic.parity import gdp
-from frhsic.report import Report
-from frhsic.report.first_page import alarms, closing_lines
+from frhsic.report.first_page import alarms
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -106,25 +105,6 @@ def test_off_a_terminal_the_path_is_printed_and_the_finding_goes_to_standard_err
     assert (
         (tmp_path / "frhsic-report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     )
-
-
-def test_on_a_terminal_it_ends_with_five_aligned_lines(folder, tmp_path, monkeypatch):
-    for name, value in (
-        ("FORCE_COLOR", "1"),
-        ("NO_COLOR", "1"),
-        ("COLUMNS", "200"),
-        ("TERM", "xterm"),
-    ):
-        monkeypatch.setenv(name, value)
-    out = tmp_path / "report.html"
-    result = done(["audit", str(folder / "people.csv"), *SCORE, "-o", str(out)])
-    data = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(
-        1
-    )
-    report = Report.from_dict(json.loads(data))
-    shown = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout)
-    closing = closing_lines(report) | {"report": str(out)}
-    assert shown.splitlines()[-5:] == [f"{name:9}{text}" for name, text in closing.items()]
 
 
 @pytest.fixture(scope="module")
@@ -256,29 +236,3 @@ def test_a_pdf_without_a_browser_is_refused_before_the_work(may, monkeypatch):
     monkeypatch.setenv("PATH", str(may))
     message = one_line_and_2(["audit", str(may / "may.csv"), *MONTHLY, "--pdf", str(may / "a.pdf")])
     assert "chromium" in message
-
-
-def test_a_training_states_its_limit_and_names_its_model_by_a_fingerprint(may):
-    model, page = may / "m.frhsic", may / "trained.html"
-    line = [
-        "train",
-        str(may / "may.csv"),
-        "-t",
-        "late",
-        "-s",
-        "age",
-        "--positive",
-        "1",
-        "--favourable",
-        "0",
-    ]
-    line += ["--max-rows", "100", "--json", "-o", str(model), "-r", str(page)]
-    result = done([*line, "--require", "gdp=0.4", "--decision", "whether a loan is granted"])
-    found = Audit.from_dict(json.loads(result.stdout)["report"]["audit"])
-    assert found.limits[0].verdict == "kept"
-    target = found.subject.target
-    assert (target.name, target.favourable, target.favours_high) == ("late", "0", False)
-    assert found.context.origin["model"] == hashlib.sha256(model.read_bytes()).hexdigest()
-    text = page.read_text(encoding="utf-8")
-    assert found.context.origin["model"] in text
-    assert "whether a loan is granted" in text

@@ -736,23 +736,6 @@ def test_each_target_has_its_own_share_of_splines() -> None:
     assert model.shares_[1] < 0.2
 
 
-def test_a_prediction_does_not_depend_on_the_other_rows_bit_for_bit() -> None:
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(
-        {
-            "number": np.where(rng.random(500) < 0.1, np.nan, rng.normal(size=500)),
-            "level": rng.choice(["a", "b", "c", None], 500),
-            "flag": rng.integers(0, 2, 500),
-        }
-    )
-    y = X["number"].fillna(0.0) + X["flag"] + 0.1 * rng.normal(size=500)
-    model = SplinesAndTrees(random_state=0).fit(X, np.column_stack([y, -y]))
-    assert (model.shares_ > 0).all()
-    whole = model.predict(X)
-    for rows in (slice(0, 1), slice(1, 4), slice(4, 500)):
-        np.testing.assert_array_equal(model.predict(X[rows]), whole[rows])
-
-
 def test_an_attribute_of_which_x_tells_one_direction_has_one_function_and_one_model() -> None:
     rng = np.random.default_rng(0)
     s = rng.uniform(size=3_000)

@@ -1,6 +1,4 @@
-"""What the benchmarks of the encoder read from their records, and jobs that fail or are done
-already.
-"""
+"""What the benchmarks of the encoder read from their records."""
 
 import sys
 from pathlib import Path
@@ -16,27 +14,10 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 def benchmarks():
     sys.path.insert(0, str(BENCHMARKS))
     names = ("encoder", "coupling", "encoder_rivals", "encoder_heads")
-    yield [__import__(name) for name in ("encoder", "encoder_rivals", "encoder_heads")]
+    yield [__import__(name) for name in ("encoder_rivals", "encoder_heads")]
     sys.path.remove(str(BENCHMARKS))
     for name in names:
         del sys.modules[name]
-
-
-def measure(number):
-    return {"half": 4 // number}
-
-
-def test_a_failure_is_a_record_and_done_jobs_are_not_run_again(benchmarks, tmp_path):
-    encoder, _, _ = benchmarks
-    (tmp_path / "halves.jsonl").write_text('{"number": 2, "half": "kept"}\n')
-    study = encoder.Study(measure, {"number": range(4)}, str)
-    for _ in range(2):
-        encoder.run({"halves": study}, {}, 1, tmp_path)
-        records = encoder.records_of(tmp_path / "halves.jsonl")
-        by_number = {record["number"]: record for record in records}
-        assert len(records) == len(by_number) == 4
-        assert by_number[2]["half"] == "kept"
-        assert by_number[0]["error"].startswith("ZeroDivisionError")
 
 
 def test_the_leak_of_a_rival_is_compared_at_equal_performance(benchmarks):
@@ -44,7 +25,7 @@ def test_the_leak_of_a_rival_is_compared_at_equal_performance(benchmarks):
     reaches: so says the table, whatever the ends of the paths. In the third split it is better and
     leaks less wherever the rival is.
     """
-    _, rivals, _ = benchmarks
+    rivals, _ = benchmarks
     records = []
     for split in range(2):
         paths = {"prototypes": (np.linspace(0.6, 0.9, 7), 0.0), "adv": (np.array([0.5, 0.8]), 0.02)}
@@ -60,7 +41,7 @@ def test_the_leak_of_a_rival_is_compared_at_equal_performance(benchmarks):
 
 
 def test_undominated_trade_offs(benchmarks):
-    _, rivals, _ = benchmarks
+    rivals, _ = benchmarks
     points = [(0.8, 0.3), (0.7, 0.1), (0.7, 0.2), (0.6, 0.1), (0.5, 0.05)]
     assert rivals.undominated(points) == [0, 1, 4]
 
@@ -69,7 +50,7 @@ def test_a_head_on_the_frontier_of_the_closed_form_loses_nothing(benchmarks):
     """Gain 0.4. The second trade-off has a loss of 0.02 more, the last one less than any GDP of the
     closed form and 0.04 more than its end.
     """
-    _, _, heads = benchmarks
+    _, heads = benchmarks
     closed = [[0.1, 0.3], [0.05, 0.35], [0.01, 0.39]]
     own = [[0.075, 0.325], [0.05, 0.37], [0.0, 0.43]]
     record = {"constant": 0.7, "free": 0.3, "closed": closed, "served": own}
@@ -78,6 +59,6 @@ def test_a_head_on_the_frontier_of_the_closed_form_loses_nothing(benchmarks):
 
 def test_the_head_of_cells_is_their_mean(benchmarks):
     """One row at the overall mean 0.5 is added to each cell; an unknown cell has that mean."""
-    _, _, heads = benchmarks
+    _, heads = benchmarks
     predicted = heads.cell_head(np.array([1, 1, 2, 2]), np.array([0, 0, 1, 1]), np.array([1, 2, 3]))
     assert predicted == approx([0.5 / 3, 2.5 / 3, 0.5])

@@ -1,4 +1,4 @@
-"""What estimators are made of, by hand: units, ridges, places between trade-offs, tests of heads,
+"""What estimators are made of, by hand: units, places between trade-offs, tests of heads,
 descriptions of prototypes, kept targets, and the words of a frontier.
 """
 
@@ -52,7 +52,7 @@ def labelled(
     return LabelledRows(X, s, names, weights, None, fold, 0, y, y, numeric)
 
 
-# Units, ridges and trade-offs
+# Units and trade-offs
 
 
 def test_numbers_are_centred_and_scaled_and_rare_decisions_have_the_base_rate_as_threshold():
@@ -72,24 +72,6 @@ def test_numbers_are_centred_and_scaled_and_rare_decisions_have_the_base_rate_as
         assert (units.center, units.scale, len(units.ranks)) == (0.0, 1.0, 0)
         assert units.threshold == approx(threshold)
         assert Units.of(rows, np.zeros(100), False).threshold == 0.5
-
-
-def test_a_ridge_is_the_variance_of_what_models_of_other_folds_do_not_share():
-    rng = np.random.default_rng(0)
-    n, folds = 60, 3
-    weights = rng.uniform(0.5, 1.5, n)
-    rows = labelled(np.arange(n) % 2, rng.integers(3, size=n), weights, folds=folds)
-    constraint = Constraint.fit(rows, 0, "all")
-    eta = rng.uniform(0.1, 0.9, n)
-    means = rng.normal(size=(n, 2))
-    mass = weights / weights.sum()
-    variance = mass @ (constraint.functions(rows.s) - means) ** 2
-    unknown = variance * 2 * folds / (folds - 1) ** 2 * (mass @ mass)
-    curvature = {"binary": mass @ (eta * (1 - eta)) / 2, "numbers": 1.0}
-    for family in ("binary", "numbers"):
-        solved = Solution(family, (constraint,), np.zeros(0), Units(0.0, 1.0, 0.5, np.zeros(0)))
-        found = solved._ridge(FAMILIES[family], rows, eta, means)
-        assert found == approx(unknown * curvature[family])
 
 
 def test_gaps_are_divided_by_their_limits_or_sizes_over_the_least_of_them():
