@@ -257,8 +257,8 @@ def test_predictions_have_the_labels_of_the_training_table_and_the_stated_thresh
 def test_a_line_does_not_depend_on_the_lines_beside_it_for_a_model_of_ones_own(tmp_path):
     random = np.random.default_rng(0)
     names = [f"x{j}" for j in range(60)]
-    X = pd.DataFrame(random.normal(size=(1100, 60)) * np.logspace(-3, 3, 60), columns=names)
-    age = pd.Series(X["x0"] * 1000 + random.normal(size=1100), name="age")
+    X = pd.DataFrame(random.normal(size=(1500, 60)) * np.logspace(-3, 3, 60), columns=names)
+    age = pd.Series(X["x0"] * 1000 + random.normal(size=1500), name="age")
     y = X @ (random.normal(size=60) / np.logspace(-3, 3, 60)) + age
     own = make_pipeline(StandardScaler(), LinearRegression())
     model = ParityRegressor(own, attribute_estimator=own, cv=2, n_jobs=1, random_state=0)
@@ -266,7 +266,7 @@ def test_a_line_does_not_depend_on_the_lines_beside_it_for_a_model_of_ones_own(t
     X.to_csv(tmp_path / "all.csv", index=False)
     every = predicted(tmp_path / "model", tmp_path / "all.csv", tmp_path / "out.csv")["predicted"]
     for rows in (1, 33, 1025):
-        chosen = random.permutation(1100)[:rows]
+        chosen = random.permutation(1500)[:rows]
         X.iloc[chosen].to_csv(tmp_path / "some.csv", index=False)
         some = predicted(tmp_path / "model", tmp_path / "some.csv", tmp_path / "out.csv")
         np.testing.assert_array_equal(some["predicted"], every[chosen])

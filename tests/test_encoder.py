@@ -118,32 +118,6 @@ def test_a_row_has_one_z_whatever_is_beside_it(linear):
     assert (linear.transform(X.iloc[:1]) == z[:1]).all()
 
 
-def test_prototypes_describe_people(linear):
-    table = linear.prototypes_
-    assert table["share"].sum() == approx(1)
-    assert len(table) == 8
-    assert (table["sensitive_low"] < table["sensitive"]).all()
-    free = linear.at(None).prototypes_
-    apart = [table["share"] @ (table["sensitive"] - 40).abs() for table in (table, free)]
-    assert apart[0] < 1 < 4 < apart[1]  # years
-    ordered = table.sort_values("hired=True")
-    assert ordered["typical skill"].iloc[-1] > ordered["typical skill"].iloc[0] + 1
-
-
-def test_limits_choose_the_first_trade_off_that_keeps_them(linear):
-    gaps = linear.frontier_.gaps["sensitive"]
-    assert linear.at(None).choice_.position == 0
-    assert linear.choice_.position == len(gaps) - 1
-    bound = gaps[3].high + 1e-9
-    position = linear.at(float(bound)).choice_.position
-    assert gaps[int(position)].high <= bound
-    assert all(gap.high > bound for gap in gaps[: int(position)])
-    half = linear.at("50%").choice_
-    assert gaps[int(half.position)].value <= gaps[0].value / 2
-    with pytest.warns(UnmetLimitWarning):
-        linear.at(1e-6)
-
-
 def test_confidence_none_compares_the_estimate():
     X, y, age = people(1000)
     encoder = ParityEncoder(**LINEAR, prototypes=4, confidence=None, limit=0.1, random_state=0)

@@ -403,16 +403,6 @@ def routing() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("routing")
-def test_a_pipeline_routes_the_attribute_to_its_last_step():
-    X, y, s = biased(150)
-    scaled = StandardScaler().fit_transform(X)
-    alone = FRHSICClassifier(**SHORT).fit(scaled, y, sensitive_features=s)
-    last = FRHSICClassifier(**SHORT).set_fit_request(sensitive_features=True)
-    pipeline = make_pipeline(StandardScaler(), last).fit(X, y, sensitive_features=s)
-    np.testing.assert_array_equal(pipeline.predict_proba(X), alone.predict_proba(scaled))
-
-
-@pytest.mark.usefixtures("routing")
 def test_an_attribute_that_was_not_asked_for_is_not_dropped_in_silence():
     X, y, s = biased(60)
     with pytest.raises(UnsetMetadataPassedError, match="sensitive_features"):
