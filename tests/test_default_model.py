@@ -21,7 +21,6 @@ from frhsic.estimators.conditional import (
     SplinesAndTrees,
     Targets,
     TreeTable,
-    boosted,
     fold_of_rows,
     limit_boosters,
     predicted_directions,
@@ -106,27 +105,6 @@ def test_rows_that_cannot_be_held_out_and_many_rows_have_a_fixed_number_of_trees
     SplinesAndTrees(random_state=0).fit(np.zeros((10_000, 1)), np.zeros((10_000, 2)))
     assert [call.rounds for call in asked.calls] == [[160], [160], [40, 40]]
     assert [call.check for call in asked.calls] == [None] * 3
-
-
-@pytest.mark.parametrize(("width", "way"), [(128, "force_row_wise"), (129, "force_col_wise")])
-def test_histograms_are_made_in_one_way_that_the_number_of_columns_decides(monkeypatch, width, way):
-    seen = {}
-
-    def train(settings, data, count, **more):
-        seen.update(settings=settings, count=count, more=more, label=data.get_label())
-
-    monkeypatch.setattr(conditional.lightgbm, "train", train)
-    rows = Targets(
-        np.random.default_rng(0).normal(size=(30, width)), np.eye(30)[:, :2], np.ones(30)
-    )
-    boosted(rows, [5, 6], {"num_leaves": 3}, [])
-    assert seen["settings"] == {"num_leaves": 3, way: True, "verbose": -1}
-    assert (seen["count"], seen["more"]) == (6, {})
-    assert np.array_equal(seen["label"], rows.y[:, 1])
-    boosted(rows, [5], {}, [], rows.at(np.arange(10)), 4)
-    (held_out,) = seen["more"]["valid_sets"]
-    assert np.array_equal(held_out.get_label(), rows.y[:10, 0])
-    assert seen["more"]["callbacks"][0].stopping_rounds == 4
 
 
 def test_the_additive_model_has_lines_curves_and_levels():

@@ -27,11 +27,6 @@ from frhsic.independence import hsic_interval
 from frhsic.independence.features import feature_moments, feature_test
 from frhsic.kernels import Gaussian, Laplacian
 from frhsic.parity import gdp, gdp_curve, standardized_gdp
-from frhsic.parity.column import ColumnGap, GapOptions
-from frhsic.parity.curve import curve_of_sums
-from frhsic.parity.gap import largest_gap
-from frhsic.parity.local_means import Windows
-from frhsic.parity.sums import Cells
 from frhsic.report import render
 from frhsic.selection.weights import fit_weights
 from frhsic.training import Training
@@ -165,24 +160,6 @@ def test_hsic_is_that_of_the_features_on_all_rows(audited):
     assert number.interval.low < number.value < number.interval.high
 
 
-def test_groups_from_a_sample_change_gdp_by_a_small_part_of_its_error():
-    rng = np.random.default_rng(1)
-    s = rng.lognormal(size=100_000)
-    f = 0.3 * np.log(s) + rng.normal(size=len(s))
-    values, counts = np.unique(s[:20_000], return_counts=True)
-    cells = Cells.of(values, counts, len(s))
-    sums = sum(
-        (cells.sums(f[i::3], s[i::3], 0.1, (f.min(), f.max())) for i in (1, 2)),
-        start=cells.sums(f[::3], s[::3], 0.1, (f.min(), f.max())),
-    )
-    nodes = sums.over(cells.nodes)
-    summed = largest_gap([ColumnGap(nodes, Windows(nodes))], GapOptions(0.95, 199, 0))
-    exact = gdp(f, s, resamples=199)
-    assert summed.value == pytest.approx(exact.value, abs=0.1 * exact.standard_error)
-    assert summed.interval == pytest.approx(exact.interval, abs=0.15 * exact.standard_error)
-    assert curve_of_sums(sums, cells, 0.95).rows.sum() == len(s)
-
-
 def test_the_test_by_features_has_its_level_with_ties_and_few_features():
     rng, rejected = np.random.default_rng(4), 0
     for draw in range(300):
@@ -231,6 +208,11 @@ def test_rare_favourable_rows_have_a_sample_of_their_own():
     assert result["age"].positives.rows == favoured
     assert result["age"].positives["squared_distance_correlation"].rows == min(favoured, 100)
     assert result["age"].all_rows["probe_trees"].rows == 100
+    # the groups of rows that a gap is summed over come from the sample
+    exact = gdp(frame["score"], frame["age"], resamples=50)
+    found = result["age"].all_rows["gdp"]
+    assert found.value == pytest.approx(exact.value, abs=0.1 * exact.standard_error)
+    assert tuple(found.interval) == pytest.approx(exact.interval, abs=0.15 * exact.standard_error)
 
 
 def test_faulty_partitions_give_the_right_result_or_a_clear_error():

@@ -167,10 +167,6 @@ def test_moves_of_scores_that_know_s_are_spread_as_shares_of_the_gap():
     heavy = np.append(np.full(9, 0.07), 0.37)
     decided = FAMILIES["clipped"].decided_at(np.arange(10.0), heavy)
     assert decided == approx([1, 2, 4, 5, 7, 8, 9, 9, 9])
-    units = Units(1.0, 2.0, 0.3, np.zeros(0))
-    for family, of_eta, of_means in (("clipped", 0.5, 1.0), ("clipped decision", 1.7, 2.7)):
-        found = FAMILIES[family].inputs(np.array([2.0]), np.array([[3.0]]), units)
-        assert (found[0][0], found[1][0, 0]) == approx((of_eta, of_means))
 
 
 @pytest.mark.parametrize("aim", ["score", "rank", "decision"])
