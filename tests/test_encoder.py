@@ -261,23 +261,6 @@ def test_models_that_take_no_weights_are_fitted_where_none_are_given():
         assert encoder.fit(X, y, sensitive_features=age).transform(X).shape == (300, 1)
 
 
-def test_rows_of_a_group_stay_in_one_fold_and_count_as_one():
-    X, y, age = people(300)
-    copies = np.repeat(np.arange(300), 4)
-    several = ParityEncoder(**LINEAR, prototypes=4, cv=2, random_state=0)
-    several.fit(
-        X.iloc[copies].reset_index(drop=True),
-        y.iloc[copies].reset_index(drop=True),
-        sensitive_features=age[copies],
-        groups=copies,
-    )
-    once = ParityEncoder(**LINEAR, prototypes=4, cv=2, random_state=0)
-    once.fit(X, y, sensitive_features=age)
-    gaps = [each.frontier_.gaps["sensitive"][0] for each in (several, once)]
-    # without groups half as far
-    assert gaps[0].high - gaps[0].value == approx(gaps[1].high - gaps[1].value, rel=0.25)
-
-
 def test_a_frozen_model_is_used_as_it_is():
     X, y, age = people(1000)
     model = LogisticRegression().fit(X.iloc[:400], y.iloc[:400])
