@@ -82,13 +82,13 @@ def test_spellings_of_one_label_are_one_outcome_in_audits_and_trainings(tmp_path
         audited = done(["audit", *asked, "-s", "age", "--score", "score", *positive]).stdout
         base_rate = Audit.from_json(audited).subject.base_rate
         assert base_rate.value == pytest.approx(data["repaid"].mean(), rel=1e-12)
-        where = ["-s", "age", "--features", "leak", "--limit", "none", "-o", str(tmp_path / "m")]
-        trained = json.loads(done(["train", *asked, *where, *positive]).stdout)
-        ones = int(data["repaid"].sum())
-        for remarks in (json.loads(audited)["context"]["remarks"], trained["notes"]):
-            assert any(f"({ones} rows); 0 is" in note for note in remarks), remarks
-            assert any("differ only in case or blanks are one" in note for note in remarks)
-        assert any(note.startswith("'leak' alone predicts") for note in trained["notes"])
+    where = ["-s", "age", "--features", "leak", "--limit", "none", "-o", str(tmp_path / "m")]
+    trained = json.loads(done(["train", *asked, *where, *positive]).stdout)
+    ones = int(data["repaid"].sum())
+    for remarks in (json.loads(audited)["context"]["remarks"], trained["notes"]):
+        assert any(f"({ones} rows); 0 is" in note for note in remarks), remarks
+        assert any("differ only in case or blanks are one" in note for note in remarks)
+    assert any(note.startswith("'leak' alone predicts") for note in trained["notes"])
 
 
 def test_off_a_terminal_the_path_is_printed_and_the_finding_goes_to_standard_error(
