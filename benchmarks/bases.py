@@ -129,7 +129,7 @@ def unit(
     aim = arguments.aim
     rows = used_rows(name, len(table.y), arguments.most)
     splits = list(KFold(arguments.folds).split(rows))
-    train, test = (table.at(rows[part]) for part in splits[fold])
+    train, test = (table.take(rows[part]) for part in splits[fold])
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plain, constant = reference(train, test)

@@ -19,7 +19,7 @@ from scipy.stats import ncx2
 
 from frhsic.estimators.conditional import TreeTable, ranges
 from frhsic.estimators.constraints import Constraint, FitRows, LabelledRows
-from frhsic.estimators.describing import _attribute_means, cell_means, described
+from frhsic.estimators.describing import _attribute_means, cell_means, describe_prototypes
 from frhsic.estimators.encoder import _affordable, _column_scales, _kept_variance, _strata
 from frhsic.estimators.families import FAMILIES, Problem, Units
 from frhsic.estimators.frontier import Frontier, Gap, aimed_gap, limited_measure
@@ -284,7 +284,9 @@ def test_a_description_has_means_with_intervals_and_typical_rows():
     assert cell_means(z, values, weights, otherwise)[:, 0] == approx([13 / 9, 9, 3.5])
     frame = pd.DataFrame({"hours": [1.0, 2.0, 9.0, 5.0, 7.0], "job": list("aabcc")})
     rows = FitRows(frame, s[:, None], ("age",), weights, None, np.zeros(5, int), 0)
-    (table,) = described(TreeTable().fit(frame), rows, [z], [{"score": np.array([0.1, 0.2, 0.3])}])
+    (table,) = describe_prototypes(
+        TreeTable().fit(frame), rows, [z], [{"score": np.array([0.1, 0.2, 0.3])}]
+    )
     assert table["share"] == approx([9 / 13, 0, 4 / 13])
     assert table["score"] == [0.1, 0.2, 0.3]
     assert table["typical hours"] == [2.0, None, 6.0]
@@ -305,7 +307,7 @@ def test_a_description_has_means_with_intervals_and_typical_rows():
     ],
 )
 def test_up_to_twenty_whole_numbers_are_classes(values, classes):
-    target = KeptTarget.of("y", values, None)
+    target = KeptTarget.from_column("y", values, None)
     assert (None if target.classes is None else len(target.classes)) == classes
     assert target.width == (classes or 1)
     if classes is None:
@@ -314,10 +316,10 @@ def test_up_to_twenty_whole_numbers_are_classes(values, classes):
 
 def test_kept_targets_name_their_coordinates_and_performance():
     weights = np.array([1.0, 3.0])
-    number = KeptTarget.of("pay", np.array([0.5, 2.5]), weights)
+    number = KeptTarget.from_column("pay", np.array([0.5, 2.5]), weights)
     assert number.scale == approx(math.sqrt(0.25 * 1.5**2 + 0.75 * 0.5**2))
-    two = KeptTarget.of("hired", np.array(["no", "yes"]), None)
-    three = KeptTarget.of("grade", np.array(["a", "b", "c"]), None)
+    two = KeptTarget.from_column("hired", np.array(["no", "yes"]), None)
+    three = KeptTarget.from_column("grade", np.array(["a", "b", "c"]), None)
     targets = (number, two, three)
     assert [(type(kind).__name__, kind.start, kind.stop) for kind in target_kinds(targets)] == [
         ("Numbers", 0, 1),

@@ -17,24 +17,24 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from frhsic import _progress
-from frhsic._threads import within_n_jobs
+from frhsic._threads import limit_to_n_jobs
 from frhsic.estimators.conditional import SensitiveBasis, TreeTable, predicted_directions
 from frhsic.estimators.constraints import FitRows
-from frhsic.estimators.describing import cell_means, described
-from frhsic.estimators.fitting import ParityModel, is_given, means_of_models
+from frhsic.estimators.describing import cell_means, describe_prototypes
+from frhsic.estimators.fitting import ParityModel, is_prefit, means_of_models
 from frhsic.estimators.frontier import Choice, Frontier, Gap
-from frhsic.estimators.heads_gap import HeadsTest, explained
+from frhsic.estimators.heads_gap import HeadsTest, explained_shares
 from frhsic.estimators.inputs import named_arguments, typed_table
 from frhsic.estimators.prototypes import (
     DistinctRows,
     Kind,
     Prototypes,
     SolverRows,
-    assigned,
-    enough,
-    looked_up,
-    path,
-    spread,
+    assign_rows,
+    initial_prototypes,
+    look_up,
+    n_prototypes,
+    solve_path,
     with_multipliers,
 )
 from frhsic.estimators.targets import (
@@ -243,7 +243,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         choices = self._fit(X, y, sensitive_features, sample_weight, groups)
         return self._coordinates(choices[self._position])
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
         """Return Z, (n, columns): the coordinates of the prototype of each row, and nothing else.
 
@@ -264,12 +264,14 @@ class ParityEncoder(TransformerMixin, ParityModel):
         choice = np.empty(len(keys), dtype=np.int64)
         folds = max(len(self.models_), len(self.attribute_models_))
         for j in range(folds):
-            own = np.flatnonzero(keys % np.uint64(folds) == j)
-            if len(own):
-                known = None if s is None else s[own]
-                choice[own] = prototypes.nearest(*self._predicted(j, _safe_indexing(X, own), known))
+            rows = np.flatnonzero(keys % np.uint64(folds) == j)
+            if len(rows):
+                known = None if s is None else s[rows]
+                choice[rows] = prototypes.nearest(
+                    *self._predict_fold(j, _safe_indexing(X, rows), known)
+                )
         repeated = self.choices_[self._position]
-        return self._coordinates(looked_up(keys, self.repeated_, repeated, choice))
+        return self._coordinates(look_up(keys, self.repeated_, repeated, choice))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns of Z."""
@@ -289,17 +291,19 @@ class ParityEncoder(TransformerMixin, ParityModel):
 
     # Fitting
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def _fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> list[np.ndarray]:
         """Fit; return the prototypes of the rows at each trade-off, by encoders without them."""
-        X, weights, groups = self._checked(X, y, sensitive_features, sample_weight, groups)
+        X, weights, groups = self._check_fit(X, y, sensitive_features, sample_weight, groups)
         labels = target_columns(self, y)
         for values in labels.values():
             check_consistent_length(X, values)
         s = self._attributes(X, None, sensitive_features)
-        targets = tuple(KeptTarget.of(name, values, weights) for name, values in labels.items())
+        targets = tuple(
+            KeptTarget.from_column(name, values, weights) for name, values in labels.items()
+        )
         rows = FitRows(
             X=X,
             s=s,
@@ -326,13 +330,13 @@ class ParityEncoder(TransformerMixin, ParityModel):
             directions=directions,
             path=tuple(path),
             coordinates=tuple(coordinates),
-            tables=tuple(described(self.table_, rows, choices, coordinates)),
+            tables=tuple(describe_prototypes(self.table_, rows, choices, coordinates)),
         )
         kept = [
             target_performance(targets, each[z], labels, rows.mass)
             for z, each in zip(choices, centers)
         ]
-        performance = {name: np.array([one[name] for one in kept]) for name in kept[0]}
+        performance = {name: np.array([measures[name] for measures in kept]) for name in kept[0]}
         self.frontier_ = self._measured(rows, means, whole, choices, performance)
         self._choose()
         return choices
@@ -341,7 +345,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         self, rows: FitRows, targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]
     ) -> np.ndarray:
         """Fit the models of each fold; return what is kept of each row by models without it."""
-        if is_given(self.estimator) and len(targets) > 1:
+        if is_prefit(self.estimator) and len(targets) > 1:
             raise ValueError(
                 f"estimator is a fitted model, which predicts one column; y has {len(targets)}."
             )
@@ -349,9 +353,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
         predicted = []
         for target in targets:
             classifies = target.classes is not None
-            own = self._models_of_y(rows, labels[target.name], classifies, target.predicted)
-            models.append(own[0])
-            predicted.append(own[1])
+            fitted = self._models_of_y(rows, labels[target.name], classifies, target.predict)
+            models.append(fitted[0])
+            predicted.append(fitted[1])
         self.models_ = [list(each) for each in zip(*models)]
         return np.column_stack(predicted)
 
@@ -362,10 +366,11 @@ class ParityEncoder(TransformerMixin, ParityModel):
         the combinations of them that x tells, and m of each row by models that have not seen it.
         """
         bases = tuple(
-            self._told(rows, j, basis, basis(rows.s[:, j])) for j, basis in enumerate(whole)
+            self._predictable_directions(rows, j, basis, basis(rows.s[:, j]))
+            for j, basis in enumerate(whole)
         )
         targets = [basis(s) for basis, s in zip(bases, rows.s.T)]
-        every = tuple(np.eye(own.shape[1]) for own in targets)
+        every = tuple(np.eye(values.shape[1]) for values in targets)
         if self.uses_sensitive or not targets:
             self.attribute_models_ = [[]]
             return bases, every, np.column_stack([np.zeros((len(known), 0)), *targets])
@@ -373,11 +378,11 @@ class ParityEncoder(TransformerMixin, ParityModel):
         if self.attribute_estimator is None:
             return bases, every, means
         # a function that x does not tell would be a constraint for nothing
-        starts = np.cumsum([own.shape[1] for own in targets])[:-1]
+        starts = np.cumsum([values.shape[1] for values in targets])[:-1]
         parts = np.split(means, starts, axis=1)
         directions = tuple(
-            predicted_directions(part[known], own[known], rows.mass[known])
-            for part, own in zip(parts, targets)
+            predicted_directions(part[known], values[known], rows.mass[known])
+            for part, values in zip(parts, targets)
         )
         told = [part @ along for part, along in zip(parts, directions)]
         return bases, directions, np.column_stack(told)
@@ -395,24 +400,26 @@ class ParityEncoder(TransformerMixin, ParityModel):
         chosen = np.flatnonzero(usable)
         chosen = chosen[subsample(len(chosen), SOLVED_ROWS, rng)]
         pilot = chosen[subsample(len(chosen), PROTOTYPE_ROWS, rng)]
-        pilot_rows = DistinctRows.of(solver.at(pilot), keys[pilot]).rows
+        pilot_rows = DistinctRows.from_keys(solver.take(pilot), keys[pilot]).rows
         count = self.prototypes
         if count is None:
-            count = enough(kinds, pilot_rows, _affordable(pilot_rows, int(usable.sum())))
+            count = n_prototypes(kinds, pilot_rows, _affordable(pilot_rows, int(usable.sum())))
         tolerances = TOLERANCES if rows.names else TOLERANCES[:1]
-        starts = path(spread(kinds, pilot_rows, count), pilot_rows, tolerances, PRECISION)
-        whole = DistinctRows.of(solver.at(chosen), keys[chosen])
+        starts = solve_path(
+            initial_prototypes(kinds, pilot_rows, count), pilot_rows, tolerances, PRECISION
+        )
+        whole = DistinctRows.from_keys(solver.take(chosen), keys[chosen])
         self.repeated_ = whole.keys[whole.repeated]
         prototypes: list[Prototypes] = []
         choices: list[np.ndarray] = []
         tables: list[np.ndarray] = []
         for number, start in enumerate(starts):
             solved = _solved_anew(start, whole.rows)
-            table = assigned(solved, whole.rows, whole.repeated)[whole.repeated]
+            table = assign_rows(solved, whole.rows, whole.repeated)[whole.repeated]
             prototypes.append(solved)
             tables.append(table)
             nearest = solved.nearest(solver.targets, solver.means)
-            choices.append(looked_up(keys, self.repeated_, table, nearest))
+            choices.append(look_up(keys, self.repeated_, table, nearest))
             _progress.tell(number + 1, len(starts), "trade-offs")
         self.choices_ = np.array(tables, dtype=np.int64)
         return prototypes, choices
@@ -429,7 +436,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         confidence = self.confidence or 0.95
         known = ~np.isnan(rows.s).any(axis=1) & (rows.mass > 0)
         weights = rows.mass[known]
-        groups = rows.groups_of(known)
+        groups = rows.row_groups(known)
         cells = [
             np.unique(self._coordinates(z[known], at), axis=0, return_inverse=True)[1].ravel()
             for at, z in enumerate(choices)
@@ -441,9 +448,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
             s = rows.s[known, j]
             functions = self.solution_.bases[j](s) @ self.solution_.directions[j]
             stop = start + functions.shape[1]
-            told = explained(functions, means[known, start:stop], weights)
+            told = explained_shares(functions, means[known, start:stop], weights)
             start = stop
-            tests = [HeadsTest.of(z, basis(s), weights, groups) for z in cells]
+            tests = [HeadsTest.from_rows(z, basis(s), weights, groups) for z in cells]
             gaps[name] = tuple(test.gap(confidence, told, SOLVED_ROWS) for test in tests)
             pvalues[name] = tests[0].pvalue
         return Frontier(
@@ -461,7 +468,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         """Return the first trade-off that keeps the limit; 0 is the last one."""
         choice = super()._choice()
         limits = self.frontier_.limits(self.limit)
-        least = any(one.value == 0 for each in limits.values() for one in each)
+        least = any(limit.value == 0 for each in limits.values() for limit in each)
         position = int(np.ceil(choice.position - 1e-9))
         if least:
             position = len(self.solution_.path) - 1
@@ -486,18 +493,22 @@ class ParityEncoder(TransformerMixin, ParityModel):
         none = np.zeros((_num_samples(X), 0))
         if s is not None:
             bases = self.solution_.bases
-            return np.column_stack([none, *(basis(own) for basis, own in zip(bases, s.T))])
+            return np.column_stack([none, *(basis(column) for basis, column in zip(bases, s.T))])
         parts = zip(means_of_models(models, X), self.solution_.directions)
         return np.column_stack([none, *(means @ along for means, along in parts)])
 
-    def _predicted(self, fold: int, X: Any, s: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def _predict_fold(
+        self, fold: int, X: Any, s: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return what the models of one fold say of rows: what Z should keep of them, (n, T), and
         m, (n, K).
         """
         of_y, of_s = self._tables(X, s)
         means = self._means(self.attribute_models_[fold % len(self.attribute_models_)], of_s, s)
         models = self.models_[fold % len(self.models_)]
-        kept = [one.predicted(model, of_y) for one, model in zip(self.solution_.targets, models)]
+        kept = [
+            target.predict(model, of_y) for target, model in zip(self.solution_.targets, models)
+        ]
         return np.column_stack(kept), means
 
     def _keys(self, X: Any, s: np.ndarray | None) -> np.ndarray:

@@ -41,8 +41,8 @@ from frhsic.estimators.constraints import FitRows
 from frhsic.estimators.frontier import Choice, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import (
     ROUTING,
+    estimator_seed,
     require_variation,
-    seed_of,
     sensitive_values,
     typed_table,
     warn_of_suspicions,
@@ -129,7 +129,7 @@ class ParityModel(BaseEstimator):
             if limit.base == "gap" and limit.value > 1:
                 raise ValueError(f"limit is {limit} of the gap without a limit; pass at most 100%.")
 
-    def _checked(
+    def _check_fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
         """Return the table, weights and groups of a fit, the groups as numbers from 0 on."""
@@ -143,7 +143,7 @@ class ParityModel(BaseEstimator):
             sample_weight=sample_weight,
             groups=groups,
         )
-        self.random_seed_ = seed_of(self.random_state)
+        self.random_seed_ = estimator_seed(self.random_state)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
@@ -196,7 +196,7 @@ class ParityModel(BaseEstimator):
         self, X: Any, y: np.ndarray, weights: np.ndarray | None, classifies: bool
     ) -> Any:
         """Return the model of y, fitted on some rows; one that is given stays as it is."""
-        if is_given(self.estimator):
+        if is_prefit(self.estimator):
             return self.estimator
         if self.estimator is None:
             model: Any = SplinesAndTrees(classifies, n_jobs=self.n_jobs)
@@ -219,20 +219,20 @@ class ParityModel(BaseEstimator):
         row with a model that has not seen it.
         """
         table = self._with_sensitive(rows.X, rows.s)
-        if is_given(self.estimator):
+        if is_prefit(self.estimator):
             if is_frame(table):
-                require_columns(self.estimator, table)
+                require_fitted_columns(self.estimator, table)
             return [self.estimator], predict(self.estimator, table)
-        return cross_fitted(
+        return cross_fit(
             rows.fold,
             lambda train: self._model_of_y(
-                _safe_indexing(table, train), labels[train], rows.weights_of(train), classifies
+                _safe_indexing(table, train), labels[train], rows.row_weights(train), classifies
             ),
             lambda model, held_out: predict(model, _safe_indexing(table, held_out)),
             "models of the target",
         )
 
-    def _told(
+    def _predictable_directions(
         self, rows: FitRows, attribute: int, basis: SensitiveBasis, targets: np.ndarray
     ) -> SensitiveBasis:
         """Return those combinations of the functions of an attribute that x tells; all of them,
@@ -255,11 +255,13 @@ class ParityModel(BaseEstimator):
 
         def fit_one(attribute: int, train: np.ndarray) -> Any:
             some = train[~np.isnan(rows.s[train, attribute])]
-            own = targets[attribute][some]
-            model = self._model_of_s(own.shape[1])
-            return fit_with_weights(model, _safe_indexing(rows.X, some), own, rows.weights_of(some))
+            values = targets[attribute][some]
+            model = self._model_of_s(values.shape[1])
+            return fit_with_weights(
+                model, _safe_indexing(rows.X, some), values, rows.row_weights(some)
+            )
 
-        return cross_fitted(
+        return cross_fit(
             rows.fold,
             lambda train: [fit_one(attribute, train) for attribute in range(len(targets))],
             lambda models, held_out: np.column_stack(
@@ -299,7 +301,7 @@ class ParityModel(BaseEstimator):
         """Return the columns that the models of y see: with the attributes, (n, q), if they may be
         used and the models are fitted here.
         """
-        if not self.uses_sensitive or s is None or not s.size or is_given(self.estimator):
+        if not self.uses_sensitive or s is None or not s.size or is_prefit(self.estimator):
             return X
         if not is_frame(X):
             return np.column_stack([X, s])
@@ -330,7 +332,7 @@ class ParityModel(BaseEstimator):
             warn(str(self.choice_), UnmetLimitWarning)
 
 
-def cross_fitted(
+def cross_fit(
     fold: np.ndarray,
     fit: Callable[[np.ndarray], Any],
     predict: Callable[[Any, np.ndarray], np.ndarray],
@@ -380,7 +382,7 @@ def with_seed(model: Any, seed: int) -> Any:
     return model.set_params(**dict.fromkeys(seeds, seed % 2**31))
 
 
-def is_given(estimator: Any) -> bool:
+def is_prefit(estimator: Any) -> bool:
     """Return whether a model is used as it is: frozen, a function, or an object that only
     predicts.
     """
@@ -388,7 +390,7 @@ def is_given(estimator: Any) -> bool:
     return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
 
 
-def require_columns(model: Any, X: Any) -> None:
+def require_fitted_columns(model: Any, X: Any) -> None:
     """Raise unless a table has the columns that a given model was fitted on.
 
     LightGBM only counts columns, and writes its names with underscores in place of blanks.

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from frhsic import _arrays
-from frhsic._threads import within_n_jobs
+from frhsic._threads import limit_to_n_jobs
 from frhsic._warnings import warn
 from frhsic.estimators.conditional import ConditionalLaw, limit_boosters
 from frhsic.estimators.constraints import Among, Constraint, LabelledRows
@@ -26,17 +26,24 @@ from frhsic.estimators.families import FAMILIES, ClippedRanks, FamilyName
 from frhsic.estimators.fitting import (
     ParityModel,
     class_probabilities,
-    cross_fitted,
+    cross_fit,
     fit_with_weights,
-    is_given,
+    is_prefit,
     means_of_models,
 )
-from frhsic.estimators.frontier import Aim, Choice, Condition, Frontier, limited_measure, measured
+from frhsic.estimators.frontier import (
+    Aim,
+    Choice,
+    Condition,
+    Frontier,
+    limited_measure,
+    measure_path,
+)
 from frhsic.estimators.inputs import named_arguments, target_column, typed_table
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import GAP_SHARES
 from frhsic.estimators.targets import log_losses
-from frhsic.parity.limits import LimitLike, by_attribute, parse_limits
+from frhsic.parity.limits import LimitLike, limits_by_attribute, parse_limits
 from frhsic.scoring import auc_and_influence
 
 # Rows among which a gap is limited, by the parameter `condition`.
@@ -149,14 +156,14 @@ class ParityEstimator(ParityModel, ABC):
         self._fit(X, y, sensitive_features, sample_weight, groups)
         return self
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def _fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> tuple[LabelledRows, np.ndarray, np.ndarray] | None:
         """Fit; return the rows with η and m of models that have not seen them, or None without
         attributes.
         """
-        X, weights, groups = self._checked(X, y, sensitive_features, sample_weight, groups)
+        X, weights, groups = self._check_fit(X, y, sensitive_features, sample_weight, groups)
         labels = target_column(self, y)
         check_consistent_length(X, labels)
         codes = self._codes(labels)
@@ -186,15 +193,17 @@ class ParityEstimator(ParityModel, ABC):
         self.models_, eta = self._models_of_y(rows, labels, is_classifier(self), self._eta)
         self._warn_if_leaking(rows, eta)
         self.attribute_models_, means = self._models_of_constraints(rows, constraints, eta)
-        limits = by_attribute(parse_limits(self.limit, [self._measure]), rows.names)
+        limits = limits_by_attribute(parse_limits(self.limit, [self._measure]), rows.names)
         solution = Solution.fit(self._family(), rows, constraints, eta, means, limits)
         scores = [solution.out_of_fold(at, rows.fold, eta, means) for at in range(len(GAP_SHARES))]
         decides = solution.form.decides
-        each = [self._performance(rows, one, decides) for one in scores]
-        performance = {name: np.array([one[name] for one in each]) for name in each[0]}
-        path = np.stack([one > 0 for one in scores] if decides else scores, axis=1)
+        each = [self._performance(rows, f, decides) for f in scores]
+        performance = {name: np.array([measures[name] for measures in each]) for name in each[0]}
+        path = np.stack([f > 0 for f in scores] if decides else scores, axis=1)
         confidence = self.confidence or 0.95
-        gaps, pvalues = measured(self.aim, path.astype(np.float64), rows, constraints, confidence)
+        gaps, pvalues = measure_path(
+            self.aim, path.astype(np.float64), rows, constraints, confidence
+        )
         self.frontier_ = Frontier(
             aim=self.aim,
             measure=self._measure,
@@ -251,8 +260,8 @@ class ParityEstimator(ParityModel, ABC):
         """Return the form of the predictor; if ranks or decisions may use S, the law of η given S
         tells the optimum.
         """
-        one = len(self.sensitive_names_in_) == 1 and self.condition is None
-        if self.uses_sensitive and self.aim != "score" and one:
+        single = len(self.sensitive_names_in_) == 1 and self.condition is None
+        if self.uses_sensitive and self.aim != "score" and single:
             return "clipped" if self.aim == "rank" else "clipped decision"
         if not is_classifier(self):
             return "numbers" if self.aim == "score" else "rank of numbers"
@@ -265,14 +274,14 @@ class ParityEstimator(ParityModel, ABC):
         beyond chance.
         """
         model = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else None
-        if model is None or is_given(model):
+        if model is None or is_prefit(model):
             return
         train = np.flatnonzero(sample.fold != 0)
         held_out = np.flatnonzero(sample.fold == 0)
         X = _safe_indexing(sample.X, train)
         try:
             fresh = limit_boosters(clone(model), self.n_jobs)
-            fit_with_weights(fresh, X, sample.labels[train], sample.weights_of(train))
+            fit_with_weights(fresh, X, sample.labels[train], sample.row_weights(train))
             again = self._eta(fresh, _safe_indexing(sample.X, held_out))
         except (TypeError, ValueError, RuntimeError):
             # a model that cannot be fitted on these rows was not fitted on them; one that cannot be
@@ -292,7 +301,9 @@ class ParityEstimator(ParityModel, ABC):
         """Return a constraint whose functions of the attribute are those that x tells."""
         whole = Constraint.fit(rows, attribute, among)
         targets = whole.targets(rows.s, rows.y)
-        return replace(whole, basis=self._told(rows, attribute, whole.basis, targets))
+        return replace(
+            whole, basis=self._predictable_directions(rows, attribute, whole.basis, targets)
+        )
 
     def _models_of_constraints(
         self, rows: LabelledRows, constraints: tuple[Constraint, ...], eta: np.ndarray
@@ -301,20 +312,20 @@ class ParityEstimator(ParityModel, ABC):
         clips = isinstance(FAMILIES[self._family()], ClippedRanks)
         if not self.uses_sensitive:
             targets: list[list[np.ndarray]] = [[] for _ in rows.names]
-            for one in constraints:
-                targets[one.attribute].append(one.targets(rows.s, rows.y))
+            for constraint in constraints:
+                targets[constraint.attribute].append(constraint.targets(rows.s, rows.y))
             return self._models_of_s(rows, [np.column_stack(each) for each in targets])
 
         def fit(train: np.ndarray) -> list[Any]:
             if not clips:
                 return []
             some = train[~np.isnan(rows.s[train, 0])]
-            return [ConditionalLaw().fit(eta[some], rows.s[some, 0], rows.weights_of(some))]
+            return [ConditionalLaw().fit(eta[some], rows.s[some, 0], rows.row_weights(some))]
 
         def predict(laws: list[Any], held_out: np.ndarray) -> np.ndarray:
             return self._means(laws, constraints, None, rows.s[held_out], eta[held_out])
 
-        return cross_fitted(rows.fold, fit, predict, f"models of {', '.join(rows.names)}")
+        return cross_fit(rows.fold, fit, predict, f"models of {', '.join(rows.names)}")
 
     # Predicting
 
@@ -334,7 +345,7 @@ class ParityEstimator(ParityModel, ABC):
             return np.column_stack(means_of_models(models, X))
         assert s is not None
         columns = [model.predict(eta, s[:, 0]) for model in models] or [
-            constraint.known(s, eta) for constraint in constraints
+            constraint.known_means(s, eta) for constraint in constraints
         ]
         return np.column_stack(columns)
 
@@ -347,11 +358,11 @@ class ParityEstimator(ParityModel, ABC):
         if len(etas) == 1:  # of a model that was given
             etas = etas * len(self.attribute_models_)
         return [
-            (eta, self._means(own, constraints, of_s, s, eta))
-            for eta, own in zip(etas, self.attribute_models_)
+            (eta, self._means(models, constraints, of_s, s, eta))
+            for eta, models in zip(etas, self.attribute_models_)
         ]
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return the mean of the scores of the fold predictors."""
         check_is_fitted(self)
@@ -363,7 +374,7 @@ class ParityEstimator(ParityModel, ABC):
         parts = zip(
             solution.at(self.choice_.position), self._regressions(solution.constraints, X, s)
         )
-        scores = [solution.scores(own, eta, means) for own, (eta, means) in parts]
+        scores = [solution.scores(coefficients, eta, means) for coefficients, (eta, means) in parts]
         return np.asarray(np.mean(scores, axis=0))
 
 
