@@ -20,7 +20,7 @@ from scipy.stats import ncx2
 from frhsic.estimators.conditional import TreeTable, ranges
 from frhsic.estimators.constraints import Constraint, FitRows, LabelledRows
 from frhsic.estimators.describing import _attribute_means, cell_means, describe_prototypes
-from frhsic.estimators.encoder import _affordable, _column_scales, _kept_variance, _strata
+from frhsic.estimators.encoder import _affordable, _strata
 from frhsic.estimators.families import FAMILIES, Problem, Units
 from frhsic.estimators.frontier import Frontier, Gap, aimed_gap, limited_measure
 from frhsic.estimators.heads_gap import HeadsTest, _inflation
@@ -38,7 +38,6 @@ from frhsic.estimators.targets import (
 from frhsic.parity import gdp, rank_gap
 from frhsic.parity.limits import Limit, parse_limits
 from frhsic.tables.columns import LARGEST_FEATURE
-from frhsic.tables.encoding import TableEncoding
 
 
 def labelled(
@@ -233,29 +232,6 @@ def test_prototypes_are_as_many_as_rows_can_solve_for():
     pilot = SolverRows(means, means, np.array([0.5, 0.5]))  # variances 1 and 1
     few, some, many = (_affordable(pilot, rows) for rows in (10, 20_000, 10**9))
     assert (few, some, many) == (4, 51, 64)  # 1 + 0.005 n over both variances, from 4 to 64
-
-
-def test_each_column_of_a_table_has_the_same_share_in_squared_distances():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {"a": 1e3 * rng.normal(size=80), "b": rng.choice(["x", "y", "z"], 80), "c": np.ones(80)}
-    )
-    weights = rng.uniform(size=80)
-    encoding = TableEncoding.fit(frame)
-    matrix = encoding(frame)
-    scaled = matrix * _column_scales(encoding, matrix, weights)
-    mean = weights @ scaled / weights.sum()
-    variance = weights @ (scaled - mean) ** 2 / weights.sum()
-    widths = [len(column.names) for column in encoding.columns]
-    shares = [part.sum() for part in np.split(variance, np.cumsum(widths)[:-1])]
-    varying = [share for share in shares if share > 0]
-    assert varying == approx([1 / len(widths)] * len(varying))
-    assert len(varying) == 2
-    centers = np.tile(weights @ matrix / weights.sum(), (80, 1))
-    assert _kept_variance(matrix, centers, weights) == approx(0.0)
-    assert _kept_variance(matrix, matrix, weights) == 1.0
-    halfway = _kept_variance(matrix, (matrix + centers) / 2, weights)
-    assert halfway == approx(0.75)
 
 
 def test_folds_are_stratified_by_the_only_target_if_its_classes_have_two_rows():
