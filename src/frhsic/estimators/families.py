@@ -1,5 +1,5 @@
 r"""The families of the closed form: how a predictor is made of :math:`\eta` and m, and what its
-coefficients minimise.
+coefficients minimise (derived in `docs/theory.md`).
 
 To add one, write a subclass of :class:`SmoothFamily` and name it in :data:`FAMILIES`:
 
