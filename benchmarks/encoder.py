@@ -47,7 +47,7 @@ from threadpoolctl import threadpool_limits
 
 from frhsic import ParityEncoder, load_dataset
 from frhsic.datasets import Dataset
-from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.heads_gap import HeadsTest
 
 Record = dict[str, Any]

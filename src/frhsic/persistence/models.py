@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 
 from frhsic.estimators import ParityClassifier, ParityCoupling, ParityEncoder, ParityRegressor
-from frhsic.estimators.conditional import SensitiveBasis, TreeTable
+from frhsic.estimators.basis import SensitiveBasis
+from frhsic.estimators.coding import TreeTable
 from frhsic.estimators.coupling import DensityRatio
 from frhsic.estimators.families import ClippedRanks
 from frhsic.estimators.parity import ParityEstimator
