@@ -1,0 +1,350 @@
+"""The engine of all regressions: its additive part against scikit-learn's on the same design, its
+trees against single boosters, and what folds, weights and groups may and may not change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pytest
+from pytest import approx
+from scipy.special import expit, softmax
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GroupKFold
+
+from frhsic.estimators import additive, engine
+from frhsic.estimators.additive import (
+    MOST_FUNCTIONS,
+    RIDGES,
+    Basis,
+    Grams,
+    RidgePath,
+    column_functions,
+    fit_logistic,
+    spline_functions,
+)
+from frhsic.estimators.engine import (
+    Functions,
+    Target,
+    fit_engine,
+    merge_boosters,
+    table_settings,
+    tree_settings,
+)
+
+
+def made_up(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a table with few and many numbers, categories and missing values, folds and
+    weights.
+    """
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 6))
+    x[:, 0] += 1e6
+    x[:, 1] = rng.integers(0, 4, n)
+    x[:, 2] = rng.integers(0, 50, n)
+    x[:, 3] = rng.integers(0, 2, n)
+    x[rng.random(n) < 0.1, 4] = np.nan
+    x[rng.random(n) < 0.1, 2] = np.nan
+    return x, rng.integers(0, 3, n), rng.integers(1, 4, n) / 2
+
+
+def design_of(basis: Basis, x: np.ndarray) -> np.ndarray:
+    return np.asarray((basis.bins.incidence(x) @ basis.functions).toarray())
+
+
+def standardized(design: np.ndarray, train: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the columns that vary in the training rows, with their mean and variance there."""
+    mean = np.average(design[train], axis=0, weights=weights[train])
+    variance = np.average((design[train] - mean) ** 2, axis=0, weights=weights[train])
+    varies = variance > 1e-9
+    return np.asarray((design - mean)[:, varies] / np.sqrt(variance[varies]))
+
+
+def test_least_squares_of_each_fold_are_those_of_scikit_learn():
+    x, fold, weights = made_up()
+    y = np.column_stack([np.sin(x[:, 5]), x[:, 0] - 1e6 + (x[:, 1] == 2)])
+    basis = Basis.fit(x, [2])
+    grams = Grams.of(basis, basis.bins.incidence(x), y, fold, weights)
+    path = RidgePath.fit(grams, 2)
+    design = design_of(basis, x)
+    errors = np.zeros((len(RIDGES), 2))
+    for j in range(3):
+        train = fold != j
+        columns = standardized(design, train, weights)
+        for i, ridge in enumerate(RIDGES):
+            model = Ridge(ridge * weights[train].sum())
+            model.fit(columns[train], y[train], sample_weight=weights[train])
+            own = (design - grams.means[:-2]) @ path.coefficients[j, i]
+            own += path.intercepts[j, i] + grams.means[-2:]
+            assert own == approx(model.predict(columns), abs=1e-6)
+            errors[i] += weights[~train] @ (own[~train] - y[~train]) ** 2
+    assert path.errors == approx(errors / weights.sum(), rel=1e-9)
+
+
+def test_combinations_of_targets_have_the_combined_paths():
+    x, fold, weights = made_up()
+    y = np.column_stack([x[:, 5], np.cos(x[:, 5]), x[:, 3]])
+    turn = np.array([[0.6, 0.0], [0.0, 1.0], [0.8, 0.5]])
+    basis = Basis.fit(x, [2])
+    incidence = basis.bins.incidence(x)
+    grams = Grams.of(basis, incidence, y, fold, weights).along(turn)
+    combined = Grams.of(basis, incidence, y @ turn, fold, weights)
+    assert grams.sums == approx(combined.sums, abs=1e-9)
+    path = RidgePath.fit(Grams.of(basis, incidence, y, fold, weights), 3).along(turn, grams)
+    expected = RidgePath.fit(combined, 2)
+    assert path.coefficients == approx(expected.coefficients, abs=1e-8)
+    assert path.errors == approx(expected.errors, rel=1e-9)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_logistic_regressions_of_each_fold_are_those_of_scikit_learn(classes, monkeypatch):
+    monkeypatch.setattr(additive, "PRECISION", 1e-9)
+    x, fold, weights = made_up()
+    rng = np.random.default_rng(1)
+    odds = np.column_stack([np.zeros(len(x)), 2 * np.sin(x[:, 5]), x[:, 3]])[:, :classes]
+    labels = np.array([rng.choice(classes, p=own) for own in softmax(odds, axis=1)])
+    basis = Basis.fit(x, [2])
+    incidence = basis.bins.incidence(x)
+    grams = Grams.of(basis, incidence, np.zeros((len(x), 0)), fold, weights)
+    ridge = 0.01
+    coefficients, intercepts = fit_logistic(
+        basis, incidence, labels, classes, fold, weights, grams, ridge
+    )
+    design = design_of(basis, x)
+    for j in range(3):
+        train = fold != j
+        columns = standardized(design, train, weights)
+        model = LogisticRegression(C=1 / (ridge * weights[train].sum()), tol=1e-11, max_iter=5000)
+        model.fit(columns[train], labels[train], sample_weight=weights[train])
+        own = design @ coefficients[j] + intercepts[j]
+        chances = softmax(own, axis=1) if classes > 2 else np.c_[expit(-own), expit(own)]
+        assert chances == approx(model.predict_proba(columns), abs=1e-6)
+
+
+def test_a_large_constant_in_a_column_costs_no_digits():
+    x, fold, weights = made_up()
+    y = x[:, :1] - 1e6 + x[:, 5:]
+    near = x - np.array([1e6, 0, 0, 0, 0, 0])
+    errors = []
+    for table in (x, near):
+        basis = Basis.fit(table, [2])
+        grams = Grams.of(basis, basis.bins.incidence(table), y, fold, weights)
+        errors.append(RidgePath.fit(grams, 1).errors)
+    assert errors[0] == approx(errors[1], rel=1e-8)
+
+
+def test_columns_have_lines_splines_and_indicators():
+    k = np.arange(60.0)
+    for column, width in ((k * 0, 0), (k % 2, 1), (k % 6, 6), (k % 7, 9), (k, 9)):
+        edges, functions = column_functions(column, False, 8)
+        assert functions.shape == (len(edges) + 2, width)
+    assert column_functions(k, False, 0)[1].shape[1] == 1
+    edges, functions = column_functions(np.where(k == 3, np.nan, k), False, 0)
+    assert functions[-1] == approx([functions[:-1, 0][29], 1.0], abs=0.02)
+    line = column_functions(k**3, False, 0)[1][:-1, 0]
+    assert line == approx(k**3 / 59**3)
+    levels = np.r_[np.zeros(20), np.ones(5), np.full(20, 2.0), np.full(5, 3.0), np.full(4, 4.0)]
+    edges, functions = column_functions(levels, True, 8)
+    assert edges.tolist() == [1.0, 2.0, 3.0]  # 3 and 4 are rare and neighbours
+    assert functions[:-1].tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0], [0, 0, 1]]
+    assert functions[-1].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 8])
+def test_splines_sum_to_one(count):
+    values = spline_functions(np.linspace(0, 1, 11), count)
+    assert values.shape == (11, count)
+    assert values.sum(axis=1) == approx(1.0)
+
+
+def test_bins_of_new_rows_are_those_of_the_fitted_ones():
+    x = np.array([[1.0], [2.0], [np.nan], [4.0]])
+    bins = Basis.fit(x, []).bins
+    rows = bins.incidence(np.array([[-9.0], [1.9], [2.0], [99.0], [np.nan]])).indices
+    assert rows.tolist() == [0, 0, 1, 2, 3]
+
+
+def numbers(values: np.ndarray) -> Functions:
+    return Functions(values, ~np.isnan(values).any(axis=1), reduced=False)
+
+
+def fitted(x: np.ndarray, fold: np.ndarray, weights: np.ndarray, seed: int = 0) -> Any:
+    rng = np.random.default_rng(5)
+    binary = Target((x[:, 5] + rng.normal(size=len(x)) > 0) * 1.0, 2, np.full(len(x), True), True)
+    three = Target(rng.integers(0, 3, len(x)) * 1.0, 3, np.full(len(x), True), True)
+    functions = numbers(np.column_stack([np.sin(2 * x[:, 5]) * x[:, 3], x[:, 5] ** 2]))
+    return fit_engine(x, [2], [binary, three], [functions], fold, weights, seed)
+
+
+def test_a_row_is_predicted_by_the_models_without_its_fold(monkeypatch):
+    """With one candidate for rounds and share, nothing is chosen by halves."""
+    monkeypatch.setattr(engine, "SHARES", np.array([0.3]))
+    monkeypatch.setattr(engine, "PATIENCE", 99)
+    monkeypatch.setattr(engine, "MOST_ROUNDS", {True: 0, False: 0})
+    x, fold, weights = made_up()
+    fit = fitted(x, fold, weights)
+    assert fit.engine.booster is None
+    own = fit.engine.predict(x)[fold, np.arange(len(x))]
+    assert own == approx(fit.out_of_fold, abs=1e-12)
+    assert own[:, 1:4].sum(axis=1) == approx(1.0)
+
+
+def test_what_is_measured_on_a_row_was_chosen_on_folds_of_the_other_half(monkeypatch):
+    """An additive part that is right in even folds and wrong in odd ones: odd folds leave it out
+    for even ones, and these want it for odd ones.
+    """
+    monkeypatch.setattr(engine, "MOST_ROUNDS", {True: 0, False: 0})
+    x, _, weights = made_up()
+    fold = np.arange(len(x)) % 4
+    y = x[:, 5] - x[:, 5].mean()
+    rows = engine._Rows.of(x, [2], fold, weights, 0, 1)
+    additive_part = np.where(fold % 2 == 0, y, -y)[:, None]
+    target = Target(y, 0, np.full(len(x), True), True)
+    trees = engine._boost(rows, target, additive_part, 0)
+    even = fold % 2 == 0
+    assert trees.out_of_fold[~even, 0] == approx(-y[~even])
+    assert np.array_equal(trees.out_of_fold[even], target.constants(fold, weights)[fold][even])
+
+
+def test_the_merged_booster_has_the_bits_of_the_single_ones():
+    x, fold, weights = made_up(600)
+    y = np.column_stack([np.sin(x[:, 5]), x[:, 3] * x[:, 5]])
+    labels = (fold + (x[:, 5] > 0)) % 3
+    settings = table_settings(6) | tree_settings(600, is_outcome=True)
+    texts: list[list[str]] = []
+    expected = []
+    for j in range(2):
+        own = {"objective": "regression", "num_leaves": 4 + j, **settings}
+        data = lightgbm.Dataset(x, y[:, j], categorical_feature=[2])
+        texts.append(
+            [
+                lightgbm.train(own | {"seed": fold}, data, 5 + 2 * j).model_to_string()
+                for fold in range(2)
+            ]
+        )
+    several = settings | {"objective": "multiclass", "num_class": 3}
+    data = lightgbm.Dataset(x, labels, categorical_feature=[2])
+    texts.append(
+        [lightgbm.train(several | {"seed": j}, data, 3).model_to_string() for j in range(2)]
+    )
+    texts.append([])
+    merged = merge_boosters(texts, [1, 1, 3, 1], [5, 7, 3, 0])
+    for j in range(2):
+        for own in texts:
+            if own:
+                single = lightgbm.Booster(model_str=own[j])
+                expected.append(single.predict(x, raw_score=True).reshape(len(x), -1))
+            else:
+                expected.append(np.zeros((len(x), 1)))
+    assert np.array_equal(merged.predict(x, raw_score=True), np.column_stack(expected))
+    assert np.array_equal(merged.predict(x[:1], raw_score=True), np.column_stack(expected)[:1])
+    assert merge_boosters([[], []], [1, 1], [0, 0]) is None
+
+
+def test_seeds_differ_by_fold_and_target(monkeypatch):
+    seen = []
+    booster = lightgbm.Booster
+
+    def noted(*arguments: Any, **named: Any) -> Any:
+        if arguments:
+            seen.append(arguments[0]["seed"])
+        return booster(*arguments, **named)
+
+    monkeypatch.setattr(engine.lightgbm, "Booster", noted)
+    x, fold, weights = made_up()
+    fitted(x, fold, weights)
+    assert len(seen) == len(set(seen)) == 3 * 4
+    fitted(x, fold, weights, seed=1)
+    assert len(set(seen)) == 24
+
+
+def test_settings_change_slowly_with_rows_and_columns():
+    sizes = np.unique(np.geomspace(10, 1e7, 2000).astype(int))
+    leaves = [tree_settings(int(n), is_outcome=True)["num_leaves"] for n in sizes]
+    steps = np.diff(leaves)
+    assert steps.min() >= 0
+    assert steps.max() <= 1
+    assert leaves[0] == 8
+    shares = [table_settings(d)["feature_fraction"] for d in range(1, 400)]
+    assert np.diff(shares).max() <= 0
+    assert np.abs(np.diff(shares)).max() <= 0.2
+    widths = [Basis.fit(np.random.default_rng(0).normal(size=(50, d)), []).count for d in (5, 40)]
+    assert widths == [45, 360]
+    assert Basis.fit(np.random.default_rng(0).normal(size=(9, 300)), []).count <= MOST_FUNCTIONS
+
+
+def test_rows_of_one_person_do_not_stop_the_trees_late():
+    """Each person has a random label, and rows that tell who it is: nothing is to be learned."""
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(150), 20)
+    x = rng.normal(size=(150, 5))[person] + 0.01 * rng.normal(size=(3000, 5))
+    y = (rng.random(150) < 0.4)[person] * 1.0
+    fold = np.empty(3000, dtype=int)
+    for j, (_, held_out) in enumerate(GroupKFold(5).split(x, y, person)):
+        fold[held_out] = j
+    target = Target(y, 2, np.full(3000, True), True)
+    fit = fit_engine(x, [], [target], [], fold, np.ones(3000), 0)
+    constant = log_loss(y, np.full(3000, y.mean()))
+    assert log_loss(y, fit.out_of_fold[:, 0]) < constant + 0.02
+
+
+def test_trees_find_what_is_not_additive_and_splines_what_is():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 3))
+    values = np.column_stack([np.sign(x[:, 0] * x[:, 1]), np.sin(2 * x[:, 2])])
+    fold = np.arange(2000) % 5
+    fit = fit_engine(x, [], [], [numbers(values)], fold, np.ones(2000), 0)
+    error = ((fit.out_of_fold - values) ** 2).mean(axis=0) / values.var(axis=0)
+    assert error[0] < 0.3
+    assert error[1] < 0.01
+    assert fit.engine.shares[1] > 0.5 > fit.engine.shares[0]
+
+
+def test_directions_are_those_that_x_predicts():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1500, 3))
+    functions = rng.normal(size=(1500, 4))
+    functions[:, 2] = 0.8 * x[:, 0] + 0.6 * functions[:, 2]
+    fold = np.arange(1500) % 5
+    known = rng.random(1500) < 0.8
+    fit = fit_engine(x, [], [], [Functions(functions, known)], fold, np.ones(1500), 0)
+    (along,) = fit.directions
+    assert along.shape == (4, 1)
+    assert abs(along[2, 0]) > 0.98
+    assert fit.engine.predict(x).shape == (5, 1500, 1)
+
+
+def test_rows_without_a_value_do_not_count_and_are_predicted():
+    x, fold, weights = made_up()
+    known = np.arange(len(x)) % 4 > 0
+    values = np.sin(x[:, 5:])
+    results = []
+    for filler in (0.0, 1e9):
+        own = np.where(known[:, None], values, filler)
+        group = Functions(own, known, reduced=False)
+        results.append(fit_engine(x, [2], [], [group], fold, weights, 0).out_of_fold)
+    assert np.array_equal(results[0], results[1])
+    assert np.isfinite(results[0]).all()
+
+
+def test_numbers_in_any_unit_have_predictions_in_that_unit():
+    x, fold, weights = made_up()
+    y = np.sin(x[:, 5]) + 0.1 * x[:, 3]
+    known = np.full(len(x), True)
+    plain, scaled = (
+        fit_engine(x, [2], [Target(own, 0, known, True)], [], fold, weights, 0).out_of_fold
+        for own in (y, 1e12 + 1e6 * y)
+    )
+    assert scaled == approx(1e12 + 1e6 * plain, abs=1.0)
+
+
+def test_many_rows_are_predicted_in_blocks(monkeypatch):
+    x, fold, weights = made_up()
+    fit = fitted(x, fold, weights)
+    whole = fit.engine.predict(x)
+    monkeypatch.setattr(engine, "BLOCK", 7)
+    assert np.array_equal(fit.engine.predict(x), whole)
+    assert fit.engine.predict(x[:0]).shape == (3, 0, 6)
