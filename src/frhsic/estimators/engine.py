@@ -45,6 +45,10 @@ PATIENCE = 4
 MOST_ROUNDS = {True: 150, False: 75}
 # Rows that ridge, rounds and share are chosen on, at most.
 CHOICE_ROWS = 30_000
+# Rows and trees that find the directions of an attribute which X predicts.
+PILOT_ROWS = 10_000
+PILOT_ROUNDS = 20
+PILOT_SETTINGS = {"objective": "regression", "num_leaves": 15, "learning_rate": 0.15}
 # Bins of a column for the trees.
 TREE_BINS = 63
 # Columns of a table whose histograms are made row by row, at most.
@@ -265,9 +269,7 @@ def fit_engine(
         path = _fit_path(rows, group.values, group.known)
         along = np.eye(group.values.shape[1])
         if group.reduced:
-            means = path.best().out_of_fold(rows)[group.known]
-            some = group.values[group.known]
-            along = predictable_directions(means, some, weights[group.known])
+            along = _directions(rows, group, path.best().out_of_fold(rows))
         path = path.along(along)
         for k, column in enumerate((group.values @ along).T):
             targets.append(Target(column, 0, group.known, False))
@@ -428,6 +430,30 @@ def _fit_additive(rows: _Rows, target: Target) -> _Additive:
     return _Additive(table.reshape(-1, rows.folds, target.outputs), intercepts)
 
 
+def _directions(rows: _Rows, group: Functions, additive: np.ndarray) -> np.ndarray:
+    """Return the directions of functions that X predicts, (K, R): by the mean of the additive part
+    and of a few small trees, for which even and odd folds predict each other.
+    """
+    some = np.flatnonzero(group.known)
+    some = some[subsample(len(some), PILOT_ROWS, np.random.default_rng(rows.seed))]
+    means = additive[some]
+    values = group.values[some]
+    settings = rows.settings | PILOT_SETTINGS | {"seed": rows.seed % 2**31}
+    even = rows.fold[some] % 2 == 0
+    for part in (even, ~even):
+        data = rows.data.subset(some[~part]).construct()
+        held_out = rows.data.subset(some[part]).construct()
+        data.set_weight(rows.weights[some[~part]])
+        for k in range(values.shape[1]):
+            data.set_label(values[~part, k])
+            booster = lightgbm.Booster(settings, data)
+            booster.add_valid(held_out, "held out")
+            for _ in range(PILOT_ROUNDS):
+                booster.update()
+            means[part, k] = (means[part, k] + _held_out_values(booster)) / 2
+    return predictable_directions(means, values, rows.weights[some])
+
+
 @dataclass(frozen=True, eq=False)
 class _Trees:
     """Boosters of one target, a text for each fold, of which so many rounds count; constants of the
@@ -510,10 +536,8 @@ def _boosters(rows: _Rows, target: Target, number: int) -> list[lightgbm.Booster
     return boosters
 
 
-def _held_out_margins(booster: lightgbm.Booster, target: Target) -> np.ndarray:
-    """Return the margins of the held-out rows of a booster, (n, outputs), from what LightGBM gives
-    a metric: probabilities or numbers.
-    """
+def _held_out_values(booster: lightgbm.Booster) -> np.ndarray:
+    """Return what LightGBM would give a metric of the held-out rows: probabilities or numbers."""
     given: list[np.ndarray] = []
 
     def keep(values: np.ndarray, _: lightgbm.Dataset) -> tuple[str, float, bool]:
@@ -521,7 +545,12 @@ def _held_out_margins(booster: lightgbm.Booster, target: Target) -> np.ndarray:
         return "", 0.0, True
 
     booster.eval_valid(keep)
-    values = np.reshape(given[0], (-1, target.outputs))
+    return given[0]
+
+
+def _held_out_margins(booster: lightgbm.Booster, target: Target) -> np.ndarray:
+    """Return the margins of the held-out rows of a booster, (n, outputs)."""
+    values = np.reshape(_held_out_values(booster), (-1, target.outputs))
     if not target.classes:
         return values
     values = np.clip(values, 1e-15, 1 - 1e-15)
