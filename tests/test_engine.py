@@ -55,12 +55,14 @@ def design_of(basis: Basis, x: np.ndarray) -> np.ndarray:
     return np.asarray((basis.bins.incidence(x) @ basis.functions).toarray())
 
 
-def standardized(design: np.ndarray, train: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the columns that vary in the training rows, with their mean and variance there."""
+def scaled(design: np.ndarray, train: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the columns that vary in the training rows, centred there and over the root of their
+    standard deviation.
+    """
     mean = np.average(design[train], axis=0, weights=weights[train])
     variance = np.average((design[train] - mean) ** 2, axis=0, weights=weights[train])
     varies = variance > 1e-9
-    return np.asarray((design - mean)[:, varies] / np.sqrt(variance[varies]))
+    return np.asarray((design - mean)[:, varies] / variance[varies] ** 0.25)
 
 
 def test_least_squares_of_each_fold_are_those_of_scikit_learn():
@@ -73,7 +75,7 @@ def test_least_squares_of_each_fold_are_those_of_scikit_learn():
     errors = np.zeros((len(RIDGES), 2))
     for j in range(3):
         train = fold != j
-        columns = standardized(design, train, weights)
+        columns = scaled(design, train, weights)
         for i, ridge in enumerate(RIDGES):
             model = Ridge(ridge * weights[train].sum())
             model.fit(columns[train], y[train], sample_weight=weights[train])
@@ -116,7 +118,7 @@ def test_logistic_regressions_of_each_fold_are_those_of_scikit_learn(classes, mo
     design = design_of(basis, x)
     for j in range(3):
         train = fold != j
-        columns = standardized(design, train, weights)
+        columns = scaled(design, train, weights)
         model = LogisticRegression(C=1 / (ridge * weights[train].sum()), tol=1e-11, max_iter=5000)
         model.fit(columns[train], labels[train], sample_weight=weights[train])
         own = design @ coefficients[j] + intercepts[j]
@@ -183,7 +185,7 @@ def test_a_row_is_predicted_by_the_models_without_its_fold(monkeypatch):
     """With one candidate for rounds and share, nothing is chosen by halves."""
     monkeypatch.setattr(engine, "SHARES", np.array([0.3]))
     monkeypatch.setattr(engine, "PATIENCE", 99)
-    monkeypatch.setattr(engine, "MOST_ROUNDS", {True: 0, False: 0})
+    monkeypatch.setattr(engine, "MOST_ROUNDS", 0)
     x, fold, weights = made_up()
     fit = fitted(x, fold, weights)
     assert fit.engine.booster is None
@@ -196,7 +198,7 @@ def test_what_is_measured_on_a_row_was_chosen_on_folds_of_the_other_half(monkeyp
     """An additive part that is right in even folds and wrong in odd ones: odd folds leave it out
     for even ones, and these want it for odd ones.
     """
-    monkeypatch.setattr(engine, "MOST_ROUNDS", {True: 0, False: 0})
+    monkeypatch.setattr(engine, "MOST_ROUNDS", 0)
     x, _, weights = made_up()
     fold = np.arange(len(x)) % 4
     y = x[:, 5] - x[:, 5].mean()

@@ -34,7 +34,7 @@ MOST_FUNCTIONS = 400
 # Rows that the Gram matrices are made of, at most, and rows that are coded at once.
 GRAM_ROWS = 30_000
 BLOCK = 4_096
-# Ridges, relative to the variance of a standardized column.
+# Ridges, for rows of mean weight 1.
 RIDGES = np.logspace(-4, 1, 11)
 # Scaled gradient at which a logistic regression is solved.
 PRECISION = 1e-6
@@ -278,9 +278,14 @@ def _squared_errors(coefficients: np.ndarray, intercepts: np.ndarray, grams: Gra
 
 
 def function_scales(covariance: np.ndarray, q: int) -> np.ndarray:
-    """Return the standard deviation of the first q columns, 0 where they hardly vary."""
+    """Return what the first q columns are divided by before the ridge: the root of their standard
+    deviation, 0 where they hardly vary.
+
+    Between none and the standard deviation itself: indicators of rare levels are shrunk more than
+    others, but not as much as their own size would.
+    """
     variance = np.diag(covariance)[:q]
-    return np.where(variance > 1e-9, np.sqrt(np.maximum(variance, 0)), 0.0)
+    return np.where(variance > 1e-9, np.maximum(variance, 0) ** 0.25, 0.0)
 
 
 def class_probabilities_of(margins: np.ndarray) -> np.ndarray:
@@ -301,7 +306,7 @@ def fit_logistic(
     ridge: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients, (folds, q, outputs), and intercepts, (folds, outputs), of logistic
-    regressions without each fold, with a ridge on standardized functions.
+    regressions without each fold, with a ridge on scaled functions.
 
     There is one output for two classes, and one for each of more. All folds are solved together, so
     that each step passes the rows once. L-BFGS gets a quarter of the Gram matrix and the ridge,
@@ -329,7 +334,7 @@ def fit_logistic(
         start[j, 0] = odds / 2
 
     def original(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return standardized coefficients, those of the functions, and intercepts."""
+        """Return scaled coefficients, those of the functions, and intercepts."""
         u = u.reshape(start.shape)
         standard = np.zeros((folds, q, outputs))
         for j, (kept, factor) in enumerate(metrics):

@@ -40,17 +40,15 @@ from frhsic.splits import subsample
 SHARES = np.linspace(0, 1, 11)
 # Trees between two looks at the loss; looks without progress that end the boosting.
 STRIDE = 5
-PATIENCE = 4
+PATIENCE = 5
 # Trees of a target, at most.
-MOST_ROUNDS = {True: 150, False: 75}
+MOST_ROUNDS = 150
 # Rows that ridge, rounds and share are chosen on, at most.
 CHOICE_ROWS = 30_000
 # Rows and trees that find the directions of an attribute which X predicts.
 PILOT_ROWS = 10_000
 PILOT_ROUNDS = 20
 PILOT_SETTINGS = {"objective": "regression", "num_leaves": 15, "learning_rate": 0.15}
-# Bins of a column for the trees.
-TREE_BINS = 63
 # Columns of a table whose histograms are made row by row, at most.
 MOST_BY_ROWS = 128
 # Rows that are predicted at once.
@@ -65,7 +63,6 @@ def table_settings(columns: int) -> dict[str, Any]:
     Each tree sees half of the columns, but four at least: fewer hide interactions.
     """
     return {
-        "max_bin": TREE_BINS,
         "feature_fraction": min(max(0.5, 4 / max(columns, 1)), 1.0),
         # LightGBM would try both ways to make histograms, which takes as long as a tree, and chance
         # would decide the last bits
@@ -83,7 +80,7 @@ def tree_settings(rows: int, *, is_outcome: bool) -> dict[str, Any]:
     """
     return {
         "num_leaves": int(np.clip(8 * np.sqrt(rows / 4_000), 8, 31)),
-        "learning_rate": 0.1 if is_outcome else 0.15,
+        "learning_rate": 0.1 if is_outcome else 0.08,
     }
 
 
@@ -485,7 +482,7 @@ def _boost(rows: _Rows, target: Target, additive: np.ndarray, number: int) -> _T
     shares = np.zeros(3)
     looks = np.zeros(3, dtype=np.int64)
     margins = [trees] * 3
-    for look in range(1 + MOST_ROUNDS[target.is_outcome] // STRIDE):
+    for look in range(1 + MOST_ROUNDS // STRIDE):
         if look:
             trees = np.empty_like(trees)
             for j, booster in enumerate(boosters):
