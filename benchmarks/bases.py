@@ -116,12 +116,14 @@ def unit(name: str, seed: int, folder: str | None, most: int) -> dict[str, Any]:
         np.mean([solution.scores(own, *part) for own, part in zip(solution.at(at), parts)], axis=0)
         for at in np.linspace(0, len(solution.parameters) - 1, PATH_POINTS)
     ]
+    path.append(np.full(len(test.y), train.y.mean()))  # a smaller gap is read towards a constant
     gaps = np.array([gap_of(test, scores) for scores in path])
-    losses = np.array([row_losses(test, scores).mean() for scores in path])
     order = np.argsort(gaps)
-    constant = row_losses(test, np.full(len(test.y), train.y.mean())).mean()
-    # a smaller gap than the path has is read between its end and a constant
-    half = np.interp(gap_of(test, plain) / 2, np.r_[0, gaps[order]], np.r_[constant, losses[order]])
+    losses = np.array([row_losses(test, path[at]) for at in order])
+    gap = np.clip(gap_of(test, plain) / 2, gaps.min(), gaps.max())
+    place = np.interp(gap, gaps[order], np.arange(len(order)))
+    below = min(int(place), len(order) - 2)
+    half = losses[below] + (place - below) * (losses[below + 1] - losses[below])
     errors = unexplained(model, train, test, means)
     return {
         "table": name,
@@ -131,8 +133,8 @@ def unit(name: str, seed: int, folder: str | None, most: int) -> dict[str, Any]:
         "predict": predicted - fitted,
         "directions": means.shape[1],
         "lightgbm": row_losses(test, plain).mean(),
-        "half": float(half),
         "each m": errors.mean(axis=0).round(5).tolist(),
+        "rows of half": half.round(5).tolist(),
         "rows of loss": row_losses(test, eta).round(5).tolist(),
         "rows of unexplained": errors.mean(axis=1).round(5).tolist(),
     }
@@ -154,16 +156,9 @@ def run(arguments: argparse.Namespace) -> None:
             file.flush()
 
 
-def cells_of(records: pd.DataFrame, measure: str) -> dict[str, np.ndarray]:
-    """Return for each table the values of a measure, (seeds, rows); one column where rows have
-    none.
-    """
-    cells = {}
-    for name, own in records.sort_values("seed").groupby("table", sort=False):
-        column = f"rows of {measure}"
-        values = own[column].tolist() if column in own else own[[measure]].to_numpy()
-        cells[str(name)] = np.array(values, dtype=np.float64)
-    return cells
+def cell_of(records: pd.DataFrame, measure: str) -> np.ndarray:
+    """Return the values of a measure on one table, (seeds, rows)."""
+    return np.array(records.sort_values("seed")[f"rows of {measure}"].tolist(), dtype=np.float64)
 
 
 def difference(before: np.ndarray, after: np.ndarray) -> tuple[float, float]:
@@ -174,8 +169,7 @@ def difference(before: np.ndarray, after: np.ndarray) -> tuple[float, float]:
     by_seed = differences.mean(axis=1)
     variance = by_seed.var(ddof=1) / len(by_seed) if len(by_seed) > 1 else 0.0
     by_row = differences.mean(axis=0)
-    if len(by_row) > 1:
-        variance += by_row.var(ddof=1) / len(by_row)
+    variance += by_row.var(ddof=1) / len(by_row)
     return float(by_seed.mean()), float(np.sqrt(variance))
 
 
@@ -193,7 +187,7 @@ def show(files: list[str]) -> None:
         own = [part[part.table == name] for part in (before, after)]
         texts = []
         for measure in MEASURES:
-            one, other = (cells_of(part, measure)[name] for part in own)
+            one, other = (cell_of(part, measure) for part in own)
             found[measure].append(difference(one, other))
             mean, error = found[measure][-1]
             spreads[measure].append((one.mean(axis=1).std(ddof=1), other.mean(axis=1).std(ddof=1)))

@@ -130,18 +130,17 @@ def predictable_directions(
 
     They are eigenvectors of :math:`E[\hat m(X) \varphi(S)^\top]`, symmetrized, for means of models
     that have not seen the rows, (n, K), and targets (n, K). What x predicts of an attribute mostly
-    has few dimensions. A direction is kept if its eigenvalue, the variance that x explains along it,
-    exceeds a hundredth of all eigenvalues, and what noise would reach: the largest eigenvalue of a
-    symmetric matrix of K rows of noise is about :math:`\sqrt{2K}` standard errors, and we ask for
-    one more. Along any other direction a score of x has hardly a gap, since :math:`E[f(X)
-    \varphi(S)] = E[f(X) m(X)]`.
+    has few dimensions. A direction is kept if its eigenvalue, the variance that x explains along
+    it, exceeds a hundredth of all eigenvalues, and what noise would reach: the largest eigenvalue
+    of a symmetric matrix of K rows of noise is about :math:`\sqrt{2K}` standard errors. Along any
+    other direction a score of x has hardly a gap, since :math:`E[f(X) \varphi(S)] = E[f(X) m(X)]`.
     """
     shares = weights / weights.sum()
     covariance = (shares[:, None] * means).T @ targets
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     products = (means @ vectors) * (targets @ vectors)
     errors = np.sqrt((shares[:, None] ** 2 * (products - values) ** 2).sum(axis=0))
-    noise = (np.sqrt(2 * len(values)) + 1) * errors
+    noise = np.sqrt(2 * len(values)) * errors
     kept = (values > noise) & (values > SMALLEST_SHARE * np.maximum(values, 0).sum())
     kept[-1] = True
     vectors = vectors[:, kept][:, ::-1]
