@@ -159,6 +159,11 @@ class ConditionalLaw(BaseEstimator):
     at the node.
     """
 
+    starts_: np.ndarray
+    grid_: np.ndarray
+    table_: np.ndarray
+    pooled_: np.ndarray
+
     def fit(
         self, score: np.ndarray, s: np.ndarray, sample_weight: np.ndarray | None = None
     ) -> Self:

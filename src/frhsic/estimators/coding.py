@@ -31,6 +31,8 @@ class TreeTable(TransformerMixin, BaseEstimator):
     is.
     """
 
+    levels_: list[np.ndarray | None] | None
+
     def fit(self, X: Any, y: Any = None) -> Self:
         self.levels_ = None
         if is_frame(X):
