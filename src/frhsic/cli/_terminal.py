@@ -490,6 +490,15 @@ class Reading:
             )
         ),
     ] = None
+    max_bytes: Annotated[
+        int | None,
+        Option(
+            help=(
+                "Memory that the table, and a model, may take; 200 times the size of the file, but"
+                " at least 128 MiB, if not given."
+            )
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)

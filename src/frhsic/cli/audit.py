@@ -319,7 +319,7 @@ def _on_one_machine(
     served = None
     file = TableFile.open(options.table, **vars(reading))
     if options.model is not None:
-        served = Served.load(options.model)
+        served = Served.load(options.model, reading.max_bytes)
         file = served.reopened(file, reading)
     with file.naming():
         table = _read(options, file, [] if served is None else served.columns, watch)

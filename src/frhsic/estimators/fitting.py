@@ -204,6 +204,11 @@ class ParityModel(BaseEstimator):
                 " have its attribute",
             )
         elif self.limit is not None:
+            if self.limit != type(self)().limit:
+                raise ValueError(
+                    f"limit is {self.limit!r}, but fit was given no sensitive_features whose gap it"
+                    f" could bound: pass them, or limit=None.{ROUTING}"
+                )
             warn_without_attributes(self, "limit=None")
         self.sensitive_names_in_ = np.array(names, dtype=object)
         warn_of_suspicions(self, X, codes, None if self.uses_sensitive else s, names)

@@ -35,7 +35,7 @@ from frhsic.estimators.fitting import (
     weighted_rows,
 )
 from frhsic.estimators.frontier import Aim, Choice, Condition, Frontier, limited_measure, measured
-from frhsic.estimators.inputs import named_arguments, target_column, typed_table
+from frhsic.estimators.inputs import named_arguments, require_scores, target_column, typed_table
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import GAP_SHARES
 from frhsic.estimators.targets import log_losses, weighted_auc
@@ -461,7 +461,9 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         """Return the probability of each class, (n, C). Columns that the model does not use are
         ignored.
         """
-        scores = self._scores(X, sensitive_features)
+        scores = require_scores(
+            self._scores(X, sensitive_features), probabilities=not self._decides
+        )
         if scores.ndim == 2:
             return scores
         if self._decides:
@@ -555,7 +557,7 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return predictions, (n,). Columns that the model does not use are ignored."""
-        return self._scores(X, sensitive_features)
+        return require_scores(self._scores(X, sensitive_features), probabilities=False)
 
     @property
     def _largest_gap(self) -> float:
