@@ -41,10 +41,9 @@ SHARES = np.linspace(0, 1, 11)
 # Trees between two looks at the loss; looks without progress that end the boosting.
 STRIDE = 5
 PATIENCE = 5
-# Trees of an outcome and of a function of S, at most, and their steps: most of what predicts S is
-# simple.
-MOST_ROUNDS = {"outcome": 120, "function": 75}
-STEPS = {"outcome": 0.1, "function": 0.15}
+# Trees of an outcome and of a function of S, at most; the step of each.
+MOST_ROUNDS = {"outcome": 120, "function": 90}
+STEP = 0.1
 # Rows that ridge, rounds and share are chosen on, at most.
 CHOICE_ROWS = 30_000
 # Rows and trees that find the directions of an attribute which X predicts.
@@ -79,7 +78,7 @@ def leaf_count(rows: int) -> int:
     """Return the leaves of a tree of so many training rows: they grow with the square root, from 8
     to 31.
     """
-    return int(np.clip(8 * np.sqrt(rows / 4_000), 8, 31))
+    return int(np.clip(8 * np.sqrt(rows / 2_000), 8, 31))
 
 
 @dataclass(frozen=True, eq=False)
@@ -539,7 +538,7 @@ def _boosters(rows: _Rows, target: Target, number: int) -> list[lightgbm.Booster
         data.set_weight(rows.weights[train])
         settings = rows.settings | {
             "num_leaves": leaf_count(len(train)),
-            "learning_rate": STEPS[target.kind],
+            "learning_rate": STEP,
             "objective": objective,
             "num_class": target.outputs,
             "seed": int(seeds[j]),
