@@ -113,7 +113,7 @@ class ParityModel(BaseEstimator):
     cv: Any
     n_jobs: int | None
     random_state: Any
-    engine_: Engine | None
+    engine_: Engine | None = None
     models_: list[list[Any]]
     attribute_models_: list[list[Any]]
     frontier_: Any
