@@ -21,7 +21,7 @@ import frhsic
 from cli_samples import done
 from frhsic import ParityEncoder
 from frhsic.estimators import UnmetLimitWarning
-from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.heads_gap import HeadsTest
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
 

@@ -30,9 +30,9 @@ from frhsic.estimators.engine import (
     Functions,
     Target,
     fit_engine,
+    leaf_count,
     merge_boosters,
     table_settings,
-    tree_settings,
 )
 
 
@@ -175,8 +175,10 @@ def numbers(values: np.ndarray) -> Functions:
 
 def fitted(x: np.ndarray, fold: np.ndarray, weights: np.ndarray, seed: int = 0) -> Any:
     rng = np.random.default_rng(5)
-    binary = Target((x[:, 5] + rng.normal(size=len(x)) > 0) * 1.0, 2, np.full(len(x), True), True)
-    three = Target(rng.integers(0, 3, len(x)) * 1.0, 3, np.full(len(x), True), True)
+    binary = Target(
+        (x[:, 5] + rng.normal(size=len(x)) > 0) * 1.0, 2, np.full(len(x), True), "outcome"
+    )
+    three = Target(rng.integers(0, 3, len(x)) * 1.0, 3, np.full(len(x), True), "outcome")
     functions = numbers(np.column_stack([np.sin(2 * x[:, 5]) * x[:, 3], x[:, 5] ** 2]))
     return fit_engine(x, [2], [binary, three], [functions], fold, weights, seed)
 
@@ -185,7 +187,7 @@ def test_a_row_is_predicted_by_the_models_without_its_fold(monkeypatch):
     """With one candidate for rounds and share, nothing is chosen by halves."""
     monkeypatch.setattr(engine, "SHARES", np.array([0.3]))
     monkeypatch.setattr(engine, "PATIENCE", 99)
-    monkeypatch.setattr(engine, "MOST_ROUNDS", 0)
+    monkeypatch.setattr(engine, "MOST_ROUNDS", {"outcome": 0, "function": 0})
     x, fold, weights = made_up()
     fit = fitted(x, fold, weights)
     assert fit.engine.booster is None
@@ -198,13 +200,13 @@ def test_what_is_measured_on_a_row_was_chosen_on_folds_of_the_other_half(monkeyp
     """An additive part that is right in even folds and wrong in odd ones: odd folds leave it out
     for even ones, and these want it for odd ones.
     """
-    monkeypatch.setattr(engine, "MOST_ROUNDS", 0)
+    monkeypatch.setattr(engine, "MOST_ROUNDS", {"outcome": 0, "function": 0})
     x, _, weights = made_up()
     fold = np.arange(len(x)) % 4
     y = x[:, 5] - x[:, 5].mean()
     rows = engine._Rows.of(x, [2], fold, weights, 0, 1)
     additive_part = np.where(fold % 2 == 0, y, -y)[:, None]
-    target = Target(y, 0, np.full(len(x), True), True)
+    target = Target(y, 0, np.full(len(x), True), "outcome")
     trees = engine._boost(rows, target, additive_part, 0)
     even = fold % 2 == 0
     assert trees.out_of_fold[~even, 0] == approx(-y[~even])
@@ -212,10 +214,10 @@ def test_what_is_measured_on_a_row_was_chosen_on_folds_of_the_other_half(monkeyp
 
 
 def test_the_merged_booster_has_the_bits_of_the_single_ones():
-    x, fold, weights = made_up(600)
+    x, fold, _ = made_up(600)
     y = np.column_stack([np.sin(x[:, 5]), x[:, 3] * x[:, 5]])
     labels = (fold + (x[:, 5] > 0)) % 3
-    settings = table_settings(6) | tree_settings(600, is_outcome=True)
+    settings = table_settings(6)
     texts: list[list[str]] = []
     expected = []
     for j in range(2):
@@ -265,7 +267,7 @@ def test_seeds_differ_by_fold_and_target(monkeypatch):
 
 def test_settings_change_slowly_with_rows_and_columns():
     sizes = np.unique(np.geomspace(10, 1e7, 2000).astype(int))
-    leaves = [tree_settings(int(n), is_outcome=True)["num_leaves"] for n in sizes]
+    leaves = [leaf_count(int(n)) for n in sizes]
     steps = np.diff(leaves)
     assert steps.min() >= 0
     assert steps.max() <= 1
@@ -287,7 +289,7 @@ def test_rows_of_one_person_do_not_stop_the_trees_late():
     fold = np.empty(3000, dtype=int)
     for j, (_, held_out) in enumerate(GroupKFold(5).split(x, y, person)):
         fold[held_out] = j
-    target = Target(y, 2, np.full(3000, True), True)
+    target = Target(y, 2, np.full(3000, True), "outcome")
     fit = fit_engine(x, [], [target], [], fold, np.ones(3000), 0)
     constant = log_loss(y, np.full(3000, y.mean()))
     assert log_loss(y, fit.out_of_fold[:, 0]) < constant + 0.02
@@ -337,7 +339,7 @@ def test_numbers_in_any_unit_have_predictions_in_that_unit():
     y = np.sin(x[:, 5]) + 0.1 * x[:, 3]
     known = np.full(len(x), True)
     plain, scaled = (
-        fit_engine(x, [2], [Target(own, 0, known, True)], [], fold, weights, 0).out_of_fold
+        fit_engine(x, [2], [Target(own, 0, known, "outcome")], [], fold, weights, 0).out_of_fold
         for own in (y, 1e12 + 1e6 * y)
     )
     assert scaled == approx(1e12 + 1e6 * plain, abs=1.0)

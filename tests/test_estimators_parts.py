@@ -18,7 +18,8 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import ncx2
 
 from frhsic.estimators import solution
-from frhsic.estimators.conditional import TreeTable, ranges
+from frhsic.estimators.basis import ranges
+from frhsic.estimators.coding import TreeTable
 from frhsic.estimators.constraints import Constraint, FitRows, LabelledRows
 from frhsic.estimators.coupling import DensityRatio, JointBasis
 from frhsic.estimators.describing import _attribute_means, cell_means, described

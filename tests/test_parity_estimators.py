@@ -46,7 +46,7 @@ from frhsic.estimators import (
     UnmetLimitWarning,
     distill,
 )
-from frhsic.estimators.conditional import fold_of_rows
+from frhsic.estimators.coding import fold_of_rows
 from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.estimators.frontier import Frontier, Gap, measured
 from frhsic.parity import gdp, rank_gap

@@ -59,14 +59,18 @@ class Bins:
 
     def incidence(self, x: np.ndarray) -> csr_array:
         """Return which bins the rows are in, as ones, (n, bins): one for each column."""
+        if not self.edges:
+            return csr_array((len(x), 0))
         n, d = x.shape
         indices = np.empty((n, d), dtype=np.int32)
         for j, edges in enumerate(self.edges):
-            # NaN is sorted behind all numbers, so that it gets the last bin but for the edges' own
-            indices[:, j] = np.searchsorted(edges, x[:, j], side="right")
-            indices[np.isnan(x[:, j]), j] = len(edges) + 1
+            indices[:, j] = edges.searchsorted(x[:, j], side="right")
+        missing = np.isnan(x)
+        if missing.any():
+            last = np.array([len(edges) + 1 for edges in self.edges], dtype=np.int32)
+            indices = np.where(missing, last, indices)
         indices += self.starts[:-1].astype(np.int32)
-        pointers = np.arange(0, n * d + 1, max(d, 1))[: n + 1] if d else np.zeros(n + 1, int)
+        pointers = np.arange(0, n * d + 1, d)
         return csr_array((np.ones(n * d), indices.ravel(), pointers), (n, int(self.starts[-1])))
 
 
@@ -267,7 +271,7 @@ class RidgePath:
 
 def _squared_errors(coefficients: np.ndarray, intercepts: np.ndarray, grams: Grams) -> np.ndarray:
     """Return the mean squared error of each ridge and target in the folds, (ridges, t)."""
-    folds, ridges, q, outputs = coefficients.shape
+    folds, ridges, _, outputs = coefficients.shape
     errors = np.zeros((ridges, outputs))
     for j in range(folds):
         for i in range(ridges):

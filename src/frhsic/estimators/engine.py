@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import lightgbm
 import numpy as np
@@ -41,8 +41,9 @@ SHARES = np.linspace(0, 1, 11)
 # Trees between two looks at the loss; looks without progress that end the boosting.
 STRIDE = 5
 PATIENCE = 5
-# Trees of a target, at most.
-MOST_ROUNDS = 150
+# Trees of an outcome and of a function of S, at most; the step of each.
+MOST_ROUNDS = {"outcome": 120, "function": 90}
+STEP = 0.1
 # Rows that ridge, rounds and share are chosen on, at most.
 CHOICE_ROWS = 30_000
 # Rows and trees that find the directions of an attribute which X predicts.
@@ -51,8 +52,9 @@ PILOT_ROUNDS = 20
 PILOT_SETTINGS = {"objective": "regression", "num_leaves": 15, "learning_rate": 0.15}
 # Columns of a table whose histograms are made row by row, at most.
 MOST_BY_ROWS = 128
-# Rows that are predicted at once.
+# Rows, and rounds of all outputs, that are predicted at once.
 BLOCK = 65_536
+ROUNDS_AT_ONCE = 20
 # The text of a tree that adds nothing.
 NO_TREE = "num_leaves=1\nnum_cat=0\nleaf_value=0\nis_linear=0\nshrinkage=1"
 
@@ -72,16 +74,11 @@ def table_settings(columns: int) -> dict[str, Any]:
     }
 
 
-def tree_settings(rows: int, *, is_outcome: bool) -> dict[str, Any]:
-    """Return settings of LightGBM that change slowly with the number of training rows.
-
-    Leaves grow with the square root of the rows, from 8 to 31. The trees of functions of S take
-    longer steps, since most of what predicts them is simple.
+def leaf_count(rows: int) -> int:
+    """Return the leaves of a tree of so many training rows: they grow with the square root, from 8
+    to 31.
     """
-    return {
-        "num_leaves": int(np.clip(8 * np.sqrt(rows / 4_000), 8, 31)),
-        "learning_rate": 0.1 if is_outcome else 0.08,
-    }
+    return int(np.clip(8 * np.sqrt(rows / 2_000), 8, 31))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +93,8 @@ class Target:
         Number of classes, 0 for numbers.
     known
         Which rows have a value, (n,).
-    is_outcome
-        Whether it is a y, and no function of S.
+    kind
+        Whether it is a y or a function of S.
     center, scale
         What was subtracted from numbers, and what they were divided by.
     """
@@ -105,7 +102,7 @@ class Target:
     values: np.ndarray
     classes: int
     known: np.ndarray
-    is_outcome: bool
+    kind: Literal["outcome", "function"]
     center: float = 0.0
     scale: float = 1.0
 
@@ -201,12 +198,27 @@ class Engine:
             margins = self.constants + self.bins.incidence(block) @ self.table
             margins = margins.reshape(len(block), self.folds, -1)
             if self.booster is not None:
-                trees = self.booster.predict(
-                    block, raw_score=True, num_threads=thread_count(n_jobs)
-                )
-                margins = margins + (1 - self.shares) * np.reshape(trees, margins.shape)
+                trees = self._trees(block, thread_count(n_jobs))
+                margins = margins + (1 - self.shares) * trees.reshape(margins.shape)
             result[:, start : start + len(block)] = self.values(margins).transpose(1, 0, 2)
         return result
+
+    def _trees(self, x: np.ndarray, threads: int) -> np.ndarray:
+        """Return the raw scores of the booster, (n, folds × outputs), by a few rounds at a time:
+        their trees stay in the cache while all rows pass.
+        """
+        assert self.booster is not None
+        scores = np.zeros((len(x), len(self.constants)))
+        for start in range(0, self.booster.current_iteration(), ROUNDS_AT_ONCE):
+            part = self.booster.predict(
+                x,
+                start_iteration=start,
+                num_iteration=ROUNDS_AT_ONCE,
+                raw_score=True,
+                num_threads=threads,
+            )
+            scores += np.reshape(part, scores.shape)
+        return scores
 
     def values(self, margins: np.ndarray) -> np.ndarray:
         """Return margins (…, outputs) as numbers and probabilities."""
@@ -269,7 +281,7 @@ def fit_engine(
             along = _directions(rows, group, path.best().out_of_fold(rows))
         path = path.along(along)
         for k, column in enumerate((group.values @ along).T):
-            targets.append(Target(column, 0, group.known, False))
+            targets.append(Target(column, 0, group.known, "function"))
             additive.append(path.best(k))
         directions.append(along)
     trees = []
@@ -285,9 +297,12 @@ def fit_engine(
         ],
         axis=1,
     )
+    used = shares.any()
     engine = Engine(
-        bins=rows.basis.bins,
-        table=(tables * shares).reshape(len(tables), -1),
+        bins=rows.basis.bins if used else Bins(()),
+        table=(tables * shares).reshape(len(tables), -1)
+        if used
+        else np.zeros((0, shares.size * rows.folds)),
         constants=constants.ravel(),
         booster=merge_boosters(
             [one.boosters for one in trees],
@@ -482,7 +497,7 @@ def _boost(rows: _Rows, target: Target, additive: np.ndarray, number: int) -> _T
     shares = np.zeros(3)
     looks = np.zeros(3, dtype=np.int64)
     margins = [trees] * 3
-    for look in range(1 + MOST_ROUNDS // STRIDE):
+    for look in range(1 + MOST_ROUNDS[target.kind] // STRIDE):
         if look:
             trees = np.empty_like(trees)
             for j, booster in enumerate(boosters):
@@ -521,8 +536,9 @@ def _boosters(rows: _Rows, target: Target, number: int) -> list[lightgbm.Booster
         data = rows.data.subset(train).construct()
         data.set_label(target.values[train])
         data.set_weight(rows.weights[train])
-        settings = rows.settings | tree_settings(len(train), is_outcome=target.is_outcome)
-        settings |= {
+        settings = rows.settings | {
+            "num_leaves": leaf_count(len(train)),
+            "learning_rate": STEP,
             "objective": objective,
             "num_class": target.outputs,
             "seed": int(seeds[j]),

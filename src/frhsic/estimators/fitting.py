@@ -68,9 +68,9 @@ class Outcome:
         """Return what the engine is asked for."""
         known = np.ones(len(self.labels), dtype=bool)
         if self.classes is None:
-            return Target(self.labels.astype(np.float64), 0, known, True)
+            return Target(self.labels.astype(np.float64), 0, known, "outcome")
         codes = np.searchsorted(self.classes, self.labels).astype(np.float64)
-        return Target(codes, len(self.classes), known, True)
+        return Target(codes, len(self.classes), known, "outcome")
 
     def predicted(self, model: Any, X: Any) -> np.ndarray:
         """Return what a model predicts: numbers, the probability of the second of two classes,
@@ -113,7 +113,7 @@ class ParityModel(BaseEstimator):
     cv: Any
     n_jobs: int | None
     random_state: Any
-    engine_: Engine | None
+    engine_: Engine | None = None
     models_: list[list[Any]]
     attribute_models_: list[list[Any]]
     frontier_: Any

@@ -89,6 +89,7 @@ class ParityEstimator(ParityModel, ABC):
         "condition": [StrOptions({"positive", "both"}), None],
     }
 
+    laws_: list[list[Any]]
     solution_: Solution | None
     frontier_: Frontier | None
     choice_: Choice | None
