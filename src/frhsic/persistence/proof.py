@@ -19,13 +19,13 @@ from frhsic.tables.schema import ColumnType, Schema
 # Largest difference of two scores, relative to the largest score.
 TOLERANCE = 1e-6
 
-# Values of a column in the middle, the least and the largest.
-NUMBERS = (0.0, -1.0, 1.0)
-DATES = ("2000-01-01", "1970-01-01", "2030-12-31")
+# Numbers of a column whose range is not known, and dates.
+NUMBERS = (0.0, 1.0, 10.0, 100.0)
+DATES = ("1970-01-01", "2000-01-01", "2020-02-29", "2030-12-31")
 # Text of no training row.
 UNSEEN = "a level of no training row"
-# Rows: those three, one of missing values, and one of values that no training row has.
-ROWS = 5
+# Rows: those four, one of missing values, and one of values that no training row has.
+ROWS = 6
 
 
 def prove(model: Any) -> dict[str, Any]:
@@ -87,16 +87,20 @@ def _columns(model: Any) -> Any:
         return {one.name: _values(one, numbers.get(j, NUMBERS)) for j, one in enumerate(types)}
     columns = [numbers.get(j, NUMBERS) for j in range(model.n_features_in_)]
     every = np.full((ROWS, len(columns)), np.nan)
-    every[:3] = np.reshape(columns, (-1, 3)).T
-    every[4] = 2 * every[2]
+    every[:4] = np.reshape(columns, (-1, 4)).T
+    every[5] = 2 * every[3]
     return every
 
 
 def _rounded(edges: np.ndarray) -> tuple[float, ...]:
-    """Return numbers in the middle of some edges and at both ends, of two digits."""
-    if not len(edges):
-        return NUMBERS
-    return tuple(float(f"{edges[place]:.1e}") for place in (len(edges) // 2, 0, -1))
+    """Return numbers between some edges, from the first to the last, of two digits."""
+    return tuple(float(f"{edge:.1e}") for edge in _spread(edges)) if len(edges) else NUMBERS
+
+
+def _spread(values: Any) -> list[Any]:
+    """Return four of some values: the least, the largest, and two in the middle."""
+    last = len(values) - 1
+    return [values[last * part // 3] for part in range(4)]
 
 
 def _values(column: ColumnType, numbers: tuple[float, ...]) -> list[Any]:
@@ -105,7 +109,7 @@ def _values(column: ColumnType, numbers: tuple[float, ...]) -> list[Any]:
     if column.kind == "number":
         return [*numbers, None, 2 * numbers[-1]]
     if column.kind == "boolean":
-        return [True, False, True, None, None]
+        return [True, False, True, False, None, None]
     if column.kind == "date":
         form = column.date_format or "%Y-%m-%d"
         return [*(pd.Timestamp(day).strftime(form) for day in DATES), None, None]
@@ -113,4 +117,4 @@ def _values(column: ColumnType, numbers: tuple[float, ...]) -> list[Any]:
         return [None] * ROWS
     # pandas has no value outside of a category's levels
     unseen = UNSEEN if column.kind == "text" else None
-    return [levels[len(levels) // 2], levels[0], levels[-1], None, unseen]
+    return [*_spread(levels), None, unseen]

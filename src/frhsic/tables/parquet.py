@@ -60,7 +60,9 @@ class ParquetReader:
                 width = 8 if pa.types.is_null(kind) else max(kind.bit_width // 8, 8)
                 budget.charge(width * self.row_count())
             else:
-                raise ValueError(f"column {name!r} holds {kind}; take it apart or drop it")
+                raise ValueError(
+                    f"column {name!r} holds lists or records ({kind}); take it apart or drop it"
+                )
         with self.path.open("rb") as file:
             # as it is stored: one long text may stand for all rows
             reader = parquet.ParquetFile(file, metadata=self.metadata, read_dictionary=text)
