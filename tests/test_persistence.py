@@ -411,7 +411,7 @@ def test_an_encoder_and_a_penalty_of_one_s_own_are_passed_again(tmp_path: Path):
         "a penalty of the user's own, .*Covariance": {"penalty": None},
         "an encoder of the user's own, .*Own": {"encoder": None},
         "size mismatch": {"encoder": lambda columns: Own(columns, 5)},
-        "its penalty is 'hsic'": {"penalty": "hsic"},
+        "'str' object": {"penalty": "hsic"},
         "encoder must make a torch": {"encoder": lambda columns: 3},
     }
     for message, given in others.items():

@@ -26,8 +26,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import safetensors.numpy
+from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from frhsic import estimators
@@ -98,9 +98,8 @@ def file_bytes(model: Any) -> bytes:
     parameters = _written_parameters(model, writer)
     fitted = {}
     for attribute, value in vars(model).items():
-        if attribute in model.get_params(deep=False) or attribute in MODULES:
-            continue
-        if _is_custom(parameters.get(PASSED.get(attribute, ""))):
+        passed = _is_custom(parameters.get(PASSED.get(attribute, "")))
+        if attribute in parameters or attribute in MODULES or passed:
             continue
         if not FITTED.fullmatch(attribute):
             raise TypeError(f"{attribute} of the {name} has no place in a file.")
@@ -149,17 +148,13 @@ def _written_parameters(model: Any, writer: Writer) -> dict[str, Any]:
             value = model.random_seed_
         elif name == "cv" and not isinstance(value, int):
             value = type(model)().cv
-        if name in CODE and _is_code(value):
+        known = type(value).__name__ in DATA or hasattr(value, "get_params")
+        if name in CODE and callable(value) and not known:
             named = value if hasattr(value, "__qualname__") else type(value)
             parameters[name] = {"custom": f"{named.__module__}.{named.__qualname__}"}
         else:
             parameters[name] = writer.value(value)
     return parameters
-
-
-def _is_code(value: Any) -> bool:
-    known = type(value).__name__ in DATA or hasattr(value, "get_params")
-    return callable(value) and not known
 
 
 def load(
@@ -207,9 +202,12 @@ def load(
     budget = Budget(file, max_bytes)
     with _opened(file) as archive:
         header = _header(archive, budget)
-        arrays = _arrays(archive.read(ARRAYS_ENTRY), budget)
-        reader = Reader(arrays, archive.read, budget, trusted)
-        with _naming_versions(header["versions"]):
+        data = archive.read(ARRAYS_ENTRY)
+        budget.charge(JSON_BYTES * int.from_bytes(data[:8], "little") + len(data))
+        reader = Reader(safetensors.numpy.load(data), archive.read, budget, trusted)
+        # the proof says more than a warning that versions differ
+        silent = warnings.catch_warnings(action="ignore", category=InconsistentVersionWarning)
+        with _naming_versions(header["versions"]), silent:
             return _model(header, reader, given)
 
 
@@ -251,7 +249,6 @@ def _naming_versions(saved: Any) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         here = _versions()
         others = [name for name in here if saved.get(name) != here[name]]
         if not others:
@@ -259,8 +256,8 @@ def _naming_versions(saved: Any) -> Iterator[None]:
         then = ", ".join(f"{name} {saved.get(name)}" for name in others)
         now = ", ".join(f"{name} {here[name]}" for name in others)
         raise ValueError(
-            f"{text.rstrip('.')}. It was saved with {then}; here are {now}. Load it with the"
-            " versions that saved it, or fit and save the model with those that are here."
+            f"{_reason(error).rstrip('.')}. It was saved with {then}; here are {now}. Load it with"
+            " the versions that saved it, or fit and save the model with those that are here."
         ) from error
 
 
@@ -283,8 +280,12 @@ def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
             )
             yield archive
     except Exception as error:
-        detail = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        raise ValueError(f"{file.name} cannot be loaded: {printable(detail, 2000)}") from error
+        reason = printable(_reason(error), 2000)
+        raise ValueError(f"{file.name} cannot be loaded: {reason}") from error
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
 
 
 def _header(archive: zipfile.ZipFile, budget: Budget) -> dict[str, Any]:
@@ -295,19 +296,13 @@ def _header(archive: zipfile.ZipFile, budget: Budget) -> dict[str, Any]:
     return dict(header)
 
 
-def _arrays(data: bytes, budget: Budget) -> dict[str, np.ndarray]:
-    budget.charge(JSON_BYTES * int.from_bytes(data[:8], "little") + len(data))
-    arrays = safetensors.numpy.load(data)
-    require(all(v.dtype.kind in "biuf" for v in arrays.values()), "arrays that are not numbers")
-    return {name: values.copy() for name, values in arrays.items()}
-
-
 def _parameters(
     cls: str, written: Mapping[str, Any], given: Mapping[str, Any], reader: Reader
 ) -> dict[str, Any]:
     """Return parameters of a constructor, with those that the user passed again."""
     parameters = {}
-    for name, value in (dict.fromkeys(given) | dict(written)).items():
+    for name in {*given, *written}:
+        value = written.get(name, {})
         custom = _is_custom(value)
         if name in given and not custom:
             raise ValueError(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from frhsic.estimators.network import NetworkEstimator, set_state
-from frhsic.penalties import NoPenalty, Penalty
+from frhsic.penalties import NoPenalty
 from frhsic.persistence.boosters import require
 from frhsic.training import MLP
 from frhsic.training.data import seeded
@@ -19,17 +18,16 @@ from frhsic.training.result import Bottleneck
 
 def weights_of(model: NetworkEstimator) -> dict[str, dict[str, np.ndarray]]:
     """Return the weights of each part of a network by their names."""
-    parts = {"encoder": model.encoder_, "head": model.head_, "penalty": model.penalty_}
     return {
-        part: {name: v.detach().cpu().numpy() for name, v in module.state_dict().items()}
-        for part, module in parts.items()
+        part: {name: v.cpu().numpy() for name, v in getattr(model, f"{part}_").state_dict().items()}
+        for part in ("encoder", "head", "penalty")
     }
 
 
 def complete(model: NetworkEstimator, weights: dict[str, dict[str, np.ndarray]]) -> None:
     """Build the modules for the weights of a file."""
     states = {
-        part: {name: torch.from_numpy(values) for name, values in own.items()}
+        part: {name: torch.from_numpy(values.copy()) for name, values in own.items()}
         for part, own in weights.items()
     }
     size = model.representation_size_
@@ -49,9 +47,8 @@ def complete(model: NetworkEstimator, weights: dict[str, dict[str, np.ndarray]])
     head.load_state_dict(states["head"], assign=True)
     model.encoder_ = encoder.eval()
     model.head_ = head.eval()
-    penalty: Any = copy.deepcopy(getattr(model, "penalty_", model.penalty))
-    require(isinstance(penalty, Penalty), f"its penalty is {penalty!r}")
-    model.penalty_ = penalty
+    penalty = getattr(model, "penalty_", model.penalty)
+    model.penalty_ = copy.deepcopy(penalty)  # type: ignore[assignment]  # a name fails below
     set_state(model.penalty_, states["penalty"])
     if not isinstance(model.penalty_, NoPenalty):
         model.penalty_.n_attributes = len(model.sensitive_encoding_.columns)

@@ -1,7 +1,7 @@
 """Made-up rows whose scores are saved with a model, so that `load` can compare them.
 
-They are made of what the model knows of its columns: levels, and edges of bins rounded to two
-digits. A training row is not among them, unless by chance.
+They are made of what the model knows of its columns: levels, and edges of bins, rounded and moved a
+little. A training row is not among them, unless by chance.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ ROWS = 6
 
 def prove(model: Any) -> dict[str, Any]:
     """Return made-up rows and their scores; a row that the model refuses is left out."""
-    proof: dict[str, Any] = {"columns": _columns(model), "rows": [], "scores": []}
+    proof = {"columns": _columns(model)}
+    rows = []
+    scores = [np.zeros(0)]
     for row in range(ROWS):
         try:
-            scores = scores_of_row(model, proof, row)
+            own = scores_of_row(model, proof, row)
         except Exception:  # of any model of the user's own
             continue
-        if np.isfinite(scores).all():
-            proof["rows"].append(row)
-            proof["scores"].append(scores)
-    return proof
+        if np.isfinite(own).all():
+            rows.append(row)
+            scores.append(own)
+    return proof | {"rows": rows, "scores": np.concatenate(scores)}
 
 
 def difference(model: Any, proof: Mapping[str, Any]) -> float:
     """Return the largest difference from the scores of a proof, relative to the largest of them."""
-    largest = 0.0
-    scale = max([np.abs(one).max(initial=0.0) for one in proof["scores"]], default=0.0)
-    for row, expected in zip(proof["rows"], proof["scores"], strict=True):
-        scores = scores_of_row(model, proof, row)
-        largest = max(largest, float(np.abs(scores - expected).max(initial=0.0)))
-    return largest / (scale or 1.0)
+    rows = (scores_of_row(model, proof, row) for row in proof["rows"])
+    differences = np.concatenate([np.zeros(0), *rows]) - proof["scores"]
+    largest = np.abs(proof["scores"]).max(initial=0.0) or 1.0
+    return float(np.abs(differences).max(initial=0.0) / largest)
 
 
 def scores_of_row(model: Any, proof: Mapping[str, Any], row: int) -> np.ndarray:
@@ -93,8 +93,10 @@ def _columns(model: Any) -> Any:
 
 
 def _rounded(edges: np.ndarray) -> tuple[float, ...]:
-    """Return numbers between some edges, from the first to the last, of two digits."""
-    return tuple(float(f"{edge:.1e}") for edge in _spread(edges)) if len(edges) else NUMBERS
+    """Return numbers near some edges, from the first to the last, which hardly a row has."""
+    if not len(edges):
+        return NUMBERS
+    return tuple(1 / 128 + 129 / 128 * float(f"{edge:.1e}") for edge in _spread(edges))
 
 
 def _spread(values: Any) -> list[Any]:

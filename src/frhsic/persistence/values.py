@@ -12,8 +12,8 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from importlib import import_module
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -23,6 +23,7 @@ import pandas as pd
 
 from frhsic._files import Budget
 from frhsic.persistence.boosters import checked_text, require
+from frhsic.tables.columns import column_of_parts, column_parts
 
 DATA = {
     name: module
@@ -66,12 +67,6 @@ CALLABLE = re.compile(
 # Classes of scikit-learn that read files or call methods by their names.
 NAMED = re.compile(r"sklearn\..*(Stacking|Vectorizer|Chain|Threshold)\w*")
 
-COLUMN_TYPE = re.compile(
-    r"object|str|string(\[\w+\])?|bool(ean)?|([Uu]?[Ii]nt|[Ff]loat)\d\d?"
-    r"|(datetime|timedelta)64\[[mun]?s(, [A-Z][\w+:/-]*)?\]"
-)
-"""Types of the columns of a frame, by their names in pandas."""
-
 
 class Writer:
     """Turns values into JSON, and collects what stands in other entries."""
@@ -88,10 +83,8 @@ class Writer:
             value = value.item()  # of NumPy, or of a tensor
         if isinstance(value, float) and not math.isfinite(value):
             return {"float": str(value)}
-        if value is None or isinstance(value, (bool, int, float)):
+        if value is None or isinstance(value, (bool, int, float, str)):
             return value
-        if isinstance(value, str):
-            return str(value)
         if isinstance(value, list):
             return [self.value(item) for item in value]
         if isinstance(value, tuple):
@@ -101,11 +94,12 @@ class Writer:
         if isinstance(value, np.ndarray):
             return self._array(value)
         if isinstance(value, pd.DataFrame):
-            return {"frame": [self._column(name, value[name]) for name in value]}
+            columns = [[name, *column_parts(value[name])] for name in value]
+            return {"frame": self.value(columns)}
         name = type(value).__name__
         if name in DATA and own_class(name) is type(value):
-            state = state_of(value).items()
-            return {name: {field: self.value(item) for field, item in state}}
+            state = state_of(value)
+            return {name: {key: self.value(item) for key, item in state.items()}}
         if name == "Booster" and hasattr(value, "model_to_string"):
             return {"booster": self._entry("txt", checked_text(value.model_to_string()).encode())}
         return self._model(value)
@@ -113,28 +107,10 @@ class Writer:
     def _array(self, values: np.ndarray) -> Any:
         if values.dtype.kind in "biuf":
             place = str(len(self.arrays))
-            self.arrays[place] = np.ascontiguousarray(values).reshape(values.shape)
+            self.arrays[place] = values.copy("C")
             return {"array": place}
         kind = "U" if values.dtype.kind == "U" else "O"
         return {"objects": [kind, list(values.shape), self.value(values.ravel().tolist())]}
-
-    def _column(self, name: Any, column: pd.Series[Any]) -> Any:
-        """Return a column of a frame: its name, type, numbers, levels, and whether these are
-        ordered.
-        """
-        values: Any = column
-        levels = None
-        ordered = None
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            values = column.cat.codes
-            levels = column.cat.categories
-            ordered = bool(column.cat.ordered)
-        elif column.dtype.kind in "mM":  # dates and durations
-            values = column.astype("int64")
-        elif column.dtype == object or not isinstance(column.dtype, np.dtype):
-            values, levels = pd.factorize(column)
-        known = None if levels is None else np.array(levels, object)
-        return self.value([name, str(column.dtype), np.array(values), known, ordered])
 
     def _model(self, value: Any) -> Any:
         """Return a reference to what skops makes of an object; the same one twice is one."""
@@ -160,31 +136,15 @@ class Writer:
         return name
 
 
+@dataclass
 class Reader:
     """Builds the values that :class:`Writer` has written."""
 
-    def __init__(
-        self,
-        arrays: dict[str, np.ndarray],
-        entry: Callable[[str], bytes],
-        budget: Budget,
-        trusted: Collection[str] = (),
-    ) -> None:
-        self.arrays = arrays
-        self.entry = entry
-        self.budget = budget
-        self.trusted = set(trusted)
-        self._models: dict[str, Any] = {}
-        self._kinds: dict[str, Callable[[Any], Any]] = {
-            "float": float,
-            "tuple": lambda items: tuple(self.value(items)),
-            "dict": lambda pairs: {self.value(key): self.value(item) for key, item in pairs},
-            "array": self._array,
-            "objects": self._objects,
-            "frame": self._frame,
-            "booster": self._booster,
-            "model": self._model,
-        }
+    arrays: dict[str, np.ndarray]
+    entry: Callable[[str], bytes]
+    budget: Budget
+    trusted: Collection[str] = ()
+    models: dict[str, Any] = field(default_factory=dict)
 
     def value(self, value: Any) -> Any:
         """Return a value from its JSON."""
@@ -196,8 +156,8 @@ class Reader:
         if kind in DATA:
             cls = own_class(kind)
             return build(cls, {name: self.value(item) for name, item in content.items()})
-        require(kind in self._kinds, f"{kind!r} is not known to this version")
-        return self._kinds[kind](content)
+        require(kind in KINDS, f"{kind!r} is not known to this version")
+        return KINDS[kind](self, content)
 
     def _array(self, place: str) -> np.ndarray:
         values = self.arrays.pop(place)  # so that no array is used twice
@@ -215,17 +175,8 @@ class Reader:
         return array.reshape(shape)
 
     def _frame(self, content: Any) -> pd.DataFrame:
-        columns = {}
-        for name, dtype, values, levels, ordered in self.value(content):
-            if ordered is not None:
-                index = pd.Index(levels.tolist())
-                columns[name] = pd.Series(pd.Categorical.from_codes(values, index, ordered))
-                continue
-            require(COLUMN_TYPE.fullmatch(dtype), f"a column of {dtype!r}")
-            if levels is not None:
-                values = np.append(levels, np.nan)[values]  # a code of -1 is a missing value
-            columns[name] = pd.Series(values).astype(dtype)
-        return pd.DataFrame(columns)
+        parts = self.value(content)
+        return pd.DataFrame({name: column_of_parts(*own) for name, *own in parts})
 
     def _booster(self, name: str) -> Any:
         import lightgbm
@@ -240,16 +191,28 @@ class Reader:
         """
         import skops.io
 
-        if name not in self._models:
+        if name not in self.models:
             data = self.entry(name)
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                self.budget.charge(sum(one.file_size for one in archive.infolist()))
-                self.budget.charge(JSON_BYTES * archive.getinfo("schema.json").file_size)
+                self.budget.charge(JSON_BYTES * sum(one.file_size for one in archive.infolist()))
             names = untrusted_names(data)
-            if not names <= self.trusted:
+            if not names <= set(self.trusted):
                 raise ValueError(f"it holds classes that may run code. {trusting(names)}")
-            self._models[name] = skops.io.loads(data, trusted=sorted(names))
-        return self._models[name]
+            self.models[name] = skops.io.loads(data, trusted=sorted(names))
+        return self.models[name]
+
+
+KINDS: dict[str, Callable[[Reader, Any], Any]] = {
+    "float": lambda reader, text: float(text),
+    "tuple": lambda reader, items: tuple(reader.value(items)),
+    "dict": lambda reader, pairs: dict(map(reader.value, pairs)),
+    "array": Reader._array,
+    "objects": Reader._objects,
+    "frame": Reader._frame,
+    "booster": Reader._booster,
+    "model": Reader._model,
+}
+"""How values are read that are no JSON."""
 
 
 def trusting(names: Collection[str]) -> str:
@@ -266,7 +229,7 @@ def own_class(name: str) -> Any:
 def state_of(value: Any) -> dict[str, Any]:
     """Return what an object of the library's own data is made of."""
     if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        return {one.name: getattr(value, one.name) for one in fields(value)}
     return dict(value.arguments() if hasattr(value, "arguments") else vars(value))
 
 
@@ -320,26 +283,22 @@ def untrusted_names(data: bytes) -> set[str]:
     """
     import skops.io
 
+    nodes: list[Any] = []
+
+    def keep(node: Any) -> Any:
+        nodes.append(node)
+        return node
+
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        schema = json.loads(archive.read("schema.json"))
+        json.loads(archive.read("schema.json"), object_hook=keep)
     names = set(skops.io.get_untrusted_types(data=data))
-    for node in _nodes(schema):
-        name = f"{node['__module__']}.{node['__class__']}"
-        if CALLABLE.fullmatch(f"{node['__loader__']} {name}"):
+    for node in nodes:
+        name = f"{node.get('__module__')}.{node.get('__class__')}"
+        if CALLABLE.fullmatch(f"{node.get('__loader__')} {name}"):
             raise ValueError(f"it holds {name}, a function, which files never hold")
-        content = node.get("content")
-        cache = content.get("memory") if isinstance(content, dict) else None
-        if cache is not None and cache["content"] != "null":
+        cache = node.get("memory")
+        if isinstance(cache, dict) and cache["content"] != "null":
             raise ValueError("it holds a folder for a cache; set memory=None")
         if NAMED.fullmatch(name):
             names.add(name)
     return names
-
-
-def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(schema, dict):
-        if "__loader__" in schema:
-            yield schema
-        schema = list(schema.values())
-    for part in schema if isinstance(schema, list) else ():
-        yield from _nodes(part)

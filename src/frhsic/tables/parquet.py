@@ -80,4 +80,4 @@ class ParquetReader:
 def _is_fixed(kind: Any) -> bool:
     import pyarrow as pa
 
-    return pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind)
+    return bool(pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind))
