@@ -272,7 +272,11 @@ VALUES: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     ),
     "10,000 nested lists": ("scores", CLASSES, nested(10_000)),
     "a class of no list": ("scores", CLASSES, {"Popen": {"args": "true"}}),
-    "a field of another type": ("scores", ("fitted", "choice_", "Choice", "gaps"), {"dict": [["age", 1]]}),
+    "a field of another type": (
+        "scores",
+        ("fitted", "choice_", "Choice", "gaps"),
+        {"dict": [["age", 1]]},
+    ),
     "a method in the place of data": ("scores", ("fitted", "predict"), 1),
     "an array twice": ("scores", (*ENGINE, "shares"), {"array": "0"}),
     "an unknown parameter": ("scores", ("parameters", "estimator__C"), 3),

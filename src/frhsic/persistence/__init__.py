@@ -288,12 +288,12 @@ def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
 
 
-def _header(archive: zipfile.ZipFile, budget: Budget) -> dict[str, Any]:
+def _header(archive: zipfile.ZipFile, budget: Budget) -> Any:
     budget.charge(JSON_BYTES * archive.getinfo(HEADER_ENTRY).file_size)
     # int raises on NaN and Infinity
     header = json.loads(archive.read(HEADER_ENTRY), parse_constant=int)
     require(header["class"] in SAVED, f"this version knows no {header['class']!r}")
-    return dict(header)
+    return header
 
 
 def _parameters(
