@@ -602,6 +602,27 @@ def test_a_mean_of_numbers_has_the_interval_of_student():
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("quality", 0, "value"), -0.817, "the document has the (accuracy|auc) -0.817"),
+        (("quality", 0, "value"), 1.01, "the document has the (accuracy|auc) 1.01"),
+        (("quality", 0, "constant"), float("nan"), "the document has the number nan"),
+        (("rows", "used"), -1, "the document has the used -1"),
+        (("attributes", 0, "all_rows", "numbers", 0, "interval"), [2.0, 1.0], "interval"),
+        (("attributes", 0, "all_rows", "numbers", 0, "pvalue"), 1.5, "the pvalue 1.5"),
+    ],
+)
+def test_an_audit_with_numbers_that_no_audit_has_is_refused(path, value, message):
+    document = samples.audit().to_dict()
+    owner = document
+    for key in path[:-1]:
+        owner = owner[key]
+    owner[path[-1]] = value
+    with pytest.raises(ValueError, match=message):
+        Audit.from_json(json.dumps(document))
+
+
 def test_an_audit_survives_json_and_the_same_seed_repeats_it(scored, embedded):
     for result in (scored[-1], embedded[-1], samples.audit()):
         text = result.to_json()

@@ -115,9 +115,19 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
         ([new, model], "new.csv is no saved model, model may be one; the model comes first, then"),
         ([str(place / "nameless"), new], "without column names"),
         ([model, new, "-o", "nowhere/x.csv"], "the folder 'nowhere' of the scores"),
+        ([model, "/dev/zero"], "/dev/zero is a pipe or a device"),
+        (["/dev/zero", new], "'/dev/zero' is a folder, a pipe or a device; pass a file"),
+        ([model, new, "--max-bytes", "9"], "takes more than 9 bytes of memory. If that is right"),
     ):
         assert message in one_line_and_2(["predict", *arguments])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["few.csv", "none.csv", "taken.csv"]
+
+
+def test_a_column_that_is_kept_twice_is_written_once(place, tmp_path):
+    out = str(tmp_path / "scores.csv")
+    keep = ["--keep", "hours", "--keep", "hours"]
+    done(["predict", str(place / "model"), str(place / "new.csv"), *keep, "-o", out])
+    assert [*pd.read_csv(out)] == ["hours", "score", "predicted"]
 
 
 def test_a_wrong_cell_names_file_column_row_and_value(place, tmp_path):

@@ -10,6 +10,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import pytest
+from frhsic.estimators.conditional import (
+    MOST_LEVELS,
+    ConditionalLaw,
+    SensitiveBasis,
+    SharedTable,
+    SplinesAndTrees,
+    TreeTable,
+    told_directions,
+)
 from pytest import approx
 from scipy.optimize import brentq, linprog, minimize
 from scipy.special import expit, ndtr, softmax
@@ -21,15 +30,6 @@ from sklearn.preprocessing import SplineTransformer
 
 from frhsic import ParityClassifier, ParityRegressor
 from frhsic.estimators import conditional, families
-from frhsic.estimators.conditional import (
-    MOST_LEVELS,
-    ConditionalLaw,
-    SensitiveBasis,
-    SharedTable,
-    SplinesAndTrees,
-    TreeTable,
-    told_directions,
-)
 from frhsic.estimators.constraints import GapCurve
 from frhsic.estimators.families import (
     FAMILIES,

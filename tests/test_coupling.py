@@ -7,12 +7,12 @@ from itertools import pairwise, permutations
 import numpy as np
 import pandas as pd
 import pytest
+from frhsic.estimators.conditional import BoostedMeans, fold_of_rows
 from lightgbm import LGBMRegressor
 from scipy.stats import norm
 from sklearn.linear_model import LinearRegression
 
 from frhsic.estimators import ParityCoupling
-from frhsic.estimators.conditional import BoostedMeans, fold_of_rows
 from frhsic.estimators.coupling import (
     DensityRatio,
     JointBasis,

@@ -9,15 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lightgbm import LGBMClassifier
-from pytest import approx
-from scipy.linalg import hadamard
-from sklearn.ensemble import BaggingClassifier
-from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.tree import DecisionTreeClassifier
-
-from frhsic import ParityClassifier
-from frhsic.estimators import conditional, fitting
 from frhsic.estimators.conditional import (
     BoostedMeans,
     ConditionalLaw,
@@ -30,6 +21,15 @@ from frhsic.estimators.conditional import (
     limit_boosters,
     predicted_directions,
 )
+from lightgbm import LGBMClassifier
+from pytest import approx
+from scipy.linalg import hadamard
+from sklearn.ensemble import BaggingClassifier
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.tree import DecisionTreeClassifier
+
+from frhsic import ParityClassifier
+from frhsic.estimators import conditional, fitting
 from frhsic.estimators.constraints import FitRows
 from frhsic.estimators.fitting import with_seed
 

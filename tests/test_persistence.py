@@ -28,7 +28,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from torch import Tensor, nn
 
 import frhsic.persistence
-from estimator_samples import biased, people, quick
+from estimator_samples import biased, people, quick, saved_and_read
 from frhsic import load, save
 from frhsic._files import Budget
 from frhsic.estimators import (
@@ -173,7 +173,7 @@ PENALTIES = [
 @pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: type(p).__name__)
 def test_a_penalty_is_built_again_from_its_json(penalty: Penalty):
     text = json.dumps(Writer().value(penalty))
-    again = Reader({}, lambda name: b"", Budget(Path(__file__))).value(json.loads(text))
+    again = saved_and_read(penalty)
     assert json.dumps(Writer().value(again)) == text
     s, z = torch.rand(40, 2), torch.randn(40, 50)
     y = (torch.rand(40) < 0.7).float()

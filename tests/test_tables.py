@@ -21,7 +21,6 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from estimator_samples import biased, quick
 from frhsic._progress import listening
 from frhsic.estimators import FRHSICClassifier, ParityClassifier, ParityRegressor
-from frhsic.estimators import ParityClassifier
 from frhsic.parity import gdp
 from frhsic.tables import files
 from frhsic.tables.attributes import BandedAttributeWarning, read_sensitive
@@ -913,7 +912,9 @@ def test_a_parquet_file_that_stands_for_gigabytes_is_refused(kind, tmp_path, unp
         text = pa.array(["a" * 100_000])
         column = pa.DictionaryArray.from_arrays(np.zeros(60_000, np.int32), text)
     path = tmp_path / "t.parquet"
-    parquet.write_table(pa.table({"a": column}), path, compression="zstd", store_schema=kind == "dictionary")
+    parquet.write_table(
+        pa.table({"a": column}), path, compression="zstd", store_schema=kind == "dictionary"
+    )
     if kind.startswith(("large", "string_")):  # the type that the header claims
         short = pa.table({"a": pa.array(["a"], kind)})
         parquet.write_table(short, tmp_path / "short.parquet")

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import safetensors.numpy
+import skops.io  # noqa: F401  # once, not in each process
 
 from frhsic import (
     FRHSICClassifier,

@@ -247,6 +247,14 @@ def test_a_file_name_that_is_not_utf8(tmp_path: Path):
     one_line_and_2(["audit", str(path), "-s", "nothing", "--score", "score"])
 
 
+def test_help_into_a_closed_pipe_is_silent():
+    command = [sys.executable, "-m", "frhsic.cli", "train", "--help"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.communicate()[1] == b""
+
+
 @pytest.mark.slow
 def test_a_closed_pipe_is_2_not_1(csv: str):
     command = [sys.executable, "-m", "frhsic.cli", "audit", csv, *ASKED]
