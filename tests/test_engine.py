@@ -8,12 +8,16 @@ from typing import Any
 
 import lightgbm
 import numpy as np
+import pandas as pd
 import pytest
 from pytest import approx
+from scipy.linalg import hadamard
 from scipy.special import expit, softmax
+from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold
+from sklearn.tree import DecisionTreeClassifier
 
 from frhsic.estimators import additive, engine
 from frhsic.estimators.additive import (
@@ -26,6 +30,8 @@ from frhsic.estimators.additive import (
     fit_logistic,
     spline_functions,
 )
+from frhsic.estimators.basis import predictable_directions
+from frhsic.estimators.coding import TreeTable, fold_of_rows
 from frhsic.estimators.engine import (
     Functions,
     Target,
@@ -34,6 +40,7 @@ from frhsic.estimators.engine import (
     merge_boosters,
     table_settings,
 )
+from frhsic.estimators.fitting import limit_boosters, with_seed
 
 
 def made_up(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -352,3 +359,91 @@ def test_many_rows_are_predicted_in_blocks(monkeypatch):
     monkeypatch.setattr(engine, "BLOCK", 7)
     assert np.array_equal(fit.engine.predict(x), whole)
     assert fit.engine.predict(x[:0]).shape == (3, 0, 6)
+
+
+def test_directions_are_kept_beyond_a_hundredth_and_beyond_noise():
+    """Signs without correlation, so that eigenvalues and their errors are known: the mean of a
+    function is a share of it, plus noise of a known size.
+    """
+    signs = hadamard(16)[:, 1:].astype(float)
+    weights = np.full(16, 3.0)
+    targets = signs[:, :4]
+    shares = np.array([-0.5, 0.0099, 0.0103, 1.0])  # of all, a hundredth is 0.0102
+    found = predictable_directions(shares * targets, targets, weights)
+    assert found == approx(np.eye(4)[:, [3, 2]])
+    # four functions: √8 standard errors of 0.1 / √16 are 0.0707
+    means = np.array([0.070, 0.072, 0.2, 1.0]) * targets + 0.1 * signs[:, 4:8]
+    assert predictable_directions(means, targets, weights) == approx(np.eye(4)[:, [3, 2, 1]])
+    nothing = predictable_directions(0 * targets, targets, weights)
+    assert nothing.shape == (4, 1)  # at least one
+
+
+def test_folds_are_stratified_by_labels_and_keep_groups_together():
+    labels = np.arange(60) % 3
+    groups = np.arange(60) // 4
+    plain = fold_of_rows(labels, 5, None, None, 1)
+    assert np.bincount(plain).tolist() == [12] * 5
+    assert not np.array_equal(plain, fold_of_rows(labels, 5, None, None, 2))
+    assert np.array_equal(plain, fold_of_rows(labels, 5, None, None, 1 + 2**32))
+    by_label = fold_of_rows(labels, 5, labels, None, 1)
+    assert all(np.bincount(by_label[labels == label]).tolist() == [4] * 5 for label in range(3))
+    rows = np.arange(60)
+    halves = [(rows[30:], rows[:30]), (rows, rows[:0]), (rows < 30, rows >= 30)]
+    assert fold_of_rows(labels, halves, None, None, 1).tolist() == [0] * 30 + [1] * 30
+    for own in (labels, None):
+        fold = fold_of_rows(labels, 5, own, groups, 1)
+        assert all(len(set(fold[groups == group])) == 1 for group in range(15))
+        assert set(fold) == set(range(5))
+
+
+def test_every_random_state_that_is_open_gets_the_seed():
+    model = BaggingClassifier(DecisionTreeClassifier(), random_state=5)
+    seeded = with_seed(model, 2**31 + 9)
+    assert (seeded.random_state, seeded.estimator.random_state) == (5, 9)
+    assert model.estimator.random_state is None
+    boosters = limit_boosters(BaggingClassifier(lightgbm.LGBMClassifier()), 3)
+    assert (boosters.n_jobs, boosters.estimator.n_jobs) == (None, 3)
+    assert limit_boosters(lightgbm.LGBMClassifier(n_jobs=2), 3).n_jobs == 2
+
+
+def test_directions_of_an_interaction_are_found_by_trees():
+    rng = np.random.default_rng(0)
+    truth, _ = np.linalg.qr(rng.normal(size=(5, 2)))
+    x = rng.normal(size=(4_000, 3))
+    predictable = np.column_stack([x[:, 0], x[:, 0] * x[:, 1]])
+    functions = predictable @ truth.T + rng.normal(size=(4_000, 5))
+    known = np.full(4_000, True)
+    fold = np.arange(4_000) % 4
+    fit = fit_engine(x, [], [], [Functions(functions, known)], fold, np.ones(4_000), 0)
+    (found,) = fit.directions
+    assert found.shape == (5, 2)
+    assert found.T @ found == approx(np.eye(2), abs=1e-12)
+    # cosines of the angles between both planes
+    assert np.linalg.svd(found.T @ truth)[1].min() > 0.98
+
+
+@pytest.mark.parametrize("classes", [0, 2])
+def test_few_rows_of_a_smooth_sum_are_followed_better_than_by_trees_alone(classes, monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, size=(4_600, 4))
+    truth = 2 * np.sin(2 * x[:, 0]) + x[:, 1] ** 2 - x[:, 2]
+    y = truth[:600] + (rng.logistic(size=600) if classes else rng.normal(size=600))
+    if classes:
+        y = (y > 0) * 1.0
+        truth = expit(truth)
+    target = Target(y, classes, np.full(600, True), "outcome")
+    errors = []
+    for shares in (engine.SHARES, np.zeros(1)):
+        monkeypatch.setattr(engine, "SHARES", shares)
+        fit = fit_engine(x[:600], [], [target], [], np.arange(600) % 5, np.ones(600), 0)
+        predicted = fit.engine.predict(x[600:]).mean(axis=0)[:, 0]
+        errors.append(np.mean((predicted - truth[600:]) ** 2))
+    # least squares on four splines of eight columns has an error of about 32/600 of the noise
+    assert errors[0] < 0.7 * errors[1]
+    assert errors[0] < (0.016 if classes else 0.1)
+
+
+def test_a_missing_level_is_nan_where_every_column_is_a_category():
+    X = pd.DataFrame({"a": ["x", None, "y"], "b": ["u", "v", "u"]})
+    table = TreeTable().fit(X)
+    assert np.array_equal(table.codes(X), [[0, 0], [np.nan, 1], [1, 0]], equal_nan=True)

@@ -14,7 +14,7 @@ from scipy import stats
 from frhsic.dependence.cubes import own_sums
 from frhsic.dependence.features import draw_feature_maps
 from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased
-from frhsic.dependence.sums import GramSums, pair_sums, product_rows
+from frhsic.dependence.sums import pair_sums, product_rows
 from frhsic.dependence.tiles import Gram
 from frhsic.independence import gamma_test, permutation, permutation_test
 from frhsic.independence.features import feature_moments, feature_test
@@ -71,13 +71,6 @@ def drawn_orders(n, resamples, seed):
 
 def null_of(z, s, k=None, l=None):
     return gram_pair(z, s, k, l, least=4)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_rows_of_single_precision_have_gram_matrices_of_single_precision(dtype):
-    z, s = torch.randn(2, 9, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    pair = null_of(z.to(dtype), s.to(dtype))
-    assert pair.k.single == pair.l.single == (dtype == torch.float32)
 
 
 @pytest.mark.parametrize(
@@ -212,25 +205,6 @@ def test_the_way_is_chosen_by_what_is_thin_and_its_error_is_within_the_bound(d_z
     rounding = 1e-12 * data.magnitude
     assert abs(float(chosen.statistics(p[None])) - exact) <= chosen.error + rounding
     assert chosen.error <= 1e-6 * exact
-
-
-@pytest.mark.parametrize("n", [100, 3000])
-@pytest.mark.parametrize("columns", list(itertools.product((None, 0, 3, 40, 500), repeat=2)))
-def test_the_way_has_the_fewest_multiplications(columns, n):
-    """2nrr' by factors, n² times the columns of the thinner factor, or n² times the cost of one
-    kernel value.
-    """
-    gram = Gram(rows(n, 1, 0), Gaussian(1.0), shifted=False, factor=None)
-    sides = [
-        permutation._Side(gram, gram.x[:, 0], 1.0, None if c is None else gram.x.expand(n, c), 0)
-        for c in columns
-    ]
-    chosen = permutation.cheapest_algorithm(*sides)
-    thin = [math.inf if c is None else c for c in columns]
-    entries = n * n * (60 if n <= 2048 else 300)
-    costs = {"_by_factors": 2 * n * thin[0] * thin[1] if None not in columns else math.inf}
-    costs |= {"_by_one_factor": n * n * min(thin), "_by_entries": entries}
-    assert min(costs, key=costs.get) in chosen.statistics.__qualname__  # type: ignore[arg-type]
 
 
 def test_a_factor_says_what_it_leaves_out():
@@ -488,49 +462,6 @@ def test_the_test_by_features_is_that_of_the_kernel_that_they_make(blocks):
     maps = draw_feature_maps(Linear(), Gaussian(2.0), 2, 1, random_state=0)
     flat = feature_test(maps, feature_moments(maps, torch.ones(6, 2), s[:6]))
     assert (flat.pvalue, flat.null_standard_deviation, flat.n) == (1.0, 0.0, 6)
-
-
-def test_permutations_come_in_blocks_of_as_many_numbers_as_32_mib_hold():
-    wide, thin = torch.zeros(1000, 50), torch.zeros(1000, 3)
-    for a, b in ((wide, thin), (thin, wide)):
-        assert permutation._by_factors(a, b, 0.5).block == 2**22 // (1000 * 3 + 3 * 50)
-        assert permutation._by_factors(a, b, 0.5).error == 0.5
-    empty = wide[:, :0]
-    assert permutation._by_factors(empty, empty, 0.0).block == 2**22
-    data = null_of(rows(20, 1, 0), rows(20, 1, 1))
-    side = permutation._side(data.k, data.sums.k)
-    large = permutation._by_one_factor(wide.expand(1000, 50), side, 0.25, inverted=False)
-    assert (large.block, large.error) == (2**22 // 50_000, 0.25)
-    assert permutation._by_one_factor(wide.repeat(1, 100), side, 0.0, inverted=True).block == 1
-    assert permutation._by_one_factor(empty, side, 0.0, inverted=True).block == 2**22
-    assert permutation._by_entries(side, side).block == 64
-
-
-@pytest.mark.parametrize(("n", "most"), [(300, 64), (800, 100), (4800, 512)])
-def test_the_factor_of_a_test_has_an_eighth_of_the_rows_at_most(n, most, monkeypatch):
-    asked = {}
-
-    def noted(kernel, x, *, tolerance, max_rank):
-        asked.update(tolerance=tolerance, rank=max_rank)
-        return x[:, :0], 1.0
-
-    monkeypatch.setattr(permutation, "pivoted_cholesky", noted)
-    x = rows(n, 2, 0)
-    sums = GramSums(0 * x[:, 0], 0 * x[:, 0] + 0.5, torch.tensor(1.0))  # half of the trace
-    side = permutation._side(Gram(x, Gaussian(1.0), shifted=False, factor=None), sums)
-    assert asked == {"tolerance": approx(0.5e-11), "rank": most}
-    assert side.factor is None
-
-
-def test_what_is_tied_is_a_hundred_times_the_rounding_and_the_error_of_factors():
-    data = null_of(rows(40, 1, 0), rows(40, 1, 1), Gaussian(1.0), Gaussian(1.0))
-    *_, slack = permutation.permuted_statistics(data, 3, torch.Generator().manual_seed(0))
-    sides = [permutation._side(data.k, data.sums.k), permutation._side(data.l, data.sums.l)]
-    error = permutation.cheapest_algorithm(*sides).error
-    norms = [float(own.centered.squares) ** 0.5 for own in (data.sums.k, data.sums.l)]
-    assert slack == approx(100 * 2.0**-52 * norms[0] * norms[1] + error)
-    assert permutation.permutation_pvalue(1.0, torch.tensor([1.0, 0.9, 0.5]), 0.1) == 3 / 4
-    assert permutation.critical_value(torch.arange(199.0), 0.05) == 189  # ten of 200 reach it
 
 
 def test_a_law_without_skewness_is_normal_and_equal_values_are_degenerate():

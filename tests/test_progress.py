@@ -39,6 +39,7 @@ def folder(tmp_path, monkeypatch):
 
 QUICK = ["--max-rows", "100"]
 TRAIN = ["train", "t.csv", "-t", "repaid", "-s", "age", *FEATURES, "--limit", "none", *QUICK]
+AUDIT = ["audit", "t.csv", "-s", "age", "--score", "score", *QUICK]
 
 
 def counts(said: list[str], what: str) -> list[int]:
@@ -57,7 +58,7 @@ def test_commands_count_what_is_done_and_what_is_left(folder, said, reading):
     done(["predict", "frhsic-model.frhsic", "t.csv"])
     assert counts(said, "predicting t.csv: # of 400 rows") == [133, 266, 399, 400]
     said.clear()
-    done(["audit", "t.csv", "-s", "age", "--score", "score", *QUICK])
+    done(AUDIT)
     assert counts(said, "reading t.csv: # of 400 rows") == [200, 400]
 
 
@@ -66,7 +67,7 @@ def test_without_a_terminal_nothing_is_said_of_progress(folder, capsys):
         watch("a step")
         assert not is_heard()  # so that rows are not counted
     assert capsys.readouterr().err == ""
-    assert done([*TRAIN, "--json"]).stderr == ""
+    assert done([*AUDIT, "--json"]).stderr == ""
 
 
 @pytest.mark.parametrize(

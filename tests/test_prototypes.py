@@ -12,8 +12,7 @@ from scipy.optimize import check_grad, minimize
 from scipy.special import rel_entr, softmax
 
 from frhsic.estimators.prototypes import (
-    EXACT,
-    LEAST_TOLERANCE,
+    SEARCH,
     DistinctRows,
     Numbers,
     Probabilities,
@@ -139,7 +138,7 @@ def test_hessian_of_the_dual_is_that_of_finite_differences(tolerance, seed):
 def test_solved_probabilities_have_the_least_objective(tolerance, seed):
     """Strong duality, and another solver that works on P itself."""
     rows = random_rows(6, seed)
-    prototypes = with_multipliers(random_prototypes(rows, 3, tolerance, seed), rows, EXACT)
+    prototypes = with_multipliers(random_prototypes(rows, 3, tolerance, seed), rows, SEARCH.exact)
     P = prototypes.probabilities(rows.targets, rows.means)
     assert primal(prototypes, P, rows) == approx(prototypes.objective, rel=1e-8)
     constraints = [{"type": "eq", "fun": lambda p: p.reshape(3, 6).sum(axis=0) - 1}]
@@ -166,7 +165,7 @@ def test_no_step_raises_the_objective(tolerance, seed):
     current = random_prototypes(rows, 6, tolerance, seed)
     objectives = []
     for step in range(12):
-        current = with_multipliers(current, rows, EXACT)
+        current = with_multipliers(current, rows, SEARCH.exact)
         objectives.append(current.objective)
         if step % 3 == 2:
             current = replace(current, epsilon=current.epsilon / 2)
@@ -204,7 +203,7 @@ def test_along_the_path_dependence_falls_and_distance_grows():
 def test_without_means_the_steps_are_those_of_lloyd(seed):
     rows = replace(random_rows(50, seed), means=np.zeros((50, 2)))
     prototypes = replace(random_prototypes(rows, 4, 0.0, seed), epsilon=1e-6)
-    stepped = with_centers(with_multipliers(prototypes, rows, EXACT), rows, least=1e-9)
+    stepped = with_centers(with_multipliers(prototypes, rows, SEARCH.exact), rows, least=1e-9)
     nearest = distances_by_definition(rows, prototypes.centers).argmin(axis=0)
     for cell in range(4):
         inside = nearest == cell
@@ -294,7 +293,7 @@ def objective_of(choice: np.ndarray, prototypes: Prototypes, rows: SolverRows) -
     tolerance = prototypes.tolerance
     if tolerance == 0:
         distances += prototypes.multipliers @ (rows.means - prototypes.origin).T
-        tolerance = LEAST_TOLERANCE
+        tolerance = SEARCH.least_tolerance
     lost = distances[choice, np.arange(len(choice))] @ rows.weights
     return lost + dependence_by_definition(choice, len(distances), rows) / (2 * tolerance)
 
@@ -343,22 +342,12 @@ def test_only_movable_rows_are_moved():
     assert (choice[movable] != start[movable]).any()
 
 
-def test_some_rows_are_moved():
-    rows = repeated_rows(200, 60, seed=0)
-    solution = solve(spread(KINDS, rows, 4), rows, 0.0)
-    start = solution.costs(solution.distances(rows.targets), rows.means).argmin(axis=0)
-    count = len(solution.mass)
-    before = dependence_by_definition(start, count, rows)
-    after = dependence_by_definition(assigned_rows(solution, rows), count, rows)
-    assert after < before / 2
-
-
 def test_on_tiny_tables_moves_come_near_the_best_of_all_choices():
     gained = []
     for seed in range(8):
         rows = random_rows(7, seed, functions=1)
         prototypes = replace(random_prototypes(rows, 2, 0.1, seed), epsilon=0.05)
-        solution = with_multipliers(prototypes, rows, EXACT)
+        solution = with_multipliers(prototypes, rows, SEARCH.exact)
         start = solution.costs(solution.distances(rows.targets), rows.means).argmin(axis=0)
         best = min(
             objective_of(np.array(choice), solution, rows) for choice in product((0, 1), repeat=7)

@@ -84,11 +84,6 @@ def test_a_negative_baseline_has_a_matched_point():
     assert Frontier((runs[0], runs[2])).matched(0.01)["a"] is None
 
 
-def test_a_scale_carries_over_to_another_sweep():
-    scale = Scale(worst=0.5, best=0.9, dependence=2.0)
-    assert naup(small(), scale)["a"] > naup(small())["a"]
-
-
 def repeated(repeats, advantage):
     rng = np.random.default_rng(0)
     runs = []

@@ -22,7 +22,7 @@ from dependence_samples import gaussian_pair as normal_pair
 from dependence_samples import ksg_by_definition
 from frhsic.dependence import hsic, hsic_unbiased, mutual_information
 from frhsic.dependence.grams import centered
-from frhsic.independence import gamma_test, permutation_test
+from frhsic.independence import permutation_test
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.penalties import EIPM, NoPenalty
 from frhsic.training import MLP
@@ -452,27 +452,6 @@ def test_the_published_null_is_that_of_the_published_formulae():
     assert n * result.threshold == approx(float(reference.isf(0.05)), rel=1e-9)
 
 
-@pytest.mark.slow
-def test_the_published_null_does_not_hold_its_level():
-    """Never in 50 dimensions, and twice as often as it says in one (the published numbers were made
-    with it).
-    """
-
-    def rejected(d, draw):
-        z = torch.randn(200, d, generator=draw, dtype=torch.float64)
-        return gamma_test_published(
-            z, torch.rand(200, generator=draw, dtype=torch.float64)
-        ).rejected
-
-    generators = {d: torch.Generator().manual_seed(d) for d in (1, 50)}
-    rates = {
-        d: np.mean([rejected(d, generator) for _ in range(1000)])
-        for d, generator in generators.items()
-    }
-    assert rates[50] == 0
-    assert 0.09 <= rates[1] <= 0.14
-
-
 def test_the_published_one_is_its_definition_with_inclusive_counts(dtype):
     z, s = (x.to(dtype) for x in normal_pair(8, 0.9, 1, columns=2))
     centred = z.double().numpy() - z.double().numpy().mean(0)
@@ -486,17 +465,6 @@ def test_the_published_one_is_its_definition_with_inclusive_counts(dtype):
     assert expected != ksg_by_definition(
         turned.tolist(), s.double().tolist(), 2, lambda d, r: d < r
     )
-
-
-def test_the_published_one_is_blind_to_what_lies_below_its_bias():
-    # inclusive counts cost 1/k = 0.2 where z is on a larger scale than s; ours does not know the
-    # scale
-    rng = np.random.default_rng(1)
-    s = rng.random(1500)
-    z = rng.standard_normal((1500, 3)) + 2 * s[:, None] * np.array([1, 0, 0])
-    assert mutual_information_published(100 * z, s).item() == 0
-    assert float(mutual_information(100 * z, s)) == approx(mutual_information(z, s), abs=1e-9)
-    assert float(mutual_information(100 * z, s)) > 0.05
 
 
 def test_grettons_moments_are_those_of_the_formulae_for_whole_matrices():
@@ -536,9 +504,3 @@ def test_statistic_and_pvalue_agree_with_causal_learn():
     result = gamma_test_two_moments(z, s, Gaussian(1.0), Gaussian(0.5), moments="permutation")
     assert 1000**2 * result.statistic == approx(1506.618432614998, rel=1e-10)
     assert result.pvalue == approx(7.792611530910154e-05, rel=0.03)
-    # both are too small by far; three moments come closer to the permutations
-    three = gamma_test(z, s, Gaussian(1.0), Gaussian(0.5)).pvalue
-    permuted = permutation_test(
-        z, s, Gaussian(1.0), Gaussian(0.5), resamples=9999, random_state=0
-    ).pvalue
-    assert abs(math.log(three / permuted)) < abs(math.log(result.pvalue / permuted))

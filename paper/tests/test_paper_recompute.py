@@ -105,7 +105,7 @@ def test_numbers_that_are_not_there_yet_are_filled_in():
 
 
 def test_changed_counts_of_a_study_are_found(tmp_path):
-    shutil.copytree(ROOT / "docs" / "reproduction", tmp_path, dirs_exist_ok=True)
+    shutil.copytree(ROOT / "docs" / "evidence", tmp_path, dirs_exist_ok=True)
     assert not reproduction.file_counts(tmp_path)
     path = tmp_path / "convergence.md"
     text, changes = re.subn(r"(parquet` \| \d+)(?= \|)", r"\g<1>1", path.read_text("utf-8"))

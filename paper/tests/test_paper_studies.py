@@ -49,15 +49,15 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
     paths = [
         path.relative_to(docs).as_posix() for path in write(tmp_path / "out", docs, every_study)
     ]
-    assert {"figures/coin-corrected.svg", "reproduction.md", "reproduction/claims.md"} < set(paths)
+    assert {"figures/coin-corrected.svg", "reproduction.md", "evidence/claims.md"} < set(paths)
     page, index = (
-        (docs / "reproduction" / f"{name}.md").read_text(encoding="utf-8")
+        (docs / "evidence" / f"{name}.md").read_text(encoding="utf-8")
         for name in ("coin", "claims")
     )
     for part in (
         r"\A# Tosses of a coin\n",
         r"`frhsic reproduce coin`",
-        r"\| `results/coin-corrected.parquet` \| 150 \|",
+        r"\| `paper/results/coin-corrected.parquet` \| 150 \|",
         r"\*\*✓ Holds\.\*\*",
         r"\| slope −0.5 \| not measured there \| slope -0.5",
         r"!\[Error against tosses.*\]\(\.\./figures/coin-corrected\.svg\)",

@@ -117,13 +117,6 @@ def test_the_synthetic_task_is_seen_in_a_sample():
     )
 
 
-def test_the_synthetic_task_as_a_dataset_is_the_same_sample():
-    task = synthetic_task(50, random_state=0, dtype=torch.float32)
-    data = task.dataset()
-    assert (data.n, data.d, data.task) == (50, 2, "binary")
-    assert data.s.tolist() == task.s.tolist()
-
-
 def test_independence_has_every_answer_zero():
     pair = gaussian_pair(1, correlation=0.0)
     assert (pair.hsic(), pair.mutual_information, pair.mean_gap, pair.distance_correlation) == (

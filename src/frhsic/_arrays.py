@@ -1,7 +1,8 @@
 """Conversion and checks of inputs: arrays of any kind become validated NumPy arrays.
 
-Every public function calls :func:`matrix`, :func:`vector` or :func:`paired` on its arguments, here
-or in :mod:`frhsic._tensors` if it computes with torch. No other module converts arrays. Checks of
+Measures and tests call :func:`matrix`, :func:`vector` or :func:`paired` on their arguments, here or
+in :mod:`frhsic._tensors` if they compute with torch. Frames are converted in :mod:`frhsic.tables`,
+and what estimators take in :mod:`frhsic.estimators.inputs`, by scikit-learn's own checks. Checks of
 single numbers are here as well. Tensors are recognized without importing torch.
 """
 

@@ -27,7 +27,7 @@ def reproduce(
         typer.Option(help="Train, best on a GPU; measure what was trained, on a CPU; or both."),
     ] = "all",
     device: Annotated[str, typer.Option(help="Of trainings: auto, cpu, cuda.")] = "auto",
-    out: Annotated[Path, typer.Option(help="Directory of the records.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Directory of the records.")] = Path("paper/results"),
     dataset: Annotated[
         list[str] | None,
         typer.Option(help="Only this one of the real datasets; may be given again."),

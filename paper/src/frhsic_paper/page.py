@@ -22,17 +22,14 @@ from frhsic_paper.study import Study
 from frhsic_paper.summary import COUNTED, INDEX, counted, in_words, rendered, summary
 from frhsic_paper.table import Cell, Listed, Table
 
-FOLDER = "reproduction"
-"""Folder of the pages of the studies."""
+FOLDER = "evidence"
+"""Folder of the pages of the studies; those of benchmarks are beside them."""
 
 LONG = 12
 """Rows above which a table is folded."""
 
-PAGE = f"{FOLDER}.md"
+PAGE = "reproduction.md"
 """File of the page on top; the others are in the folder."""
-
-STAMP = "<!-- from the records "
-"""Begins the last line of a page, which names the records that it came from."""
 
 
 def write(
@@ -45,7 +42,7 @@ def write(
     out
         Directory of the records.
     to
-        Directory of the pages. Those of single studies go to its folder `reproduction`, figures to
+        Directory of the pages. Those of single studies go to its folder `evidence`, figures to
         `figures`.
     studies
         Studies that have a page.
@@ -63,8 +60,10 @@ def write(
             f"no records in {out}: run `frhsic reproduce NAME` first, or pass the directory with"
             " --out."
         )
-    stamp = f"{STAMP}{fingerprint(out)} -->\n"
-    before = [path for path in (to / PAGE, *sorted((to / FOLDER).glob("*.md"))) if path.exists()]
+    stamp = f"<!-- from the records {fingerprint(out)} -->\n"
+    names = ("claims", *(study.name for study in studies))
+    owned = (to / PAGE, *(to / FOLDER / f"{name}.md" for name in names))
+    before = [path for path in owned if path.exists()]
     for path in before:
         if not overwrite and not path.read_text(encoding="utf-8").endswith(stamp):
             raise ValueError(
@@ -86,9 +85,7 @@ def write(
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         write_whole(to / name, f"{text}\n{stamp}".encode())
     for path in before:  # of a study that has no page any more
-        if path.relative_to(to).as_posix() not in pages and path.read_text(encoding="utf-8").count(
-            STAMP
-        ):
+        if path.relative_to(to).as_posix() not in pages:
             path.unlink()
     return [*paths, *(to / name for name in pages)]
 
@@ -342,7 +339,7 @@ def sources_table(some: Sequence[Source]) -> Table:
     """Return files of records with their cost and hardware."""
     rows = [
         [
-            f"`results/{s.file}`",
+            f"`paper/results/{s.file}`",
             f"{s.records:,}",
             f"{s.models:,}" if s.models else None,
             f"{s.seconds:.0f} s" if s.models else None,

@@ -224,7 +224,7 @@ def differing(findings: Mapping[str, Finding], claims: Mapping[str, tuple[Claim,
     """
     twice = {name: (f, f.on_decisions) for name, f in findings.items() if f.on_decisions}
     other = [name for name, (first, second) in twice.items() if first.verdict != second.verdict]
-    links = [f"[{name}](reproduction/{claims[name][1]}.md#{name})" for name in other]
+    links = [f"[{name}](evidence/{claims[name][1]}.md#{name})" for name in other]
     return f"{len(twice)} claims; the verdict differs for {', '.join(links) or 'none'}"
 
 
@@ -237,7 +237,7 @@ def index_table(findings: Mapping[str, Finding]) -> Table:
             overall([f.verdict for f in own if f.about == about])
             for about in ("results", "reporting")
         ]
-        link = f"[{item.number}](reproduction/{item.study}.md#{item.anchor})"
+        link = f"[{item.number}](evidence/{item.study}.md#{item.anchor})"
         rows.append((link if item.study else item.number, item.what, *verdicts))
     return Table.of(["", "shows", "verdict on its results", "verdict on its reporting"], rows)
 

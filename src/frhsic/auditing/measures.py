@@ -44,6 +44,7 @@ from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import ScoreRows, score_rows
 from frhsic.parity.sums import Cells, ScoreSums
 from frhsic.probes import ProbeKind, probe
+from frhsic.scoring import auc_and_influence
 from frhsic.splits import subsample
 
 LEAST_ROWS = 20
@@ -405,20 +406,6 @@ def effective_rows(count: int, weights: np.ndarray | None, groups: np.ndarray | 
     return float(shares.sum() ** 2 / (shares**2).sum())
 
 
-def mean_and_error(
-    x: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None
-) -> tuple[float, float, float]:
-    """Return the weighted mean, its standard error and the effective number of rows; rows of a
-    group count together.
-    """
-    w = np.ones(len(x)) if weights is None else weights
-    w = w / w.sum()
-    mean = float(w @ x)
-    parts = w * (x - mean)
-    error = math.sqrt(covariance(parts, parts, groups, weights))
-    return mean, error, effective_rows(len(x), weights, groups)
-
-
 def base_rate(
     x: np.ndarray,
     confidence: float,
@@ -428,7 +415,12 @@ def base_rate(
     """Return the mean of a target or of scores; its interval is Student's, or Clopper and Pearson's
     for 0/1.
     """
-    mean, error, effective = mean_and_error(x, weights, groups)
+    shares = np.ones(len(x)) if weights is None else weights
+    shares = shares / shares.sum()
+    mean = float(shares @ x)
+    terms = shares * (x - mean)
+    error = math.sqrt(covariance(terms, terms, groups, weights))
+    effective = effective_rows(len(x), weights, groups)
     binary = bool(((x == 0) | (x == 1)).all())
     return rate_number(mean, error, effective, len(x), binary=binary, confidence=confidence)
 
@@ -555,7 +547,7 @@ def performance(
             measures["true_positive_rate"] = mean(yes, usual, y == 1)
             measures["false_positive_rate"] = mean(yes, usual, y == 0)
     if both:
-        auc, influence = _auc(scores, y, weights)
+        auc, influence = auc_and_influence(scores, y, weights)
         measures["auc"] = Performance(auc, rare * w * influence, 0.5)
     if not are_chances(scores.min(), scores.max()):
         del measures["mean_error"]
@@ -597,22 +589,3 @@ def _widened(y: np.ndarray) -> float:
     return float(stats.t.ppf(0.998, max(rare - 1, 1)) / stats.norm.ppf(0.998)) * math.sqrt(
         1 + 1 / max(rare, 1)
     )
-
-
-def _auc(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple[float, np.ndarray]:
-    """Return the AUC, with the influence of each row on it (DeLong et al., 1988)."""
-    w = np.ones(len(y)) if weights is None else weights
-    beaten = np.empty(len(y))  # the share of the other rows that a row is on the right side of
-    for own, other, sign in ((1, 0, 1), (0, 1, -1)):
-        order = np.sort(sign * scores[y == other])
-        cumulated = np.append(0, np.cumsum(w[y == other][np.argsort(sign * scores[y == other])]))
-        at = sign * scores[y == own]
-        below = (
-            cumulated[np.searchsorted(order, at)]
-            + cumulated[np.searchsorted(order, at, side="right")]
-        )
-        beaten[y == own] = below / (2 * cumulated[-1])
-    auc = float(np.average(beaten[y == 1], weights=w[y == 1]))
-    share = np.where(y == 1, w[y == 1].sum(), w[y == 0].sum()) / w.sum()
-    influence = (beaten - auc) / share
-    return auc, influence

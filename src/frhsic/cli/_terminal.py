@@ -506,20 +506,6 @@ class Stated:
     people: Annotated[str, Option(help="About whom, such as applicants.")] = ""
     period: Annotated[str, Option(help="Period of the data, such as 'January to June 2025'.")] = ""
     author: Annotated[str, Option(help="Who made the report.")] = ""
-    pdf: Annotated[
-        Path | None,
-        Option(help="Where the report goes as PDF; needs Chromium, Chrome or Edge on the PATH."),
-    ] = None
-
-    @property
-    def files(self) -> dict[str, Path]:
-        """Where the PDF goes, if one is wanted; raise if nothing can print it."""
-        if self.pdf is None:
-            return {}
-        from frhsic.report.page import find_browser
-
-        find_browser()
-        return {"PDF": self.pdf}
 
     def context(self, data: Path | None, model: Path | None = None) -> Context:
         """Return who decides what about whom, with the present time and the fingerprints of the

@@ -166,11 +166,9 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
 
     For a pipeline: JSON on standard output, exit code 1 unless the limit is kept.
 
-    [cyan]frhsic audit june.csv -s age --score p --limit gdp=0.03 --against may.json --pdf
-    june.pdf[/cyan]
+    [cyan]frhsic audit june.csv -s age --score p --limit gdp=0.03 --against may.json[/cyan]
 
-    A month later: is the limit kept, what has changed since the audit that --json wrote, and the
-    report as PDF.
+    A month later: is the limit kept, and what has changed since the audit that --json wrote?
 
     [cyan]frhsic audit panel.csv -s age --score p --groups customer --limit "gdp=10% of base
     rate"[/cyan]
@@ -189,10 +187,9 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
     performance has fallen, or the attribute, the score, the base rate or the mean error has
     changed; 2 any error; 130 interrupted.
     """
-    page = (
+    files = (
         {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_REPORT}
     )
-    files = page | stated.files
     earlier = _checked(options, files)
     with _terminal.progress() as watch, _terminal.one_thread():
         run = _on_one_machine if options.scheduler is None else _scheduled
@@ -208,11 +205,10 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
 
         report = Report(result, earlier=earlier)
         if files:
-            from frhsic.report.page import content
+            from frhsic.report.page import render
 
             watch("writing the report")
-            contents = {path: content(report, kind) for kind, path in files.items()}
-            write_together(contents, options.read)
+            write_together({files["report"]: render(report).encode()}, options.read)
     from frhsic.report.first_page import alarms, closing_lines
     from frhsic.report.words import drift_cells, drift_line
     from frhsic.report.words import warnings as remarks

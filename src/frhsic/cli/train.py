@@ -181,7 +181,7 @@ def train(
                 " out."
             )
         page = {} if as_json and report is None else {"report": report or DEFAULT_REPORT}
-        files = {"model": out} | page | stated.files
+        files = {"model": out} | page
         require_writable(files, {"table": columns.table})
         data = read(columns, reading, recipe.seed)
         if (
@@ -329,7 +329,7 @@ def finish(
     """
     from frhsic.persistence import file_bytes
     from frhsic.report.first_page import alarms, closing_lines, shortfalls
-    from frhsic.report.page import content
+    from frhsic.report.page import render
 
     contents: dict[Path, bytes] = {}
     if "model" in files:
@@ -338,11 +338,9 @@ def finish(
         context = report.audit.context
         context = replace(context, origin=context.origin | {"model": fingerprint})
         report = replace(report, audit=replace(report.audit, context=context))
-    write_together(
-        contents
-        | {files[kind]: content(report, kind) for kind in ("report", "PDF") if kind in files},
-        inputs,
-    )
+    if "report" in files:
+        contents[files["report"]] = render(report).encode()
+    write_together(contents, inputs)
     met = report.tradeoff is not None and report.tradeoff.met
     lines = closing_lines(report)
     if as_json:

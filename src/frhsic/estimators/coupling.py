@@ -37,26 +37,35 @@ from frhsic.estimators.inputs import (
 )
 from frhsic.tables.columns import is_frame, to_pandas
 
-# Products of functions of several attributes, those of the lowest total order; and their joint
-# nodes.
-MOST_FUNCTIONS = 24
-JOINT_NODES = 256
-# Smallest ratio before it is scaled to mean one.
-LEAST_RATIO = 0.02
-# Proposed exchanges for each removed row, when these are permuted.
-COUPLING_SWEEPS = 100
-# Cost of a move along S. It grows with the rows, since tests on more rows find smaller remainders.
-MOVE = 0.5
-# Share of the distance that is between predictions of y, and levels of a category that are told
-# apart.
-NAMED = 0.9
-LEVELS = 60
-# Rows that are assigned to places at once.
-LARGEST = 700
-# New rows that can change places among themselves, at least.
-FEWEST = 200
-# Rows whose ratio is computed at once.
-CHUNK = 65_536
+
+@dataclass(frozen=True)
+class ExchangeSettings:
+    """Numbers that the coupling goes by."""
+
+    # products of functions of several attributes, those of the lowest total order; and their joint
+    # nodes
+    functions: int = 24
+    nodes: int = 256
+    # smallest ratio before it is scaled to mean one
+    least_ratio: float = 0.02
+    # proposed exchanges for each removed row, when these are permuted
+    sweeps: int = 100
+    # cost of a move along S; it grows with the rows, since tests on more rows find smaller
+    # remainders
+    move: float = 0.5
+    # share of the distance that is between predictions of y, and levels of a category that are
+    # told apart
+    named: float = 0.9
+    levels: int = 60
+    # rows that are assigned to places at once
+    assigned: int = 700
+    # new rows that can change places among themselves, at least
+    fewest: int = 200
+    # rows whose ratio is computed at once
+    chunk: int = 65_536
+
+
+EXCHANGE = ExchangeSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +102,7 @@ class JointBasis:
         rows.
         """
         parts = tuple(SensitiveBasis.fit(column, weights) for column in s.T)
-        groups = tuple(ranges(part.mass, int(JOINT_NODES ** (1 / len(parts)))) for part in parts)
+        groups = tuple(ranges(part.mass, int(EXCHANGE.nodes ** (1 / len(parts)))) for part in parts)
         codes = np.column_stack(
             [group[part.node(column)] for part, group, column in zip(parts, groups, s.T)]
         )
@@ -111,7 +120,7 @@ class JointBasis:
         orders = sorted(product(*(range(mean.shape[1]) for mean in means)), key=sum)
         kept: list[np.ndarray] = []
         # the first is constant; one that the others span is left out
-        for order in orders[: 1 + MOST_FUNCTIONS]:
+        for order in orders[: 1 + EXCHANGE.functions]:
             function = np.prod([mean[:, k] for mean, k in zip(means, order)], axis=0)
             for earlier in kept:
                 function = function - (mass * earlier) @ function * earlier
@@ -170,7 +179,7 @@ class DensityRatio:
         weighted = weights[:, None] * m
         ridge = 1e-4 * np.eye(m.shape[1])
         calibration = np.linalg.solve(weighted.T @ m + ridge, weighted.T @ basis.values[node])
-        some = slice(None, None, -(-len(m) // CHUNK))
+        some = slice(None, None, -(-len(m) // EXCHANGE.chunk))
         share = weights[some] / weights[some].sum()
         scale = np.ones(len(basis.mass))
         for _ in range(50):
@@ -180,7 +189,7 @@ class DensityRatio:
     def __call__(self, m: np.ndarray) -> np.ndarray:
         """Return the ratio of each row at each node, (n, M)."""
         ratio = 1 + m @ self.calibration @ self.basis.values.T
-        positive = np.maximum(ratio, LEAST_RATIO) * self.scale
+        positive = np.maximum(ratio, EXCHANGE.least_ratio) * self.scale
         return np.asarray(positive / (positive @ self.basis.mass)[:, None])
 
     def at(self, m: np.ndarray, node: np.ndarray) -> np.ndarray:
@@ -191,7 +200,7 @@ class DensityRatio:
 
 
 def _chunks(n: int) -> Iterator[slice]:
-    return (slice(i, i + CHUNK) for i in range(0, n, CHUNK))
+    return (slice(i, i + EXCHANGE.chunk) for i in range(0, n, EXCHANGE.chunk))
 
 
 def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -207,7 +216,7 @@ def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) 
     """
     k = len(node)
     rows = rng.permutation(k)
-    for _ in range(COUPLING_SWEEPS):
+    for _ in range(EXCHANGE.sweeps):
         a, b = rng.permutation(k)[: k // 2 * 2].reshape(2, -1)
         gain = (
             wanted[rows[b], node[a]]
@@ -264,9 +273,11 @@ def embedded(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
         levels = values.fillna(-1)
         shares = levels.value_counts(normalize=True)
         if len(shares) > 1:
-            indicators = np.column_stack([levels == level for level in shares.index[:LEVELS]])
+            indicators = np.column_stack(
+                [levels == level for level in shares.index[: EXCHANGE.levels]]
+            )
             apart = 1 - (shares**2).sum()
-            blocks.append((indicators - shares.to_numpy()[:LEVELS]) / np.sqrt(apart))
+            blocks.append((indicators - shares.to_numpy()[: EXCHANGE.levels]) / np.sqrt(apart))
     columns = np.column_stack([np.zeros((len(encoded), 0)), *blocks])
     return np.asarray(columns / np.sqrt(encoded.shape[1]))
 
@@ -283,7 +294,7 @@ def exchanged(
     """
     rows = rows.copy()
     order = np.argsort(node, kind="stable")
-    for some in np.array_split(order, -(-len(order) // LARGEST)):
+    for some in np.array_split(order, -(-len(order) // EXCHANGE.assigned)):
         costs = cdist(places[some], offers[rows[some]], "sqeuclidean")
         rows[some] = rows[some][linear_sum_assignment(costs)[1]]
     return rows
@@ -433,7 +444,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.ratio_ = DensityRatio.fit(basis, own, node, weights / weights.sum())
         # the largest share of the variance of a function of S that x explains
         signal = min(0.99, float(np.linalg.norm(own @ self.ratio_.calibration, 2)) ** 2 / len(s))
-        self.move_cost_ = MOVE * (len(s) * signal / (1 - signal)) ** (2 / 3)
+        self.move_cost_ = EXCHANGE.move * (len(s) * signal / (1 - signal)) ** (2 / 3)
         self._release, removed = self._coupled(frame, s, m, self._identity)
         self.untouched_ = float(1 - removed.mean())
         return self
@@ -481,7 +492,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         position = pd.Index(self._identity).get_indexer(pd.Index(identity))
         if (position >= 0).all():
             Z = self._table.iloc[self._release[position]]
-        elif len(frame) >= FEWEST:
+        elif len(frame) >= EXCHANGE.fewest:
             # one model for each row, as for the fitted rows: the ratio is calibrated to that, and
             # not to their mean
             m = self._means(frame, identity)
@@ -489,7 +500,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         else:
             raise ValueError(
                 f"X has {len(frame)} rows, and not all of them were fitted: too few to change"
-                f" places. Pass {FEWEST} at once, or use ParityEncoder(uses_sensitive=True)."
+                f" places. Pass {EXCHANGE.fewest} at once, or use"
+                " ParityEncoder(uses_sensitive=True)."
             )
         return Z.set_axis(frame.index) if is_frame(table) else Z.to_numpy()
 
@@ -517,8 +529,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         near = embedded(self._encoder.codes(frame.iloc[order[places]]), self._encoder.categorical)
         kept = kept[places]
         if kept.size:
-            named = np.sqrt(NAMED / kept.shape[1]) * _standardized(kept)
-            near = np.column_stack([np.sqrt(1 - NAMED) * near, named])
+            named = np.sqrt(EXCHANGE.named / kept.shape[1]) * _standardized(kept)
+            near = np.column_stack([np.sqrt(1 - EXCHANGE.named) * near, named])
         ranks = np.sqrt(self.move_cost_) * basis.ranks(s[places])
         local = np.searchsorted(places, rows[places])
         given = np.empty_like(ranks)

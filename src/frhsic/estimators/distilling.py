@@ -18,8 +18,9 @@ from frhsic.estimators.constraints import LabelledRows
 from frhsic.estimators.fitting import fit_with_weights
 from frhsic.estimators.frontier import gaps_along
 from frhsic.estimators.parity import ParityEstimator
-from frhsic.estimators.targets import log_losses, weighted_auc
+from frhsic.estimators.targets import log_losses
 from frhsic.parity import ParityResult
+from frhsic.scoring import auc_and_influence
 from frhsic.tables.attributes import read_sensitive
 from frhsic.tables.columns import is_frame
 
@@ -222,7 +223,7 @@ def _measured(
         losses = log_losses(np.clip(scores, 1e-6, 1 - 1e-6), y)
         performance = {
             "log_loss": float(np.average(losses, weights=weights)),
-            "auc": weighted_auc(y, scores, np.ones(len(y)) if weights is None else weights),
+            "auc": auc_and_influence(scores, y, weights)[0],
         }
     else:
         performance = {"squared_error": float(np.average((y - scores) ** 2, weights=weights))}

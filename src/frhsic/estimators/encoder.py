@@ -20,7 +20,7 @@ from frhsic import _progress
 from frhsic._threads import within_n_jobs
 from frhsic.estimators.basis import SensitiveBasis, predictable_directions
 from frhsic.estimators.constraints import FitRows
-from frhsic.estimators.describing import cell_means, column_means, described
+from frhsic.estimators.describing import cell_means, described
 from frhsic.estimators.engine import Functions
 from frhsic.estimators.fitting import Outcome, ParityModel, Predictions, weighted_rows
 from frhsic.estimators.frontier import Choice, Frontier, Gap
@@ -29,7 +29,6 @@ from frhsic.estimators.inputs import named_arguments, typed_table
 from frhsic.estimators.prototypes import (
     DistinctRows,
     Kind,
-    Numbers,
     Prototypes,
     SolverRows,
     assigned,
@@ -48,7 +47,6 @@ from frhsic.estimators.targets import (
 )
 from frhsic.parity.limits import LimitLike
 from frhsic.splits import subsample
-from frhsic.tables.encoding import TableEncoding
 
 # τ of the trade-offs. The first is no constraint; the last allows no dependence.
 TOLERANCES = (1e9, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.0)
@@ -72,7 +70,7 @@ class Representation:
     Attributes
     ----------
     targets
-        Columns that Z keeps; none where it keeps those of X.
+        Columns that Z keeps.
     bases
         For each attribute, the functions of it that are modelled.
     directions
@@ -103,8 +101,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
 
     for every head f with values in [0, 1]. The problem is convex for given prototypes and solved,
     not trained: each prototype has to have the same mean of :math:`m_k(x) = E[\varphi_k(S) | x]`.
-    Use it to hand on features, or to build several heads on one Z. The attributes are needed to
-    fit, and to transform only with `uses_sensitive`.
+    Use it if you know what Z is for, and name that as y: features for one target, or one Z for
+    several heads. To hand on a whole table, use :class:`ParityCoupling`. The attributes are needed
+    to fit, and to transform only with `uses_sensitive`.
 
     The bound is about heads of Z alone. A head that also sees other columns, the same rows released
     at two limits or after a refit, and rows of one household read together can reveal more. Anyone
@@ -210,8 +209,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
         ----------
         X : DataFrame or array of shape (n, d)
             Columns of any kind, missing values too, without the sensitive attributes.
-        y : array or DataFrame of shape (n,) or (n, t), optional
-            What Z is to keep: labels or numbers. None keeps the columns of X.
+        y : array or DataFrame of shape (n,) or (n, t)
+            What Z is to keep: labels or numbers. To hand on a whole table, use
+            :class:`ParityCoupling`.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
             Attributes. Rows with NaN fit the models of y and take no part in what needs the
             attributes. Without them there is no constraint, with a warning.
@@ -286,6 +286,11 @@ class ParityEncoder(TransformerMixin, ParityModel):
         check_is_fitted(self)
         return pd.DataFrame(self.solution_.tables[self._position])
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
     # Fitting
 
     @within_n_jobs
@@ -321,20 +326,16 @@ class ParityEncoder(TransformerMixin, ParityModel):
             if self.uses_sensitive
             else [Functions(own, ~np.isnan(column)) for own, column in zip(functions, s.T)],
         )
-        predicted = self._kept(rows, targets, regressions)
+        predicted = _target_columns(targets, regressions)
         bases, directions, means = self._directions(
             rows, known, whole, functions, regressions.means, modelled
         )
         solver = SolverRows(predicted, means, rows.mass / rows.mass.sum())
-        kinds = target_kinds(targets) or (Numbers(0, predicted.shape[1]),)
-        path, choices = self._solve(rows, solver, kinds, known)
+        path, choices = self._solve(rows, solver, target_kinds(targets), known)
         centers = [
             cell_means(z, predicted, rows.mass, each.centers) for z, each in zip(choices, path)
         ]
-        if targets:
-            coordinates = [named_coordinates(targets, each) for each in centers]
-        else:
-            coordinates = column_means(rows, choices, [len(each) for each in centers])
+        coordinates = [named_coordinates(targets, each) for each in centers]
         self.solution_ = Representation(
             targets=targets,
             bases=bases,
@@ -345,27 +346,12 @@ class ParityEncoder(TransformerMixin, ParityModel):
         )
         kept = [
             target_performance(targets, each[z], labels, rows.mass)
-            if targets
-            else {"kept": _kept_variance(predicted, each[z], rows.mass)}
             for z, each in zip(choices, centers)
         ]
         performance = {name: np.array([one[name] for one in kept]) for name in kept[0]}
         self.frontier_ = self._measured(rows, means, whole, choices, performance)
         self._choose()
         return choices
-
-    def _kept(
-        self, rows: FitRows, targets: Sequence[KeptTarget], regressions: Predictions
-    ) -> np.ndarray:
-        """Return what is to be kept of each row, (n, T): the predicted targets, or the columns of
-        X.
-        """
-        if targets:
-            return _target_columns(targets, regressions)
-        self.feature_encoding_ = TableEncoding.fit(rows.X)
-        matrix = self.feature_encoding_(rows.X)
-        self.column_scales_ = _column_scales(self.feature_encoding_, matrix, rows.mass)
-        return np.asarray(matrix * self.column_scales_)
 
     def _directions(
         self,
@@ -498,13 +484,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
         targets = self.solution_.targets
         outcomes = [Outcome(np.zeros(0), target.classes) for target in targets]
         none = np.zeros((_num_samples(X), 0))
-        parts = self._predictions(X, s, outcomes) or [Predictions([], none)]
         result = []
-        for part in parts:
-            if targets:
-                kept = _target_columns(targets, part)
-            else:
-                kept = np.asarray(self.feature_encoding_(X) * self.column_scales_)
+        for part in self._predictions(X, s, outcomes):
+            kept = _target_columns(targets, part)
             directions = self.solution_.directions
             if s is not None:
                 bases = self.solution_.bases
@@ -555,20 +537,3 @@ def _solved_anew(prototypes: Prototypes, rows: SolverRows) -> Prototypes:
     start = replace(prototypes, origin=rows.weights @ rows.means)
     solved = with_multipliers(start, rows, PRECISION)
     return solved if solved.objective < np.inf else start
-
-
-def _column_scales(encoding: TableEncoding, matrix: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return factors that give each column of the table the same share in squared distances."""
-    mean = np.average(matrix, axis=0, weights=weights)
-    variance = np.average((matrix - mean) ** 2, axis=0, weights=weights)
-    widths = [len(column.names) for column in encoding.columns]
-    place = np.repeat(np.arange(len(widths)), widths)
-    whole = np.bincount(place, variance)
-    return np.asarray(1 / np.sqrt(np.maximum(whole, 1e-12) * len(widths)))[place]
-
-
-def _kept_variance(columns: np.ndarray, centers: np.ndarray, weights: np.ndarray) -> float:
-    """Return the share of the variance of columns, (n, T), that the centers of rows keep."""
-    mean = np.average(columns, axis=0, weights=weights)
-    lost = (weights @ (columns - centers) ** 2).sum()
-    return float(1 - lost / (weights @ (columns - mean) ** 2).sum())

@@ -38,8 +38,9 @@ from frhsic.estimators.frontier import Aim, Choice, Condition, Frontier, limited
 from frhsic.estimators.inputs import named_arguments, target_column, typed_table
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import GAP_SHARES
-from frhsic.estimators.targets import log_losses, weighted_auc
+from frhsic.estimators.targets import log_losses
 from frhsic.parity.limits import LimitLike, by_attribute, parse_limits
+from frhsic.scoring import auc_and_influence
 
 # Rows among which a gap is limited, by the parameter `condition`.
 CONDITIONS: dict[str | None, tuple[Among, ...]] = {
@@ -345,7 +346,7 @@ class ParityEstimator(ParityModel, ABC):
         ]
         return np.column_stack(columns)
 
-    def regressions(
+    def _regressions(
         self, X: Any, s: np.ndarray | None = None
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return η and m of rows by the models of each fold; s is needed where predictions use
@@ -375,10 +376,10 @@ class ParityEstimator(ParityModel, ABC):
                 np.mean([part.outcomes[0] for part in self._predicted(X, None)], axis=0)
             )
         s = self._sensitive(X, sensitive_features)
-        parts = zip(self.solution_.at(self.choice_.position), self.regressions(X, s))
-        return np.asarray(
-            np.mean([self.solution_.scores(own, eta, means) for own, (eta, means) in parts], axis=0)
-        )
+        solution = self.solution_
+        parts = zip(solution.at(self.choice_.position), self._regressions(X, s))
+        scores = [solution.scores(own, eta, means) for own, (eta, means) in parts]
+        return np.asarray(np.mean(scores, axis=0))
 
 
 class ParityClassifier(ClassifierMixin, ParityEstimator):
@@ -465,7 +466,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         scores = self._scores(X, sensitive_features)
         if scores.ndim == 2:
             return scores
-        if self._decides:
+        if self.solution_ is not None and self.solution_.form.decides:
             scores = np.clip(scores + self.threshold_, 0.0, 1.0)
         return np.column_stack([1 - scores, scores])
 
@@ -483,10 +484,6 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         """Score above which `predict` returns the second of two classes."""
         check_is_fitted(self)
         return 0.5 if self.solution_ is None else self.solution_.units.threshold
-
-    @property
-    def _decides(self) -> bool:
-        return self.solution_ is not None and self.solution_.form.decides
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
         check_classification_targets(y)
@@ -519,7 +516,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         right = (scores > (0.0 if decides else 0.5)) == y
         recalls = [np.average(right[y == label], weights=weights[y == label]) for label in (0, 1)]
         return values | {
-            "auc": weighted_auc(y, scores, weights),
+            "auc": auc_and_influence(scores, y, weights)[0],
             "accuracy": float(np.average(right, weights=weights)),
             "balanced_accuracy": float(np.mean(recalls)),
         }

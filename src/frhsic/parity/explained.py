@@ -133,7 +133,11 @@ def ratio_of_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
     z = float(stdtrit(max(freedom, 1), (1 + confidence) / 2))
     alone = len(starts) > n / 2
     if alone:
-        error = _error_of_differences(terms)
+        # terms share rows with their neighbours (lags 1, 2); what lag 3 has too is a change of
+        # their mean along s, not noise that is shared
+        lags = [float(terms[lag:] @ terms[: n - lag]) for lag in range(4)]
+        shared = lags[0] + 2 * (lags[1] + lags[2] - 2 * lags[3])
+        error = math.sqrt(max(shared, 0.1 * lags[0])) / n
         squares = np.diff(f) ** 2 / 2
         noise = float(squares[2:] @ squares[:-2]) / (n * variance**2)  # of neighbours
         error = max(error, math.sqrt(noise / rows.effective))
@@ -180,17 +184,6 @@ def _variance_without_effect(weights: Array, within: Array, starts: Integers) ->
     excess = 2 * float((fourth * total**2 / (sizes * freedom))[several].sum())
     excess += mean**2 * float((total[~several] ** 2).sum())
     return excess / len(weights) ** 2
-
-
-def _error_of_differences(terms: Array) -> float:
-    """Return the standard error of a mean of terms sorted by s, which share rows with their
-    neighbours (lags 1, 2).
-
-    What lag 3 has too is a change of the mean of the terms along s, not noise that is shared.
-    """
-    n = len(terms)
-    lags = [float(terms[lag:] @ terms[: n - lag]) for lag in range(4)]
-    return math.sqrt(max(lags[0] + 2 * (lags[1] + lags[2] - 2 * lags[3]), 0.1 * lags[0])) / n
 
 
 def _within(rows: ScoreRows, f: Array) -> tuple[Array, Integers]:

@@ -150,9 +150,7 @@ def _complete_encoder(model: ParityEncoder, arrays: Arrays) -> None:
         require(sound and np.isfinite(directions).all(), "a basis is no basis")
         functions += directions.shape[1]
     width = sum(target.width for target in solution.targets)
-    if not solution.targets:
-        width = model.feature_encoding_.width
-        require(model.column_scales_.shape == (width,), "its columns differ")
+    require(width > 0, "it keeps no target")
     repeated = len(model.repeated_)
     require(model.choices_.shape == (trade_offs, repeated), "its rows differ in number")
     for prototypes, columns, table, chosen in zip(

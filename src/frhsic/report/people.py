@@ -250,7 +250,9 @@ def worst_sentence(report: Report, s: str) -> str:
     group = groups(report, s)[0]
     actual = ""
     if group.actual is not None:
-        key = "actually" if _is_counted(audit) else "actual_mean"
+        # people have or have not the outcome, and scores are chances or decisions of it
+        counted = all(one.key != "root_squared_error" for one in audit.quality)
+        key = "actually" if audit.subject.chances and counted else "actual_mean"
         actual = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
     was = "" if group.was is None else say("was", was=group.was)
     text = say("group", group=group, noun=noun_of(audit), people=people_of(audit), was=was)
@@ -264,8 +266,3 @@ def worst_sentence(report: Report, s: str) -> str:
     chance = "" if beyond and group.apart else say("may_be_chance")
     start = say("furthest" if group.actual is None else "none_wrong")
     return f"{start}: {text}{say('beside_average', overall=curve.overall)}{chance}{actual}."
-
-
-def _is_counted(audit: Audit) -> bool:
-    """Whether scores are chances, or decisions, of an outcome that people have or have not."""
-    return audit.subject.chances and all(one.key != "root_squared_error" for one in audit.quality)

@@ -287,15 +287,37 @@ def among_phrase(among: str | None, audit: Audit) -> str:
 def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
     """Return the trade-offs with what they are, for a table; the last ones are of the rows of the
     report.
+
+    Of neighbours with the same shares of the gaps, in whole percent, and the same performance, in
+    two digits, one is listed: the chosen one, or else the first.
     """
-    gaps = [point.gaps[tradeoff.worst].value for point in tradeoff.points]
-    rows: list[tuple[TradeOffPoint, str]] = []
-    for point, gap in zip(tradeoff.points, gaps):
-        share = f"{100 * gap / gaps[0]:.0f} % of the gap" if rows and gaps[0] else ""
-        chosen = " (chosen)" if point.chosen else ""
-        rows.append((point, (share if rows else "no limit") + chosen))
+    first = tradeoff.points[0]
+    listed: list[TradeOffPoint] = []
+    last: tuple[str, ...] = ()
+    for point in tradeoff.points:
+        shares = [
+            _whole_percent(gap.value, free.value) for gap, free in zip(point.gaps, first.gaps)
+        ]
+        shown = (formatting.short(point.performance), *shares)
+        if shown == last and point.chosen and len(listed) > 1:
+            listed.pop()
+        if shown != last or point.chosen:
+            listed.append(point)
+        last = shown
+    gap = first.gaps[tradeoff.worst].value
+    rows = []
+    for point in listed:
+        name = "no limit"
+        if point is not first:
+            share = _whole_percent(point.gaps[tradeoff.worst].value, gap)
+            name = f"{share} of the gap" if share else ""
+        rows.append((point, name + (" (chosen)" if point.chosen else "")))
     return [
         *rows,
         (tradeoff.before, "this report, no limit"),
         (tradeoff.after, "this report, chosen"),
     ]
+
+
+def _whole_percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else ""

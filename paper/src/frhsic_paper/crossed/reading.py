@@ -217,8 +217,3 @@ def pooled(points: Any, table: Any, sets: Any, rate: float | None, tests: bool) 
             about = {"way": way, "trial": trial, "dial": float(dial), "left_out": left_out}
             rows.append(about | sizes | numbers)
     return rows
-
-
-def joined(parts: list[Any]) -> np.ndarray | None:
-    """Return the parts one after the other, or None where there are none."""
-    return None if parts[0] is None else np.concatenate(parts)

@@ -131,7 +131,8 @@ def plan(x: Tensor, kernel: Kernel, *, products: bool = True) -> KernelPlan | No
     top = max(exponents)
     unit = 0.0
     if products and d >= FEWEST_FOR_PRODUCTS and min(exponents) == top:
-        square = _mean_square_norm(x, center)
+        squares = ((block.double() - center).square().sum() for block in torch.split(x, 1 << 16))
+        square = float(sum(squares) / len(x))
         if 0 < top * square <= MOST_ENERGY:
             unit = top if top * square >= LEAST_ENERGY else 1 / square
     factor = top / unit if unit > 0 else 1.0
@@ -155,12 +156,6 @@ def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
     if len(gaussians) < len(parts):
         return None
     return tuple(_LOG2E / (2 * float(part.bandwidth) ** 2) for part in gaussians)
-
-
-def _mean_square_norm(x: Tensor, center: Tensor) -> float:
-    """Return the mean of the squared norms of the rows minus the center."""
-    blocks = torch.split(x, 1 << 16)
-    return float(sum((block.double() - center).square().sum() for block in blocks) / len(x))
 
 
 class Halves(NamedTuple):
