@@ -21,7 +21,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from frhsic.estimators import additive, engine
 from frhsic.estimators.additive import (
-    MOST_FUNCTIONS,
     RIDGES,
     Basis,
     Grams,
@@ -75,7 +74,7 @@ def scaled(design: np.ndarray, train: np.ndarray, weights: np.ndarray) -> np.nda
 def test_least_squares_of_each_fold_are_those_of_scikit_learn():
     x, fold, weights = made_up()
     y = np.column_stack([np.sin(x[:, 5]), x[:, 0] - 1e6 + (x[:, 1] == 2)])
-    basis = Basis.fit(x, [2])
+    basis = Basis.fit(x, [2], weights)
     grams = Grams.of(basis, basis.bins.incidence(x), y, fold, weights)
     path = RidgePath.fit(grams, 2)
     design = design_of(basis, x)
@@ -97,7 +96,7 @@ def test_combinations_of_targets_have_the_combined_paths():
     x, fold, weights = made_up()
     y = np.column_stack([x[:, 5], np.cos(x[:, 5]), x[:, 3]])
     turn = np.array([[0.6, 0.0], [0.0, 1.0], [0.8, 0.5]])
-    basis = Basis.fit(x, [2])
+    basis = Basis.fit(x, [2], weights)
     incidence = basis.bins.incidence(x)
     grams = Grams.of(basis, incidence, y, fold, weights).along(turn)
     combined = Grams.of(basis, incidence, y @ turn, fold, weights)
@@ -115,7 +114,7 @@ def test_logistic_regressions_of_each_fold_are_those_of_scikit_learn(classes, mo
     rng = np.random.default_rng(1)
     odds = np.column_stack([np.zeros(len(x)), 2 * np.sin(x[:, 5]), x[:, 3]])[:, :classes]
     labels = np.array([rng.choice(classes, p=own) for own in softmax(odds, axis=1)])
-    basis = Basis.fit(x, [2])
+    basis = Basis.fit(x, [2], weights)
     incidence = basis.bins.incidence(x)
     grams = Grams.of(basis, incidence, np.zeros((len(x), 0)), fold, weights)
     ridge = 0.01
@@ -139,27 +138,42 @@ def test_a_large_constant_in_a_column_costs_no_digits():
     near = x - np.array([1e6, 0, 0, 0, 0, 0])
     errors = []
     for table in (x, near):
-        basis = Basis.fit(table, [2])
+        basis = Basis.fit(table, [2], weights)
         grams = Grams.of(basis, basis.bins.incidence(table), y, fold, weights)
         errors.append(RidgePath.fit(grams, 1).errors)
     assert errors[0] == approx(errors[1], rel=1e-8)
 
 
+def functions_of(column: np.ndarray, is_category: bool, splines: int) -> Any:
+    return column_functions(column, is_category, splines, np.ones(len(column)))
+
+
 def test_columns_have_lines_splines_and_indicators():
     k = np.arange(60.0)
     for column, width in ((k * 0, 0), (k % 2, 1), (k % 6, 6), (k % 7, 9), (k, 9)):
-        edges, functions = column_functions(column, False, 8)
+        edges, functions = functions_of(column, False, 8)
         assert functions.shape == (len(edges) + 2, width)
-    assert column_functions(k, False, 0)[1].shape[1] == 1
-    edges, functions = column_functions(np.where(k == 3, np.nan, k), False, 0)
+    assert functions_of(k, False, 0)[1].shape[1] == 1
+    edges, functions = functions_of(np.where(k == 3, np.nan, k), False, 0)
     assert functions[-1] == approx([functions[:-1, 0][29], 1.0], abs=0.02)
-    line = column_functions(k**3, False, 0)[1][:-1, 0]
+    line = functions_of(k**3, False, 0)[1][:-1, 0]
     assert line == approx(k**3 / 59**3)
-    levels = np.r_[np.zeros(20), np.ones(5), np.full(20, 2.0), np.full(5, 3.0), np.full(4, 4.0)]
-    edges, functions = column_functions(levels, True, 8)
+    levels = np.repeat([0.0, 1.0, 2.0, 3.0, 4.0], [500, 2, 500, 2, 1])
+    edges, functions = functions_of(levels, True, 8)
     assert edges.tolist() == [1.0, 2.0, 3.0]  # 3 and 4 are rare and neighbours
     assert functions[:-1].tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0], [0, 0, 1]]
     assert functions[-1].tolist() == [0, 0, 0]
+
+
+def test_functions_of_weighted_columns_are_those_of_repeated_rows():
+    x, _, _ = made_up(900)
+    counts = np.random.default_rng(1).integers(0, 4, 900)
+    some = counts > 0
+    weighted = Basis.fit(x[some], [2], counts[some] / 7)
+    repeated = Basis.fit(np.repeat(x, counts, axis=0), [2], np.ones(counts.sum()))
+    for one, other in zip(weighted.bins.edges, repeated.bins.edges, strict=True):
+        assert np.array_equal(one, other)
+    assert weighted.functions.toarray() == approx(repeated.functions.toarray(), abs=1e-9)
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 8])
@@ -171,7 +185,7 @@ def test_splines_sum_to_one(count):
 
 def test_bins_of_new_rows_are_those_of_the_fitted_ones():
     x = np.array([[1.0], [2.0], [np.nan], [4.0]])
-    bins = Basis.fit(x, []).bins
+    bins = Basis.fit(x, [], np.ones(4)).bins
     rows = bins.incidence(np.array([[-9.0], [1.9], [2.0], [99.0], [np.nan]])).indices
     assert rows.tolist() == [0, 0, 1, 2, 3]
 
@@ -282,9 +296,9 @@ def test_settings_change_slowly_with_rows_and_columns():
     shares = [table_settings(d)["feature_fraction"] for d in range(1, 400)]
     assert np.diff(shares).max() <= 0
     assert np.abs(np.diff(shares)).max() <= 0.2
-    widths = [Basis.fit(np.random.default_rng(0).normal(size=(50, d)), []).count for d in (5, 40)]
-    assert widths == [45, 360]
-    assert Basis.fit(np.random.default_rng(0).normal(size=(9, 300)), []).count <= MOST_FUNCTIONS
+    x = np.random.default_rng(0).normal(size=(50, 500))
+    widths = [Basis.fit(x[:, :d], [], np.ones(50)).count for d in (5, 40, 300, 400, 401, 500)]
+    assert widths == [45, 360, 300, 400, 400, 400]
 
 
 def test_rows_of_one_person_do_not_stop_the_trees_late():
@@ -439,7 +453,7 @@ def test_few_rows_of_a_smooth_sum_are_followed_better_than_by_trees_alone(classe
         predicted = fit.engine.predict(x[600:]).mean(axis=0)[:, 0]
         errors.append(np.mean((predicted - truth[600:]) ** 2))
     # least squares on four splines of eight columns has an error of about 32/600 of the noise
-    assert errors[0] < 0.7 * errors[1]
+    assert errors[0] < 0.9 * errors[1]
     assert errors[0] < (0.016 if classes else 0.1)
 
 

@@ -220,7 +220,7 @@ def test_the_models_of_a_fold_are_fitted_on_all_rows_outside_of_it(cv):
     fold = np.arange(90) // 30
     model = ParityRegressor(LinearRegression(), **{**SETTINGS, "cv": cv(fold), "limit": None})
     model.fit(X, X @ [1.0, 2.0, 3.0] + y, sensitive_features=age)
-    for j, own in enumerate(model.models_):
+    for j, (own,) in enumerate(model.models_):
         rest = fold != j
         expected = LinearRegression().fit(X[rest], X[rest] @ [1.0, 2.0, 3.0] + y[rest])
         assert own.coef_ == approx(expected.coef_)

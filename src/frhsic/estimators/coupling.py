@@ -574,7 +574,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return means
         codes = self._encoder.codes(frame)
         some = np.flatnonzero(weights)
-        fit_of_all = fit_engine(
+        self.engine_ = fit_engine(
             codes[some],
             self._encoder.categorical,
             [],
@@ -583,11 +583,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             weights[some] / weights.max(),
             self.random_seed_,
             self.n_jobs,
-        )
-        self.engine_ = fit_of_all.engine
-        means = self.engine_.predict(codes, self.n_jobs)[fold, np.arange(len(fold))]
-        means[some] = fit_of_all.out_of_fold
-        return means
+        ).engine
+        return np.asarray(self.engine_.predict(codes, self.n_jobs)[fold, np.arange(len(fold))])
 
     def _means(self, frame: pd.DataFrame, identity: np.ndarray) -> np.ndarray:
         """Return m of new rows, each by the models of one fold that its content decides."""

@@ -298,8 +298,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> list[np.ndarray]:
         """Fit; return the prototypes of the rows at each trade-off, by encoders without them."""
-        X, y, sensitive_features, groups, sample_weight = weighted_rows(
-            sample_weight, X, y, sensitive_features, groups
+        sample_weight, cv, X, y, sensitive_features, groups = weighted_rows(
+            sample_weight, self.cv, X, y, sensitive_features, groups
         )
         X, weights, groups = self._checked(X, y, sensitive_features, sample_weight, groups)
         labels = target_columns(self, y)
@@ -313,7 +313,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._folds(X, _strata(targets, labels), groups),
+            fold=self._folds(cv, X, _strata(targets, labels), groups),
             seed=self.random_seed_,
         )
         known = ~np.isnan(s).any(axis=1)

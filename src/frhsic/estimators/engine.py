@@ -270,6 +270,7 @@ def fit_engine(
     weights
         Positive weights of the rows.
     """
+    weights = weights / weights.mean()
     targets = [one.standardized(weights) for one in outcomes]
     rows = _Rows.of(x, categorical, fold, weights, seed, thread_count(n_jobs))
     additive = [_fit_additive(rows, one) for one in targets]
@@ -348,7 +349,7 @@ class _Rows:
         held_out = [
             data.subset(np.flatnonzero(fold == j)).construct() for j in range(fold.max() + 1)
         ]
-        basis = Basis.fit(x, categorical)
+        basis = Basis.fit(x, categorical, weights)
         incidence = basis.bins.incidence(x)
         return cls(basis, incidence, data, fold, weights, held_out, settings, seed)
 

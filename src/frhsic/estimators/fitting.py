@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import PredefinedSplit
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
@@ -209,11 +210,12 @@ class ParityModel(BaseEstimator):
         warn_of_suspicions(self, X, codes, None if self.uses_sensitive else s, names)
         return s
 
-    def _folds(self, X: Any, codes: np.ndarray | None, groups: np.ndarray | None) -> np.ndarray:
+    def _folds(
+        self, cv: Any, X: Any, codes: np.ndarray | None, groups: np.ndarray | None
+    ) -> np.ndarray:
         """Return the fold of each row. Of a number of folds there are at most as many as the rarest
         class has rows, or as there are groups.
         """
-        cv = self.cv
         if isinstance(cv, Integral):
             n = _num_samples(X)
             most = [cv, n // 2]
@@ -426,23 +428,32 @@ class ParityModel(BaseEstimator):
             warn(str(self.choice_), UnmetLimitWarning)
 
 
-def weighted_rows(sample_weight: Any, *parts: Any) -> list[Any]:
-    """Return some parts without the rows of weight 0, and the weights over the largest of them.
+def weighted_rows(
+    sample_weight: Any, cv: Any, X: Any, y: Any, sensitive_features: Any, groups: Any
+) -> list[Any]:
+    """Return the arguments without the rows of weight 0: a number of folds as it is, folds that are
+    given as those of the rows that remain.
 
-    Parts that are None stay so. Weights that cannot be used are left to the checks that follow.
+    What is None stays so. Weights that cannot be used are left to the checks that follow. Those
+    whose squares would leave the range of floats are divided by the largest.
     """
+    parts = [X, y, sensitive_features, groups]
     if sample_weight is None:
-        return [*parts, None]
+        return [None, cv, *parts]
     weights = np.asarray(sample_weight)
     lengths = {_num_samples(part) for part in parts if part is not None}
     usable = weights.ndim == 1 and weights.dtype.kind in "fiub" and lengths == {len(weights)}
     if not usable or not np.isfinite(weights).all() or weights.min() < 0 or not weights.max() > 0:
-        return [*parts, sample_weight]
-    weights = weights / weights.max()
+        return [sample_weight, cv, *parts]
+    if not 1e-100 < weights.max() < 1e100:
+        weights = weights / weights.max()
     rows = np.flatnonzero(weights)
-    if len(rows) < len(weights):
-        parts = tuple(None if part is None else _safe_indexing(part, rows) for part in parts)
-    return [*parts, weights[rows]]
+    if len(rows) == len(weights):
+        return [weights, cv, *parts]
+    if not isinstance(cv, Integral):
+        cv = PredefinedSplit(fold_of_rows(X, cv, y, groups, 0)[rows])
+    parts = [None if part is None else _safe_indexing(part, rows) for part in parts]
+    return [weights[rows], cv, *parts]
 
 
 def cross_fitted(

@@ -158,8 +158,8 @@ class ParityEstimator(ParityModel, ABC):
         """Fit; return the rows with η and m of models that have not seen them, or None without
         attributes.
         """
-        X, y, sensitive_features, groups, sample_weight = weighted_rows(
-            sample_weight, X, y, sensitive_features, groups
+        sample_weight, cv, X, y, sensitive_features, groups = weighted_rows(
+            sample_weight, self.cv, X, y, sensitive_features, groups
         )
         X, weights, groups = self._checked(X, y, sensitive_features, sample_weight, groups)
         labels = target_column(self, y)
@@ -173,7 +173,7 @@ class ParityEstimator(ParityModel, ABC):
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._folds(X, strata, groups),
+            fold=self._folds(cv, X, strata, groups),
             seed=self.random_seed_,
             y=codes,
             labels=labels,
