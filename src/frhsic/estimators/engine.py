@@ -41,9 +41,9 @@ SHARES = np.linspace(0, 1, 11)
 # Trees between two looks at the loss; looks without progress that end the boosting.
 STRIDE = 5
 PATIENCE = 5
-# Trees of an outcome and of a function of S, at most; the step of each.
+# Trees of an outcome and of a function of S at the shortest step, at most.
 MOST_ROUNDS = {"outcome": 120, "function": 90}
-STEP = 0.1
+SHORTEST_STEP = 0.1
 # Rows that ridge, rounds and share are chosen on, at most.
 CHOICE_ROWS = 30_000
 # Rows and trees that find the directions of an attribute which X predicts.
@@ -54,7 +54,7 @@ PILOT_SETTINGS = {"objective": "regression", "num_leaves": 15, "learning_rate": 
 MOST_BY_ROWS = 128
 # Rows, and rounds of all outputs, that are predicted at once.
 BLOCK = 65_536
-ROUNDS_AT_ONCE = 20
+ROUNDS_AT_ONCE = 5
 # The text of a tree that adds nothing.
 NO_TREE = "num_leaves=1\nnum_cat=0\nleaf_value=0\nis_linear=0\nshrinkage=1"
 
@@ -79,6 +79,13 @@ def leaf_count(rows: int) -> int:
     to 31.
     """
     return int(np.clip(8 * np.sqrt(rows / 2_000), 8, 31))
+
+
+def step_length(rows: int) -> float:
+    """Return the step of trees of a table of so many rows: it grows with the fourth root, from 0.1
+    to 0.25, since larger trees need fewer steps.
+    """
+    return float(np.clip(SHORTEST_STEP * (rows / 2_000) ** 0.25, SHORTEST_STEP, 0.25))
 
 
 @dataclass(frozen=True, eq=False)
@@ -498,7 +505,8 @@ def _boost(rows: _Rows, target: Target, additive: np.ndarray, number: int) -> _T
     shares = np.zeros(3)
     looks = np.zeros(3, dtype=np.int64)
     margins = [trees] * 3
-    for look in range(1 + MOST_ROUNDS[target.kind] // STRIDE):
+    most = MOST_ROUNDS[target.kind] * SHORTEST_STEP / step_length(len(fold))
+    for look in range(1 + round(most / STRIDE)):
         if look:
             trees = np.empty_like(trees)
             for j, booster in enumerate(boosters):
@@ -539,7 +547,7 @@ def _boosters(rows: _Rows, target: Target, number: int) -> list[lightgbm.Booster
         data.set_weight(rows.weights[train])
         settings = rows.settings | {
             "num_leaves": leaf_count(len(train)),
-            "learning_rate": STEP,
+            "learning_rate": step_length(len(rows.fold)),
             "objective": objective,
             "num_class": target.outputs,
             "seed": int(seeds[j]),

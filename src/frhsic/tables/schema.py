@@ -302,7 +302,7 @@ def _learned_from_text(
 def _factorized(column: pd.Series[Any]) -> tuple[Any, Any]:
     """Return the position of each value among the distinct ones, and these."""
     try:
-        return pd.factorize(column)
+        return pd.factorize(np.asarray(column, dtype=object))
     except TypeError as error:
         raise TypeError(
             f"column {str(column.name)!r} holds lists or records ({error}); take it apart or drop"
