@@ -73,7 +73,7 @@ from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.heads_gap import HeadsTest
 from frhsic.estimators.network import fit_path
 from frhsic.training import Training
-from frhsic_paper.plot import ACCENT, LOOKS, finish, panels, styled
+from frhsic_paper.plot import ACCENT, LOOKS, finish, page_style, panels
 from frhsic_paper.printed import dataset_name, method_name
 
 Record = dict[str, Any]
@@ -162,7 +162,7 @@ def bound(seed: int, rows: int, law: str, limit: Any) -> Record:
     group = fresh_s
     if len(np.unique(fresh_s)) > LEVELS:
         group = (fresh_s.argsort().argsort() * LEVELS) // len(fresh_s)
-    test = HeadsTest.of(cell, SensitiveBasis.fit(fresh_s)(fresh_s), np.ones(len(cell)))
+    test = HeadsTest.from_rows(cell, SensitiveBasis.fit(fresh_s)(fresh_s), np.ones(len(cell)))
     return {
         "estimate": gap.value,
         "upper end": gap.high,
@@ -231,7 +231,7 @@ def recovered(
 def heads_test(z: np.ndarray, s: np.ndarray) -> HeadsTest:
     """Test whether Z, whose distinct rows are prototypes, tells anything of S."""
     cell = np.unique(z, axis=0, return_inverse=True)[1].ravel()
-    return HeadsTest.of(cell, SensitiveBasis.fit(s)(s), np.ones(len(s)))
+    return HeadsTest.from_rows(cell, SensitiveBasis.fit(s)(s), np.ones(len(s)))
 
 
 def parts_of(data: Dataset, split: int) -> tuple[pd.DataFrame, Any, Any, Any, Any]:
@@ -609,7 +609,7 @@ def figure(folder: Path) -> None:
     def paths_of(table: str, method: str) -> list[list[list[float]]]:
         return [record["points"] for record in by_method.get((table, method), [])]
 
-    with styled():
+    with page_style():
         canvas, axes = panels(len(DRAWN))
         for axis, table in zip(axes, DRAWN):
             for method in ("prototypes", *METHODS):

@@ -66,7 +66,7 @@ def seconds(action: Callable[[], Any]) -> float:
 def cell(kind: str, n: int, d: int) -> dict[str, Any]:
     """Return the record of one table."""
     frame, y, s = made_up(kind, n, d)
-    plain = frame.astype({name: "category" for name in frame.select_dtypes(exclude="number")})
+    plain = frame.astype(dict.fromkeys(frame.select_dtypes(exclude="number"), "category"))
     X = frame.to_numpy() if kind == "numbers" else frame
     record: dict[str, Any] = {"kind": kind, "rows": n, "columns": d}
     with threadpool_limits(1), warnings.catch_warnings():
@@ -102,8 +102,8 @@ def show(records: list[dict[str, Any]]) -> None:
         fall = 1 - after["score"] / before["score"]
         if same and fall > 0:
             print(
-                f"{after['kind']}, {after['columns']} columns: a fit of {after['rows']:,} rows takes"
-                f" {fall:.0%} less than one of {before['rows']:,}"
+                f"{after['kind']}, {after['columns']} columns: {after['rows']:,} rows take"
+                f" {fall:.0%} less than {before['rows']:,}"
             )
 
 

@@ -40,8 +40,8 @@ import numpy as np
 from scipy.special import betainc, betaincinv, ndtr, ndtri, stdtr, stdtrit
 
 from frhsic.auditing import Audit, Settings, drift
-from frhsic.auditing.comparing import checked, difference
-from frhsic.auditing.measures import Rows, covariance, gap_number, gap_terms, gaps_of
+from frhsic.auditing.comparing import check_limits, difference
+from frhsic.auditing.measures import Rows, covariance, gap_number, gap_terms, gaps_and_curves
 from frhsic.auditing.results import (
     LIMITABLE,
     AttributeAudit,
@@ -50,7 +50,7 @@ from frhsic.auditing.results import (
     RowCounts,
     Subject,
 )
-from frhsic.auditing.running import finished
+from frhsic.auditing.running import finish_audit
 from frhsic.independence import hsic_interval
 from frhsic.kernels import Gaussian
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardized_gdp
@@ -634,14 +634,14 @@ def audit_of_gaps(f: Array, s: Array, options: dict[str, Array]) -> Audit:
     )
     attributes = []
     for i in range(s.shape[1]):
-        numbers, curves = gaps_of(rows.along(i), Settings())
+        numbers, curves = gaps_and_curves(rows.select_attribute(i), Settings())
         population = Population(rows.count, tuple(numbers), curves)
         law = rows.law(s[:, i])
         attributes.append(AttributeAudit(f"s{i}", Histogram((), ()), law, population))
     span = float(f.min()), float(f.max())
     subject = Subject("score", score_name="score", span=span, law=rows.law(f))
     counts = RowCounts(rows.count, 0, rows.count, rows.count, rows.count)
-    return finished(Audit(subject, counts, tuple(attributes)), ())
+    return finish_audit(Audit(subject, counts, tuple(attributes)), ())
 
 
 def change_between(before: Sample, after: Sample) -> Record:
@@ -737,7 +737,7 @@ def limit_at_truth(law: Law, rng: Random, number: int) -> Record:
         # a limit of 0 is an aim
         numbers[name] = "none"
         if limit > FLAT:
-            numbers[name] = checked(audit, parse_limits(limit, LIMITABLE))[0].verdict
+            numbers[name] = check_limits(audit, parse_limits(limit, LIMITABLE))[0].verdict
     return numbers
 
 

@@ -30,7 +30,7 @@ from playwright.sync_api import Browser, sync_playwright
 from frhsic import ParityClassifier, ParityEncoder, ParityRegressor, audit
 from frhsic.auditing import Context, since
 from frhsic.report import Report, trained_report, write
-from frhsic_paper.plot import ACCENT, FAINT, GRAY, LOOKS, WIDTH, finish, panels, save, styled
+from frhsic_paper.plot import ACCENT, FAINT, GRAY, LOOKS, WIDTH, finish, page_style, panels, save
 from frhsic_paper.printed import method_name
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,7 +50,7 @@ def frontier(path: Path, dataset: str = "earnings") -> None:
     records = pd.read_parquet(ROOT / "paper" / "results" / "crossed-corrected.parquet")
     final = records[(records.part == "final") & (records.left_out == -1)]
     final = final[(final.dataset == dataset) & (final.base == BASE)]
-    with styled():
+    with page_style():
         figure, (ax,) = panels(1, 3.0)
         for way in WAYS:
             points = final[final.way == way].sort_values("gdp")
@@ -84,7 +84,7 @@ def how_it_works(path: Path, n: int = 4000) -> None:
     eta = model.at(None).predict(X)
     served = model.predict(X)
 
-    with styled(), mpl.rc_context({"axes.titlelocation": "left", "axes.titleweight": "normal"}):
+    with page_style(), mpl.rc_context({"axes.titlelocation": "left", "axes.titleweight": "normal"}):
         figure = Figure(figsize=(WIDTH, 4.2), layout="constrained")
         (first, second, third), (price, before, after) = figure.subplots(2, 3)
         _along_age(first, age, eta, "A  your model\nη(x) = E[Y | x]")

@@ -94,7 +94,7 @@ def test_what_comes_in_is_not_written_to_and_read_only_memory_is_not_shared():
 
 @BOTH
 def test_pairs_share_the_wider_dtype(door):
-    z, s = map(torch.as_tensor, door.paired((torch.ones(2, 3), "z"), (np.ones(2), "s")))
+    z, s = map(torch.as_tensor, door.paired_matrices((torch.ones(2, 3), "z"), (np.ones(2), "s")))
     assert z.dtype == s.dtype == torch.float64
     assert (z.shape, s.shape) == ((2, 3), (2, 1))
 
@@ -207,9 +207,9 @@ def test_an_integer_gives_one_stream_none_a_new_one_and_a_generator_moves_on(of)
 
 
 def test_a_seed_is_the_integer_that_came_or_a_new_one_that_any_door_admits():
-    assert _arrays.seed_of(2**32 - 1) == 2**32 - 1
+    assert _arrays.integer_seed(2**32 - 1) == 2**32 - 1
     for state in (torch.Generator().manual_seed(1), np.random.default_rng(1), None):
-        seeds = [_arrays.seed_of(state) for _ in range(20)]
+        seeds = [_arrays.integer_seed(state) for _ in range(20)]
         assert len(set(seeds)) == 20
         assert all(0 <= seed < 2**32 for seed in seeds)
 
@@ -226,7 +226,7 @@ def test_devices_are_resolved_and_a_missing_gpu_is_said():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda door: door.paired((VALUES, "z"), ([1.0, 2.0], "s")),
+        lambda door: door.paired_matrices((VALUES, "z"), ([1.0, 2.0], "s")),
         lambda door: door.vector(VALUES, "s"),
         lambda door: door.subset_mask([0, 2, 1], 3),
         lambda door: door.subset_mask([0, 1, 1], 4),

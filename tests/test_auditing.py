@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 import report_samples as samples
 from frhsic.auditing import Audit, Context, Settings, audit, drift, since
-from frhsic.auditing.comparing import checked, difference, largest_value, limits_of_audit
+from frhsic.auditing.comparing import check_limits, difference, largest_value, parse_audit_limits
 from frhsic.auditing.measures import (
     PROBES,
     Rows,
@@ -354,7 +354,7 @@ def test_an_interval_excludes_0_exactly_where_the_own_test_rejects():
 def test_independent_rows_follow_the_weights():
     weights = np.tile([1.0, 3.0], 2000)
     rows = Rows(np.tile([0.0, 1.0], 2000)[:, None], np.zeros((4000, 1)), None, weights=weights)
-    rows = rows.independent(np.random.default_rng(0))
+    rows = rows.independent_rows(np.random.default_rng(0))
     assert rows.z.mean() == pytest.approx(0.75, abs=4 * math.sqrt(0.75 * 0.25 / rows.count))
 
 
@@ -608,7 +608,7 @@ def gap(result: Audit, attribute: str = "age") -> float:
 def taken(z: Any, scores: Any = None, s: Any = None, y: Any = None) -> np.ndarray:
     """What an audit takes z for."""
     names: dict[str, Any] = dict.fromkeys(["positive", "favourable", "weights", "groups"])
-    return Inputs.of(z, people()["age"] if s is None else s, y, scores, **names).rows.z
+    return Inputs.from_arrays(z, people()["age"] if s is None else s, y, scores, **names).rows.z
 
 
 def test_two_probabilities_mean_that_of_the_second_class():
@@ -848,7 +848,7 @@ def test_limits_that_cannot_be_read_or_checked_or_limit_nothing_are_refused(
     may: Audit, text: str, message: str
 ):
     with pytest.raises(ValueError, match=message):
-        checked(may, limits_of_audit(text))
+        check_limits(may, parse_audit_limits(text))
 
 
 @pytest.mark.parametrize(
@@ -1140,7 +1140,7 @@ def test_distributions_are_compared_by_kolmogorov_and_smirnov(values: int):
     """
     random = np.random.default_rng(0)
     x, y = random.integers(0, values, 3000), random.integers(0, values, 2000) + values // 20
-    laws = [Law.of(*np.unique(part, return_counts=True), len(part)) for part in (x, y)]
+    laws = [Law.from_counts(*np.unique(part, return_counts=True), len(part)) for part in (x, y)]
     exact = stats.ks_2samp(x, y).statistic
     at = np.union1d(laws[0].values, laws[1].values)
     (low, high), (other_low, other_high) = (law.bounds(at) for law in laws)

@@ -305,9 +305,9 @@ def test_kept_numbers_with_decimal_commas_can_be_audited_beside_the_scores(place
 def test_an_error_of_the_model_names_the_model():
     served = Served(Path("somebody.frhsic"), None, Schema(()), [])
     message = r"the model somebody\.frhsic cannot predict \(IndexError: list index out of range\)"
-    with pytest.raises(ValueError, match=message), served.naming():
+    with pytest.raises(ValueError, match=message), served.name_in_errors():
         [][0]
-    with pytest.raises(ValueError, match=r"^of the table$"), served.naming():
+    with pytest.raises(ValueError, match=r"^of the table$"), served.name_in_errors():
         raise ValueError("of the table")
 
 

@@ -104,7 +104,7 @@ def data_of(n=300, **changes):
 
 
 def fit(data, settings=QUICK, **recipe):
-    return training.fitted(
+    return training.fit_and_report(
         data, training.TrainOptions(**recipe), 0.3, settings, None, _terminal.Stated()
     )
 

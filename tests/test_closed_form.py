@@ -84,7 +84,7 @@ class Law:
         x, s, y = (index.ravel() for index in np.indices(self.table.shape))
         weights = self.table.ravel()
         counted = weights * y if self.positive else weights
-        curve = GapCurve.of(self.basis, self.basis(s * 1.0), counted)
+        curve = GapCurve.from_rows(self.basis, self.basis(s * 1.0), counted)
         width = np.full(len(x), 0.1 * self.eta[x].std())
         return Problem(self.base(family)[x], self.means[x], y * 1.0, weights, [curve], width)
 
@@ -495,7 +495,7 @@ def test_the_gradient_of_the_gap_is_its_own():
     rng = np.random.default_rng(0)
     s, weights, f = rng.uniform(size=60), rng.uniform(size=60), rng.normal(size=(60, 2))
     basis = SensitiveBasis.fit(s, weights)
-    curve = GapCurve.of(basis, basis(s), weights)
+    curve = GapCurve.from_rows(basis, basis(s), weights)
     sums = curve.functions.T @ f
     numeric = difference(lambda flat: curve.norm(flat.reshape(sums.shape), 0.05)[0], sums.ravel())
     assert curve.norm(sums, 0.05)[1].ravel() == approx(numeric, rel=1e-5, abs=1e-9)
@@ -509,7 +509,7 @@ def test_the_norm_over_attributes_is_close_to_the_largest_share_and_has_its_grad
     for scale in (1.0, 0.5):
         s = rng.uniform(size=60)
         basis = SensitiveBasis.fit(s, weights)
-        curves.append(GapCurve.of(basis, basis(s), weights, scale))
+        curves.append(GapCurve.from_rows(basis, basis(s), weights, scale))
     functions = np.column_stack([curve.functions for curve in curves])
     norm = GapNorm(curves, [0.3, 0.4], 0.8, functions)
     shares = [curve.gap(f) / curve.scale / 0.8 for curve in curves]

@@ -16,10 +16,10 @@ from frhsic.estimators.coding import fold_of_rows
 from frhsic.estimators.coupling import (
     DensityRatio,
     JointBasis,
-    embedded,
-    exchanged,
+    embed_rows,
+    exchange_rows,
     permutation,
-    released,
+    release_rows,
 )
 
 JOINT = np.array([[0.16, 0.02, 0.02], [0.06, 0.10, 0.04], [0.02, 0.08, 0.20], [0.06, 0.10, 0.14]])
@@ -43,7 +43,7 @@ def release(
     basis = JointBasis.fit(s[:, None].astype(float))
     means = (JOINT / JOINT.sum(1, keepdims=True) @ basis.values)[x]
     ratio = DensityRatio(basis, np.eye(2), np.ones(3))
-    return x, s, *released(ratio, means, s, amount, np.random.default_rng(seed + 1))
+    return x, s, *release_rows(ratio, means, s, amount, np.random.default_rng(seed + 1))
 
 
 def same_rows(one: pd.DataFrame, other: pd.DataFrame) -> bool:
@@ -143,23 +143,23 @@ def test_exchanges_are_the_best_of_all_permutations():
     rng = np.random.default_rng(0)
     places, offers, rows = rng.normal(size=(5, 3)), rng.normal(size=(5, 3)), rng.permutation(5)
     best = min(permutations(rows), key=lambda order: ((places - offers[list(order)]) ** 2).sum())
-    assert np.array_equal(exchanged(rows, np.zeros(5, int), places, offers), best)
+    assert np.array_equal(exchange_rows(rows, np.zeros(5, int), places, offers), best)
 
 
 def test_rows_are_not_exchanged_between_few_levels():
     s = np.random.default_rng(0).integers(0, 3, size=(100, 1)).astype(float)
     x, ranks = np.random.default_rng(1).normal(size=(100, 1)), JointBasis.fit(s).ranks(s)
     places, offers = np.column_stack([x, ranks]), np.column_stack([np.flip(x), ranks])
-    assert np.array_equal(s[exchanged(np.arange(100), s[:, 0], places, offers)], s)
+    assert np.array_equal(s[exchange_rows(np.arange(100), s[:, 0], places, offers)], s)
 
 
 def test_distances_are_by_columns():
     encoded = np.array([[1.0, 0], [2.0, 1], [3.0, 1], [4.0, np.nan]])
-    z = embedded(encoded, [1])
+    z = embed_rows(encoded, [1])
     cost = ((z[:, None] - z) ** 2).sum(axis=2)
     assert cost[1, 2] < cost[0, 1]
     many = np.random.default_rng(0).normal(size=(2000, 1))
-    z = embedded(np.column_stack([many, many > 0]), [1])
+    z = embed_rows(np.column_stack([many, many > 0]), [1])
     assert ((z - z[::-1]) ** 2).sum(axis=1).mean() == pytest.approx(2, rel=0.1)
 
 

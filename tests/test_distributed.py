@@ -20,7 +20,7 @@ from frhsic.auditing.results import Number
 from frhsic.cli import app
 from frhsic.dependence import hsic_features
 from frhsic.dependence.features import draw_feature_maps
-from frhsic.distributed.frames import file_columns, hashed, read_files, table_files
+from frhsic.distributed.frames import file_columns, hash_numbers, read_files, table_files
 from frhsic.distributed.running import hsic_number
 from frhsic.estimators.network import FitArguments
 from frhsic.independence import hsic_interval
@@ -194,7 +194,7 @@ def test_the_interval_of_hsic_by_features_holds_the_population_value(strength):
 
 
 def test_hashes_are_uniform_and_do_not_repeat():
-    keys = hashed(np.arange(100_000, dtype=np.uint64), 7)
+    keys = hash_numbers(np.arange(100_000, dtype=np.uint64), 7)
     assert len(np.unique(keys)) == len(keys)
     counts = np.bincount((keys % np.uint64(5)).astype(int))
     assert np.abs(counts - 20_000).max() < 5 * math.sqrt(20_000 * 0.8)

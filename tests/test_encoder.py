@@ -43,7 +43,7 @@ def people(n: int, seed: int = 0) -> tuple[pd.DataFrame, pd.Series, np.ndarray]:
 
 def told(z: np.ndarray, s: np.ndarray) -> HeadsTest:
     cell = np.unique(z, axis=0, return_inverse=True)[1].ravel()
-    return HeadsTest.of(cell, SensitiveBasis.fit(s)(s), np.ones(len(s)))
+    return HeadsTest.from_rows(cell, SensitiveBasis.fit(s)(s), np.ones(len(s)))
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +217,7 @@ def test_repeated_rows_share_a_prototype_and_hide_the_attribute():
     frame = pd.DataFrame(new).assign(z=z[:, 0])
     assert (frame.groupby([0, 1])["z"].nunique() == 1).all()
     nearest = encoder.solution_.path[-1]
-    targets, means = zip(*(encoder._predicted(fold, new, None) for fold in range(5)))
+    targets, means = zip(*(encoder._predict_fold(fold, new, None) for fold in range(5)))
     choice = nearest.nearest(np.mean(targets, axis=0), np.mean(means, axis=0))
     assert told(z, new_s).gap().value < told(choice[:, None], new_s).gap().value
 

@@ -20,8 +20,8 @@ from scipy.stats import ncx2
 from frhsic.estimators.basis import ranges
 from frhsic.estimators.coding import TreeTable
 from frhsic.estimators.constraints import Constraint, FitRows, LabelledRows
-from frhsic.estimators.describing import _attribute_means, cell_means, described
-from frhsic.estimators.encoder import _affordable, _column_scales, _kept_variance, _strata
+from frhsic.estimators.describing import _attribute_means, cell_means, describe_prototypes
+from frhsic.estimators.encoder import _affordable, _strata
 from frhsic.estimators.families import FAMILIES, Problem, Units
 from frhsic.estimators.frontier import Frontier, Gap, aimed_gap, limited_measure
 from frhsic.estimators.heads_gap import HeadsTest, _inflation
@@ -39,7 +39,6 @@ from frhsic.estimators.targets import (
 from frhsic.parity import gdp, rank_gap
 from frhsic.parity.limits import Limit, parse_limits
 from frhsic.tables.columns import LARGEST_FEATURE
-from frhsic.tables.encoding import TableEncoding
 
 
 def labelled(
@@ -236,29 +235,6 @@ def test_prototypes_are_as_many_as_rows_can_solve_for():
     assert (few, some, many) == (4, 51, 64)  # 1 + 0.005 n over both variances, from 4 to 64
 
 
-def test_each_column_of_a_table_has_the_same_share_in_squared_distances():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {"a": 1e3 * rng.normal(size=80), "b": rng.choice(["x", "y", "z"], 80), "c": np.ones(80)}
-    )
-    weights = rng.uniform(size=80)
-    encoding = TableEncoding.fit(frame)
-    matrix = encoding(frame)
-    scaled = matrix * _column_scales(encoding, matrix, weights)
-    mean = weights @ scaled / weights.sum()
-    variance = weights @ (scaled - mean) ** 2 / weights.sum()
-    widths = [len(column.names) for column in encoding.columns]
-    shares = [part.sum() for part in np.split(variance, np.cumsum(widths)[:-1])]
-    varying = [share for share in shares if share > 0]
-    assert varying == approx([1 / len(widths)] * len(varying))
-    assert len(varying) == 2
-    centers = np.tile(weights @ matrix / weights.sum(), (80, 1))
-    assert _kept_variance(matrix, centers, weights) == approx(0.0)
-    assert _kept_variance(matrix, matrix, weights) == 1.0
-    halfway = _kept_variance(matrix, (matrix + centers) / 2, weights)
-    assert halfway == approx(0.75)
-
-
 def test_folds_are_stratified_by_the_only_target_if_its_classes_have_two_rows():
     target = KeptTarget("y", np.array(["a", "b"]), 1.0)
     codes = _strata([target], {"y": np.array(["b", "a", "a", "b"])})
@@ -285,7 +261,9 @@ def test_a_description_has_means_with_intervals_and_typical_rows():
     assert cell_means(z, values, weights, otherwise)[:, 0] == approx([13 / 9, 9, 3.5])
     frame = pd.DataFrame({"hours": [1.0, 2.0, 9.0, 5.0, 7.0], "job": list("aabcc")})
     rows = FitRows(frame, s[:, None], ("age",), weights, None, np.zeros(5, int), 0)
-    (table,) = described(TreeTable().fit(frame), rows, [z], [{"score": np.array([0.1, 0.2, 0.3])}])
+    (table,) = describe_prototypes(
+        TreeTable().fit(frame), rows, [z], [{"score": np.array([0.1, 0.2, 0.3])}]
+    )
     assert table["share"] == approx([9 / 13, 0, 4 / 13])
     assert table["score"] == [0.1, 0.2, 0.3]
     assert table["typical hours"] == [2.0, None, 6.0]
@@ -306,7 +284,7 @@ def test_a_description_has_means_with_intervals_and_typical_rows():
     ],
 )
 def test_up_to_twenty_whole_numbers_are_classes(values, classes):
-    target = KeptTarget.of("y", values, None)
+    target = KeptTarget.from_column("y", values, None)
     assert (None if target.classes is None else len(target.classes)) == classes
     assert target.width == (classes or 1)
     if classes is None:
@@ -315,10 +293,10 @@ def test_up_to_twenty_whole_numbers_are_classes(values, classes):
 
 def test_kept_targets_name_their_coordinates_and_performance():
     weights = np.array([1.0, 3.0])
-    number = KeptTarget.of("pay", np.array([0.5, 2.5]), weights)
+    number = KeptTarget.from_column("pay", np.array([0.5, 2.5]), weights)
     assert number.scale == approx(math.sqrt(0.25 * 1.5**2 + 0.75 * 0.5**2))
-    two = KeptTarget.of("hired", np.array(["no", "yes"]), None)
-    three = KeptTarget.of("grade", np.array(["a", "b", "c"]), None)
+    two = KeptTarget.from_column("hired", np.array(["no", "yes"]), None)
+    three = KeptTarget.from_column("grade", np.array(["a", "b", "c"]), None)
     targets = (number, two, three)
     assert [(type(kind).__name__, kind.start, kind.stop) for kind in target_kinds(targets)] == [
         ("Numbers", 0, 1),

@@ -8,7 +8,7 @@ import torch
 import fleet_samples
 from frhsic.penalties import HSIC
 from frhsic.training import Member, TrainingData
-from frhsic.training.result import floored
+from frhsic.training.result import floor_variance
 
 FLOOR = 0.05
 
@@ -86,7 +86,7 @@ def test_a_constant_coordinate_stays_and_a_model_that_is_not_finite_is_left_alon
     weights = fleet.parameters["encoder.2.weight"].clone()
     weights[0, 7] = 0
     weights[2] = torch.nan
-    cut = floored(
+    cut = floor_variance(
         replace(fleet, parameters=fleet.parameters | {"encoder.2.weight": weights}), data, FLOOR
     )
     constant = fleet.parameters["encoder.2.bias"][0, 7]

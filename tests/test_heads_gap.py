@@ -7,7 +7,7 @@ import pytest
 from pytest import approx
 from scipy.stats import chi2_contingency
 
-from frhsic.estimators.heads_gap import HeadsTest, explained
+from frhsic.estimators.heads_gap import HeadsTest, explained_shares
 
 SEEDS = range(4)
 
@@ -44,7 +44,7 @@ def test_heads_gap_is_pearsons_statistic_without_its_noise(seed):
     np.add.at(table, (z, s), 1 / 500)
     table = table[table.sum(axis=1) > 0]
     excess = chi_square(table) - 2 * (len(table) - 1) / 500
-    gap = HeadsTest.of(z, orthonormal(law.sum(axis=0))[s], np.ones(500)).gap()
+    gap = HeadsTest.from_rows(z, orthonormal(law.sum(axis=0))[s], np.ones(500)).gap()
     assert gap.value == approx(np.sqrt(max(excess, 0)) / 2)
     assert gap.low <= gap.value <= gap.high
 
@@ -54,8 +54,8 @@ def test_heads_gap_depends_on_the_span_of_functions_alone():
     z, s = drawn(random_law(5, 4, rng), 400, rng)
     phi = np.eye(4)[s]
     weights = rng.uniform(size=400)
-    expected = HeadsTest.of(z, phi[:, :3], weights).gap()
-    mixed = HeadsTest.of(-z, phi @ rng.normal(size=(4, 4)), 7 * weights).gap()
+    expected = HeadsTest.from_rows(z, phi[:, :3], weights).gap()
+    mixed = HeadsTest.from_rows(-z, phi @ rng.normal(size=(4, 4)), 7 * weights).gap()
     assert [mixed.value, mixed.low, mixed.high] == approx(
         [expected.value, expected.low, expected.high]
     )
@@ -63,8 +63,8 @@ def test_heads_gap_depends_on_the_span_of_functions_alone():
 
 def test_a_representation_without_choice_or_an_attribute_without_levels_has_no_gap():
     phi = np.random.default_rng(0).normal(size=(50, 2))
-    assert HeadsTest.of(np.zeros(50), phi, np.ones(50)).gap().high == 0
-    assert HeadsTest.of(np.arange(50) % 3, np.ones((50, 2)), np.ones(50)).gap().high == 0
+    assert HeadsTest.from_rows(np.zeros(50), phi, np.ones(50)).gap().high == 0
+    assert HeadsTest.from_rows(np.arange(50) % 3, np.ones((50, 2)), np.ones(50)).gap().high == 0
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.1, 0.4, 1.0])
@@ -78,7 +78,7 @@ def test_the_upper_end_covers_the_bound_of_the_population(strength):
     covered = []
     for _ in range(300):
         z, s = drawn(law, 1000, rng)
-        covered.append(HeadsTest.of(z, phi[s], np.ones(1000)).gap().high >= bound - 1e-12)
+        covered.append(HeadsTest.from_rows(z, phi[s], np.ones(1000)).gap().high >= bound - 1e-12)
     assert np.mean(covered) >= 0.95 - 2 * np.sqrt(0.95 * 0.05 / 300)
 
 
@@ -100,12 +100,14 @@ def test_the_explained_share_is_that_of_unseen_rows():
     mean = rng.normal(size=(2000, 1))
     functions = np.column_stack([mean + rng.normal(size=(2000, 1)), rng.normal(size=2000)])
     means = np.column_stack([mean, 0.3 * rng.normal(size=2000)])
-    shares = explained(functions, means, np.ones(2000))
+    shares = explained_shares(functions, means, np.ones(2000))
     assert shares == approx([0.5, 0.0], abs=0.04)
     assert shares[1] == 0  # worse than the mean
     signs = np.tile([[1.0], [-1.0]], (3, 1))
-    assert explained(signs, 0 * signs, np.ones(6)) == 0
-    assert explained(signs, 0.5 * signs, np.ones(6)) == approx([0.75])  # the same for every row
+    assert explained_shares(signs, 0 * signs, np.ones(6)) == 0
+    assert explained_shares(signs, 0.5 * signs, np.ones(6)) == approx(
+        [0.75]
+    )  # the same for every row
 
 
 def test_the_pvalue_is_that_of_pearsons_test():
@@ -114,7 +116,7 @@ def test_the_pvalue_is_that_of_pearsons_test():
     table = np.zeros((4, 3))
     np.add.at(table, (z, s), 1)
     expected = chi2_contingency(table[table.sum(axis=1) > 0], correction=False).pvalue
-    assert HeadsTest.of(z, np.eye(3)[s], np.ones(200)).pvalue == approx(expected, abs=1e-12)
+    assert HeadsTest.from_rows(z, np.eye(3)[s], np.ones(200)).pvalue == approx(expected, abs=1e-12)
 
 
 def test_rows_of_a_group_count_as_one():
@@ -122,9 +124,9 @@ def test_rows_of_a_group_count_as_one():
     rng = np.random.default_rng(0)
     z, s = drawn(random_law(4, 3, rng), 300, rng)
     phi = np.eye(3)[s]
-    once = HeadsTest.of(z, phi, np.ones(300))
+    once = HeadsTest.from_rows(z, phi, np.ones(300))
     copies = np.repeat(np.arange(300), 4)
-    grouped = HeadsTest.of(z[copies], phi[copies], np.ones(1200), copies)
+    grouped = HeadsTest.from_rows(z[copies], phi[copies], np.ones(1200), copies)
     assert grouped.rows == approx(once.rows, rel=0.05)
     assert grouped.gap().high == approx(once.gap().high, rel=0.05)
-    assert HeadsTest.of(z[copies], phi[copies], np.ones(1200)).rows == approx(1200)
+    assert HeadsTest.from_rows(z[copies], phi[copies], np.ones(1200)).rows == approx(1200)

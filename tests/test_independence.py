@@ -13,13 +13,13 @@ from scipy import stats
 
 from frhsic.dependence.cubes import own_sums
 from frhsic.dependence.features import draw_feature_maps
-from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased
+from frhsic.dependence.grams import centered_gram, hsic_biased_from_gram, hsic_unbiased_from_gram
 from frhsic.dependence.sums import pair_sums, product_rows
 from frhsic.dependence.tiles import Gram
 from frhsic.independence import gamma_test, permutation, permutation_test
 from frhsic.independence.features import feature_moments, feature_test
 from frhsic.independence.moments import (
-    degenerate,
+    is_degenerate,
     pearson_parameters,
     pearson_tail,
     permutation_mean_variance,
@@ -57,7 +57,9 @@ def grams(z, s, k, l):
 
 def permuted(k, l, orders):
     """HSIC of the rows of l in each order, by the definition."""
-    return np.array([float(hsic_biased(k, l[p][:, p])) for p in map(torch.as_tensor, orders)])
+    return np.array(
+        [float(hsic_biased_from_gram(k, l[p][:, p])) for p in map(torch.as_tensor, orders)]
+    )
 
 
 def all_permuted(k, l):
@@ -78,36 +80,36 @@ def null_of(z, s, k=None, l=None):
 )
 def test_the_sums_of_one_pass_are_those_of_the_centred_gram_matrices(k, l):
     z, s = rows(700, 3, 0), rows(700, 1, 1)  # more than one tile
-    a, b = (centered(gram) for gram in grams(z, s, k, l))
-    of_z, of_s = Gram.of(z, k), Gram.of(s, l)
+    a, b = (centered_gram(gram) for gram in grams(z, s, k, l))
+    of_z, of_s = Gram.from_rows(z, k), Gram.from_rows(s, l)
     sums, swapped = pair_sums(of_z, of_s), pair_sums(of_s, of_z)
     # flat kernels: the entries of K̃ are 1e-8 and its diagonal is a difference of such, hence the
     # absolute part
     close = {"rel": 1e-9, "abs": 1e-24}
     of_each = (sums.k, a), (sums.l, b), (swapped.l, a), (swapped.k, b)
-    for own, gram in ((each.centered, gram) for each, gram in of_each):
+    for own, gram in ((each.centered_gram, gram) for each, gram in of_each):
         assert float(own.trace) == approx(float(gram.diagonal().sum()), **close)
         assert float(own.squares) == approx(float(gram.square().sum()), **close)
         assert float(own.diagonal.square().sum()) == approx(
             float(gram.diagonal().square().sum()), **close
         )
-    assert float(sums.biased) == approx(float((a * b).mean()), **close)
+    assert float(sums.biased_hsic) == approx(float((a * b).mean()), **close)
     torch.testing.assert_close(
         product_rows(of_z, of_s, sums), (a * b).sum(1), rtol=1e-8, atol=1e-22
     )
-    assert float(sums.unbiased) == approx(
-        float(hsic_unbiased(*grams(z, s, k, l))), rel=1e-6, abs=1e-22
+    assert float(sums.unbiased_hsic) == approx(
+        float(hsic_unbiased_from_gram(*grams(z, s, k, l))), rel=1e-6, abs=1e-22
     )
 
 
 @pytest.mark.parametrize("columns", [1, 5])
 def test_the_cubic_sums_are_those_of_the_centred_gram_matrix(columns):
     z, s = rows(1100, columns, 0), rows(1100, 1, 1)  # more than one panel
-    a = centered(grams(z, s, Gaussian(1.0), Linear())[0])
+    a = centered_gram(grams(z, s, Gaussian(1.0), Linear())[0])
     d = a.diagonal()
-    of_z = Gram.of(z, Gaussian(1.0))
+    of_z = Gram.from_rows(z, Gaussian(1.0))
     assert (of_z.factor is not None) == (columns == 1)
-    cubes, square_rows = own_sums(of_z, pair_sums(of_z, Gram.of(s, Linear())).k)
+    cubes, square_rows = own_sums(of_z, pair_sums(of_z, Gram.from_rows(s, Linear())).k)
     torch.testing.assert_close(square_rows, (a * a).sum(1), rtol=1e-9, atol=1e-12)
     expected = {
         "trace": (a @ a @ a).trace(),
@@ -201,7 +203,7 @@ def test_the_way_is_chosen_by_what_is_thin_and_its_error_is_within_the_bound(d_z
     assert way in chosen.statistics.__qualname__
     p = torch.randperm(n, generator=torch.Generator().manual_seed(3))
     k, l = grams(z, s, data.k.kernel, data.l.kernel)
-    exact = float((centered(k) * l[p][:, p]).sum())
+    exact = float((centered_gram(k) * l[p][:, p]).sum())
     rounding = 1e-12 * data.magnitude
     assert abs(float(chosen.statistics(p[None])) - exact) <= chosen.error + rounding
     assert chosen.error <= 1e-6 * exact
@@ -233,7 +235,7 @@ def test_the_pvalue_is_that_of_the_permutations_drawn_one_by_one(d, dtype):
     result = permutation_test(z, s, resamples=resamples, random_state=5)
     k_gram, l_gram = grams(z, s, k, l)
     null = permuted(k_gram, l_gram, drawn_orders(n, resamples, 5))
-    observed = float(hsic_biased(k_gram, l_gram))
+    observed = float(hsic_biased_from_gram(k_gram, l_gram))
     assert result.pvalue == (1 + (null >= observed).sum()) / 100
     assert result.threshold == approx(np.sort(null)[-5], rel=1e-8)
     assert (result.seed, result.method) == (5, "permutation")
@@ -300,8 +302,8 @@ def test_the_statistic_is_hsic_and_the_effect_size_its_cosine(test, dtype):
     k, l = Gaussian(1.0), Gaussian(0.5)
     k_gram, l_gram = grams(z, s, k, l)
     result = test(z, s, k, l)
-    assert float(result) == approx(float(hsic_biased(k_gram, l_gram)), rel=1e-10)
-    own = float(hsic_biased(k_gram, k_gram) * hsic_biased(l_gram, l_gram))
+    assert float(result) == approx(float(hsic_biased_from_gram(k_gram, l_gram)), rel=1e-10)
+    own = float(hsic_biased_from_gram(k_gram, k_gram) * hsic_biased_from_gram(l_gram, l_gram))
     assert result.effect_size == approx(float(result) / math.sqrt(own), rel=1e-9)
     assert test(z, z, k, k).effect_size == approx(1.0, rel=1e-12)
     small, large = (test(unit * z, s, Linear(), Linear()).effect_size for unit in (2.0**-10, 1.0))
@@ -453,7 +455,9 @@ def test_the_test_by_features_is_that_of_the_kernel_that_they_make(blocks):
         maps,
         feature_moments(maps, z[:20], s[:20]) + feature_moments(maps, z[20:], s[20:]),
     )
-    assert result.statistic == approx(float(hsic_biased(*(part @ part.mT for part in features))))
+    assert result.statistic == approx(
+        float(hsic_biased_from_gram(*(part @ part.mT for part in features)))
+    )
     assert (result.null_mean, result.null_standard_deviation, result.n) == approx(
         (mean, deviation, 50)
     )
@@ -471,5 +475,5 @@ def test_a_law_without_skewness_is_normal_and_equal_values_are_degenerate():
     assert pearson_tail(2.0, 2.0, 3.0, 0.0, 0.05) == approx(
         (0.5, 2 + 3 * stats.norm.isf(0.05)), rel=1e-3
     )
-    assert degenerate(0.0, 1.0)
-    assert [degenerate(2.0, variance) for variance in (4e-24, 4.1e-24)] == [True, False]
+    assert is_degenerate(0.0, 1.0)
+    assert [is_degenerate(2.0, variance) for variance in (4e-24, 4.1e-24)] == [True, False]

@@ -19,9 +19,9 @@ import report_samples as samples
 from cli_samples import run
 from frhsic.auditing import Settings, since
 from frhsic.auditing.results import LIMITABLE, LimitCheck, Number
-from frhsic.cli._terminal import confidence_of, limit_of
+from frhsic.cli._terminal import parse_confidence, parse_limit
 from frhsic.intervals import Interval
-from frhsic.parity.limits import AT_LEAST, Limit, by_attribute, parse_limits, rows_to_settle
+from frhsic.parity.limits import AT_LEAST, Limit, limits_by_attribute, parse_limits, rows_to_settle
 from frhsic.report import Report
 from frhsic.report.first_page import verdict
 
@@ -29,10 +29,10 @@ pytestmark = pytest.mark.usefixtures("few_trees")
 
 
 def test_a_confidence_of_the_command_line_is_a_number_or_none():
-    assert confidence_of("0.9") == 0.9
-    assert confidence_of("none") is None
+    assert parse_confidence("0.9") == 0.9
+    assert parse_confidence("none") is None
     with pytest.raises(ValueError, match="--confidence is 'high'; pass a number"):
-        confidence_of("high")
+        parse_confidence("high")
 
 
 def test_a_limit_that_only_the_estimate_keeps_says_how_many_rows_would_settle_it():
@@ -195,9 +195,9 @@ def test_every_measure_has_a_direction_and_a_number_is_about_the_first():
 
 def test_limits_go_to_the_attributes_that_they_name():
     limits = parse_limits([{"age": 0.02}, "50%"], ["gdp"])
-    assert by_attribute(limits, ["age", "hours"]) == {"age": limits, "hours": limits[1:]}
+    assert limits_by_attribute(limits, ["age", "hours"]) == {"age": limits, "hours": limits[1:]}
     with pytest.raises(ValueError, match="limit names 'age'") as refused:
-        by_attribute(limits, ["Age", "hours"])
+        limits_by_attribute(limits, ["Age", "hours"])
     assert str(refused.value) == (
         "limit names 'age'; the attributes are Age, hours. Did you mean 'Age'?"
     )
@@ -323,7 +323,7 @@ def test_an_audit_on_dask_takes_it(kind: str):
 
 @EACH
 def test_an_option_means_the_limit_of_its_name(kind: str):
-    trained = limit_of(OPTIONS[kind], ["age", "hours"], ["gdp"])
+    trained = parse_limit(OPTIONS[kind], ["age", "hours"], ["gdp"])
     assert set(parse_limits(trained, ["gdp"])) == set(parse_limits(LIMITS[kind], ["gdp"]))
 
 

@@ -22,7 +22,7 @@ from frhsic.parity import (
     standardized_gdp,
 )
 from frhsic.parity.explained import _variance_without_effect
-from frhsic.parity.gap import gap_of_each, tail_share
+from frhsic.parity.gap import gaps_by_column, tail_share
 from frhsic.parity.local_means import RowNoise
 from frhsic.parity.sums import Cells
 
@@ -525,7 +525,7 @@ def test_columns_that_share_their_smoother_are_those_measured_alone(ranks, desig
     weights = rng.uniform(0.5, 1.5, 120) if design == "weights" else None
     people = np.arange(120) // 2 if design == "clusters" else None
     alone = rank_gap if ranks else gdp
-    together = gap_of_each(
+    together = gaps_by_column(
         scores, s, ranks=ranks, sample_weight=weights, groups=people, resamples=49
     )
     for column, result in zip(scores.T, together):

@@ -46,7 +46,7 @@ from frhsic.estimators import (
 )
 from frhsic.estimators.coding import fold_of_rows
 from frhsic.estimators.constraints import Constraint, LabelledRows
-from frhsic.estimators.frontier import Frontier, Gap, measured
+from frhsic.estimators.frontier import Frontier, Gap, measure_path
 from frhsic.parity import gdp, rank_gap
 
 MEANS = make_pipeline(SplineTransformer(4), Ridge(1e-3))
@@ -140,7 +140,7 @@ def test_the_stated_gap_is_the_larger_of_all_rows_and_of_the_mean_fold():
         pooled = gdp(scores, s, resamples=99)
         folds = [gdp(scores[fold == j], s[fold == j], resamples=99) for j in range(3)]
         mean = np.mean([each.value for each in folds])
-        gap = Gap.of(pooled, folds)
+        gap = Gap.from_folds(pooled, folds)
         assert gap.value == max(pooled.value, mean)
         assert gap.low <= gap.value <= gap.high
 
@@ -163,8 +163,8 @@ def test_an_interval_means_the_same_for_classes_as_for_one_score():
     constraints = [Constraint.fit(rows, 0, "all")]
     # of one of these gaps the interval has 0 in it, and a test by 49 resamples rejects 0
     path = np.linspace(0, 0.3, 8) * s + rng.uniform(size=(300, 8))
-    one, _ = measured("score", path, rows, constraints, 0.95)
-    classes, _ = measured("score", path[:, :, None], rows, constraints, 0.95)
+    one, _ = measure_path("score", path, rows, constraints, 0.95)
+    classes, _ = measure_path("score", path[:, :, None], rows, constraints, 0.95)
     assert [astuple(gap) for gap in classes["age"]] == [approx(astuple(gap)) for gap in one["age"]]
 
 
@@ -460,7 +460,7 @@ def test_zero_is_kept_where_the_largest_of_several_gaps_is_least():
 
 def test_of_two_conditions_the_larger_value_and_ends_are_stated():
     """One gap is larger, the other has the higher upper end."""
-    assert Gap(0.3, 0.2, 0.4).largest(Gap(0.2, 0.1, 0.5)) == Gap(0.3, 0.2, 0.5)
+    assert Gap(0.3, 0.2, 0.4).maximum(Gap(0.2, 0.1, 0.5)) == Gap(0.3, 0.2, 0.5)
 
 
 def test_a_share_of_a_gap_that_is_not_there_constrains_nothing():

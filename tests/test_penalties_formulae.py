@@ -18,7 +18,7 @@ from dependence_samples import (
     eipm_by_definition,
 )
 from frhsic import dependence as d
-from frhsic.dependence.grams import centered
+from frhsic.dependence.grams import centered_gram
 from frhsic.kernels import (
     Gaussian,
     InverseMultiquadric,
@@ -37,7 +37,7 @@ from frhsic.penalties import (
     Penalty,
 )
 from frhsic.penalties.bins import bin_membership, quantile_edges
-from frhsic.penalties.closed_forms import inner
+from frhsic.penalties.closed_forms import gram_inner_product
 from frhsic.penalties.hsic import median_distance
 from frhsic.penalties.rivals import (
     eipm_from_gram,
@@ -234,10 +234,10 @@ def test_the_fused_inner_product_is_that_of_the_gram_matrix_with_gradients_to_se
     linear, gaussian, dtype
 ):
     z, s, _ = batch(m=9, dtype=dtype)
-    g = centered(Gaussian(0.3)(s, s))
+    g = centered_gram(Gaussian(0.3)(s, s))
     z = z.requires_grad_()
     gram = linear * z @ z.mT + gaussian * Gaussian(1.0)(z, z)
-    fused, plain = inner(z, g, linear, gaussian), (gram * g).sum()
+    fused, plain = gram_inner_product(z, g, linear, gaussian), (gram * g).sum()
     close = (
         {"rtol": 1e-9, "atol": 1e-12} if dtype == torch.float64 else {"rtol": 1e-4, "atol": 1e-5}
     )

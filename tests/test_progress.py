@@ -11,7 +11,7 @@ import pytest
 
 import report_samples
 from cli_samples import FEATURES, done, people
-from frhsic._progress import is_heard
+from frhsic._progress import has_listener
 from frhsic.auditing.results import LimitCheck
 from frhsic.cli import _terminal
 from frhsic.report import Report
@@ -65,7 +65,7 @@ def test_commands_count_what_is_done_and_what_is_left(folder, said, reading):
 def test_without_a_terminal_nothing_is_said_of_progress(folder, capsys):
     with _terminal.progress() as watch:
         watch("a step")
-        assert not is_heard()  # so that rows are not counted
+        assert not has_listener()  # so that rows are not counted
     assert capsys.readouterr().err == ""
     assert done([*AUDIT, "--json"]).stderr == ""
 
@@ -81,7 +81,7 @@ def test_without_a_terminal_nothing_is_said_of_progress(folder, capsys):
     ],
 )
 def test_the_time_left_is_that_of_the_rest_at_the_same_pace(told, said):
-    assert _terminal.counted(*told) == said
+    assert _terminal.progress_text(*told) == said
 
 
 def test_rows_of_a_file_are_counted_before_they_are_read(tmp_path):

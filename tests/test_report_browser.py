@@ -17,7 +17,7 @@ import report_samples as samples
 from frhsic.auditing import Context, Settings, audit
 from frhsic.auditing.results import Quality
 from frhsic.report import Report, write
-from frhsic.report.words import label
+from frhsic.report.words import measure_label
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("few_trees")]
 
@@ -248,7 +248,7 @@ def test_the_csv_holds_every_digit_of_the_python_numbers(visit):
     numbers = samples.full().audit["age"].all_rows.numbers
     assert rows[0][:2] == ["Measure", "Value"]
     assert [(row[0], float(row[1])) for row in rows[1:]] == [
-        (label(n.key), n.value) for n in numbers
+        (measure_label(n.key), n.value) for n in numbers
     ]
     assert rows[1][2] == f"{numbers[0].interval.low} to {numbers[0].interval.high}"
 

@@ -21,7 +21,7 @@ from frhsic.cli import app
 from frhsic.estimators import FRHSICClassifier
 from frhsic.persistence import from_json, to_json
 from frhsic.tables.files import TableFile
-from frhsic.tables.schema import NUMBER_MARKS, Schema, numeric
+from frhsic.tables.schema import NUMBER_MARKS, Schema, parse_numbers
 from frhsic.tables.training import ColumnRoles, read_training_table
 
 run = CliRunner().invoke
@@ -239,14 +239,14 @@ def test_groups_of_three_digits_are_numbers_where_they_can_be_nothing_else(cells
 def test_numbers_keep_their_rows(cells):
     rows = [7, 3, 5, 1][: len(cells)]
     values = [1.0, np.nan, 2.5, np.nan][: len(cells)]
-    read = numeric(pd.Series(cells, rows, dtype=str), ",")
+    read = parse_numbers(pd.Series(cells, rows, dtype=str), ",")
     pd.testing.assert_series_equal(read, pd.Series(values, rows))
 
 
 def test_values_that_no_training_row_has_are_counted_and_named():
     schema = Schema.learn(pd.DataFrame({"job": ["cook", "clerk ", "", "7"]}), decimal=".")
     new = pd.DataFrame({"job": ["cook ", "COOK", "COOK", "", "NA", "7.0"]})
-    assert schema.unseen(new) == {"job": {"COOK": 2, "7.0": 1}}
+    assert schema.count_unseen(new) == {"job": {"COOK": 2, "7.0": 1}}
     assert schema(new)["job"].tolist()[:3] == ["cook", "COOK", "COOK"]
     assert schema(new)["job"].isna().tolist() == [False, False, False, True, True, False]
     assert schema(pd.DataFrame({"job": [7.0]}))["job"].tolist() == [

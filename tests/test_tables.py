@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from estimator_samples import biased, quick
-from frhsic._progress import listening
+from frhsic._progress import listen
 from frhsic.estimators import FRHSICClassifier, ParityClassifier, ParityRegressor
 from frhsic.parity import gdp
 from frhsic.tables import files
@@ -290,9 +290,9 @@ def test_a_sample_is_uniform_keeps_rows_whole_and_counts_those_of_the_file(tmp_p
     frame.to_csv(tmp_path / "t.csv", index=False)
     file, seen, counts = TableFile.open(tmp_path / "t.csv"), [], np.zeros(n)
     for seed in range(20):
-        with listening(lambda *told: seen.append(told)):
+        with listen(lambda *told: seen.append(told)):
             rows = read_rows(file, ["x", "y"], required=["y"], seed=seed)
-        assert (rows.given, rows.dropped, len(rows.frame), rows.sampled) == (n, 600, 1000, True)
+        assert (rows.given, rows.dropped, len(rows.frame), rows.is_sample) == (n, 600, 1000, True)
         assert rows.frame.index.is_monotonic_increasing
         assert rows.frame["x"].tolist() == list(map(str, rows.frame.index))
         counts[rows.frame.index] += 1

@@ -10,7 +10,7 @@ import torch
 from pytest import approx
 
 from certificate_instances import INSTANCES, holds, instance, kernel_of
-from frhsic.dependence.grams import centered, hsic_biased, hsic_weighted
+from frhsic.dependence.grams import centered_gram, hsic_biased_from_gram, hsic_weighted_from_gram
 from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.parity import gdp
 from frhsic_paper import directions
@@ -42,11 +42,15 @@ def forms_by_definition(case, m, extra=None):
     """The three forms from full matrices and a full eigen-decomposition."""
     k = case.kernel_z(case.z, case.z) + (0 if extra is None else extra[:, None] * extra[None, :])
     l = case.kernel_s(case.s[:, None], case.s[:, None])
-    values, vectors = torch.linalg.eigh(centered(l) / case.n)
+    values, vectors = torch.linalg.eigh(centered_gram(l) / case.n)
     e = vectors[:, -m:]
-    inside = e @ e.T @ centered(k) @ e @ e.T
+    inside = e @ e.T @ centered_gram(k) @ e @ e.T
     tight, trace = float(torch.linalg.eigvalsh(inside)[-1]) / case.n, float(inside.trace()) / case.n
-    return {"tight": tight, "trace": trace, "published": float(hsic_biased(k, l) / values[-m])}
+    return {
+        "tight": tight,
+        "trace": trace,
+        "published": float(hsic_biased_from_gram(k, l) / values[-m]),
+    }
 
 
 def forms(certificate):
@@ -183,7 +187,9 @@ def test_the_factor_gives_the_directions_of_the_full_decomposition(monkeypatch):
 
 def test_rules_count_what_they_say():
     case = instance(2, ties=False)
-    values = torch.linalg.eigvalsh(centered(ONE(case.s[:, None], case.s[:, None])) / case.n).flip(0)
+    values = torch.linalg.eigvalsh(
+        centered_gram(ONE(case.s[:, None], case.s[:, None])) / case.n
+    ).flip(0)
     for tolerance in (1e-8, 1e-4, 1e-1):
         certificate = certificate_of(case, kernel_s=ONE, directions=NumericalRank(tolerance))
         assert certificate.details["directions"] == int((values > tolerance * values[0]).sum())
@@ -199,7 +205,9 @@ def test_rules_count_what_they_say():
 def test_no_head_of_norm_one_varies_more_than_the_trivial_bound():
     for seed in range(50):
         case = instance(seed)
-        largest = float(torch.linalg.eigvalsh(centered(case.kernel_z(case.z, case.z)))[-1]) / case.n
+        largest = (
+            float(torch.linalg.eigvalsh(centered_gram(case.kernel_z(case.z, case.z)))[-1]) / case.n
+        )
         assert holds(largest, gdp_certificate(case.z, case.s, kernel_z=case.kernel_z).trivial)
 
 
@@ -213,9 +221,9 @@ def test_one_row_moves_the_root_of_hsic_by_at_most_the_root_of_six_over_n():
         n = 8
         z, s = (torch.tensor(rng.normal(size=(n, 1)) * rng.choice([0.5, 20.0])) for _ in range(2))
         kernel_z, kernel_s = kernel_of(rng, linear=False), kernel_of(rng, linear=False)
-        before = float(hsic_biased(kernel_z(z, z), kernel_s(s, s)))
+        before = float(hsic_biased_from_gram(kernel_z(z, z), kernel_s(s, s)))
         z[0], s[0] = z[rng.integers(n)], float(rng.normal() * 30)
-        after = float(hsic_biased(kernel_z(z, z), kernel_s(s, s)))
+        after = float(hsic_biased_from_gram(kernel_z(z, z), kernel_s(s, s)))
         assert abs(math.sqrt(max(after, 0)) - math.sqrt(max(before, 0))) <= math.sqrt(6) / n + 1e-12
 
 
@@ -227,7 +235,9 @@ def test_the_held_out_bound_covers_the_population(dependence):
     table = (1 - dependence) * product + dependence * np.eye(4) / 4
     kernel_z, kernel_s = ONE, Laplacian(0.7)
     z, s = (x[:, None] for x in (torch.arange(16.0).double() // 4, torch.arange(16.0).double() % 4))
-    truth = float(hsic_weighted(kernel_z(z, z), kernel_s(s, s), torch.tensor(table.reshape(-1))))
+    truth = float(
+        hsic_weighted_from_gram(kernel_z(z, z), kernel_s(s, s), torch.tensor(table.reshape(-1)))
+    )
     misses, values = 0, []
     for _ in range(200):
         drawn = rng.choice(16, size=60, p=table.reshape(-1))

@@ -14,7 +14,7 @@ from frhsic_paper.claim import (
     Cases,
     Finding,
     Outcome,
-    judged,
+    judge_claims,
     verdict,
 )
 from frhsic_paper.options import Options
@@ -68,13 +68,13 @@ def written(tmp_path_factory, everything):
 @pytest.fixture
 def nothing_slow(monkeypatch):
     """No figures, and no count of the records that are due."""
-    monkeypatch.setattr("frhsic_paper.page.due", lambda *_: ())
+    monkeypatch.setattr("frhsic_paper.page.due_records", lambda *_: ())
     monkeypatch.setattr("frhsic_paper.page.figures", lambda *_: {})
 
 
 def pages_of(results):
     """Return all pages of the studies as one text."""
-    return "\n".join(details(results, judged(CLAIMS.values(), results), {}).values())
+    return "\n".join(details(results, judge_claims(CLAIMS.values(), results), {}).values())
 
 
 def decided(name, files):
@@ -145,7 +145,7 @@ def test_without_any_record_no_verdict_is_made_up(everything):
 
 def test_every_claim_is_decided_once_everything_was_run(everything):
     claims = [one for section in SECTIONS if section.name in PAGE for one in section.claims]
-    verdicts = {finding.verdict for finding in judged(claims, everything).values()}
+    verdicts = {finding.verdict for finding in judge_claims(claims, everything).values()}
     assert verdicts <= set(VERDICTS) - {"cannot be judged"}
 
 
@@ -170,7 +170,7 @@ def test_a_share_is_in_part_and_silence_is_no_verdict():
     ],
 )
 def test_a_label_gives_the_cases_of_each_protocol(published, corrected, label):
-    assert Finding.of(Outcome(published, ""), Outcome(corrected, ""), "").label == label
+    assert Finding.from_outcomes(Outcome(published, ""), Outcome(corrected, ""), "").label == label
 
 
 def times(factor, column, **where):
@@ -371,14 +371,16 @@ def test_results_are_read_by_experiment_and_protocol(tmp_path):
     write_records(tmp_path / "notes.parquet", [{"a": 1}])
     results = Results.read(tmp_path)
     assert set(results.files) == {("ablation-dimension", "published")}
-    assert results.of("ablation-dimension/8", "published") == ({"part": "8", "a": 2},)
-    assert len(results.of("ablation-dimension", "published")) == 2
-    assert results.of("tradeoff", "corrected") == ()
+    assert results.records("ablation-dimension/8", "published") == ({"part": "8", "a": 2},)
+    assert len(results.records("ablation-dimension", "published")) == 2
+    assert results.records("tradeoff", "corrected") == ()
 
 
 def test_seconds_of_a_fleet_are_counted_once():
     assert (
-        Source.of("tradeoff", "published", sweep("published", ("compas",), ("frhsic",))).seconds
+        Source.from_records(
+            "tradeoff", "published", sweep("published", ("compas",), ("frhsic",))
+        ).seconds
         == 4.0
     )
 
@@ -389,7 +391,7 @@ def test_the_document_in_the_repository_is_what_its_records_give():
     assert results.files  # they are part of the repository
     docs, again = ROOT / "docs", "run `frhsic reproduce all --docs --overwrite`"
     stamp = f"\n<!-- from the records {fingerprint(ROOT / 'paper' / 'results')} -->\n"
-    pages = details(results, judged(CLAIMS.values(), results), figures(results))
+    pages = details(results, judge_claims(CLAIMS.values(), results), figures(results))
     for name, text in pages.items():
         assert (docs / name).read_text() == text + stamp, again
     shipped = {

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from frhsic_paper import records
-from frhsic_paper.page import due
+from frhsic_paper.page import due_records
 from frhsic_paper.records import Wanted
 from frhsic_paper.results import Results
 from frhsic_paper.studies import STUDIES
@@ -75,7 +75,7 @@ def test_two_parts_share_a_file_without_sharing_columns(tmp_path):
     records.put(path, ("part", "dataset"), sides)
     assert records.read(path) == [MODEL, *sides]
     assert records.read(path, "sides") == sides
-    assert Results.read(tmp_path).of("bound/models", "corrected") == (MODEL,)
+    assert Results.read(tmp_path).records("bound/models", "corrected") == (MODEL,)
 
 
 def test_a_unit_takes_the_place_of_what_it_was(tmp_path):
@@ -94,8 +94,8 @@ def test_a_unit_is_missing_if_it_is_absent_too_small_or_depends_on_something_els
 
     records.write(path, [*unit(1, 2, "a"), *unit(2, 1, "a"), *unit(3, 2, "b"), *unit(4, 3, "a")])
     wanted = {("errors", n): Wanted(2, "a") for n in range(1, 6)}
-    assert records.missing(path, by, wanted) == [("errors", 2), ("errors", 3), ("errors", 5)]
-    assert records.missing(tmp_path / "none.parquet", by, wanted) == list(wanted)
+    assert records.missing_units(path, by, wanted) == [("errors", 2), ("errors", 3), ("errors", 5)]
+    assert records.missing_units(tmp_path / "none.parquet", by, wanted) == list(wanted)
 
 
 @pytest.mark.parametrize("size", [0, 10, 500])
@@ -153,5 +153,5 @@ def test_no_shipped_model_is_half_trained_or_half_of_its_grid(shipped):
 
 
 def test_shipped_records_are_as_many_as_the_commands_make(shipped):
-    fewer = {d.file for d in due(shipped, STUDIES) if d.present < d.expected}
+    fewer = {d.file for d in due_records(shipped, STUDIES) if d.present < d.expected}
     assert not fewer

@@ -19,15 +19,15 @@ from typer.testing import CliRunner
 from frhsic.cli import app
 from frhsic_paper import grid as grids
 from frhsic_paper import models, records
-from frhsic_paper.grid import Grid, Splits, by_name, run
+from frhsic_paper.grid import Grid, Splits, methods_by_name, run
 from frhsic_paper.models import Key, Model, chosen_on_validation, store_all
 from frhsic_paper.options import Options
-from frhsic_paper.page import due
+from frhsic_paper.page import due_records
 from frhsic_paper.protocol import CORRECTED, PROTOCOLS, PUBLISHED
 from frhsic_paper.results import Results
 from frhsic_paper.steps import Computation, Training
 from frhsic_paper.studies import STUDIES
-from frhsic_paper.study import Study, named, tasks, train_side_by_side
+from frhsic_paper.study import Study, select_studies, tasks, train_side_by_side
 from frhsic_paper.study import run as run_study
 from frhsic_paper.sweep import measure_information
 from frhsic_paper.synthetic import synthetic_task
@@ -55,7 +55,7 @@ def small(name, protocol):
 GRID = Grid(
     "small",
     ("a", "b"),
-    by_name("frhsic", "reg-gdp"),
+    methods_by_name("frhsic", "reg-gdp"),
     (0.1, 1.0),
     2,
     Splits(),
@@ -129,7 +129,7 @@ def test_processes_give_the_records_of_one(tmp_path, whole):
 
 def test_records_say_how_they_were_trained_and_those_of_other_terms_are_trained_again(tmp_path):
     grid = replace(
-        GRID, datasets=("a",), methods=by_name("frhsic", "hsic"), weights=(0.1,), repeats=1
+        GRID, datasets=("a",), methods=methods_by_name("frhsic", "hsic"), weights=(0.1,), repeats=1
     )
     options = on_cpu(tmp_path)
     found = run(grid, CORRECTED, options)
@@ -157,7 +157,9 @@ CHANGES = {
     "epochs": {"epochs": 2},
     "weights": {"weights": (0.1, 2.0)},
     "splits": {"splits": Splits(scaling="all")},
-    "penalty": {"methods": (replace(by_name("frhsic")[0], make=by_name("hsic")[0].make),)},
+    "penalty": {
+        "methods": (replace(methods_by_name("frhsic")[0], make=methods_by_name("hsic")[0].make),)
+    },
     "encoder": {"encoder": lambda d: torch.nn.Linear(d, 50)},
     "source": {"source": lambda name, protocol: synthetic_task(100, random_state=0).dataset()},
 }
@@ -169,9 +171,9 @@ def test_a_unit_is_stale_once_what_it_depends_on_differs(change):
         grid.units(PUBLISHED)["models", "a", "frhsic"] for grid in (GRID, replace(GRID, **change))
     )
     assert before.depends_on != after.depends_on
-    assert GRID.units(PUBLISHED) == replace(GRID, methods=by_name("frhsic", "reg-gdp")).units(
-        PUBLISHED
-    )
+    assert GRID.units(PUBLISHED) == replace(
+        GRID, methods=methods_by_name("frhsic", "reg-gdp")
+    ).units(PUBLISHED)
     assert GRID.units(CORRECTED)["models", "a", "frhsic"] != before
     assert replace(GRID, repeats=1).depends_on("a", "frhsic", PUBLISHED) == before.depends_on
 
@@ -179,12 +181,14 @@ def test_a_unit_is_stale_once_what_it_depends_on_differs(change):
 def test_records_that_were_just_made_bear_the_stamp_of_the_present_code(whole, tmp_path):
     study = Study("small", "", train=(Training(lambda protocol: GRID, ALL_KEPT),))
     results = Results.read(whole.out)
-    assert {d.outdated for d in due(results, [study]) if d.protocol == "published"} <= {()}
+    assert {d.outdated for d in due_records(results, [study]) if d.protocol == "published"} <= {()}
     key = "mutual-information", "published"
     changed = [
         r if r["method"] == "none" else r | {"depends_on": "other"} for r in results.files[key]
     ]
-    (late,) = [d for d in due(Results({**results.files, key: changed}), [study]) if d.outdated]
+    (late,) = [
+        d for d in due_records(Results({**results.files, key: changed}), [study]) if d.outdated
+    ]
     assert (late.part, late.outdated) == ("information", ("frhsic", "reg-gdp"))
 
 
@@ -198,10 +202,10 @@ def test_a_computation_of_other_code_is_due(tmp_path):
     step = Computation("coins", "errors", ("n",), units, errors, {"corrected": 1})
     step(CORRECTED, on_cpu(tmp_path))
     study = Study("coins", "", measure=(step,), published=False)
-    assert due(Results.read(tmp_path), [study]) == []
+    assert due_records(Results.read(tmp_path), [study]) == []
     path = tmp_path / "coins-corrected.parquet"
     records.write(path, [r | {"depends_on": "other"} for r in records.read(path)])
-    (late,) = due(Results.read(tmp_path), [study])
+    (late,) = due_records(Results.read(tmp_path), [study])
     assert (late.present, late.expected, late.outdated) == (1, 1, ("all",))
 
 
@@ -244,7 +248,7 @@ def test_stored_models_give_the_scores_of_the_fleet(tmp_path):
     def keep(trained, options):
         for i, record in enumerate(trained.records):
             x, own = trained.splits[record["repeat"]].test.x, trained.fleet.select([i])
-            seen[Key.of(record)] = (x, own.scores(x)[0], own.transform(x)[0])
+            seen[Key.from_record(record)] = (x, own.scores(x)[0], own.transform(x)[0])
 
     options = on_cpu(tmp_path)
     run(replace(GRID, datasets=("a",)), PUBLISHED, options, (store_all, keep))
@@ -298,7 +302,7 @@ def test_of_a_regression_the_performance_is_an_error(tmp_path):
 
 
 def study(name):
-    return named(STUDIES, [name])[0]
+    return select_studies(STUDIES, [name])[0]
 
 
 def with_one_method(name):
@@ -306,7 +310,9 @@ def with_one_method(name):
 
     def small(step):
         def grid(protocol):
-            return replace(step.grid(protocol), methods=by_name("frhsic"), weights=(1.0, 10.0))
+            return replace(
+                step.grid(protocol), methods=methods_by_name("frhsic"), weights=(1.0, 10.0)
+            )
 
         return replace(step, grid=grid)
 
@@ -373,7 +379,7 @@ def test_a_study_that_only_trains_runs_from_end_to_end(tmp_path):
     options = Options(tmp_path, "cpu", None, epochs=1, repeats=1)
     run_study(study(name), CORRECTED, options)
     (step,) = study(name).train
-    units = step.grid(CORRECTED).within(options).units(CORRECTED)
+    units = step.grid(CORRECTED).restrict(options).units(CORRECTED)
     found = records_of(options, name, CORRECTED)
     assert len(found) == sum(wanted.records for wanted in units.values())
     assert all(record["performance"] == approx(record["performance"]) for record in found)  # finite
@@ -420,7 +426,11 @@ def test_the_command_gives_the_same_records_on_a_cluster_that_loses_a_worker(tmp
 
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
 def test_every_grid_is_a_part_of_one_task_and_running_times_of_none(protocol):
-    runs = [study for study in named(STUDIES, ["all"]) if study.published or not protocol.printed]
+    runs = [
+        study
+        for study in select_studies(STUDIES, ["all"])
+        if study.published or not protocol.printed
+    ]
     wanted = {id(step) for study in runs for step in study.train if isinstance(step, Training)}
     given = Counter(id(step) for _, study in tasks(runs, [protocol]) for step in study.train)
     assert given == Counter(wanted)
@@ -429,7 +439,7 @@ def test_every_grid_is_a_part_of_one_task_and_running_times_of_none(protocol):
 
 def test_studies_trained_at_a_time_have_the_records_of_those_trained_in_turn(tmp_path, monkeypatch):
     stand_in(monkeypatch, n=1500)
-    studies = named(STUDIES, ["weight-selection", "bound"])
+    studies = select_studies(STUDIES, ["weight-selection", "bound"])
     together, in_turn = (
         Options(tmp_path / name, "cpu", ("crime",), epochs=1, repeats=1) for name in ("a", "b")
     )

@@ -12,7 +12,7 @@ from dependence_samples import at_least, within
 from dependence_samples import sloped as sample
 from frhsic.penalties.rivals import gdp_value
 from frhsic_paper.statistics import smoothed_gdp
-from frhsic_paper.statistics.smoothed import EXACT_VALUES, _Gaps, evaluation_points, nodes_of
+from frhsic_paper.statistics.smoothed import EXACT_VALUES, _Gaps, evaluation_points, sample_nodes
 
 QUICK = {"bootstrap": 0, "permutations": 0}
 
@@ -73,7 +73,7 @@ def test_binning_many_values_changes_the_fourth_digit_at_most(weighting):
 
 def test_linear_binning_divides_each_row_between_the_two_nodes_around_it():
     s = np.sort(np.random.default_rng(5).uniform(5, 9, size=EXACT_VALUES + 500))
-    nodes = nodes_of(s, bandwidth=0.5)
+    nodes = sample_nodes(s, bandwidth=0.5)
     shares = nodes.shares.toarray()
     assert shares.min() >= 0
     assert shares.sum(axis=0) == approx(1)

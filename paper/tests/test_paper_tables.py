@@ -11,24 +11,24 @@ from sklearn.metrics import roc_auc_score
 from frhsic_paper.agreement import (
     agreement,
     agreement_table,
-    beside_print,
+    compare_with_print,
     counts,
     disagreements_table,
 )
 from frhsic_paper.frontiers import (
-    chosen,
+    chosen_models,
     frontier,
     is_error,
-    matched,
+    matched_points,
     shared_repeats,
     with_contraction,
 )
 from frhsic_paper.measures import _auc
 from frhsic_paper.printed import (
     PRINTED_SIX,
-    cached,
-    printed,
+    printed_records,
     printed_sweeps,
+    published_numbers,
 )
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS, PAPER_WEIGHTS, PUBLISHED
 from frhsic_paper.studies.transfer import head_deviations, heads_table
@@ -56,8 +56,8 @@ def published_records(weights=None):
 def test_matched_rule_on_the_published_sweeps_gives_the_printed_tables(
     table, weights, methods, dataset
 ):
-    points = {p.method: p for p in matched(published_records(weights), dataset, PUBLISHED)}
-    rows = [r for r in printed(table) if r["dataset"] == dataset]
+    points = {p.method: p for p in matched_points(published_records(weights), dataset, PUBLISHED)}
+    rows = [r for r in printed_records(table) if r["dataset"] == dataset]
     assert {r["method"] for r in rows} == set(methods)
     for row in rows:
         point = points[row["method"]]
@@ -111,8 +111,8 @@ def test_another_draw_is_listed_and_not_counted():
 
 def test_the_published_sweeps_give_the_printed_table_on_all_weights_and_not_on_nine():
     # six methods on five datasets; with Unfair, and without the cell that is a dash in print
-    assert beside_print(published_records()) == ((30, 30), (20, 20), (34, 34))
-    areas, alike, gaps = beside_print(published_records(PAPER_WEIGHTS))
+    assert compare_with_print(published_records()) == ((30, 30), (20, 20), (34, 34))
+    areas, alike, gaps = compare_with_print(published_records(PAPER_WEIGHTS))
     assert areas == (26, 30)  # FRHSIC's on four datasets
     assert alike == (20, 20)  # which has the printed weights no more
     assert gaps == (34, 34)  # deviations over splits are that wide
@@ -149,10 +149,10 @@ def test_the_corrected_rule_chooses_on_validation_rows_and_reports_test_rows():
         ("adv", 1.0, 0.60, 0.1, 0.2),
         ("adv", 2.0, 0.70, 0.3, 0.4),  # nothing inside the band: the best performance
     )
-    picks = chosen(records, "compas", "gdp_probability")
+    picks = chosen_models(records, "compas", "gdp_probability")
     assert [(r["weight"], inside) for r, inside in picks["frem"]] == [(1.0, True)]
     assert [(r["weight"], inside) for r, inside in picks["adv"]] == [(2.0, False)]
-    point = next(p for p in matched(records, "compas", CORRECTED) if p.method == "frem")
+    point = next(p for p in matched_points(records, "compas", CORRECTED) if p.method == "frem")
     assert point.gdp.mean == 0.9  # what the choice costs on test rows is shown, not hidden
 
 
@@ -163,7 +163,7 @@ def test_an_error_is_matched_from_above():
         ("frem", 1.0, 1.009, 0.3, 0.3),
         ("frem", 2.0, 1.011, 0.1, 0.1),
     )
-    ((record, inside),) = chosen(records, "crime", "gdp_probability")["frem"]
+    ((record, inside),) = chosen_models(records, "crime", "gdp_probability")["frem"]
     assert (record["weight"], inside) == (1.0, True)
 
 
@@ -186,7 +186,7 @@ def test_deviation_over_heads_of_the_paper_s_files_is_the_derived_one():
     names = {"Linear": "linear", "MLP": "mlp", "RandomForest": "forest", "SVM": "svm"}
     records = [
         r | {"repeat": 0, "head": names[r["head"]], "performance": 0.5}
-        for r in cached("transfer_lambda10")
+        for r in published_numbers("transfer_lambda10")
     ]
     # standard deviations (ddof 0) of the cached GDP over four heads
     for method, value in (

@@ -18,7 +18,7 @@ import torch
 from pytest import approx
 
 from certificate_instances import INSTANCES, gram_of, holds, instance, kernel_of, table_of
-from frhsic.dependence.grams import centered, hsic_biased
+from frhsic.dependence.grams import centered_gram, hsic_biased_from_gram
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Linear, PerColumn
 from frhsic_paper import theory
 from frhsic_paper.directions import NumericalRank, VarianceShare
@@ -265,8 +265,8 @@ def test_the_smoothed_contrast_is_its_definition(seed: int) -> None:
     c = theory.smoothed_contrast(
         case.z, case.s, KernelExpansion(b), kernel_z=case.kernel_z, kernel_s=case.kernel_s
     )
-    assert c.bounded == approx(float((l @ b) @ centered(k) @ (l @ b)) / case.n**2, rel=1e-8)
-    assert c.value == approx(float(b @ l @ b * hsic_biased(k, l)), rel=1e-8)
+    assert c.bounded == approx(float((l @ b) @ centered_gram(k) @ (l @ b)) / case.n**2, rel=1e-8)
+    assert c.value == approx(float(b @ l @ b * hsic_biased_from_gram(k, l)), rel=1e-8)
 
 
 def test_khgr_is_bounded_by_hsic_over_the_ridges() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["auc_and_influence", "scores_of"]
+__all__ = ["auc_and_influence", "model_scores"]
 
 
-def scores_of(model: Any, X: Any, s: Any = None) -> np.ndarray:
+def model_scores(model: Any, X: Any, s: Any = None) -> np.ndarray:
     """Return the scores of a fitted model: probabilities (of the second of two classes), or
     predictions.
 
@@ -37,15 +37,15 @@ def auc_and_influence(
     if not (w[y == 1].any() and w[y == 0].any()):
         return np.nan, np.full(len(y), np.nan)
     beaten = np.empty(len(y))  # the share of the other rows that a row is on the right side of
-    for own, other, sign in ((1, 0, 1), (0, 1, -1)):
+    for label, other, sign in ((1, 0, 1), (0, 1, -1)):
         order = np.sort(sign * scores[y == other])
         cumulated = np.append(0, np.cumsum(w[y == other][np.argsort(sign * scores[y == other])]))
-        at = sign * scores[y == own]
+        at = sign * scores[y == label]
         below = (
             cumulated[np.searchsorted(order, at)]
             + cumulated[np.searchsorted(order, at, side="right")]
         )
-        beaten[y == own] = below / (2 * cumulated[-1])
+        beaten[y == label] = below / (2 * cumulated[-1])
     auc = float(np.average(beaten[y == 1], weights=w[y == 1]))
     share = np.where(y == 1, w[y == 1].sum(), w[y == 0].sum()) / w.sum()
     influence = (beaten - auc) / share

@@ -268,7 +268,7 @@ def test_signals_end_the_program_and_an_error_after_one_is_the_signal(tmp_path: 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        _terminal.on_signals()
+        _terminal.handle_signals()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
         assert done(audit, 130).stderr == "frhsic audit: interrupted.\n"
@@ -278,7 +278,7 @@ def test_signals_end_the_program_and_an_error_after_one_is_the_signal(tmp_path: 
         assert ended.value.code == 143
         assert done(audit, 143).stderr == "frhsic audit: interrupted.\n"
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as nohup does
-        _terminal.on_signals()
+        _terminal.handle_signals()
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         _terminal._received.clear()

@@ -47,7 +47,7 @@ from frhsic_paper.directions import (
     NumericalRank,
     SensitiveDirections,
     leading_directions,
-    symmetrized,
+    symmetrize,
 )
 from frhsic_paper.products import gram_times
 
@@ -356,7 +356,7 @@ def _projected_gram(
     small = e.T @ product[:, :-1] + head[:, None] * head[None, :]
     n = z.shape[0]
     spread = feature_spread(kernel, z, product[:, -1]) + float(in_kernel @ in_kernel) / n
-    return symmetrized(small), spread
+    return symmetrize(small), spread
 
 
 def _scores(scores: Any, rows: Tensor) -> Tensor:

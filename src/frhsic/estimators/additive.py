@@ -285,7 +285,7 @@ def _squared_errors(coefficients: np.ndarray, intercepts: np.ndarray, grams: Gra
             # the residual is [−b, −coefficients, 1] times [1, functions, target]
             along = np.vstack([-intercepts[j, i : i + 1], -coefficients[j, i], np.eye(outputs)])
             errors[i] += (along * (grams.sums[j] @ along)).sum(axis=0)
-    return errors / grams.sums[:, 0, 0].sum()
+    return np.asarray(errors / grams.sums[:, 0, 0].sum())
 
 
 def function_scales(covariance: np.ndarray, q: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from frhsic.formatting import printable
-from frhsic.tables.columns import LARGEST_FEATURE, days, is_frame, kind_of, numbers, to_pandas
+from frhsic.tables.columns import LARGEST_FEATURE, column_kind, days, is_frame, numbers, to_pandas
 
 # What the parameter `cv` may be.
 ADMITTED_FOLDS = [Interval(Integral, 2, None, closed="left"), HasMethods("split"), "array-like"]
@@ -39,7 +39,7 @@ class TreeTable(TransformerMixin, BaseEstimator):
 
     @staticmethod
     def _levels(column: pd.Series[Any]) -> np.ndarray | None:
-        if kind_of(column) != "category":
+        if column_kind(column) != "category":
             return None
         return np.sort(np.array(pd.unique(column.dropna().astype(str)), dtype=str))
 
@@ -61,7 +61,7 @@ class TreeTable(TransformerMixin, BaseEstimator):
     def _numbers(column: pd.Series[Any], levels: np.ndarray | None) -> np.ndarray:
         name = f"column {column.name!r} of X"
         if levels is None:
-            return days(column, name)[0] if kind_of(column) == "date" else numbers(column, name)
+            return days(column, name)[0] if column_kind(column) == "date" else numbers(column, name)
         codes, values = pd.factorize(np.asarray(column, dtype=object))
         text = np.array([str(value) for value in values], dtype=str)
         place = np.searchsorted(levels, text)

@@ -18,12 +18,12 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from frhsic._threads import within_n_jobs
+from frhsic._threads import limit_to_n_jobs
 from frhsic.estimators.basis import MOST_LEVELS, SensitiveBasis, ranges
 from frhsic.estimators.coding import ADMITTED_FOLDS, TreeTable, fold_of_rows
-from frhsic.estimators.engine import Functions, fit_engine
+from frhsic.estimators.engine import Engine, Functions, fit_engine
 from frhsic.estimators.fitting import (
-    cross_fitted,
+    cross_fit,
     fit_with_weights,
     limit_boosters,
     means_of_models,
@@ -31,7 +31,7 @@ from frhsic.estimators.fitting import (
 from frhsic.estimators.inputs import (
     ROUTING,
     checked_table,
-    seed_of,
+    estimator_seed,
     sensitive_values,
     warn_without_attributes,
 )
@@ -192,7 +192,7 @@ class DensityRatio:
         positive = np.maximum(ratio, EXCHANGE.least_ratio) * self.scale
         return np.asarray(positive / (positive @ self.basis.mass)[:, None])
 
-    def at(self, m: np.ndarray, node: np.ndarray) -> np.ndarray:
+    def node_ratios(self, m: np.ndarray, node: np.ndarray) -> np.ndarray:
         """Return the ratio of each row at one node, (n,)."""
         return np.concatenate(
             [self(m[i])[np.arange(len(node[i])), node[i]] for i in _chunks(len(m))]
@@ -230,7 +230,7 @@ def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) 
     return rows
 
 
-def released(
+def release_rows(
     ratio: DensityRatio, m: np.ndarray, node: np.ndarray, amount: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Return which row each place gets, a permutation (n,), and which places were emptied, (n,).
@@ -239,7 +239,7 @@ def released(
     sampling along S: so many rows are removed in each range of S as are expected there. They are
     permuted among the removed places with weight :math:`(1 - r)_+`.
     """
-    chance = amount * (1 - 1 / np.maximum(ratio.at(m, node), 1))
+    chance = amount * (1 - 1 / np.maximum(ratio.node_ratios(m, node), 1))
     order = np.lexsort((chance, node))
     removed = np.zeros(len(node), bool)
     rows = np.arange(len(node))
@@ -255,7 +255,7 @@ def released(
     return rows, removed
 
 
-def embedded(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
+def embed_rows(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
     """Return columns (n, p) whose squared distances compare rows: ranks of numbers, and indicators
     of levels.
 
@@ -282,14 +282,14 @@ def embedded(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
     return np.asarray(columns / np.sqrt(encoded.shape[1]))
 
 
-def exchanged(
+def exchange_rows(
     rows: np.ndarray, node: np.ndarray, places: np.ndarray, offers: np.ndarray
 ) -> np.ndarray:
     r"""Return the rows of all places anew, (k,): exchanged so that they move least.
 
     .. math:: \min_\pi \sum_i \|\text{places}_i - \text{offers}_{\pi_i}\|^2
 
-    Both have the columns of :func:`embedded` and the ranks of S: a place its own, a row those of
+    Both have the columns of :func:`embed_rows` and the ranks of S: a place its own, a row those of
     the place that the permutation gave it. Places with similar nodes are assigned at once.
     """
     rows = rows.copy()
@@ -300,7 +300,7 @@ def exchanged(
     return rows
 
 
-def _standardized(values: np.ndarray) -> np.ndarray:
+def _standardize(values: np.ndarray) -> np.ndarray:
     return np.asarray((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-9))
 
 
@@ -362,6 +362,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     }
 
     ratio_: DensityRatio
+    engine_: Engine | None
+    models_: list[Any]
     untouched_: float
 
     def __init__(
@@ -379,7 +381,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def fit(
         self,
         X: Any,
@@ -415,11 +417,11 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             "sample_weight": sample_weight,
             "groups": groups,
         }
-        frame = _frame(checked_table(self, X, first=True, **others))
+        frame = _as_frame(checked_table(self, X, first=True, **others))
         weights = _check_sample_weight(
             sample_weight, frame, dtype=np.float64, ensure_non_negative=True
         )
-        self.random_seed_ = seed_of(self.random_state)
+        self.random_seed_ = estimator_seed(self.random_state)
         self.sensitive_names_in_ = np.array([], dtype=object)
         if sensitive_features is None:
             warn_without_attributes(self, "expect X as it is from transform")
@@ -440,10 +442,10 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         fold = fold_of_rows(frame, self.cv, None, groups, self.random_seed_)
         phi = basis.values[node]
         m = self._fit_means(frame, _targets(phi, y), fold, weights)
-        own = m[:, : phi.shape[1]]
-        self.ratio_ = DensityRatio.fit(basis, own, node, weights / weights.sum())
+        means = m[:, : phi.shape[1]]
+        self.ratio_ = DensityRatio.fit(basis, means, node, weights / weights.sum())
         # the largest share of the variance of a function of S that x explains
-        signal = min(0.99, float(np.linalg.norm(own @ self.ratio_.calibration, 2)) ** 2 / len(s))
+        signal = min(0.99, float(np.linalg.norm(means @ self.ratio_.calibration, 2)) ** 2 / len(s))
         self.move_cost_ = EXCHANGE.move * (len(s) * signal / (1 - signal)) ** (2 / 3)
         self._release, removed = self._coupled(frame, s, m, self._identity)
         self.untouched_ = float(1 - removed.mean())
@@ -464,7 +466,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
         return self.transform(X, sensitive_features=sensitive_features)
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
         """Return Z, with the columns of X and their types; a DataFrame if X is a table, else an
         array.
@@ -486,7 +488,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "ParityCoupling needs sensitive_features to transform: Z depends on X and S. Pass"
                 f" them.{ROUTING}"
             )
-        frame = _frame(table)
+        frame = _as_frame(table)
         s = _filled(sensitive_values(sensitive_features, len(frame), self.sensitive_names_in_)[0])
         identity = self._identities(frame, s)
         position = pd.Index(self._identity).get_indexer(pd.Index(identity))
@@ -522,14 +524,14 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         s = s[order]
         m, kept = np.split(m[order], [basis.values.shape[1]], axis=1)
         node = basis.node(s)
-        rows, removed = released(self.ratio_, m, node, self.amount, rng)
+        rows, removed = release_rows(self.ratio_, m, node, self.amount, rng)
         places = np.flatnonzero(removed)
         if not len(places):
             return np.arange(len(s)), removed
-        near = embedded(self._encoder.codes(frame.iloc[order[places]]), self._encoder.categorical)
+        near = embed_rows(self._encoder.codes(frame.iloc[order[places]]), self._encoder.categorical)
         kept = kept[places]
         if kept.size:
-            named = np.sqrt(EXCHANGE.named / kept.shape[1]) * _standardized(kept)
+            named = np.sqrt(EXCHANGE.named / kept.shape[1]) * _standardize(kept)
             near = np.column_stack([np.sqrt(1 - EXCHANGE.named) * near, named])
         ranks = np.sqrt(self.move_cost_) * basis.ranks(s[places])
         local = np.searchsorted(places, rows[places])
@@ -537,7 +539,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         given[local] = ranks
         here = np.column_stack([near, ranks])
         offers = np.column_stack([near, given])
-        rows[places] = places[exchanged(local, node[places], here, offers)]
+        rows[places] = places[exchange_rows(local, node[places], here, offers)]
         return order[rows][back], removed[back]
 
     def _identities(self, frame: pd.DataFrame, s: np.ndarray) -> np.ndarray:
@@ -565,7 +567,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 own = weights[train] if np.ptp(weights) else None
                 return fit_with_weights(model, frame.iloc[train], targets[train], own)
 
-            self.models_, means = cross_fitted(
+            self.models_, means = cross_fit(
                 fold,
                 fit,
                 lambda model, held_out: means_of_models([model], frame.iloc[held_out]),
@@ -608,11 +610,11 @@ def _targets(phi: np.ndarray, y: Any) -> np.ndarray:
     if y is None:
         return phi
     columns = pd.get_dummies(pd.DataFrame(y).reset_index(drop=True)).astype(np.float64)
-    numbers = _standardized(columns.fillna(columns.mean()).to_numpy())
+    numbers = _standardize(columns.fillna(columns.mean()).to_numpy())
     return np.column_stack([phi, numbers - phi @ (phi.T @ numbers) / len(phi)])
 
 
-def _frame(table: Any) -> pd.DataFrame:
+def _as_frame(table: Any) -> pd.DataFrame:
     if isinstance(table, pd.DataFrame):
         return table
     return to_pandas(table) if is_frame(table) else pd.DataFrame(table)

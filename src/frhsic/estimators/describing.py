@@ -29,7 +29,7 @@ def cell_means(
     return np.where(mass > 0, indicators @ values / np.maximum(mass, 1e-300), otherwise)
 
 
-def described(
+def describe_prototypes(
     table: TreeTable,
     rows: FitRows,
     choices: Sequence[np.ndarray],
@@ -44,10 +44,10 @@ def described(
     names = rows.X.columns if is_frame(rows.X) else [f"x{j}" for j in range(codes.shape[1])]
     levels = table.levels_ or [None] * codes.shape[1]
     tables = []
-    for z, own in zip(choices, coordinates):
-        count = len(next(iter(own.values())))
+    for z, centers in zip(choices, coordinates):
+        count = len(next(iter(centers.values())))
         mass = np.bincount(z, rows.mass, minlength=count)
-        columns = {"share": mass / mass.sum(), **own}
+        columns = {"share": mass / mass.sum(), **centers}
         for name, s in zip(rows.names, rows.s.T):
             columns |= _attribute_means(name, z, s, rows.mass, count)
         described: dict[str, Any] = {name: values.tolist() for name, values in columns.items()}

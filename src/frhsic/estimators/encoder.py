@@ -17,25 +17,25 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from frhsic import _progress
-from frhsic._threads import within_n_jobs
+from frhsic._threads import limit_to_n_jobs
 from frhsic.estimators.basis import SensitiveBasis, predictable_directions
 from frhsic.estimators.constraints import FitRows
-from frhsic.estimators.describing import cell_means, described
+from frhsic.estimators.describing import cell_means, describe_prototypes
 from frhsic.estimators.engine import Functions
 from frhsic.estimators.fitting import Outcome, ParityModel, Predictions, weighted_rows
 from frhsic.estimators.frontier import Choice, Frontier, Gap
-from frhsic.estimators.heads_gap import HeadsTest, explained
+from frhsic.estimators.heads_gap import HeadsTest, explained_shares
 from frhsic.estimators.inputs import named_arguments, typed_table
 from frhsic.estimators.prototypes import (
     DistinctRows,
     Kind,
     Prototypes,
     SolverRows,
-    assigned,
-    enough,
-    looked_up,
-    path,
-    spread,
+    assign_rows,
+    initial_prototypes,
+    look_up,
+    n_prototypes,
+    solve_path,
     with_multipliers,
 )
 from frhsic.estimators.targets import (
@@ -249,7 +249,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         every[np.flatnonzero(np.asarray(sample_weight))] = own
         return every
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
         """Return Z, (n, columns): the coordinates of the prototype of each row, and nothing else.
 
@@ -273,7 +273,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
             own = np.flatnonzero(keys % np.uint64(len(folds)) == j)
             choice[own] = prototypes.nearest(targets[own], means[own])
         repeated = self.choices_[self._position]
-        return self._coordinates(looked_up(keys, self.repeated_, repeated, choice))
+        return self._coordinates(look_up(keys, self.repeated_, repeated, choice))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns of Z."""
@@ -293,7 +293,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
 
     # Fitting
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def _fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> list[np.ndarray]:
@@ -301,12 +301,14 @@ class ParityEncoder(TransformerMixin, ParityModel):
         sample_weight, cv, X, y, sensitive_features, groups = weighted_rows(
             sample_weight, self.cv, X, y, sensitive_features, groups
         )
-        X, weights, groups = self._checked(X, y, sensitive_features, sample_weight, groups)
+        X, weights, groups = self._check_fit(X, y, sensitive_features, sample_weight, groups)
         labels = target_columns(self, y)
         for values in labels.values():
             check_consistent_length(X, values)
         s = self._attributes(X, None, sensitive_features)
-        targets = tuple(KeptTarget.of(name, values, weights) for name, values in labels.items())
+        targets = tuple(
+            KeptTarget.from_column(name, values, weights) for name, values in labels.items()
+        )
         rows = FitRows(
             X=X,
             s=s,
@@ -342,13 +344,13 @@ class ParityEncoder(TransformerMixin, ParityModel):
             directions=directions,
             path=tuple(path),
             coordinates=tuple(coordinates),
-            tables=tuple(described(self.table_, rows, choices, coordinates)),
+            tables=tuple(describe_prototypes(self.table_, rows, choices, coordinates)),
         )
         kept = [
             target_performance(targets, each[z], labels, rows.mass)
             for z, each in zip(choices, centers)
         ]
-        performance = {name: np.array([one[name] for one in kept]) for name in kept[0]}
+        performance = {name: np.array([measures[name] for measures in kept]) for name in kept[0]}
         self.frontier_ = self._measured(rows, means, whole, choices, performance)
         self._choose()
         return choices
@@ -393,24 +395,26 @@ class ParityEncoder(TransformerMixin, ParityModel):
         chosen = np.flatnonzero(usable)
         chosen = chosen[subsample(len(chosen), SOLVED_ROWS, rng)]
         pilot = chosen[subsample(len(chosen), PROTOTYPE_ROWS, rng)]
-        pilot_rows = DistinctRows.of(solver.at(pilot), keys[pilot]).rows
+        pilot_rows = DistinctRows.from_keys(solver.take(pilot), keys[pilot]).rows
         count = self.prototypes
         if count is None:
-            count = enough(kinds, pilot_rows, _affordable(pilot_rows, int(usable.sum())))
+            count = n_prototypes(kinds, pilot_rows, _affordable(pilot_rows, int(usable.sum())))
         tolerances = TOLERANCES if rows.names else TOLERANCES[:1]
-        starts = path(spread(kinds, pilot_rows, count), pilot_rows, tolerances, PRECISION)
-        whole = DistinctRows.of(solver.at(chosen), keys[chosen])
+        starts = solve_path(
+            initial_prototypes(kinds, pilot_rows, count), pilot_rows, tolerances, PRECISION
+        )
+        whole = DistinctRows.from_keys(solver.take(chosen), keys[chosen])
         self.repeated_ = whole.keys[whole.repeated]
         prototypes: list[Prototypes] = []
         choices: list[np.ndarray] = []
         tables: list[np.ndarray] = []
         for number, start in enumerate(starts):
             solved = _solved_anew(start, whole.rows)
-            table = assigned(solved, whole.rows, whole.repeated)[whole.repeated]
+            table = assign_rows(solved, whole.rows, whole.repeated)[whole.repeated]
             prototypes.append(solved)
             tables.append(table)
             nearest = solved.nearest(solver.targets, solver.means)
-            choices.append(looked_up(keys, self.repeated_, table, nearest))
+            choices.append(look_up(keys, self.repeated_, table, nearest))
             _progress.tell(number + 1, len(starts), "trade-offs")
         self.choices_ = np.array(tables, dtype=np.int64)
         return prototypes, choices
@@ -427,7 +431,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         confidence = self.confidence or 0.95
         known = ~np.isnan(rows.s).any(axis=1) & (rows.mass > 0)
         weights = rows.mass[known]
-        groups = rows.groups_of(known)
+        groups = rows.row_groups(known)
         cells = [
             np.unique(self._coordinates(z[known], at), axis=0, return_inverse=True)[1].ravel()
             for at, z in enumerate(choices)
@@ -439,9 +443,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
             s = rows.s[known, j]
             functions = self.solution_.bases[j](s) @ self.solution_.directions[j]
             stop = start + functions.shape[1]
-            told = explained(functions, means[known, start:stop], weights)
+            told = explained_shares(functions, means[known, start:stop], weights)
             start = stop
-            tests = [HeadsTest.of(z, basis(s), weights, groups) for z in cells]
+            tests = [HeadsTest.from_rows(z, basis(s), weights, groups) for z in cells]
             gaps[name] = tuple(test.gap(confidence, told, SOLVED_ROWS) for test in tests)
             pvalues[name] = tests[0].pvalue
         return Frontier(
@@ -459,7 +463,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         """Return the first trade-off that keeps the limit; 0 is the last one."""
         choice = super()._choice()
         limits = self.frontier_.limits(self.limit)
-        least = any(one.value == 0 for each in limits.values() for one in each)
+        least = any(limit.value == 0 for each in limits.values() for limit in each)
         position = int(np.ceil(choice.position - 1e-9))
         if least:
             position = len(self.solution_.path) - 1

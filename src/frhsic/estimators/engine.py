@@ -142,7 +142,7 @@ class Target:
         if not self.classes:
             return np.asarray((margins[:, 0] - values) ** 2)
         if self.classes == 2:
-            return np.logaddexp(0, (1 - 2 * values) * margins[:, 0])
+            return np.asarray(np.logaddexp(0, (1 - 2 * values) * margins[:, 0]))
         own = np.take_along_axis(margins, values.astype(np.int64)[:, None], axis=1)[:, 0]
         return np.asarray(logsumexp(margins, axis=1) - own)
 
@@ -229,7 +229,7 @@ class Engine:
 
     def values(self, margins: np.ndarray) -> np.ndarray:
         """Return margins (…, outputs) as numbers and probabilities."""
-        values = self.centers + self.scales * margins
+        values = np.asarray(self.centers + self.scales * margins)
         place = 0
         for classes in self.classes:
             stop = place + (classes if classes > 2 else 1)
@@ -353,9 +353,8 @@ class _Rows:
         data = lightgbm.Dataset(
             x, np.zeros(len(x)), params=settings, categorical_feature=list(categorical)
         ).construct()
-        held_out = [
-            data.subset(np.flatnonzero(fold == j)).construct() for j in range(fold.max() + 1)
-        ]
+        parts: list[Any] = [np.flatnonzero(fold == j) for j in range(fold.max() + 1)]
+        held_out = [data.subset(part).construct() for part in parts]
         basis = Basis.fit(x, categorical, weights)
         incidence = basis.bins.incidence(x)
         return cls(basis, incidence, data, fold, weights, held_out, settings, seed)
@@ -541,7 +540,7 @@ def _boosters(rows: _Rows, target: Target, number: int) -> list[lightgbm.Booster
     seeds = np.random.SeedSequence([rows.seed, number]).generate_state(rows.folds) % 2**31
     boosters = []
     for j in range(rows.folds):
-        train = np.flatnonzero(target.known & (rows.fold != j))
+        train: Any = np.flatnonzero(target.known & (rows.fold != j))
         data = rows.data.subset(train).construct()
         data.set_label(target.values[train])
         data.set_weight(rows.weights[train])

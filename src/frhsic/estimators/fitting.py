@@ -36,8 +36,8 @@ from frhsic.estimators.engine import Engine, Functions, Target, fit_engine
 from frhsic.estimators.frontier import Choice, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import (
     ROUTING,
+    estimator_seed,
     require_variation,
-    seed_of,
     sensitive_values,
     typed_table,
     warn_of_suspicions,
@@ -169,7 +169,7 @@ class ParityModel(BaseEstimator):
             if limit.base == "gap" and limit.value > 1:
                 raise ValueError(f"limit is {limit} of the gap without a limit; pass at most 100%.")
 
-    def _checked(
+    def _check_fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
         """Return the table, weights and groups of a fit, the groups as numbers from 0 on."""
@@ -183,7 +183,7 @@ class ParityModel(BaseEstimator):
             sample_weight=sample_weight,
             groups=groups,
         )
-        self.random_seed_ = seed_of(self.random_state)
+        self.random_seed_ = estimator_seed(self.random_state)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
@@ -294,32 +294,32 @@ class ParityModel(BaseEstimator):
         models predict that have not seen the rows.
         """
         table = self._with_sensitive(rows.X, rows.s)
-        if is_given(self.estimator):
+        if is_prefit(self.estimator):
             if len(outcomes) > 1:
                 raise ValueError(
                     "estimator is a fitted model, which predicts one column; y has"
                     f" {len(outcomes)}."
                 )
             if is_frame(table):
-                require_columns(self.estimator, table)
+                require_fitted_columns(self.estimator, table)
             return [[self.estimator]], [outcomes[0].predicted(self.estimator, table)]
 
         def fit(train: np.ndarray) -> list[Any]:
             X = _safe_indexing(table, train)
-            weights = rows.weights_of(train)
+            weights = rows.row_weights(train)
             return [self._model_of_y(X, one.at(train), weights) for one in outcomes]
 
         def predict(models: list[Any], held_out: np.ndarray) -> np.ndarray:
             return _side_by_side(outcomes, models, _safe_indexing(table, held_out))
 
-        models, values = cross_fitted(rows.fold, fit, predict, "models of the target")
+        models, values = cross_fit(rows.fold, fit, predict, "models of the target")
         return models, _split(values, outcomes)[0]
 
     def _model_of_y(self, X: Any, outcome: Outcome, weights: np.ndarray | None) -> Any:
         """Return a clone of the model of y, fitted on some rows; one that is given stays as it
         is.
         """
-        if is_given(self.estimator):
+        if is_prefit(self.estimator):
             return self.estimator
         model = self.estimator
         classifies = outcome.classes is not None
@@ -344,9 +344,9 @@ class ParityModel(BaseEstimator):
             if group.values.shape[1] > 1 and not get_tags(model).target_tags.multi_output:
                 model = MultiOutputRegressor(model)
             X = _safe_indexing(rows.X, some)
-            return fit_with_weights(model, X, group.values[some], rows.weights_of(some))
+            return fit_with_weights(model, X, group.values[some], rows.row_weights(some))
 
-        return cross_fitted(
+        return cross_fit(
             rows.fold,
             lambda train: [fit_one(group, train) for group in functions],
             lambda models, held_out: means_of_models(models, _safe_indexing(rows.X, held_out)),
@@ -375,7 +375,7 @@ class ParityModel(BaseEstimator):
         """Return the columns that the models of y see: with the attributes, (n, q), if they may be
         used and the models are fitted here.
         """
-        if not self.uses_sensitive or s is None or not s.size or is_given(self.estimator):
+        if not self.uses_sensitive or s is None or not s.size or is_prefit(self.estimator):
             return X
         if not is_frame(X):
             return np.column_stack([X, s])
@@ -456,7 +456,7 @@ def weighted_rows(
     return [weights[rows], cv, *parts]
 
 
-def cross_fitted(
+def cross_fit(
     fold: np.ndarray,
     fit: Callable[[np.ndarray], Any],
     predict: Callable[[Any, np.ndarray], np.ndarray],
@@ -537,7 +537,7 @@ def with_seed(model: Any, seed: int) -> Any:
     return model.set_params(**dict.fromkeys(seeds, seed % 2**31))
 
 
-def is_given(estimator: Any) -> bool:
+def is_prefit(estimator: Any) -> bool:
     """Return whether a model is used as it is: frozen, a function, or an object that only
     predicts.
     """
@@ -545,7 +545,7 @@ def is_given(estimator: Any) -> bool:
     return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
 
 
-def require_columns(model: Any, X: Any) -> None:
+def require_fitted_columns(model: Any, X: Any) -> None:
     """Raise unless a table has the columns that a given model was fitted on.
 
     LightGBM only counts columns, and writes its names with underscores in place of blanks.

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from frhsic import _arrays
-from frhsic._threads import within_n_jobs
+from frhsic._threads import limit_to_n_jobs
 from frhsic._warnings import warn
 from frhsic.estimators.basis import ConditionalLaw
 from frhsic.estimators.constraints import Among, Constraint, LabelledRows
@@ -28,18 +28,25 @@ from frhsic.estimators.fitting import (
     Outcome,
     ParityModel,
     Predictions,
-    cross_fitted,
+    cross_fit,
     fit_with_weights,
-    is_given,
+    is_prefit,
     limit_boosters,
     weighted_rows,
 )
-from frhsic.estimators.frontier import Aim, Choice, Condition, Frontier, limited_measure, measured
+from frhsic.estimators.frontier import (
+    Aim,
+    Choice,
+    Condition,
+    Frontier,
+    limited_measure,
+    measure_path,
+)
 from frhsic.estimators.inputs import named_arguments, target_column, typed_table
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import GAP_SHARES
 from frhsic.estimators.targets import log_losses
-from frhsic.parity.limits import LimitLike, by_attribute, parse_limits
+from frhsic.parity.limits import LimitLike, limits_by_attribute, parse_limits
 from frhsic.scoring import auc_and_influence
 
 # Rows among which a gap is limited, by the parameter `condition`.
@@ -151,7 +158,7 @@ class ParityEstimator(ParityModel, ABC):
         self._fit(X, y, sensitive_features, sample_weight, groups)
         return self
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def _fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> tuple[LabelledRows, np.ndarray, np.ndarray] | None:
@@ -161,7 +168,7 @@ class ParityEstimator(ParityModel, ABC):
         sample_weight, cv, X, y, sensitive_features, groups = weighted_rows(
             sample_weight, self.cv, X, y, sensitive_features, groups
         )
-        X, weights, groups = self._checked(X, y, sensitive_features, sample_weight, groups)
+        X, weights, groups = self._check_fit(X, y, sensitive_features, sample_weight, groups)
         labels = target_column(self, y)
         check_consistent_length(X, labels)
         codes = self._codes(labels)
@@ -205,15 +212,17 @@ class ParityEstimator(ParityModel, ABC):
                 replace(one, basis=one.basis.along(along))
                 for one, along in zip(constraints, directions)
             )
-        limits = by_attribute(parse_limits(self.limit, [self._measure]), rows.names)
+        limits = limits_by_attribute(parse_limits(self.limit, [self._measure]), rows.names)
         solution = Solution.fit(self._family(), rows, constraints, eta, means, limits)
         scores = [solution.out_of_fold(at, rows.fold, eta, means) for at in range(len(GAP_SHARES))]
         decides = solution.form.decides
-        each = [self._performance(rows, one, decides) for one in scores]
-        performance = {name: np.array([one[name] for one in each]) for name in each[0]}
-        path = np.stack([one > 0 for one in scores] if decides else scores, axis=1)
+        each = [self._performance(rows, f, decides) for f in scores]
+        performance = {name: np.array([measures[name] for measures in each]) for name in each[0]}
+        path = np.stack([f > 0 for f in scores] if decides else scores, axis=1)
         confidence = self.confidence or 0.95
-        gaps, pvalues = measured(self.aim, path.astype(np.float64), rows, constraints, confidence)
+        gaps, pvalues = measure_path(
+            self.aim, path.astype(np.float64), rows, constraints, confidence
+        )
         self.frontier_ = Frontier(
             aim=self.aim,
             measure=self._measure,
@@ -270,8 +279,8 @@ class ParityEstimator(ParityModel, ABC):
         """Return the form of the predictor; if ranks or decisions may use S, the law of η given S
         tells the optimum.
         """
-        one = len(self.sensitive_names_in_) == 1 and self.condition is None
-        if self.uses_sensitive and self.aim != "score" and one:
+        single = len(self.sensitive_names_in_) == 1 and self.condition is None
+        if self.uses_sensitive and self.aim != "score" and single:
             return "clipped" if self.aim == "rank" else "clipped decision"
         if not is_classifier(self):
             return "numbers" if self.aim == "score" else "rank of numbers"
@@ -284,14 +293,14 @@ class ParityEstimator(ParityModel, ABC):
         beyond chance.
         """
         model = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else None
-        if model is None or is_given(model):
+        if model is None or is_prefit(model):
             return
         train = np.flatnonzero(sample.fold != 0)
         held_out = np.flatnonzero(sample.fold == 0)
         X = _safe_indexing(sample.X, train)
         try:
             fresh = limit_boosters(clone(model), self.n_jobs)
-            fit_with_weights(fresh, X, sample.labels[train], sample.weights_of(train))
+            fit_with_weights(fresh, X, sample.labels[train], sample.row_weights(train))
             again = self._outcome(sample.labels).predicted(
                 fresh, _safe_indexing(sample.X, held_out)
             )
@@ -321,12 +330,12 @@ class ParityEstimator(ParityModel, ABC):
             if not clips:
                 return []
             some = train[~np.isnan(rows.s[train, 0])]
-            return [ConditionalLaw().fit(eta[some], rows.s[some, 0], rows.weights_of(some))]
+            return [ConditionalLaw().fit(eta[some], rows.s[some, 0], rows.row_weights(some))]
 
         def predict(laws: list[Any], held_out: np.ndarray) -> np.ndarray:
             return self._means_given_s(laws, constraints, rows.s[held_out], eta[held_out])
 
-        self.laws_, means = cross_fitted(rows.fold, fit, predict, "laws")
+        self.laws_, means = cross_fit(rows.fold, fit, predict, "laws")
         return means
 
     # Predicting
@@ -342,7 +351,7 @@ class ParityEstimator(ParityModel, ABC):
         instead, the score whose rank among all rows is that of η among the rows of the same s.
         """
         columns = [law.predict(eta, s[:, 0]) for law in laws] or [
-            constraint.known(s, eta) for constraint in constraints
+            constraint.known_means(s, eta) for constraint in constraints
         ]
         return np.column_stack(columns)
 
@@ -366,7 +375,7 @@ class ParityEstimator(ParityModel, ABC):
     def _predicted(self, X: Any, s: np.ndarray | None) -> list[Predictions]:
         return self._predictions(X, s, [self._outcome(np.zeros(0))])
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return the mean of the scores of the fold predictors."""
         check_is_fitted(self)

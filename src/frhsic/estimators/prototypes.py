@@ -133,7 +133,7 @@ class SolverRows:
     means: np.ndarray
     weights: np.ndarray
 
-    def at(self, some: np.ndarray) -> SolverRows:
+    def take(self, some: np.ndarray) -> SolverRows:
         """Return some of the rows."""
         return SolverRows(self.targets[some], self.means[some], self.weights[some])
 
@@ -158,7 +158,7 @@ class DistinctRows:
     repeated: np.ndarray
 
     @classmethod
-    def of(cls, rows: SolverRows, keys: np.ndarray) -> DistinctRows:
+    def from_keys(cls, rows: SolverRows, keys: np.ndarray) -> DistinctRows:
         """Collapse rows by the numbers of their x, (n,)."""
         distinct, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
         shares = rows.weights / rows.weights.sum()
@@ -170,14 +170,14 @@ class DistinctRows:
         return cls(SolverRows(targets, means, weights), distinct, counts > 1)
 
 
-def looked_up(
+def look_up(
     keys: np.ndarray, known: np.ndarray, values: np.ndarray, otherwise: np.ndarray
 ) -> np.ndarray:
     """Return the values of keys that are known, where `known` increases, and others of the rest.
 
     Examples
     --------
-    >>> looked_up(np.array([3, 4]), np.array([2, 3]), np.array([7, 8]), np.zeros(2)).tolist()
+    >>> look_up(np.array([3, 4]), np.array([2, 3]), np.array([7, 8]), np.zeros(2)).tolist()
     [8.0, 0.0]
     """
     if not len(known):
@@ -254,7 +254,7 @@ class Prototypes:
         return self.choice(self.distances(targets), means)[0]
 
 
-def spread(kinds: tuple[Kind, ...], rows: SolverRows, count: int) -> Prototypes:
+def initial_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, count: int) -> Prototypes:
     """Return prototypes to start from: at most `count` cells of the targets.
 
     Again and again, the cell with the largest sum of squares is divided at its mean along the
@@ -280,7 +280,7 @@ def spread(kinds: tuple[Kind, ...], rows: SolverRows, count: int) -> Prototypes:
     return replace(start, epsilon=max(SEARCH.first_epsilon * lost, SEARCH.rounding))
 
 
-def path(
+def solve_path(
     start: Prototypes,
     rows: SolverRows,
     tolerances: Iterable[float],
@@ -289,13 +289,13 @@ def path(
     """Return the solution for each τ, the largest first; each starts from the one before."""
     solutions = []
     for tolerance in tolerances:
-        solution = solve(start, rows, tolerance, precision)
+        solution = solve_prototypes(start, rows, tolerance, precision)
         solutions.append(solution)
         start = replace(solution, epsilon=SEARCH.restart * solution.epsilon)
     return solutions
 
 
-def enough(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
+def n_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
     """Return the smallest number of prototypes, 4 times a power of two, whose doubling would hardly
     lower E d at parity: by a share `worth` of E d with one prototype; at most `most`.
 
@@ -304,13 +304,13 @@ def enough(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
     """
 
     def lost(count: int) -> float:
-        solution = solve(spread(kinds, rows, count), rows, 0.0)
+        solution = solve_prototypes(initial_prototypes(kinds, rows, count), rows, 0.0)
         distances = solution.distances(rows.targets)
         nearest = solution.costs(distances, rows.means).argmin(axis=0)
         return float(distances[nearest, np.arange(len(nearest))] @ rows.weights)
 
-    one = spread(kinds, rows, 1)
-    worth = SEARCH.worth * float(one.distances(rows.targets)[0] @ rows.weights)
+    single = initial_prototypes(kinds, rows, 1)
+    worth = SEARCH.worth * float(single.distances(rows.targets)[0] @ rows.weights)
     count = 4
     last = lost(count)
     while 2 * count <= most:
@@ -324,7 +324,7 @@ def enough(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
     return min(count, most)
 
 
-def solve(
+def solve_prototypes(
     start: Prototypes, rows: SolverRows, tolerance: float, precision: float = SEARCH.exact
 ) -> Prototypes:
     """Minimise F from a start: descend, and halve ε until the choice is nearly certain."""
@@ -444,13 +444,13 @@ def hessian(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> 
     shifts = (prototypes.tolerance * prototypes.multipliers).astype(np.float32)
     b = centered - shifts[:, :, None]  # (L, K, rows)
     b *= np.sqrt(rows.weights[some]).astype(np.float32)
-    own = b * np.sqrt(P)[:, None, :]
+    weighted = b * np.sqrt(P)[:, None, :]
     b *= P[:, None, :]
     every = b.reshape(count * functions, -1)
     matrix = -(every @ every.T).astype(np.float64)
     blocks = matrix.reshape(count, functions, count, functions)
     cell = np.arange(count)
-    blocks[cell, :, cell, :] += own @ own.transpose(0, 2, 1)
+    blocks[cell, :, cell, :] += weighted @ weighted.transpose(0, 2, 1)
     matrix /= prototypes.epsilon
     ridge = np.repeat(prototypes.tolerance * mass, functions)
     matrix[np.diag_indices(len(matrix))] += ridge
@@ -474,7 +474,7 @@ def _inverse_root(blocks: np.ndarray) -> np.ndarray:
     return np.asarray(vectors / np.sqrt(np.maximum(values, least))[:, None, :])
 
 
-def assigned(prototypes: Prototypes, rows: SolverRows, movable: np.ndarray) -> np.ndarray:
+def assign_rows(prototypes: Prototypes, rows: SolverRows, movable: np.ndarray) -> np.ndarray:
     r"""Give each distinct row one prototype, (n,): the one with the least a, then moves that lower
     F of those that are movable, (n,).
 
@@ -571,13 +571,13 @@ class Moves:
         quadratic = weights**2 * cdist(self.shifts, means, "sqeuclidean")
         joined = squares[:, None] + linear + quadratic
         place = self.choice[some]
-        own = place, np.arange(len(some))
-        left = squares[place] - linear[own] + quadratic[own]
+        current = place, np.arange(len(some))
+        left = squares[place] - linear[current] + quadratic[current]
         now = _dependence(self.mass, squares)
         change = _dependence(self.mass[:, None] + weights, joined) - now[:, None]
         change += _dependence(self.mass[place] - weights, left) - now[place]
-        change = factor * change + weights * (costs - costs[own])
-        change[own] = 0.0
+        change = factor * change + weights * (costs - costs[current])
+        change[current] = 0.0
         return np.asarray(change)
 
 

@@ -37,7 +37,7 @@ class KeptTarget:
     scale: float
 
     @classmethod
-    def of(cls, name: str, values: np.ndarray, weights: np.ndarray | None) -> KeptTarget:
+    def from_column(cls, name: str, values: np.ndarray, weights: np.ndarray | None) -> KeptTarget:
         """Learn the kind of a column; whole numbers with more than 20 values are numbers."""
         kind = type_of_target(values, input_name="y", raise_unknown=True)
         if kind == "multiclass" and values.dtype.kind in "iuf":
@@ -91,8 +91,10 @@ def target_kinds(targets: Sequence[KeptTarget]) -> tuple[Kind, ...]:
     """Return how the predicted columns of targets are compared, one target after the other."""
     stops = np.cumsum([target.width for target in targets]).tolist()
     return tuple(
-        Numbers(stop - 1, stop) if one.classes is None else Probabilities(stop - one.width, stop)
-        for one, stop in zip(targets, stops)
+        Numbers(stop - 1, stop)
+        if target.classes is None
+        else Probabilities(stop - target.width, stop)
+        for target, stop in zip(targets, stops)
     )
 
 
@@ -113,9 +115,11 @@ def target_performance(
     """Return by name how well predicted columns, (n, T), predict the targets."""
     values: dict[str, float] = {}
     for target, kind in zip(targets, target_kinds(targets)):
-        own = target.performance(columns[:, kind.start : kind.stop], labels[target.name], weights)
+        performance = target.performance(
+            columns[:, kind.start : kind.stop], labels[target.name], weights
+        )
         prefix = f"{target.name}_" if len(targets) > 1 else ""
-        values |= {f"{prefix}{name}": value for name, value in own.items()}
+        values |= {f"{prefix}{name}": value for name, value in performance.items()}
     return values
 
 
@@ -124,10 +128,10 @@ def log_losses(chances: np.ndarray, codes: np.ndarray) -> np.ndarray:
     of two, (n,).
     """
     if chances.ndim == 1:
-        own = np.where(codes == 1, chances, 1 - chances)
+        likelihood = np.where(codes == 1, chances, 1 - chances)
     else:
-        own = chances[np.arange(len(codes)), codes.astype(np.int64)]
-    return np.asarray(-np.log(np.clip(own, 1e-12, 1.0)))
+        likelihood = chances[np.arange(len(codes)), codes.astype(np.int64)]
+    return np.asarray(-np.log(np.clip(likelihood, 1e-12, 1.0)))
 
 
 def target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:
@@ -146,6 +150,6 @@ def target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:
     columns = np.asarray(y)
     if columns.ndim == 2 and columns.shape[1] > 1:
         names = [f"target{j}" for j in range(columns.shape[1])]
-        return {name: target_column(estimator, own) for name, own in zip(names, columns.T)}
+        return {name: target_column(estimator, column) for name, column in zip(names, columns.T)}
     name = getattr(y, "name", None)
     return {"target" if name is None else str(name): target_column(estimator, y)}

@@ -14,9 +14,9 @@ from frhsic.parity.rows import (
     Array,
     Integers,
     ScoreRows,
+    check_rows,
     levels,
     one_column,
-    rows_of,
     weighted_mean,
 )
 from frhsic.parity.sums import TINY
@@ -107,10 +107,10 @@ def correlation_ratio(
     0.99
     """
     _arrays.require_fraction(confidence, "confidence")
-    return ratio_of_rows(one_column(rows_of(scores, s, where, sample_weight)), confidence)
+    return ratio_from_rows(one_column(check_rows(scores, s, where, sample_weight)), confidence)
 
 
-def ratio_of_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
+def ratio_from_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
     """:func:`correlation_ratio` of rows that were checked."""
     _arrays.require_rows(len(rows.s), LEAST_RATIO_ROWS, "the share of variance that s explains")
     weights = rows.weights
@@ -118,7 +118,7 @@ def ratio_of_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
     n = len(f)
     if not (f != f[0]).any():
         raise ValueError("scores are constant: they have no variance that s could explain.")
-    within, starts = _within(rows, f)
+    within, starts = _conditional_variance(rows, f)
     factor = rows.effective / (rows.effective - 1)
     square = factor * f**2
     rest = float(weighted_mean(weights, within))
@@ -186,7 +186,7 @@ def _variance_without_effect(weights: Array, within: Array, starts: Integers) ->
     return excess / len(weights) ** 2
 
 
-def _within(rows: ScoreRows, f: Array) -> tuple[Array, Integers]:
+def _conditional_variance(rows: ScoreRows, f: Array) -> tuple[Array, Integers]:
     """Return an unbiased estimate of the variance of f given s for each row, and the first row of
     each value of s.
     """

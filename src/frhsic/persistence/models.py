@@ -221,7 +221,7 @@ def _check_ratio(ratio: DensityRatio, rows: int, attributes: int) -> None:
     for part, group, size in zip(basis.parts, basis.groups, basis.places.shape, strict=True):
         require(group.shape == part.mass.shape == part.starts.shape, "other nodes")
         _require_places(group, size)
-    ratio.at(np.zeros((1, functions)), basis.node(np.zeros((1, attributes))))
+    ratio.node_ratios(np.zeros((1, functions)), basis.node(np.zeros((1, attributes))))
 
 
 def _require_places(values: np.ndarray, end: int) -> None:

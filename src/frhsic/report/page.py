@@ -51,7 +51,7 @@ def render(report: Report | Audit) -> str:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=unbroken,
+        finalize=keep_together,
     )
     environment.filters |= words.FORMS
     audit = report.audit
@@ -97,7 +97,7 @@ def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def unbroken(value: Any) -> Any:
+def keep_together(value: Any) -> Any:
     """Return a text in which no line breaks between a number and its unit or power of ten, or
     within a short range in brackets.
     """
