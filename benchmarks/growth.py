@@ -18,6 +18,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def show(records: list[dict[str, Any]]) -> None:
         ratios = [*fits, one["predict"] / one["LightGBM predict"], one["one row"]]
         cells = " | ".join(f"{ratio:.1f}" for ratio in ratios)
         print(f"| {one['kind']} | {one['rows']:,} × {one['columns']} | {cells} |")
-    for before, after in zip(order, order[1:]):
+    for before, after in pairwise(order):
         same = before["kind"] == after["kind"] and before["columns"] == after["columns"]
         fall = 1 - after["score"] / before["score"]
         if same and fall > 0:

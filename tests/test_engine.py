@@ -30,7 +30,7 @@ from frhsic.estimators.additive import (
     spline_functions,
 )
 from frhsic.estimators.basis import predictable_directions
-from frhsic.estimators.coding import TreeTable, fold_of_rows
+from frhsic.estimators.coding import HashedFolds, TreeTable, fold_of_rows, row_hashes
 from frhsic.estimators.engine import (
     Functions,
     Target,
@@ -461,3 +461,30 @@ def test_a_missing_level_is_nan_where_every_column_is_a_category():
     X = pd.DataFrame({"a": ["x", None, "y"], "b": ["u", "v", "u"]})
     table = TreeTable().fit(X)
     assert np.array_equal(table.codes(X), [[0, 0], [np.nan, 1], [1, 0]], equal_nan=True)
+
+
+def test_additive_parts_with_weights_are_those_of_repeated_rows(monkeypatch):
+    """Trees count rows, whatever their weights: LightGBM's bins, leaves and draws."""
+    monkeypatch.setattr(engine, "MOST_ROUNDS", {"outcome": 0, "function": 0})
+    x, fold, _ = made_up(500)
+    rng = np.random.default_rng(3)
+    y = (x[:, 5] + rng.normal(size=500) > 0) * 1.0
+    values = np.column_stack([np.sin(x[:, 5]), x[:, 3]])
+    counts = rng.integers(0, 4, 500)
+    results = []
+    for rows, weights in (
+        (np.flatnonzero(counts), counts[counts > 0] / 3),
+        (np.repeat(np.arange(500), counts), np.ones(counts.sum())),
+    ):
+        target = Target(y[rows], 2, np.full(len(rows), True), "outcome")
+        fit = fit_engine(x[rows], [2], [target], [numbers(values[rows])], fold[rows], weights, 0)
+        results.append(fit.engine.predict(x))
+    assert results[0] == approx(results[1], abs=1e-5)
+
+
+def test_hashes_of_rows_are_the_same_on_every_platform():
+    codes = np.array([[1.0, 2.5], [np.nan, -0.0], [np.nan, 0.0], [1e300, -3.0]])
+    expected = [14960346899670384448, 9003503917149990594, 9003503917149990594]
+    assert row_hashes(codes).tolist() == [*expected, 8525467557194568936]
+    fold = HashedFolds.fit(codes, 2, np.ones(4))(codes)
+    assert fold[1] == fold[2]

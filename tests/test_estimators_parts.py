@@ -328,7 +328,8 @@ def test_kept_targets_name_their_coordinates_and_performance():
 
 def test_columns_of_y_have_names():
     model = SimpleNamespace()
-    assert target_columns(model, None) == {}
+    with pytest.raises(ValueError, match="requires y"):
+        target_columns(model, None)
     assert [*target_columns(model, [1, 2])] == ["target"]
     assert [*target_columns(model, pd.Series([1, 2], name="pay"))] == ["pay"]
     assert [*target_columns(model, np.eye(2))] == ["target0", "target1"]

@@ -52,7 +52,7 @@ class TreeTable(TransformerMixin, BaseEstimator):
             codes = np.asarray(X, dtype=np.float64)
         else:
             columns = (column for _, column in to_pandas(X).items())
-            codes = np.empty((len(X), len(self.levels_)), order="F")
+            codes = np.empty((len(X), len(self.levels_)))
             for j, (column, levels) in enumerate(zip(columns, self.levels_)):
                 codes[:, j] = self._numbers(column, levels)
         return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)

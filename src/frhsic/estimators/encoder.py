@@ -268,7 +268,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         keys = self._keys(X, s)
         prototypes = self.solution_.path[self._position]
         choice = np.empty(len(keys), dtype=np.int64)
-        folds = self._predicted(X, s)
+        folds = self._predict_folds(X, s)
         for j, (targets, means) in enumerate(folds):
             own = np.flatnonzero(keys % np.uint64(len(folds)) == j)
             choice[own] = prototypes.nearest(targets[own], means[own])
@@ -380,7 +380,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
             for part, own in zip(parts, functions)
         )
         chosen = [part @ along for part, along in zip(parts, directions)]
-        return tuple(whole), directions, np.column_stack(chosen)
+        return tuple(whole), directions, np.column_stack([means[:, :0], *chosen])
 
     def _solve(
         self, rows: FitRows, solver: SolverRows, kinds: tuple[Kind, ...], known: np.ndarray
@@ -481,7 +481,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         columns = self.solution_.coordinates[self._position if at is None else at]
         return np.asarray(np.column_stack([*columns.values()])[z])
 
-    def _predicted(self, X: Any, s: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _predict_folds(self, X: Any, s: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return what the models of each fold say of rows: what Z should keep of them, (n, T), and
         m, (n, K); functions of S themselves, where Z may use it.
         """
