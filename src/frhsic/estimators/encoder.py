@@ -113,7 +113,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
     ----------
     estimator : classifier, regressor, FrozenEstimator, function or None
         Model of each column of y, fitted out of fold; one that is frozen, or a function of X, is
-        used as it is. None is LightGBM, averaged with additive splines below 10,000 rows.
+        used as it is. None is a mean of additive splines and trees of LightGBM.
     limit : number, str, dict or None
         A number is a bound on the gap of every head. A share of the unconstrained gap such as
         "50%", and 0 for the least gap, are aims for the estimate. None sets no constraint; a
