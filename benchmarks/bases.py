@@ -105,7 +105,7 @@ def unit(name: str, seed: int, folder: str | None, most: int) -> dict[str, Any]:
         model = kind(limit=None, n_jobs=1, random_state=seed)
         model.fit(train.X, train.y, sensitive_features=train.s)
         fitted = time.process_time()
-        parts = model.regressions(test.X)
+        parts = model._regressions(test.X)
         predicted = time.process_time()
         plain = lightgbm_scores(train, test)
     solution = model.solution_

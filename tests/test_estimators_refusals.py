@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit, TimeSe
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from frhsic import FRHSICClassifier, ParityClassifier, ParityEncoder, ParityRegressor
+from frhsic import FRHSICClassifier, ParityClassifier, ParityRegressor
 from frhsic.estimators import (
     MissingSensitiveFeaturesWarning,
     ParityCoupling,
@@ -94,7 +94,6 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
             TimeSeriesSplit(2),
             ShuffleSplit(2, test_size=0.5),
             PredefinedSplit(k % 3 - 1),
-            list(Y),
             Y,
             [(k[12:], k[:12]), (k[:11], k[12:])],  # row 11 does not train
             [(k[:0], k)],
@@ -314,7 +313,7 @@ def test_an_estimator_says_what_it_does_without_attributes_and_with_some_of_them
 )
 def test_a_choice_says_where_the_gap_goes_and_whether_the_limit_is_kept(met, indistinct, rows, end):
     first = Gap(0.25, 0.2, 0.3)
-    last = first.between(Gap(0.05, 0.0, 0.2), 0.5)
+    last = first.interpolate(Gap(0.05, 0.0, 0.2), 0.5)
     choice = Choice(0.1, 2.5, met, {"age": last}, {"age": first}, indistinct, rows)
     text = f"The gap along age goes from 0.25 (0.2 to 0.3) to 0.15 (0.1 to 0.25){end}."
     assert str(choice) == text
@@ -324,7 +323,7 @@ def test_a_choice_says_where_the_gap_goes_and_whether_the_limit_is_kept(met, ind
 
 @pytest.mark.parametrize("limit", [0.05, "20%", 0, {"age": 0.1}])
 def test_a_limit_without_attributes_is_refused(limit: Any):
-    with pytest.raises(ValueError, match="limit is .*, but fit was given no sensitive_features"):
+    with pytest.raises(ValueError, match=r"limit is .*, but fit was given no sensitive_features"):
         fitted(classifier(limit=limit), s=None)
     fitted(classifier(limit=None), s=None)
     with pytest.raises(ValueError, match="limit is '50%'"):

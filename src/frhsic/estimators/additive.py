@@ -23,21 +23,21 @@ from scipy.special import expit, logsumexp, softmax
 # Bins of a column of numbers, and indicators of a column of levels, at most.
 MOST_BINS = 255
 MOST_INDICATORS = 32
-# A level with fewer rows shares the indicator of all such levels.
-FEWEST_ROWS = 10
+# A level with a smaller share of the weight shares the indicator of all such levels.
+SMALLEST_LEVEL = 0.003
 # A column with at most so many different numbers has an indicator of each; splines of a column with
 # more, at most.
-FEW_NUMBERS = 6
+MOST_NUMBER_LEVELS = 6
 MOST_SPLINES = 8
-# Functions of all columns, about: the more columns, the fewer splines each of them has.
+# Functions of all columns, at most: the more columns, the fewer splines each of them has.
 MOST_FUNCTIONS = 400
 # Rows that the Gram matrices are made of, at most, and rows that are coded at once.
 GRAM_ROWS = 30_000
-BLOCK = 4_096
+ROWS_OF_A_BLOCK = 4_096
 # Ridges, for rows of mean weight 1.
-RIDGES = np.logspace(-4, 1, 11)
+RIDGE_GRID = np.logspace(-4, 1, 11)
 # Scaled gradient at which a logistic regression is solved.
-PRECISION = 1e-6
+LOGISTIC_PRECISION = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class Bins:
 
 
 def column_functions(
-    column: np.ndarray, is_category: bool, splines: int
+    column: np.ndarray, is_category: bool, splines: int, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the edges of the bins of a column, and its functions on the bins, (bins, q).
 
@@ -85,11 +85,12 @@ def column_functions(
     missing, the median stands for them.
     """
     missing = np.isnan(column)
-    values, counts = np.unique(column[~missing], return_counts=True)
+    values, place = np.unique(column[~missing], return_inverse=True)
+    mass = np.bincount(place, weights[~missing])
     if is_category:
-        edges, functions = _level_functions(values, counts)
-    elif len(values) <= 2 or len(values) > FEW_NUMBERS:
-        edges, functions = _number_functions(values, counts, splines)
+        edges, functions = _level_functions(values, mass / weights.sum())
+    elif len(values) <= 2 or len(values) > MOST_NUMBER_LEVELS:
+        edges, functions = _number_functions(values, mass / mass.sum(), splines)
     else:
         edges = values[1:]
         functions = np.vstack([np.eye(len(values)), np.zeros(len(values))])
@@ -100,11 +101,11 @@ def column_functions(
     return edges, functions
 
 
-def _level_functions(levels: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    order = np.argsort(-counts, kind="stable")
+def _level_functions(levels: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    order = np.argsort(-mass, kind="stable")
     frequent = np.zeros(len(levels), dtype=bool)
     frequent[order[: MOST_INDICATORS - 1]] = True
-    frequent &= counts >= FEWEST_ROWS
+    frequent &= mass >= SMALLEST_LEVEL
     # neighbouring levels that are rare share a bin
     begins = np.r_[True, frequent[1:] | frequent[:-1]][: len(levels)]
     starts = levels[begins]
@@ -119,15 +120,14 @@ def _level_functions(levels: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray
 
 
 def _number_functions(
-    values: np.ndarray, counts: np.ndarray, splines: int
+    values: np.ndarray, mass: np.ndarray, splines: int
 ) -> tuple[np.ndarray, np.ndarray]:
     if len(values) < 2:
         return values[1:], np.zeros((len(values[1:]) + 2, 0))
-    mass = counts / counts.sum()
     rank = np.cumsum(mass) - mass / 2
     place = np.arange(len(values))
     if len(values) > MOST_BINS:
-        groups = np.minimum((rank * MOST_BINS).astype(np.int64), MOST_BINS - 1)
+        groups = np.minimum((rank * MOST_BINS + 1e-9).astype(np.int64), MOST_BINS - 1)
         place = np.unique(groups, return_inverse=True)[1]
     begins = np.r_[True, place[1:] != place[:-1]]
     share = np.bincount(place, mass)
@@ -157,16 +157,23 @@ class Basis:
     functions: csr_array
 
     @classmethod
-    def fit(cls, x: np.ndarray, categorical: Sequence[int]) -> Basis:
-        """Learn bins and functions from the columns of a table of numbers, (n, d)."""
+    def fit(cls, x: np.ndarray, categorical: Sequence[int], weights: np.ndarray) -> Basis:
+        """Learn bins and functions from the columns of a table of numbers, (n, d). Of too many
+        functions those with the largest variance stay, which looks at no target.
+        """
         d = x.shape[1]
-        if d > MOST_FUNCTIONS:
+        if not d:
             return cls(Bins(()), csr_array((0, 0)))
-        splines = int(np.clip(MOST_FUNCTIONS // max(d, 1) - 1, 0, MOST_SPLINES))
-        parts = [column_functions(x[:, j], j in categorical, splines) for j in range(d)]
+        splines = int(np.clip(MOST_FUNCTIONS // d - 1, 0, MOST_SPLINES))
+        parts = [column_functions(x[:, j], j in categorical, splines, weights) for j in range(d)]
         bins = Bins(tuple(edges for edges, _ in parts))
-        functions = [part for _, part in parts]
-        return cls(bins, csr_array(block_diag(functions, format="csr")) if d else csr_array((0, 0)))
+        functions = csr_array(block_diag([part for _, part in parts], format="csr"))
+        if functions.shape[1] > MOST_FUNCTIONS:
+            shares = bins.incidence(x).T @ (weights / weights.sum())
+            variance = functions.power(2).T @ shares - (functions.T @ shares) ** 2
+            kept = np.argsort(-variance, kind="stable")[:MOST_FUNCTIONS]
+            functions = functions[:, np.sort(kept)]
+        return cls(bins, functions)
 
     @property
     def count(self) -> int:
@@ -204,8 +211,8 @@ class Grams:
         sums = np.zeros((fold.max() + 1, 1 + len(means), 1 + len(means)))
         for j in range(len(sums)):
             rows = np.flatnonzero(fold == j)
-            for start in range(0, len(rows), BLOCK):
-                some = rows[start : start + BLOCK]
+            for start in range(0, len(rows), ROWS_OF_A_BLOCK):
+                some = rows[start : start + ROWS_OF_A_BLOCK]
                 design = (incidence[some] @ basis.functions).toarray()
                 block = np.column_stack([design, targets[some]]) - means
                 block = np.column_stack([np.ones(len(some)), block])
@@ -246,15 +253,15 @@ class RidgePath:
         """
         folds = len(grams.sums)
         q = len(grams.means) - outputs
-        coefficients = np.zeros((folds, len(RIDGES), q, outputs))
-        intercepts = np.zeros((folds, len(RIDGES), outputs))
+        coefficients = np.zeros((folds, len(RIDGE_GRID), q, outputs))
+        intercepts = np.zeros((folds, len(RIDGE_GRID), outputs))
         for j in range(folds):
             means, covariance = grams.covariance(j)
             scales = function_scales(covariance, q)
             kept = np.flatnonzero(scales)
             own = covariance[np.ix_(kept, kept)] / np.outer(scales[kept], scales[kept])
             right = covariance[kept, q:] / scales[kept, None]
-            for i, ridge in enumerate(RIDGES):
+            for i, ridge in enumerate(RIDGE_GRID):
                 if len(kept):
                     factor = cho_factor(own + ridge * np.eye(len(kept)), lower=True)
                     coefficients[j, i, kept] = cho_solve(factor, right) / scales[kept, None]
@@ -278,7 +285,7 @@ def _squared_errors(coefficients: np.ndarray, intercepts: np.ndarray, grams: Gra
             # the residual is [−b, −coefficients, 1] times [1, functions, target]
             along = np.vstack([-intercepts[j, i : i + 1], -coefficients[j, i], np.eye(outputs)])
             errors[i] += (along * (grams.sums[j] @ along)).sum(axis=0)
-    return errors / grams.sums[:, 0, 0].sum()
+    return np.asarray(errors / grams.sums[:, 0, 0].sum())
 
 
 def function_scales(covariance: np.ndarray, q: int) -> np.ndarray:
@@ -292,7 +299,7 @@ def function_scales(covariance: np.ndarray, q: int) -> np.ndarray:
     return np.where(variance > 1e-9, np.maximum(variance, 0) ** 0.25, 0.0)
 
 
-def class_probabilities_of(margins: np.ndarray) -> np.ndarray:
+def margin_probabilities(margins: np.ndarray) -> np.ndarray:
     """Return the probability of each class from margins (…, C), or that of the second of two from
     log-odds (…, 1).
     """
@@ -361,7 +368,7 @@ def fit_logistic(
         else:
             losses = logsumexp(margins, axis=2) - margins[np.arange(len(labels)), :, labels]
         value = (trains * losses).sum() + ridge / 2 * (standard**2).sum()
-        residuals = trains[..., None] * (class_probabilities_of(margins) - ones[:, None, :])
+        residuals = trains[..., None] * (margin_probabilities(margins) - ones[:, None, :])
         sums = incidence.T @ residuals.reshape(len(labels), -1)
         moments = (basis.functions.T @ sums).reshape(q, folds, outputs)
         gradient = np.zeros_like(start)
@@ -380,7 +387,7 @@ def fit_logistic(
         start.ravel(),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": 200, "ftol": 0.0, "gtol": PRECISION, "maxcor": 10},
+        options={"maxiter": 200, "ftol": 0.0, "gtol": LOGISTIC_PRECISION, "maxcor": 10},
     )
     _, coefficients, intercepts = original(solved.x)
     return coefficients, intercepts

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from frhsic.formatting import printable
-from frhsic.tables.columns import LARGEST_FEATURE, days, is_frame, kind_of, numbers, to_pandas
+from frhsic.tables.columns import LARGEST_FEATURE, column_kind, days, is_frame, numbers, to_pandas
 
 # What the parameter `cv` may be.
 ADMITTED_FOLDS = [Interval(Integral, 2, None, closed="left"), HasMethods("split"), "array-like"]
@@ -41,7 +41,7 @@ class TreeTable(TransformerMixin, BaseEstimator):
 
     @staticmethod
     def _levels(column: pd.Series[Any]) -> np.ndarray | None:
-        if kind_of(column) != "category":
+        if column_kind(column) != "category":
             return None
         return np.sort(np.array(pd.unique(column.dropna().astype(str)), dtype=str))
 
@@ -54,20 +54,21 @@ class TreeTable(TransformerMixin, BaseEstimator):
             codes = np.asarray(X, dtype=np.float64)
         else:
             columns = (column for _, column in to_pandas(X).items())
-            codes = np.column_stack(
-                [self._numbers(column, levels) for column, levels in zip(columns, self.levels_)]
-            )
+            codes = np.empty((len(X), len(self.levels_)))
+            for j, (column, levels) in enumerate(zip(columns, self.levels_)):
+                codes[:, j] = self._numbers(column, levels)
         return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
 
     @staticmethod
     def _numbers(column: pd.Series[Any], levels: np.ndarray | None) -> np.ndarray:
         name = f"column {column.name!r} of X"
         if levels is None:
-            return days(column, name)[0] if kind_of(column) == "date" else numbers(column, name)
-        codes, values = pd.factorize(column)
-        text = pd.Index([str(value) for value in values], dtype=object)
-        position = np.append(pd.Index(levels.astype(object)).get_indexer(text), -1)[codes]
-        return np.where(position < 0, np.nan, position)
+            return days(column, name)[0] if column_kind(column) == "date" else numbers(column, name)
+        codes, values = pd.factorize(np.asarray(column, dtype=object))
+        text = np.array([str(value) for value in values], dtype=str)
+        place = np.searchsorted(levels, text)
+        known = np.append(levels, "")[place] == text
+        return np.append(np.where(known & (place < len(levels)), place, np.nan), np.nan)[codes]
 
     def transform(self, X: Any) -> Any:
         """Return the table with columns of categories, which LightGBM tells from numbers."""
@@ -144,7 +145,7 @@ def row_hashes(codes: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> row_hashes(np.array([[0.0, np.nan], [-0.0, -np.nan]])).tolist()
-    [12393416331387951063, 12393416331387951063]
+    [10600692446000027267, 10600692446000027267]
     """
     values = np.where(np.isnan(codes), np.nan, codes + 0.0).astype("<f8", order="C")
     content = [blake2b(row.tobytes(), digest_size=8).digest() for row in values]

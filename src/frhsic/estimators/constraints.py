@@ -34,11 +34,11 @@ class FitRows:
         """The weight of each row, 1 where none were given."""
         return np.ones(len(self.s)) if self.weights is None else self.weights
 
-    def weights_of(self, rows: np.ndarray) -> np.ndarray | None:
+    def row_weights(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the weights of some rows, if there are weights."""
         return None if self.weights is None else self.weights[rows]
 
-    def groups_of(self, rows: np.ndarray) -> np.ndarray | None:
+    def row_groups(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the groups of some rows, if there are groups."""
         return None if self.groups is None else self.groups[rows]
 
@@ -73,7 +73,7 @@ class GapCurve:
     scale: float = 1.0
 
     @classmethod
-    def of(
+    def from_rows(
         cls, basis: SensitiveBasis, functions: np.ndarray, weights: np.ndarray, scale: float = 1.0
     ) -> GapCurve:
         """Return the curve of rows with weights, which are 0 where a row does not count."""
@@ -109,23 +109,23 @@ class Constraint:
         """Learn the functions of the attribute, and the share of the rows that the condition
         keeps.
         """
-        kept = kept_by(among, sample.y)
+        kept = condition_mask(among, sample.y)
         s = sample.s[:, attribute]
         rows = np.flatnonzero(kept & ~np.isnan(s))
         if len(np.unique(s[rows])) < 2:
             raise ValueError(f"{sample.names[attribute]!r} does not vary among the {among} rows.")
-        basis = SensitiveBasis.fit(s[rows], sample.weights_of(rows))
+        basis = SensitiveBasis.fit(s[rows], sample.row_weights(rows))
         return cls(attribute, among, basis, float(np.average(kept, weights=sample.weights)))
 
     def rows(self, s: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return which rows the condition keeps that have the attribute, as booleans."""
-        return np.asarray(kept_by(self.among, y) & ~np.isnan(s[:, self.attribute]))
+        return np.asarray(condition_mask(self.among, y) & ~np.isnan(s[:, self.attribute]))
 
     def curve(
         self, s: np.ndarray, y: np.ndarray, weights: np.ndarray, scale: float = 1.0
     ) -> GapCurve:
         """Return the curve of the rows that count."""
-        return GapCurve.of(self.basis, self.functions(s), weights * self.rows(s, y), scale)
+        return GapCurve.from_rows(self.basis, self.functions(s), weights * self.rows(s, y), scale)
 
     def functions(self, s: np.ndarray) -> np.ndarray:
         """Return the functions of the attribute, zero where it is missing."""
@@ -135,9 +135,9 @@ class Constraint:
         """Return what m is the conditional mean of: φ(s) among the rows of the condition, over
         their share.
         """
-        return np.asarray(self.functions(s) * (kept_by(self.among, y) / self.rate)[:, None])
+        return np.asarray(self.functions(s) * (condition_mask(self.among, y) / self.rate)[:, None])
 
-    def known(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
+    def known_means(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """Return m where S is known: φ(s), times the chance of the condition over its rate."""
         functions = self.functions(s)
         if self.among == "all":
@@ -146,7 +146,7 @@ class Constraint:
         return np.asarray(functions * chance[:, None] / self.rate)
 
 
-def kept_by(among: Among, y: np.ndarray) -> np.ndarray:
+def condition_mask(among: Among, y: np.ndarray) -> np.ndarray:
     """Return which rows a condition keeps, as booleans."""
     if among == "all":
         return np.full(len(y), True)

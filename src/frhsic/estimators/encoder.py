@@ -17,26 +17,26 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from frhsic import _progress
-from frhsic._threads import within_n_jobs
+from frhsic._threads import limit_to_n_jobs
 from frhsic.estimators.basis import SensitiveBasis, predictable_directions
+from frhsic.estimators.coding import row_hashes
 from frhsic.estimators.constraints import FitRows
-from frhsic.estimators.describing import cell_means, column_means, described
+from frhsic.estimators.describing import cell_means, describe_prototypes
 from frhsic.estimators.engine import Functions
 from frhsic.estimators.fitting import Outcome, ParityModel, Predictions, weighted_rows
 from frhsic.estimators.frontier import Choice, Frontier, Gap
-from frhsic.estimators.heads_gap import HeadsTest, explained
+from frhsic.estimators.heads_gap import HeadsTest, explained_shares
 from frhsic.estimators.inputs import named_arguments, typed_table
 from frhsic.estimators.prototypes import (
     DistinctRows,
     Kind,
-    Numbers,
     Prototypes,
     SolverRows,
-    assigned,
-    enough,
-    looked_up,
-    path,
-    spread,
+    assign_rows,
+    initial_prototypes,
+    look_up,
+    n_prototypes,
+    solve_path,
     with_multipliers,
 )
 from frhsic.estimators.targets import (
@@ -48,7 +48,6 @@ from frhsic.estimators.targets import (
 )
 from frhsic.parity.limits import LimitLike
 from frhsic.splits import subsample
-from frhsic.tables.encoding import TableEncoding
 
 # τ of the trade-offs. The first is no constraint; the last allows no dependence.
 TOLERANCES = (1e9, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.0)
@@ -72,7 +71,7 @@ class Representation:
     Attributes
     ----------
     targets
-        Columns that Z keeps; none where it keeps those of X.
+        Columns that Z keeps.
     bases
         For each attribute, the functions of it that are modelled.
     directions
@@ -103,8 +102,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
 
     for every head f with values in [0, 1]. The problem is convex for given prototypes and solved,
     not trained: each prototype has to have the same mean of :math:`m_k(x) = E[\varphi_k(S) | x]`.
-    Use it to hand on features, or to build several heads on one Z. The attributes are needed to
-    fit, and to transform only with `uses_sensitive`.
+    Use it if you know what Z is for, and name that as y: features for one target, or one Z for
+    several heads. To hand on a whole table, use :class:`ParityCoupling`. The attributes are needed
+    to fit, and to transform only with `uses_sensitive`.
 
     The bound is about heads of Z alone. A head that also sees other columns, the same rows released
     at two limits or after a refit, and rows of one household read together can reveal more. Anyone
@@ -114,7 +114,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
     ----------
     estimator : classifier, regressor, FrozenEstimator, function or None
         Model of each column of y, fitted out of fold; one that is frozen, or a function of X, is
-        used as it is. None is LightGBM, averaged with additive splines below 10,000 rows.
+        used as it is. None is a mean of additive splines and trees of LightGBM.
     limit : number, str, dict or None
         A number is a bound on the gap of every head. A share of the unconstrained gap such as
         "50%", and 0 for the least gap, are aims for the estimate. None sets no constraint; a
@@ -210,8 +210,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
         ----------
         X : DataFrame or array of shape (n, d)
             Columns of any kind, missing values too, without the sensitive attributes.
-        y : array or DataFrame of shape (n,) or (n, t), optional
-            What Z is to keep: labels or numbers. None keeps the columns of X.
+        y : array or DataFrame of shape (n,) or (n, t)
+            What Z is to keep: labels or numbers. To hand on a whole table, use
+            :class:`ParityCoupling`.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
             Attributes. Rows with NaN fit the models of y and take no part in what needs the
             attributes. Without them there is no constraint, with a warning.
@@ -249,7 +250,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         every[np.flatnonzero(np.asarray(sample_weight))] = own
         return every
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
         """Return Z, (n, columns): the coordinates of the prototype of each row, and nothing else.
 
@@ -268,12 +269,12 @@ class ParityEncoder(TransformerMixin, ParityModel):
         keys = self._keys(X, s)
         prototypes = self.solution_.path[self._position]
         choice = np.empty(len(keys), dtype=np.int64)
-        folds = self._predicted(X, s)
+        folds = self._predict_folds(X, s)
         for j, (targets, means) in enumerate(folds):
             own = np.flatnonzero(keys % np.uint64(len(folds)) == j)
             choice[own] = prototypes.nearest(targets[own], means[own])
         repeated = self.choices_[self._position]
-        return self._coordinates(looked_up(keys, self.repeated_, repeated, choice))
+        return self._coordinates(look_up(keys, self.repeated_, repeated, choice))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns of Z."""
@@ -286,29 +287,36 @@ class ParityEncoder(TransformerMixin, ParityModel):
         check_is_fitted(self)
         return pd.DataFrame(self.solution_.tables[self._position])
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
     # Fitting
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def _fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> list[np.ndarray]:
         """Fit; return the prototypes of the rows at each trade-off, by encoders without them."""
-        X, y, sensitive_features, groups, sample_weight = weighted_rows(
-            sample_weight, X, y, sensitive_features, groups
+        sample_weight, cv, X, y, sensitive_features, groups = weighted_rows(
+            sample_weight, self.cv, X, y, sensitive_features, groups
         )
-        X, weights, groups = self._checked(X, y, sensitive_features, sample_weight, groups)
+        X, weights, groups = self._check_fit(X, y, sensitive_features, sample_weight, groups)
         labels = target_columns(self, y)
         for values in labels.values():
             check_consistent_length(X, values)
         s = self._attributes(X, None, sensitive_features)
-        targets = tuple(KeptTarget.of(name, values, weights) for name, values in labels.items())
+        targets = tuple(
+            KeptTarget.from_column(name, values, weights) for name, values in labels.items()
+        )
         rows = FitRows(
             X=X,
             s=s,
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._folds(X, _strata(targets, labels), groups),
+            fold=self._folds(cv, X, _strata(targets, labels), groups),
             seed=self.random_seed_,
         )
         known = ~np.isnan(s).any(axis=1)
@@ -321,51 +329,32 @@ class ParityEncoder(TransformerMixin, ParityModel):
             if self.uses_sensitive
             else [Functions(own, ~np.isnan(column)) for own, column in zip(functions, s.T)],
         )
-        predicted = self._kept(rows, targets, regressions)
+        predicted = _target_columns(targets, regressions)
         bases, directions, means = self._directions(
             rows, known, whole, functions, regressions.means, modelled
         )
         solver = SolverRows(predicted, means, rows.mass / rows.mass.sum())
-        kinds = target_kinds(targets) or (Numbers(0, predicted.shape[1]),)
-        path, choices = self._solve(rows, solver, kinds, known)
+        path, choices = self._solve(rows, solver, target_kinds(targets), known)
         centers = [
             cell_means(z, predicted, rows.mass, each.centers) for z, each in zip(choices, path)
         ]
-        if targets:
-            coordinates = [named_coordinates(targets, each) for each in centers]
-        else:
-            coordinates = column_means(rows, choices, [len(each) for each in centers])
+        coordinates = [named_coordinates(targets, each) for each in centers]
         self.solution_ = Representation(
             targets=targets,
             bases=bases,
             directions=directions,
             path=tuple(path),
             coordinates=tuple(coordinates),
-            tables=tuple(described(self.table_, rows, choices, coordinates)),
+            tables=tuple(describe_prototypes(self.table_, rows, choices, coordinates)),
         )
         kept = [
             target_performance(targets, each[z], labels, rows.mass)
-            if targets
-            else {"kept": _kept_variance(predicted, each[z], rows.mass)}
             for z, each in zip(choices, centers)
         ]
-        performance = {name: np.array([one[name] for one in kept]) for name in kept[0]}
+        performance = {name: np.array([measures[name] for measures in kept]) for name in kept[0]}
         self.frontier_ = self._measured(rows, means, whole, choices, performance)
         self._choose()
         return choices
-
-    def _kept(
-        self, rows: FitRows, targets: Sequence[KeptTarget], regressions: Predictions
-    ) -> np.ndarray:
-        """Return what is to be kept of each row, (n, T): the predicted targets, or the columns of
-        X.
-        """
-        if targets:
-            return _target_columns(targets, regressions)
-        self.feature_encoding_ = TableEncoding.fit(rows.X)
-        matrix = self.feature_encoding_(rows.X)
-        self.column_scales_ = _column_scales(self.feature_encoding_, matrix, rows.mass)
-        return np.asarray(matrix * self.column_scales_)
 
     def _directions(
         self,
@@ -392,7 +381,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
             for part, own in zip(parts, functions)
         )
         chosen = [part @ along for part, along in zip(parts, directions)]
-        return tuple(whole), directions, np.column_stack(chosen)
+        return tuple(whole), directions, np.column_stack([means[:, :0], *chosen])
 
     def _solve(
         self, rows: FitRows, solver: SolverRows, kinds: tuple[Kind, ...], known: np.ndarray
@@ -407,24 +396,26 @@ class ParityEncoder(TransformerMixin, ParityModel):
         chosen = np.flatnonzero(usable)
         chosen = chosen[subsample(len(chosen), SOLVED_ROWS, rng)]
         pilot = chosen[subsample(len(chosen), PROTOTYPE_ROWS, rng)]
-        pilot_rows = DistinctRows.of(solver.at(pilot), keys[pilot]).rows
+        pilot_rows = DistinctRows.from_keys(solver.take(pilot), keys[pilot]).rows
         count = self.prototypes
         if count is None:
-            count = enough(kinds, pilot_rows, _affordable(pilot_rows, int(usable.sum())))
+            count = n_prototypes(kinds, pilot_rows, _affordable(pilot_rows, int(usable.sum())))
         tolerances = TOLERANCES if rows.names else TOLERANCES[:1]
-        starts = path(spread(kinds, pilot_rows, count), pilot_rows, tolerances, PRECISION)
-        whole = DistinctRows.of(solver.at(chosen), keys[chosen])
+        starts = solve_path(
+            initial_prototypes(kinds, pilot_rows, count), pilot_rows, tolerances, PRECISION
+        )
+        whole = DistinctRows.from_keys(solver.take(chosen), keys[chosen])
         self.repeated_ = whole.keys[whole.repeated]
         prototypes: list[Prototypes] = []
         choices: list[np.ndarray] = []
         tables: list[np.ndarray] = []
         for number, start in enumerate(starts):
             solved = _solved_anew(start, whole.rows)
-            table = assigned(solved, whole.rows, whole.repeated)[whole.repeated]
+            table = assign_rows(solved, whole.rows, whole.repeated)[whole.repeated]
             prototypes.append(solved)
             tables.append(table)
             nearest = solved.nearest(solver.targets, solver.means)
-            choices.append(looked_up(keys, self.repeated_, table, nearest))
+            choices.append(look_up(keys, self.repeated_, table, nearest))
             _progress.tell(number + 1, len(starts), "trade-offs")
         self.choices_ = np.array(tables, dtype=np.int64)
         return prototypes, choices
@@ -441,7 +432,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         confidence = self.confidence or 0.95
         known = ~np.isnan(rows.s).any(axis=1) & (rows.mass > 0)
         weights = rows.mass[known]
-        groups = rows.groups_of(known)
+        groups = rows.row_groups(known)
         cells = [
             np.unique(self._coordinates(z[known], at), axis=0, return_inverse=True)[1].ravel()
             for at, z in enumerate(choices)
@@ -453,9 +444,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
             s = rows.s[known, j]
             functions = self.solution_.bases[j](s) @ self.solution_.directions[j]
             stop = start + functions.shape[1]
-            told = explained(functions, means[known, start:stop], weights)
+            told = explained_shares(functions, means[known, start:stop], weights)
             start = stop
-            tests = [HeadsTest.of(z, basis(s), weights, groups) for z in cells]
+            tests = [HeadsTest.from_rows(z, basis(s), weights, groups) for z in cells]
             gaps[name] = tuple(test.gap(confidence, told, SOLVED_ROWS) for test in tests)
             pvalues[name] = tests[0].pvalue
         return Frontier(
@@ -473,7 +464,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         """Return the first trade-off that keeps the limit; 0 is the last one."""
         choice = super()._choice()
         limits = self.frontier_.limits(self.limit)
-        least = any(one.value == 0 for each in limits.values() for one in each)
+        least = any(limit.value == 0 for each in limits.values() for limit in each)
         position = int(np.ceil(choice.position - 1e-9))
         if least:
             position = len(self.solution_.path) - 1
@@ -491,20 +482,16 @@ class ParityEncoder(TransformerMixin, ParityModel):
         columns = self.solution_.coordinates[self._position if at is None else at]
         return np.asarray(np.column_stack([*columns.values()])[z])
 
-    def _predicted(self, X: Any, s: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _predict_folds(self, X: Any, s: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return what the models of each fold say of rows: what Z should keep of them, (n, T), and
         m, (n, K); functions of S themselves, where Z may use it.
         """
         targets = self.solution_.targets
         outcomes = [Outcome(np.zeros(0), target.classes) for target in targets]
         none = np.zeros((_num_samples(X), 0))
-        parts = self._predictions(X, s, outcomes) or [Predictions([], none)]
         result = []
-        for part in parts:
-            if targets:
-                kept = _target_columns(targets, part)
-            else:
-                kept = np.asarray(self.feature_encoding_(X) * self.column_scales_)
+        for part in self._predictions(X, s, outcomes):
+            kept = _target_columns(targets, part)
             directions = self.solution_.directions
             if s is not None:
                 bases = self.solution_.bases
@@ -519,9 +506,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
 
     def _keys(self, X: Any, s: np.ndarray | None) -> np.ndarray:
         """Return a number for each row that depends on its content alone."""
-        codes = self.table_.codes(X)
-        content = pd.DataFrame(codes if s is None else np.column_stack([codes, s]))
-        return pd.util.hash_pandas_object(content, index=False).to_numpy()
+        return row_hashes(self._coded(X, s))
 
 
 def _target_columns(targets: Sequence[KeptTarget], predictions: Predictions) -> np.ndarray:
@@ -555,20 +540,3 @@ def _solved_anew(prototypes: Prototypes, rows: SolverRows) -> Prototypes:
     start = replace(prototypes, origin=rows.weights @ rows.means)
     solved = with_multipliers(start, rows, PRECISION)
     return solved if solved.objective < np.inf else start
-
-
-def _column_scales(encoding: TableEncoding, matrix: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return factors that give each column of the table the same share in squared distances."""
-    mean = np.average(matrix, axis=0, weights=weights)
-    variance = np.average((matrix - mean) ** 2, axis=0, weights=weights)
-    widths = [len(column.names) for column in encoding.columns]
-    place = np.repeat(np.arange(len(widths)), widths)
-    whole = np.bincount(place, variance)
-    return np.asarray(1 / np.sqrt(np.maximum(whole, 1e-12) * len(widths)))[place]
-
-
-def _kept_variance(columns: np.ndarray, centers: np.ndarray, weights: np.ndarray) -> float:
-    """Return the share of the variance of columns, (n, T), that the centers of rows keep."""
-    mean = np.average(columns, axis=0, weights=weights)
-    lost = (weights @ (columns - centers) ** 2).sum()
-    return float(1 - lost / (weights @ (columns - mean) ** 2).sum())

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import PredefinedSplit
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
@@ -31,12 +32,12 @@ from frhsic._threads import thread_count
 from frhsic._warnings import warn
 from frhsic.estimators.coding import ADMITTED_FOLDS, TreeTable, fold_of_rows
 from frhsic.estimators.constraints import FitRows
-from frhsic.estimators.engine import Engine, Functions, Target, fit_engine
+from frhsic.estimators.engine import Engine, Functions, Response, fit_engine
 from frhsic.estimators.frontier import Choice, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import (
     ROUTING,
+    estimator_seed,
     require_variation,
-    seed_of,
     sensitive_values,
     typed_table,
     warn_of_suspicions,
@@ -64,13 +65,13 @@ class Outcome:
         """Return some of the rows."""
         return replace(self, labels=self.labels[rows])
 
-    def target(self) -> Target:
+    def target(self) -> Response:
         """Return what the engine is asked for."""
         known = np.ones(len(self.labels), dtype=bool)
         if self.classes is None:
-            return Target(self.labels.astype(np.float64), 0, known, "outcome")
+            return Response(self.labels.astype(np.float64), 0, known, "outcome")
         codes = np.searchsorted(self.classes, self.labels).astype(np.float64)
-        return Target(codes, len(self.classes), known, "outcome")
+        return Response(codes, len(self.classes), known, "outcome")
 
     def predicted(self, model: Any, X: Any) -> np.ndarray:
         """Return what a model predicts: numbers, the probability of the second of two classes,
@@ -168,7 +169,7 @@ class ParityModel(BaseEstimator):
             if limit.base == "gap" and limit.value > 1:
                 raise ValueError(f"limit is {limit} of the gap without a limit; pass at most 100%.")
 
-    def _checked(
+    def _check_fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
         """Return the table, weights and groups of a fit, the groups as numbers from 0 on."""
@@ -182,7 +183,7 @@ class ParityModel(BaseEstimator):
             sample_weight=sample_weight,
             groups=groups,
         )
-        self.random_seed_ = seed_of(self.random_state)
+        self.random_seed_ = estimator_seed(self.random_state)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
@@ -214,11 +215,12 @@ class ParityModel(BaseEstimator):
         warn_of_suspicions(self, X, codes, None if self.uses_sensitive else s, names)
         return s
 
-    def _folds(self, X: Any, codes: np.ndarray | None, groups: np.ndarray | None) -> np.ndarray:
+    def _folds(
+        self, cv: Any, X: Any, codes: np.ndarray | None, groups: np.ndarray | None
+    ) -> np.ndarray:
         """Return the fold of each row. Of a number of folds there are at most as many as the rarest
         class has rows, or as there are groups.
         """
-        cv = self.cv
         if isinstance(cv, Integral):
             n = _num_samples(X)
             most = [cv, n // 2]
@@ -297,32 +299,32 @@ class ParityModel(BaseEstimator):
         models predict that have not seen the rows.
         """
         table = self._with_sensitive(rows.X, rows.s)
-        if is_given(self.estimator):
+        if is_prefit(self.estimator):
             if len(outcomes) > 1:
                 raise ValueError(
                     "estimator is a fitted model, which predicts one column; y has"
                     f" {len(outcomes)}."
                 )
             if is_frame(table):
-                require_columns(self.estimator, table)
+                require_fitted_columns(self.estimator, table)
             return [[self.estimator]], [outcomes[0].predicted(self.estimator, table)]
 
         def fit(train: np.ndarray) -> list[Any]:
             X = _safe_indexing(table, train)
-            weights = rows.weights_of(train)
+            weights = rows.row_weights(train)
             return [self._model_of_y(X, one.at(train), weights) for one in outcomes]
 
         def predict(models: list[Any], held_out: np.ndarray) -> np.ndarray:
-            return _side_by_side(outcomes, models, _safe_indexing(table, held_out))
+            return _predict_outcomes(outcomes, models, _safe_indexing(table, held_out))
 
-        models, values = cross_fitted(rows.fold, fit, predict, "models of the target")
+        models, values = cross_fit(rows.fold, fit, predict, "models of the target")
         return models, _split(values, outcomes)[0]
 
     def _model_of_y(self, X: Any, outcome: Outcome, weights: np.ndarray | None) -> Any:
         """Return a clone of the model of y, fitted on some rows; one that is given stays as it
         is.
         """
-        if is_given(self.estimator):
+        if is_prefit(self.estimator):
             return self.estimator
         model = self.estimator
         classifies = outcome.classes is not None
@@ -347,9 +349,9 @@ class ParityModel(BaseEstimator):
             if group.values.shape[1] > 1 and not get_tags(model).target_tags.multi_output:
                 model = MultiOutputRegressor(model)
             X = _safe_indexing(rows.X, some)
-            return fit_with_weights(model, X, group.values[some], rows.weights_of(some))
+            return fit_with_weights(model, X, group.values[some], rows.row_weights(some))
 
-        return cross_fitted(
+        return cross_fit(
             rows.fold,
             lambda train: [fit_one(group, train) for group in functions],
             lambda models, held_out: means_of_models(models, _safe_indexing(rows.X, held_out)),
@@ -378,7 +380,7 @@ class ParityModel(BaseEstimator):
         """Return the columns that the models of y see: with the attributes, (n, q), if they may be
         used and the models are fitted here.
         """
-        if not self.uses_sensitive or s is None or not s.size or is_given(self.estimator):
+        if not self.uses_sensitive or s is None or not s.size or is_prefit(self.estimator):
             return X
         if not is_frame(X):
             return np.column_stack([X, s])
@@ -404,7 +406,7 @@ class ParityModel(BaseEstimator):
         if self.engine_ is not None:
             values = self.engine_.predict(self._coded(X, s), self.n_jobs)
         table = self._with_sensitive(X, s)
-        of_models = [_side_by_side(outcomes, models, table) for models in self.models_]
+        of_models = [_predict_outcomes(outcomes, models, table) for models in self.models_]
         result = []
         for j in range(len(values)):
             columns = values[j]
@@ -431,26 +433,35 @@ class ParityModel(BaseEstimator):
             warn(str(self.choice_), UnmetLimitWarning)
 
 
-def weighted_rows(sample_weight: Any, *parts: Any) -> list[Any]:
-    """Return some parts without the rows of weight 0, and the weights over the largest of them.
+def weighted_rows(
+    sample_weight: Any, cv: Any, X: Any, y: Any, sensitive_features: Any, groups: Any
+) -> list[Any]:
+    """Return the arguments without the rows of weight 0: a number of folds as it is, folds that are
+    given as those of the rows that remain.
 
-    Parts that are None stay so. Weights that cannot be used are left to the checks that follow.
+    What is None stays so. Weights that cannot be used are left to the checks that follow. Those
+    whose squares would leave the range of floats are divided by the largest.
     """
+    parts = [X, y, sensitive_features, groups]
     if sample_weight is None:
-        return [*parts, None]
+        return [None, cv, *parts]
     weights = np.asarray(sample_weight)
     lengths = {_num_samples(part) for part in parts if part is not None}
     usable = weights.ndim == 1 and weights.dtype.kind in "fiub" and lengths == {len(weights)}
     if not usable or not np.isfinite(weights).all() or weights.min() < 0 or not weights.max() > 0:
-        return [*parts, sample_weight]
-    weights = weights / weights.max()
+        return [sample_weight, cv, *parts]
+    if not 1e-100 < weights.max() < 1e100:
+        weights = weights / weights.max()
     rows = np.flatnonzero(weights)
-    if len(rows) < len(weights):
-        parts = tuple(None if part is None else _safe_indexing(part, rows) for part in parts)
-    return [*parts, weights[rows]]
+    if len(rows) == len(weights):
+        return [weights, cv, *parts]
+    if not isinstance(cv, Integral):
+        cv = PredefinedSplit(fold_of_rows(X, cv, y, groups, 0)[rows])
+    parts = [None if part is None else _safe_indexing(part, rows) for part in parts]
+    return [weights[rows], cv, *parts]
 
 
-def cross_fitted(
+def cross_fit(
     fold: np.ndarray,
     fit: Callable[[np.ndarray], Any],
     predict: Callable[[Any, np.ndarray], np.ndarray],
@@ -468,7 +479,7 @@ def cross_fitted(
     return models, np.concatenate(parts)[np.argsort(np.concatenate(held_out))]
 
 
-def _side_by_side(outcomes: Sequence[Outcome], models: Sequence[Any], X: Any) -> np.ndarray:
+def _predict_outcomes(outcomes: Sequence[Outcome], models: Sequence[Any], X: Any) -> np.ndarray:
     """Return what a model of each outcome predicts, (n, columns)."""
     return np.column_stack([one.predicted(model, X) for one, model in zip(outcomes, models)])
 
@@ -531,7 +542,7 @@ def with_seed(model: Any, seed: int) -> Any:
     return model.set_params(**dict.fromkeys(seeds, seed % 2**31))
 
 
-def is_given(estimator: Any) -> bool:
+def is_prefit(estimator: Any) -> bool:
     """Return whether a model is used as it is: frozen, a function, or an object that only
     predicts.
     """
@@ -539,7 +550,7 @@ def is_given(estimator: Any) -> bool:
     return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
 
 
-def require_columns(model: Any, X: Any) -> None:
+def require_fitted_columns(model: Any, X: Any) -> None:
     """Raise unless a table has the columns that a given model was fitted on.
 
     LightGBM only counts columns, and writes its names with underscores in place of blanks.

@@ -10,19 +10,19 @@ import numpy as np
 
 from frhsic._pictures import card, tradeoff_svg
 from frhsic.estimators.constraints import Constraint, LabelledRows
-from frhsic.formatting import settled_by
+from frhsic.formatting import rows_needed_phrase
 from frhsic.parity import ParityResult, gdp, rank_gap
-from frhsic.parity.column import GapOptions, columns_of
-from frhsic.parity.gap import gap_of_each, largest_gap
+from frhsic.parity.column import GapOptions, column_gaps
+from frhsic.parity.gap import gaps_by_column, largest_gap
 from frhsic.parity.limits import (
     Limit,
     LimitLike,
-    by_attribute,
+    limits_by_attribute,
     measure_name,
     parse_limits,
     rows_to_settle,
 )
-from frhsic.parity.rows import rows_of
+from frhsic.parity.rows import check_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +109,7 @@ def aimed_gap(
     )
 
 
-def gaps_along(
+def attribute_gaps(
     aim: Aim,
     constraints: Sequence[Constraint],
     scores: Any,
@@ -121,11 +121,11 @@ def gaps_along(
 ) -> list[list[ParityResult]]:
     """Return the gaps along each attribute, one among the rows of each condition."""
     gaps: dict[int, list[ParityResult]] = {}
-    for one in constraints:
-        rows = one.rows(s, y)
+    for constraint in constraints:
+        rows = constraint.rows(s, y)
         more = [None if values is None else values[rows] for values in (weights, groups)]
-        gap = aimed_gap(aim, scores[rows], s[rows, one.attribute], *more, **options)
-        gaps.setdefault(one.attribute, []).append(gap)
+        gap = aimed_gap(aim, scores[rows], s[rows, constraint.attribute], *more, **options)
+        gaps.setdefault(constraint.attribute, []).append(gap)
     return list(gaps.values())
 
 
@@ -138,7 +138,7 @@ class Gap:
     high: float
 
     @classmethod
-    def of(cls, pooled: ParityResult, folds: Sequence[ParityResult]) -> Gap:
+    def from_folds(cls, pooled: ParityResult, folds: Sequence[ParityResult]) -> Gap:
         """Return the gap of all rows, each scored by the predictor of its own fold.
 
         The mean score of the fold predictors is served, and the curve of these rows estimates its
@@ -154,11 +154,11 @@ class Gap:
         low, high = pooled.interval
         return cls(value, min(low, value), max(high, value))
 
-    def largest(self, other: Gap) -> Gap:
+    def maximum(self, other: Gap) -> Gap:
         """Return the larger of two gaps: the larger value, low and high."""
         return Gap(*map(max, astuple(self), astuple(other)))
 
-    def between(self, other: Gap, weight: float) -> Gap:
+    def interpolate(self, other: Gap, weight: float) -> Gap:
         """Return the gap at a place between two trade-offs."""
         return Gap(*(a + weight * (b - a) for a, b in zip(astuple(self), astuple(other))))
 
@@ -282,7 +282,7 @@ class Frontier:
 
     def limits(self, limit: LimitLike) -> dict[str, tuple[Limit, ...]]:
         """Return the limits of each attribute that a user's limit states."""
-        return by_attribute(parse_limits(limit, [self.measure]), [*self.gaps])
+        return limits_by_attribute(parse_limits(limit, [self.measure]), [*self.gaps])
 
     def choose(self, limit: LimitLike, by_upper_end: bool) -> Choice:
         """Return the first place on the way to no gap that keeps a limit, between two trade-offs
@@ -297,33 +297,35 @@ class Frontier:
         indistinct = tuple(
             name
             for name, each in limits.items()
-            if self.pvalues[name] > DISTINCT and any(one.base == "gap" for one in each)
+            if self.pvalues[name] > DISTINCT and any(parsed.base == "gap" for parsed in each)
         )
         applied = [
-            (name, one)
+            (name, parsed)
             for name, each in limits.items()
-            for one in each
-            if one.base != "gap" or name not in indistinct
+            for parsed in each
+            if parsed.base != "gap" or name not in indistinct
         ]
         position = 0.0
         met = True
         rows = None
         if applied:
-            shares = [self._shares(name) for name, one in applied if one.value == 0]
+            shares = [self._shares(name) for name, parsed in applied if parsed.value == 0]
             least = float(np.max(shares, axis=0).min()) if shares else 0.0
             excess = [
-                self._excess(name, one, least, by_upper_end and not one.is_aim)
-                for name, one in applied
+                self._excess(name, parsed, least, by_upper_end and not parsed.is_aim)
+                for name, parsed in applied
             ]
-            by_estimate = [self._excess(name, one, least, False) for name, one in applied]
+            by_estimate = [self._excess(name, parsed, least, False) for name, parsed in applied]
             keeps = np.max(by_estimate, axis=0) <= 0
             position, met = _crossing(np.max(excess, axis=0), keeps)
             if not met and keeps[int(position)]:
-                rows = max(self._rows_to_settle(int(position), name, one) for name, one in applied)
+                rows = max(
+                    self._rows_to_settle(int(position), name, parsed) for name, parsed in applied
+                )
         gaps = {}
         for name, every in self.gaps.items():
             below = min(int(position), len(every) - 2)
-            gaps[name] = every[below].between(every[below + 1], position - below)
+            gaps[name] = every[below].interpolate(every[below + 1], position - below)
         return Choice(
             limit,
             position,
@@ -431,14 +433,14 @@ class Choice:
         if self.rows_needed is not None:
             text += (
                 f". The limit {self.limit!r} is probably kept, not certain;"
-                f" {settled_by(self.rows_needed)}"
+                f" {rows_needed_phrase(self.rows_needed)}"
             )
         elif not self.met:
             text += f". The limit {self.limit!r} is not met: this is the closest trade-off"
         return f"{text[0].upper()}{text[1:]}."
 
 
-def measured(
+def measure_path(
     aim: Aim,
     path: np.ndarray,
     sample: LabelledRows,
@@ -452,11 +454,11 @@ def measured(
     of the folds of the rows.
     """
 
-    def gaps_of(rows: np.ndarray, s: np.ndarray, resamples: int) -> list[ParityResult]:
-        weights = sample.weights_of(rows)
-        groups = sample.groups_of(rows)
+    def part_gaps(rows: np.ndarray, s: np.ndarray, resamples: int) -> list[ParityResult]:
+        weights = sample.row_weights(rows)
+        groups = sample.row_groups(rows)
         if path.ndim == 2:
-            return gap_of_each(
+            return gaps_by_column(
                 path[rows],
                 s[rows],
                 ranks=aim == "rank",
@@ -466,21 +468,21 @@ def measured(
                 resamples=resamples,
             )
         options = GapOptions(confidence, resamples, seed=0, test=False)
-        classes = (rows_of(path[rows, at], s[rows], None, weights, groups) for at in trade_offs)
-        return [largest_gap(columns_of(each, None), options) for each in classes]
+        classes = (check_rows(path[rows, at], s[rows], None, weights, groups) for at in trade_offs)
+        return [largest_gap(column_gaps(each, None), options) for each in classes]
 
     trade_offs = range(path.shape[1])
     gaps: dict[str, tuple[Gap, ...]] = {}
-    for one in constraints:
-        name = sample.names[one.attribute]
-        s = sample.s[:, one.attribute]
-        kept = one.rows(sample.s, sample.y)
+    for constraint in constraints:
+        name = sample.names[constraint.attribute]
+        s = sample.s[:, constraint.attribute]
+        kept = constraint.rows(sample.s, sample.y)
         parts = [kept & (sample.fold == j) for j in range(sample.fold.max() + 1)]
-        folds = [gaps_of(part, s, 0) for part in parts if len(np.unique(s[part])) > 1]
-        each = [Gap.of(*pair) for pair in zip(gaps_of(kept, s, RESAMPLES), zip(*folds))]
-        gaps[name] = tuple(map(Gap.largest, gaps.get(name, each), each))
+        folds = [part_gaps(part, s, 0) for part in parts if len(np.unique(s[part])) > 1]
+        each = [Gap.from_folds(*pair) for pair in zip(part_gaps(kept, s, RESAMPLES), zip(*folds))]
+        gaps[name] = tuple(map(Gap.maximum, gaps.get(name, each), each))
     rows = sample.y, sample.s, sample.weights, sample.groups
-    tests = gaps_along(aim, constraints, path[:, 0], *rows, resamples=TEST_RESAMPLES)
+    tests = attribute_gaps(aim, constraints, path[:, 0], *rows, resamples=TEST_RESAMPLES)
     pvalues = {name: min(test.pvalue for test in each) for name, each in zip(sample.names, tests)}
     return gaps, pvalues
 

@@ -41,7 +41,7 @@ class HeadsTest:
     cells: int
 
     @classmethod
-    def of(
+    def from_rows(
         cls, z: np.ndarray, phi: np.ndarray, weights: np.ndarray, groups: np.ndarray | None = None
     ) -> HeadsTest:
         r"""Test rows that neither fitted nor solved.
@@ -110,7 +110,7 @@ class HeadsTest:
         return Gap(*(np.sqrt(ends) / 2).tolist())
 
 
-def explained(functions: np.ndarray, means: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def explained_shares(functions: np.ndarray, means: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the share of each function of S, (n, K), that models of its mean explain on rows that
     they have not seen; 0 where it is not beyond chance.
     """

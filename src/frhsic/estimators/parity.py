@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from frhsic import _arrays
-from frhsic._threads import within_n_jobs
+from frhsic._threads import limit_to_n_jobs
 from frhsic._warnings import warn
 from frhsic.estimators.basis import ConditionalLaw
 from frhsic.estimators.constraints import Among, Constraint, LabelledRows
@@ -28,18 +28,26 @@ from frhsic.estimators.fitting import (
     Outcome,
     ParityModel,
     Predictions,
-    cross_fitted,
+    cross_fit,
     fit_with_weights,
-    is_given,
+    is_prefit,
     limit_boosters,
     weighted_rows,
 )
-from frhsic.estimators.frontier import Aim, Choice, Condition, Frontier, limited_measure, measured
+from frhsic.estimators.frontier import (
+    Aim,
+    Choice,
+    Condition,
+    Frontier,
+    limited_measure,
+    measure_path,
+)
 from frhsic.estimators.inputs import named_arguments, require_scores, target_column, typed_table
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import GAP_SHARES
-from frhsic.estimators.targets import log_losses, weighted_auc
-from frhsic.parity.limits import LimitLike, by_attribute, parse_limits
+from frhsic.estimators.targets import log_losses
+from frhsic.parity.limits import LimitLike, limits_by_attribute, parse_limits
+from frhsic.scoring import auc_and_influence
 
 # Rows among which a gap is limited, by the parameter `condition`.
 CONDITIONS: dict[str | None, tuple[Among, ...]] = {
@@ -150,17 +158,17 @@ class ParityEstimator(ParityModel, ABC):
         self._fit(X, y, sensitive_features, sample_weight, groups)
         return self
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def _fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> tuple[LabelledRows, np.ndarray, np.ndarray] | None:
         """Fit; return the rows with η and m of models that have not seen them, or None without
         attributes.
         """
-        X, y, sensitive_features, groups, sample_weight = weighted_rows(
-            sample_weight, X, y, sensitive_features, groups
+        sample_weight, cv, X, y, sensitive_features, groups = weighted_rows(
+            sample_weight, self.cv, X, y, sensitive_features, groups
         )
-        X, weights, groups = self._checked(X, y, sensitive_features, sample_weight, groups)
+        X, weights, groups = self._check_fit(X, y, sensitive_features, sample_weight, groups)
         labels = target_column(self, y)
         check_consistent_length(X, labels)
         codes = self._codes(labels)
@@ -172,7 +180,7 @@ class ParityEstimator(ParityModel, ABC):
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._folds(X, strata, groups),
+            fold=self._folds(cv, X, strata, groups),
             seed=self.random_seed_,
             y=codes,
             labels=labels,
@@ -204,15 +212,17 @@ class ParityEstimator(ParityModel, ABC):
                 replace(one, basis=one.basis.along(along))
                 for one, along in zip(constraints, directions)
             )
-        limits = by_attribute(parse_limits(self.limit, [self._measure]), rows.names)
+        limits = limits_by_attribute(parse_limits(self.limit, [self._measure]), rows.names)
         solution = Solution.fit(self._family(), rows, constraints, eta, means, limits)
         scores = [solution.out_of_fold(at, rows.fold, eta, means) for at in range(len(GAP_SHARES))]
         decides = solution.form.decides
-        each = [self._performance(rows, one, decides) for one in scores]
-        performance = {name: np.array([one[name] for one in each]) for name in each[0]}
-        path = np.stack([one > 0 for one in scores] if decides else scores, axis=1)
+        each = [self._performance(rows, f, decides) for f in scores]
+        performance = {name: np.array([measures[name] for measures in each]) for name in each[0]}
+        path = np.stack([f > 0 for f in scores] if decides else scores, axis=1)
         confidence = self.confidence or 0.95
-        gaps, pvalues = measured(self.aim, path.astype(np.float64), rows, constraints, confidence)
+        gaps, pvalues = measure_path(
+            self.aim, path.astype(np.float64), rows, constraints, confidence
+        )
         self.frontier_ = Frontier(
             aim=self.aim,
             measure=self._measure,
@@ -269,8 +279,8 @@ class ParityEstimator(ParityModel, ABC):
         """Return the form of the predictor; if ranks or decisions may use S, the law of η given S
         tells the optimum.
         """
-        one = len(self.sensitive_names_in_) == 1 and self.condition is None
-        if self.uses_sensitive and self.aim != "score" and one:
+        single = len(self.sensitive_names_in_) == 1 and self.condition is None
+        if self.uses_sensitive and self.aim != "score" and single:
             return "clipped" if self.aim == "rank" else "clipped decision"
         if not is_classifier(self):
             return "numbers" if self.aim == "score" else "rank of numbers"
@@ -283,14 +293,14 @@ class ParityEstimator(ParityModel, ABC):
         beyond chance.
         """
         model = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else None
-        if model is None or is_given(model):
+        if model is None or is_prefit(model):
             return
         train = np.flatnonzero(sample.fold != 0)
         held_out = np.flatnonzero(sample.fold == 0)
         X = _safe_indexing(sample.X, train)
         try:
             fresh = limit_boosters(clone(model), self.n_jobs)
-            fit_with_weights(fresh, X, sample.labels[train], sample.weights_of(train))
+            fit_with_weights(fresh, X, sample.labels[train], sample.row_weights(train))
             again = self._outcome(sample.labels).predicted(
                 fresh, _safe_indexing(sample.X, held_out)
             )
@@ -320,12 +330,12 @@ class ParityEstimator(ParityModel, ABC):
             if not clips:
                 return []
             some = train[~np.isnan(rows.s[train, 0])]
-            return [ConditionalLaw().fit(eta[some], rows.s[some, 0], rows.weights_of(some))]
+            return [ConditionalLaw().fit(eta[some], rows.s[some, 0], rows.row_weights(some))]
 
         def predict(laws: list[Any], held_out: np.ndarray) -> np.ndarray:
             return self._means_given_s(laws, constraints, rows.s[held_out], eta[held_out])
 
-        self.laws_, means = cross_fitted(rows.fold, fit, predict, "laws")
+        self.laws_, means = cross_fit(rows.fold, fit, predict, "laws")
         return means
 
     # Predicting
@@ -341,11 +351,11 @@ class ParityEstimator(ParityModel, ABC):
         instead, the score whose rank among all rows is that of η among the rows of the same s.
         """
         columns = [law.predict(eta, s[:, 0]) for law in laws] or [
-            constraint.known(s, eta) for constraint in constraints
+            constraint.known_means(s, eta) for constraint in constraints
         ]
         return np.column_stack(columns)
 
-    def regressions(
+    def _regressions(
         self, X: Any, s: np.ndarray | None = None
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return η and m of rows by the models of each fold; s is needed where predictions use
@@ -365,7 +375,7 @@ class ParityEstimator(ParityModel, ABC):
     def _predicted(self, X: Any, s: np.ndarray | None) -> list[Predictions]:
         return self._predictions(X, s, [self._outcome(np.zeros(0))])
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return the mean of the scores of the fold predictors."""
         check_is_fitted(self)
@@ -375,10 +385,10 @@ class ParityEstimator(ParityModel, ABC):
                 np.mean([part.outcomes[0] for part in self._predicted(X, None)], axis=0)
             )
         s = self._sensitive(X, sensitive_features)
-        parts = zip(self.solution_.at(self.choice_.position), self.regressions(X, s))
-        return np.asarray(
-            np.mean([self.solution_.scores(own, eta, means) for own, (eta, means) in parts], axis=0)
-        )
+        solution = self.solution_
+        parts = zip(solution.at(self.choice_.position), self._regressions(X, s))
+        scores = [solution.scores(own, eta, means) for own, (eta, means) in parts]
+        return np.asarray(np.mean(scores, axis=0))
 
 
 class ParityClassifier(ClassifierMixin, ParityEstimator):
@@ -398,8 +408,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     ----------
     estimator : classifier, FrozenEstimator, function or None
         Model of y, fitted out of fold; ``FrozenEstimator(model)`` or a function of X for a model in
-        production, which was trained on other rows and stays as it is. None is LightGBM, averaged
-        with additive splines if it is fitted on fewer than 10,000 rows (12,500 with five folds).
+        production, which was trained on other rows and stays as it is. None is a mean of additive
+        splines and trees of LightGBM, with shares that held-out rows choose.
     limit : number, str, dict or None
         A number is a bound on the gap, in the unit of `aim`, which `confidence` is about. A share
         of the unconstrained gap such as "50%", and 0 for the least gap, are aims for the estimate.
@@ -462,12 +472,11 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         """Return the probability of each class, (n, C). Columns that the model does not use are
         ignored.
         """
-        scores = require_scores(
-            self._scores(X, sensitive_features), probabilities=not self._decides
-        )
+        decides = self.solution_ is not None and self.solution_.form.decides
+        scores = require_scores(self._scores(X, sensitive_features), probabilities=not decides)
         if scores.ndim == 2:
             return scores
-        if self._decides:
+        if decides:
             scores = np.clip(scores + self.threshold_, 0.0, 1.0)
         return np.column_stack([1 - scores, scores])
 
@@ -485,10 +494,6 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         """Score above which `predict` returns the second of two classes."""
         check_is_fitted(self)
         return 0.5 if self.solution_ is None else self.solution_.units.threshold
-
-    @property
-    def _decides(self) -> bool:
-        return self.solution_ is not None and self.solution_.form.decides
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
         check_classification_targets(y)
@@ -521,7 +526,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         right = (scores > (0.0 if decides else 0.5)) == y
         recalls = [np.average(right[y == label], weights=weights[y == label]) for label in (0, 1)]
         return values | {
-            "auc": weighted_auc(y, scores, weights),
+            "auc": auc_and_influence(scores, y, weights)[0],
             "accuracy": float(np.average(right, weights=weights)),
             "balanced_accuracy": float(np.mean(recalls)),
         }

@@ -12,7 +12,7 @@ from frhsic.estimators.network import NetworkEstimator, set_state
 from frhsic.penalties import NoPenalty
 from frhsic.persistence.boosters import require
 from frhsic.training import MLP
-from frhsic.training.data import seeded
+from frhsic.training.data import fork_generators
 from frhsic.training.result import Bottleneck
 
 
@@ -36,7 +36,7 @@ def complete(model: NetworkEstimator, weights: dict[str, dict[str, np.ndarray]])
     require(few, "it has fewer weights than layers")
     # without memory: a file that asks for more weights than it holds is refused before they are
     # made
-    with seeded(), torch.device("meta" if own else "cpu"):
+    with fork_generators(), torch.device("meta" if own else "cpu"):
         encoder = model._encoder_maker()(model.feature_encoding_.width)
         require(isinstance(encoder, nn.Module), "encoder must make a torch.nn.Module")
         if model.has_bottleneck_:
