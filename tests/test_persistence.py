@@ -101,7 +101,6 @@ OWN = {
     "ranks": (ParityClassifier(cv=2, aim="rank", limit={"age": 0.2}), np.where(PAID, "a", "b")),
     "numbers": (ParityRegressor(cv=2), FRAME["hours"] + AGE),
     "prototypes": (ParityEncoder(cv=2), PAID),
-    "prototypes of X": (ParityEncoder(cv=2), None),
 }
 
 

@@ -136,9 +136,8 @@ def _require_ranges(part: Any) -> None:
         return
     fields = vars(part)
     _require_ranges(list(fields.values()))
-    interval = fields.get("interval")
-    if isinstance(interval, tuple) and interval[0] > interval[1]:
-        raise ValueError(f"the document has the interval {interval}")
+    if isinstance(part, Interval) and part.low > part.high:
+        raise ValueError(f"the document has an interval from {part.low:g} to {part.high:g}")
     for name, value in fields.items():
         kind = fields.get("key", name) if name == "value" else name
         if not isinstance(value, (int, float)):
