@@ -460,6 +460,18 @@ class Columns:
     ] = None
 
 
+Trusted = Annotated[
+    list[str] | None,
+    Option(
+        "--trusted",
+        help=(
+            "Class of another library that the model may hold and that can run code; frhsic.save"
+            " names them. May be repeated."
+        ),
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a table is written."""

@@ -45,6 +45,7 @@ def predict(
         list[str] | None,
         Option(help="Column of the table to copy, such as an identifier; may be repeated."),
     ] = None,
+    trusted: _terminal.Trusted = None,
     formulas: Annotated[
         bool,
         Option(
@@ -101,7 +102,7 @@ def predict(
                 " then the table."
             )
         file = TableFile.open(table, **vars(reading))  # before the model, which takes longer
-        served = Served.load(model, reading.max_bytes)
+        served = Served.load(model, trusted, reading.max_bytes)
         file = served.reopen(file, reading)
         kept = list(dict.fromkeys(file.find(name) for name in keep or ()))
         rows = 0
@@ -154,14 +155,16 @@ class Served:
     unseen: dict[str, Counter[str]] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, path: Path, max_bytes: int | None = None) -> Served:
+    def load(
+        cls, path: Path, trusted: list[str] | None = None, max_bytes: int | None = None
+    ) -> Served:
         """Load a model that knows its columns."""
         require_regular(path, "saved model")
         if not zipfile.is_zipfile(path):
             raise ValueError(
                 f"{path.name} is not a saved model; pass the file that frhsic train wrote by --out."
             )
-        model = frhsic.load(path, max_bytes=max_bytes)
+        model = frhsic.load(path, trusted=trusted or (), max_bytes=max_bytes)
         if not hasattr(model, "schema_"):
             raise ValueError(
                 f"the model {path.name} was fitted on an array without column names, so its columns"

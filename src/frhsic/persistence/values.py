@@ -218,7 +218,7 @@ KINDS: dict[str, Callable[[Reader, Any], Any]] = {
 def trusting(names: Collection[str]) -> str:
     """Return the sentence that says how classes are named."""
     shown = ", ".join(map(repr, sorted(names)))
-    return f"If you trust its author, pass load(path, trusted=[{shown}])."
+    return f"If you trust its author, pass load(path, trusted=[{shown}]), or --trusted for each."
 
 
 def own_class(name: str) -> Any:
