@@ -69,7 +69,7 @@ from frhsic import (
     load_dataset,
 )
 from frhsic.datasets import Dataset
-from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.heads_gap import HeadsTest
 from frhsic.estimators.network import fit_path
 from frhsic.training import Training

@@ -4,12 +4,24 @@ else.
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from frhsic._files import Budget
+from frhsic.persistence.values import Reader, Writer
 from frhsic.training import MLP, Training
+
+
+def saved_and_read(value: Any) -> Any:
+    """Return a value once it was written to a file as JSON and read from it."""
+    writer = Writer()
+    text = json.dumps(writer.value(value), allow_nan=False)
+    budget = Budget(Path(__file__), max_bytes=2**20)
+    return Reader(writer.arrays, writer.entries.__getitem__, budget).value(json.loads(text))
 
 
 def quick(*, hidden: tuple[int, ...] = (16,), size: int = 8, **training: Any) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from frhsic.auditing.measures import (
     qualities,
     rate_number,
 )
-from frhsic.auditing.results import Law, LimitCheck, Number, Subject, are_chances
+from frhsic.auditing.results import Law, LimitCheck, Number, Quality, Subject, are_chances
 from frhsic.auditing.running import Inputs, outcome
 from frhsic.cli import app
 from frhsic.dependence import distance_correlation, hsic, hsic_unbiased
@@ -550,6 +550,28 @@ def test_a_mean_of_numbers_has_the_interval_of_student():
 
 # plain data
 # --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("quality", 0, "value"), -0.817, "the document has the auc -0.817"),
+        (("quality", 0, "value"), 1.01, "the document has the auc 1.01"),
+        (("quality", 0, "constant"), float("nan"), "the document has the number nan"),
+        (("rows", "used"), -1, "the document has the used -1"),
+        (("attributes", 0, "all_rows", "numbers", 0, "interval", "low"), 2.0, "interval from 2"),
+        (("attributes", 0, "all_rows", "numbers", 0, "pvalue"), 1.5, "the pvalue 1.5"),
+    ],
+)
+def test_an_audit_with_numbers_that_no_audit_has_is_refused(path, value, message):
+    quality = (Quality("auc", 0.8, 0.5),)
+    document = replace(samples.audit(), quality=quality).to_dict()
+    owner = document
+    for key in path[:-1]:
+        owner = owner[key]
+    owner[path[-1]] = value
+    with pytest.raises(ValueError, match=message):
+        Audit.from_json(json.dumps(document))
 
 
 def test_an_audit_survives_json_and_the_same_seed_repeats_it(scored, embedded):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -114,9 +115,19 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
         ([new, model], "new.csv is no saved model, model may be one; the model comes first, then"),
         ([str(place / "nameless"), new], "without column names"),
         ([model, new, "-o", "nowhere/x.csv"], "the folder 'nowhere' of the scores"),
+        ([model, "/dev/zero"], "/dev/zero is a pipe or a device"),
+        (["/dev/zero", new], "'/dev/zero' is a folder, a pipe or a device; pass a file"),
+        ([model, new, "--max-bytes", "9"], "takes more than 9 bytes of memory. If that is right"),
     ):
         assert message in one_line_and_2(["predict", *arguments])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["few.csv", "none.csv", "taken.csv"]
+
+
+def test_a_column_that_is_kept_twice_is_written_once(place, tmp_path):
+    out = str(tmp_path / "scores.csv")
+    keep = ["--keep", "hours", "--keep", "hours"]
+    done(["predict", str(place / "model"), str(place / "new.csv"), *keep, "-o", out])
+    assert [*pd.read_csv(out)] == ["hours", "score", "predicted"]
 
 
 def test_a_wrong_cell_names_file_column_row_and_value(place, tmp_path):
@@ -166,10 +177,17 @@ def test_a_frozen_lightgbm_with_categories_is_served_and_audited(tmp_path):
     with pytest.raises(ValueError, match="X lacks 'job'"):
         model.fit(X[["hours"]], paid, sensitive_features=age)
     model.fit(X[100:], paid[100:], sensitive_features=age[100:])
-    save(model, tmp_path / "model")
+    with pytest.warns(UserWarning, match="trusted=") as caught:
+        save(model, tmp_path / "model")
+    names = re.findall(r"'([\w.]+)'", str(caught[-1].message))
+    trusted = [part for name in names for part in ("--trusted", name)]
     X.assign(age=age).to_csv(tmp_path / "new.csv", index=False)
     expected = model.predict_proba(X)[:, 1]
-    scores = predicted(tmp_path / "model", tmp_path / "new.csv", tmp_path / "scores.csv")
+    out = tmp_path / "scores.csv"
+    asked = [str(tmp_path / "model"), str(tmp_path / "new.csv"), "-o", str(out)]
+    assert "--trusted" in one_line_and_2(["predict", *asked])
+    done(["predict", *asked, *trusted])
+    scores = pd.read_csv(out)
     np.testing.assert_allclose(scores["score"], expected, rtol=1e-9)
     asked = [
         "audit",
@@ -180,6 +198,7 @@ def test_a_frozen_lightgbm_with_categories_is_served_and_audited(tmp_path):
         str(tmp_path / "model"),
         "--max-rows",
         "100",
+        *trusted,
     ]
     gap = float(gdp(expected, age, resamples=0))
     assert Audit.from_json(done([*asked, "--json"]).stdout)["age"].all_rows[

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from sklearn.linear_model import LinearRegression
 
 from frhsic.estimators import ParityCoupling
-from frhsic.estimators.conditional import BoostedMeans, fold_of_rows
+from frhsic.estimators.coding import fold_of_rows
 from frhsic.estimators.coupling import (
     DensityRatio,
     JointBasis,
@@ -21,8 +21,6 @@ from frhsic.estimators.coupling import (
     permutation,
     release_rows,
 )
-
-QUICK = BoostedMeans(30, n_jobs=1)
 
 JOINT = np.array([[0.16, 0.02, 0.02], [0.06, 0.10, 0.04], [0.02, 0.08, 0.20], [0.06, 0.10, 0.14]])
 """P(x, s) of four values of x and three levels of s."""
@@ -125,7 +123,7 @@ def test_ratio_is_calibrated_on_new_rows():
     rng, rho, n = np.random.default_rng(0), 0.6, 5000
     s = rng.normal(size=n)
     X = np.column_stack([rho * s + np.sqrt(1 - rho**2) * rng.normal(size=n), rng.normal(size=n)])
-    model = ParityCoupling(QUICK, random_state=0).fit(X[:4500], sensitive_features=s[:4500])
+    model = ParityCoupling(random_state=0).fit(X[:4500], sensitive_features=s[:4500])
     fold = fold_of_rows(np.zeros(4500), 5, None, None, 0)
     fitted = model.ratio_(model._means(pd.DataFrame(X[:4500]), fold))
     assert fitted.min() > 0
@@ -173,7 +171,7 @@ def test_naming_a_column_keeps_more_of_it():
     s = rng.normal(size=2000)
     X = rng.normal(size=(2000, 10)) + 0.9 * s[:, None] * (np.arange(10) < 3)
     y = X[:, 3] + X[:, 4] + 0.1 * rng.normal(size=2000)
-    model = ParityCoupling(QUICK, cv=2, random_state=0)
+    model = ParityCoupling(cv=2, random_state=0)
     kept = []
     for named in (None, y):
         Z = model.fit_transform(X, named, sensitive_features=s)
@@ -200,7 +198,7 @@ def test_a_column_that_is_the_xor_of_two_attributes_is_coupled():
         [np.where(rng.random(6000) < 0.9, a != b, rng.random(6000) < 0.5), rng.normal(size=6000)]
     )
     both = np.column_stack([a, b])
-    Z = ParityCoupling(QUICK, random_state=0).fit_transform(X, sensitive_features=both)
+    Z = ParityCoupling(random_state=0).fit_transform(X, sensitive_features=both)
     before, after = (np.corrcoef(data[:, 0], a != b)[0, 1] for data in (X, Z))
     assert before > 0.85
     assert abs(after) < 4 / np.sqrt(6000)
@@ -208,7 +206,7 @@ def test_a_column_that_is_the_xor_of_two_attributes_is_coupled():
 
 def test_estimated_law_of_a_discrete_table():
     x, s = discrete(20_000, seed=5)
-    model = ParityCoupling(QUICK, random_state=0)
+    model = ParityCoupling(random_state=0)
     z = model.fit_transform(x[:, None].astype(float), sensitive_features=s)[:, 0].astype(int)
     assert model.untouched_ == pytest.approx(UNTOUCHED, abs=0.02)
     assert total_variation(z, s, np.bincount(x) / len(x)).max() < 0.02
@@ -216,7 +214,7 @@ def test_estimated_law_of_a_discrete_table():
 
 def test_a_release_is_a_permutation_with_the_same_types():
     X, s = table(1500)
-    model = ParityCoupling(QUICK, cv=2, random_state=0)
+    model = ParityCoupling(cv=2, random_state=0)
     Z = model.fit_transform(X, sensitive_features=s)
     assert (Z.dtypes == X.dtypes).all()
     assert Z.index.equals(X.index)
@@ -240,7 +238,7 @@ def numeric(X: pd.DataFrame) -> pd.DataFrame:
 
 def test_trees_read_age_from_the_columns_and_not_from_the_release():
     (X, s), (X_new, s_new) = table(4000), table(2000, seed=1)
-    model = ParityCoupling(QUICK, random_state=0)
+    model = ParityCoupling(random_state=0)
     Z = model.fit_transform(X, sensitive_features=s)
     Z_new = model.transform(X_new, sensitive_features=s_new)
     assert r2(numeric(X), s, numeric(X_new), s_new) > 0.4
@@ -259,11 +257,11 @@ def test_trees_read_age_from_the_columns_and_not_from_the_release():
 
 def test_the_same_row_gets_the_same_z():
     X, s = table(1200)
-    model = ParityCoupling(QUICK, cv=2, random_state=0).fit(X, sensitive_features=s)
+    model = ParityCoupling(cv=2, random_state=0).fit(X, sensitive_features=s)
     Z = model.transform(X, sensitive_features=s)
     some = np.random.default_rng(0).permutation(1200)[:50]
     assert model.transform(X.iloc[some], sensitive_features=s[some]).equals(Z.iloc[some])
-    again = ParityCoupling(QUICK, cv=2, random_state=0).fit_transform(X, sensitive_features=s)
+    again = ParityCoupling(cv=2, random_state=0).fit_transform(X, sensitive_features=s)
     assert again.equals(Z)
     X_new, s_new = table(800, seed=1)
     order = np.random.default_rng(1).permutation(800)
@@ -282,7 +280,7 @@ def test_missing_and_discrete_attributes():
     rng = np.random.default_rng(0)
     s = np.where(rng.random(5000) < 0.3, np.nan, rng.integers(0, 5, 5000))
     X = np.column_stack([np.isnan(s) + 0.3 * rng.normal(size=5000), rng.normal(size=5000)])
-    Z = ParityCoupling(QUICK, random_state=0).fit_transform(X, sensitive_features=s)
+    Z = ParityCoupling(random_state=0).fit_transform(X, sensitive_features=s)
     assert np.corrcoef(X[:, 0], np.isnan(s))[0, 1] > 0.8
     assert abs(np.corrcoef(Z[:, 0], np.isnan(s))[0, 1]) < 4 / np.sqrt(5000)
 
@@ -291,7 +289,7 @@ def test_weights_count_as_repeated_rows_do():
     """With weights 3 where x is positive, the ratio is that of the weighted law."""
     x, s = discrete(20_000, seed=7)
     weights = np.where(x == 0, 3.0, 1.0)
-    model = ParityCoupling(QUICK, random_state=0)
+    model = ParityCoupling(random_state=0)
     model.fit(x[:, None].astype(float), sensitive_features=s, sample_weight=weights)
     joint = JOINT * np.where(np.arange(4) == 0, 3.0, 1.0)[:, None]
     joint /= joint.sum()
@@ -309,7 +307,7 @@ def test_groups_share_a_fold():
         np.repeat(values, 4, axis=0) for values in (rng.normal(size=(400, 2)), rng.normal(size=400))
     )
     shares = [
-        ParityCoupling(QUICK, random_state=0).fit(X, sensitive_features=s, groups=groups).untouched_
+        ParityCoupling(random_state=0).fit(X, sensitive_features=s, groups=groups).untouched_
         for groups in (None, np.arange(1600) // 4)
     ]
     assert shares[0] < 0.6 < 0.85 < shares[1]

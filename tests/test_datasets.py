@@ -394,6 +394,13 @@ def test_a_bad_file_in_the_folder_is_an_error_at_once(places, monkeypatch, name,
     assert places.calls == []
 
 
+def test_a_folder_that_is_not_there_is_an_error(places, monkeypatch):
+    places.put(places.cache, GOOD)
+    monkeypatch.setenv("FRHSIC_DATA", str(places.folder / "nowhere"))
+    with pytest.raises(DatasetUnavailableError, match=r"FRHSIC_DATA is '.*nowhere', which is no"):
+        obtain([raw()])
+
+
 def test_a_bad_file_in_the_cache_is_replaced_by_a_good_one(places):
     places.put(places.cache, GOOD[:-4])
     places.address = GOOD

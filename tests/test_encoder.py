@@ -22,7 +22,7 @@ import frhsic
 from cli_samples import done
 from frhsic import ParityEncoder
 from frhsic.estimators import UnmetLimitWarning
-from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.heads_gap import HeadsTest
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
 
@@ -217,7 +217,7 @@ def test_repeated_rows_share_a_prototype_and_hide_the_attribute():
     frame = pd.DataFrame(new).assign(z=z[:, 0])
     assert (frame.groupby([0, 1])["z"].nunique() == 1).all()
     nearest = encoder.solution_.path[-1]
-    targets, means = zip(*(encoder._predict_fold(fold, new, None) for fold in range(5)))
+    targets, means = zip(*encoder._predict_folds(new, None))
     choice = nearest.nearest(np.mean(targets, axis=0), np.mean(means, axis=0))
     assert told(z, new_s).gap().value < told(choice[:, None], new_s).gap().value
 

@@ -5,7 +5,6 @@ written to files.
 from __future__ import annotations
 
 import datetime
-import json
 import math
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frhsic.persistence import from_json, to_json
+from estimator_samples import saved_and_read
 from frhsic.tables.columns import MOST_ENCODED_LEVELS
 from frhsic.tables.encoding import (
     SCALE_CLASSES,
@@ -74,7 +73,7 @@ def test_an_encoding_survives_json_and_encodes_the_same(
         {"x": training, "job": [["cook", "clerk", None][i % 3] for i in range(len(training))]}
     )
     encoding = TableEncoding.fit(frame, scaling=scaling)
-    again = from_json(json.loads(json.dumps(to_json(encoding), allow_nan=False)))
+    again = saved_and_read(encoding)
     assert again == encoding
     rows = pd.DataFrame({"x": new, "job": "nurse"})
     np.testing.assert_array_equal(again(rows), encoding(rows))

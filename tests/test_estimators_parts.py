@@ -17,7 +17,8 @@ from pytest import approx
 from scipy.optimize import minimize_scalar
 from scipy.stats import ncx2
 
-from frhsic.estimators.conditional import TreeTable, ranges
+from frhsic.estimators.basis import ranges
+from frhsic.estimators.coding import TreeTable
 from frhsic.estimators.constraints import Constraint, FitRows, LabelledRows
 from frhsic.estimators.describing import _attribute_means, cell_means, describe_prototypes
 from frhsic.estimators.encoder import _affordable, _strata
@@ -327,6 +328,8 @@ def test_kept_targets_name_their_coordinates_and_performance():
 
 def test_columns_of_y_have_names():
     model = SimpleNamespace()
+    with pytest.raises(ValueError, match="requires y"):
+        target_columns(model, None)
     assert [*target_columns(model, [1, 2])] == ["target"]
     assert [*target_columns(model, pd.Series([1, 2], name="pay"))] == ["pay"]
     assert [*target_columns(model, np.eye(2))] == ["target0", "target1"]

@@ -24,9 +24,11 @@ from frhsic.estimators import (
 )
 from frhsic.estimators.fitting import class_probabilities
 from frhsic.estimators.frontier import Choice, Gap
+from frhsic.estimators.inputs import require_scores
 from frhsic.estimators.network import fit_path
 from frhsic.formatting import printable
 from frhsic.penalties import HSIC
+from frhsic.tables.attributes import BandedAttributeWarning
 from frhsic.training import Training
 
 N = 24
@@ -317,3 +319,46 @@ def test_a_choice_says_where_the_gap_goes_and_whether_the_limit_is_kept(met, ind
     assert str(choice) == text
     assert repr(choice) == f"<Choice at 2.5: {text}>"
     assert str(Choice(None, 0.0, True, {}, {}, ())) == "No gap is limited."
+
+
+@pytest.mark.parametrize("limit", [0.05, "20%", 0, {"age": 0.1}])
+def test_a_limit_without_attributes_is_refused(limit: Any):
+    with pytest.raises(ValueError, match=r"limit is .*, but fit was given no sensitive_features"):
+        fitted(classifier(limit=limit), s=None)
+    fitted(classifier(limit=None), s=None)
+    with pytest.raises(ValueError, match="limit is '50%'"):
+        ParityEncoder(limit="50%").fit(X, Y)
+
+
+def test_numbers_that_cannot_be_computed_with_name_column_and_row():
+    table = np.column_stack([X, X]).astype(np.float64)
+    table[5, 1] = np.inf
+    with pytest.raises(ValueError, match=r"infinity \(inf\) in column 1, first in row 6"):
+        fitted(classifier(), table)
+    table[5, 1] = 1e300
+    default = classifier(estimator=None, attribute_estimator=None, limit=None)
+    assert np.isfinite(fitted(default, table).predict_proba(table)).all()
+    with pytest.raises(ValueError, match=r"column 1 of X has .* beyond 1e\+150: .* in row 6"):
+        fitted(classifier(), table)
+
+
+def test_arrays_of_pandas_are_taken_as_attributes():
+    ages = pd.array(AGE, "Float64")
+    plain = fitted(classifier(limit=None)).predict_proba(X)
+    np.testing.assert_array_equal(fitted(classifier(limit=None), s=ages).predict_proba(X), plain)
+    ages[3] = pd.NA
+    with pytest.warns(UnlabelledRowsWarning, match="1 of 24 rows"):
+        fitted(classifier(limit=None), s=ages)
+    levels = np.where(np.arange(len(AGE)) % 2, "young", "old")
+    with pytest.warns(BandedAttributeWarning, match="ordered levels"):
+        fitted(classifier(limit=None), s=pd.Categorical(levels, ["young", "old"], ordered=True))
+    with pytest.raises(TypeError, match="two groups as 0 and 1"):
+        fitted(classifier(limit=None), s=pd.Categorical(levels))
+
+
+@pytest.mark.parametrize("scores", [[0.5, np.nan], [0.5, np.inf], [0.5, 1.5], [-0.5, 0.5]])
+def test_scores_that_are_no_probabilities_are_an_error(scores: list[float]):
+    with pytest.raises(ValueError, match="the model gives no probability, first in row"):
+        require_scores(np.array(scores), probabilities=True)
+    if np.isfinite(scores).all():
+        require_scores(np.array(scores), probabilities=False)

@@ -16,10 +16,11 @@ import pytest
 import sklearn
 from lightgbm import LGBMClassifier
 from pytest import approx
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -28,6 +29,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import SplineTransformer
+from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from frhsic import (
@@ -44,7 +46,7 @@ from frhsic.estimators import (
     UnmetLimitWarning,
     distill,
 )
-from frhsic.estimators.conditional import fold_of_rows
+from frhsic.estimators.coding import fold_of_rows
 from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.estimators.frontier import Frontier, Gap, measure_path
 from frhsic.parity import gdp, rank_gap
@@ -220,7 +222,7 @@ def test_the_models_of_a_fold_are_fitted_on_all_rows_outside_of_it(cv):
     fold = np.arange(90) // 30
     model = ParityRegressor(LinearRegression(), **{**SETTINGS, "cv": cv(fold), "limit": None})
     model.fit(X, X @ [1.0, 2.0, 3.0] + y, sensitive_features=age)
-    for j, own in enumerate(model.models_):
+    for j, (own,) in enumerate(model.models_):
         rest = fold != j
         expected = LinearRegression().fit(X[rest], X[rest] @ [1.0, 2.0, 3.0] + y[rest])
         assert own.coef_ == approx(expected.coef_)
@@ -639,3 +641,66 @@ def test_without_attributes_nothing_is_constrained():
 def test_an_attribute_by_position_is_told_its_name(kind):
     with pytest.raises(TypeError, match="sensitive_features="):
         kind().fit([[0.0], [1.0]], [0, 1], [20, 30])
+
+
+def test_many_rows_of_a_person_teach_as_much_as_one():
+    """150 people, 20 rows each that tell who it is: the labels of new people are what counts."""
+    rng = np.random.default_rng(0)
+    people = rng.normal(size=(150, 5))
+    person = np.repeat(np.arange(150), 20)
+    s = people[:, 0] + rng.normal(size=150)
+
+    def labels(x: np.ndarray) -> np.ndarray:
+        return rng.random(len(x)) < expit(x[:, 1] + x[:, 0] / 2)
+
+    y = labels(people)
+    X = people[person] + 0.01 * rng.normal(size=(3000, 5))
+    many = ParityClassifier(limit=None, random_state=0)
+    many.fit(X, y[person], sensitive_features=s[person], groups=person)
+    one = ParityClassifier(limit=None, random_state=0).fit(people, y, sensitive_features=s)
+    rate = y.mean()
+    constant = -(rate * np.log(rate) + (1 - rate) * np.log(1 - rate))
+    assert many.frontier_.performance["log_loss"][0] < constant + 0.03
+    new = rng.normal(size=(5000, 5))
+    new_y = labels(new)
+    auc = [roc_auc_score(new_y, model.predict_proba(new)[:, 1]) for model in (many, one)]
+    assert auc[0] > auc[1] - 0.02
+
+
+@pytest.mark.parametrize("kind", [ParityClassifier, ParityRegressor])
+def test_rows_of_weight_0_change_nothing(kind):
+    X, y, age = table(300, 0)
+    weights = np.random.default_rng(1).integers(1, 4, size=300)
+    X = np.vstack([X, 50 * X[:40]])
+    y = np.r_[y, 1 - y[:40]]
+    age = np.r_[age, 9 * age[:40]]
+    model = kind(limit=None, cv=3, random_state=0)
+    plain = clone(model).fit(X[:300], y[:300], sensitive_features=age[:300], sample_weight=weights)
+    more = model.fit(X, y, sensitive_features=age, sample_weight=np.r_[weights, np.zeros(40)])
+    assert np.array_equal(plain.predict(X), more.predict(X))
+    assert plain.frontier_.to_frame().equals(more.frontier_.to_frame())
+
+
+@pytest.mark.parametrize("weight", [1e308, 1e-320])
+def test_equal_weights_of_any_size_are_no_weights(weight):
+    X, y, age = table(200, 0)
+    model = ParityClassifier(limit=None, cv=3, random_state=0)
+    plain = clone(model).fit(X, y, sensitive_features=age).predict_proba(X)
+    found = model.fit(X, y, sensitive_features=age, sample_weight=np.full(200, weight))
+    assert found.predict_proba(X) == approx(plain, abs=1e-6)
+
+
+def test_weights_of_one_class_only_are_refused():
+    X, y, age = table(200, 0)
+    with pytest.raises(ValueError, match="class"):
+        ParityClassifier().fit(X, y, sensitive_features=age, sample_weight=y)
+
+
+@pytest.mark.parametrize("estimator", [None, LinearSVC()])
+def test_probabilities_of_several_classes_sum_to_one(estimator):
+    X, _, age = table(300, 0)
+    labels = np.digitize(X[:, 1], [-0.5, 0.5])
+    model = ParityClassifier(estimator, limit=None, cv=3, random_state=0)
+    p = model.fit(X, labels, sensitive_features=age).predict_proba(X)
+    assert p.min() >= 0
+    assert p.sum(axis=1) == approx(1.0)

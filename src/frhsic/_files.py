@@ -18,6 +18,47 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+# Memory that reading a file may take: this many times its size, and this many bytes in any case.
+MOST_TIMES = 200
+ALWAYS_BYTES = 2**27
+
+
+class Budget:
+    """Bytes of memory that may be taken to read one file, which every reader of it charges before
+    it takes them.
+
+    Examples
+    --------
+    >>> budget = Budget(Path(__file__), max_bytes=100)
+    >>> budget.charge(80)
+    >>> budget.charge(80)
+    Traceback (most recent call last):
+    ValueError: it takes more than 100 bytes of memory. If that is right, raise max_bytes ...
+    """
+
+    def __init__(self, path: Path, max_bytes: int | None = None) -> None:
+        if max_bytes is None:
+            max_bytes = max(MOST_TIMES * path.stat().st_size, ALWAYS_BYTES)
+        self.max_bytes = max_bytes
+        self.charged = 0
+
+    def charge(self, size: int) -> None:
+        """Count bytes; raise if they are too many."""
+        self.charged += size
+        if self.charged > self.max_bytes:
+            raise ValueError(
+                f"it takes more than {self.max_bytes:,} bytes of memory. If that is right, raise"
+                " max_bytes (--max-bytes)"
+            )
+
+
+def require_regular(path: Path, kind: str) -> None:
+    """Raise unless a path is a regular file, which can be read more than once."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no {kind} {str(path)!r}.")
+    if not path.is_file():
+        raise ValueError(f"the {kind} {str(path)!r} is a folder, a pipe or a device; pass a file.")
+
 
 def require_writable(files: Mapping[str, Path], inputs: Mapping[str, Path] | None = None) -> None:
     """Raise if a file cannot be written. Call it before the work that the file is for.

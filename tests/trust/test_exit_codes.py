@@ -224,6 +224,14 @@ def test_escape_sequences_in_names_do_not_reach_the_terminal(tmp_path: Path):
     assert not ESCAPES.search(done([*asked, "--score", "sc\x07ore", "--json"]).stdout)
 
 
+def test_help_into_a_closed_pipe_is_silent():
+    command = [sys.executable, "-m", "frhsic.cli", "train", "--help"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.communicate()[1] == b""
+
+
 @pytest.mark.slow
 def test_a_closed_pipe_is_2_not_1(csv: str):
     command = [sys.executable, "-m", "frhsic.cli", "audit", csv, *ASKED]

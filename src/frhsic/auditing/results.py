@@ -83,6 +83,7 @@ class Document:
             )
         try:
             document: Self = _convert(cls, fields)
+            _require_ranges(document)
         except (AttributeError, KeyError, OverflowError, TypeError) as error:
             raise ValueError(f"the document is no {cls.__name__}: {error}") from None
         return document
@@ -113,6 +114,37 @@ def _convert(hint: Any, value: Any) -> Any:
     if origin is Literal or type(value) is hint or (hint is float and type(value) is int):
         return float(value) if hint is float else value
     raise TypeError(f"{str(value)[:40]!r} came where {hint} was expected")
+
+
+# Fields between 0 and 1 or not negative, and measures of which this holds.
+CHANCES = {"pvalue", "adjusted", "confidence"}
+COUNTS = {"rows", "given", "dropped", "used", "independent", "standard_error"}
+SHARES = {"accuracy", "true_positive_rate", "false_positive_rate", "auc", "decision_ratio"}
+SIZES = {"log_loss", "root_squared_error"}
+
+
+def _require_ranges(part: Any) -> None:
+    """Raise if a number of a document is one that no audit has."""
+    if isinstance(part, (tuple, list)):
+        for item in part:
+            _require_ranges(item)
+    if isinstance(part, dict):
+        _require_ranges(list(part.values()))
+    if isinstance(part, float) and not math.isfinite(part):
+        raise ValueError(f"the document has the number {part}")
+    if not dataclasses.is_dataclass(part):
+        return
+    fields = vars(part)
+    _require_ranges(list(fields.values()))
+    if isinstance(part, Interval) and part.low > part.high:
+        raise ValueError(f"the document has an interval from {part.low:g} to {part.high:g}")
+    for name, value in fields.items():
+        kind = fields.get("key", name) if name == "value" else name
+        if not isinstance(value, (int, float)):
+            continue
+        negative = kind in CHANCES | COUNTS | SHARES | SIZES and value < 0
+        if negative or (kind in CHANCES | SHARES and value > 1):
+            raise ValueError(f"the document has the {kind} {value:g}")
 
 
 @dataclass(frozen=True)

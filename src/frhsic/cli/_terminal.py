@@ -460,6 +460,18 @@ class Columns:
     ] = None
 
 
+Trusted = Annotated[
+    list[str] | None,
+    Option(
+        "--trusted",
+        help=(
+            "Class of another library that the model may hold and that can run code; frhsic.save"
+            " names them. May be repeated."
+        ),
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a table is written."""
@@ -489,6 +501,15 @@ class Reading:
             help=(
                 "How dates in text are written, such as %d/%m/%Y; 2024-05-31 and 31.05.2024 are"
                 " read without it, and a saved model remembers it."
+            )
+        ),
+    ] = None
+    max_bytes: Annotated[
+        int | None,
+        Option(
+            help=(
+                "Memory that the table, and a model, may take; 200 times the size of the file, but"
+                " at least 128 MiB, if not given."
             )
         ),
     ] = None

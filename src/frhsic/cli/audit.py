@@ -55,6 +55,7 @@ class _Options:
         Path | None,
         Option(help="A saved model; it is applied to the table, and its scores and Z are audited."),
     ] = None
+    trusted: _terminal.Trusted = None
     target: Annotated[
         str | None, Option("--target", "-t", help="Column of the target, for equal opportunity.")
     ] = None
@@ -317,7 +318,7 @@ def _on_one_machine(
     served = None
     file = TableFile.open(options.table, **vars(reading))
     if options.model is not None:
-        served = Served.load(options.model)
+        served = Served.load(options.model, options.trusted, reading.max_bytes)
         file = served.reopen(file, reading)
     with file.name_in_errors():
         table = _read_table(options, file, [] if served is None else served.columns, watch)

@@ -16,7 +16,7 @@ from typer import Argument, Option
 
 import frhsic
 from frhsic import _progress
-from frhsic._files import open_whole, require_writable
+from frhsic._files import open_whole, require_regular, require_writable
 from frhsic.cli import _terminal
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def predict(
         list[str] | None,
         Option(help="Column of the table to copy, such as an identifier; may be repeated."),
     ] = None,
+    trusted: _terminal.Trusted = None,
     formulas: Annotated[
         bool,
         Option(
@@ -93,16 +94,17 @@ def predict(
         from frhsic.tables.text import with_points
 
         require_writable({"scores": out}, {"table": table, "model": model})
-        swapped = model.is_file() and zipfile.is_zipfile(table) and not zipfile.is_zipfile(model)
+        regular = model.is_file() and table.is_file()  # a pipe or a device may have no end
+        swapped = regular and zipfile.is_zipfile(table) and not zipfile.is_zipfile(model)
         if swapped and table.suffix.lower() != ".zip":
             raise ValueError(
                 f"{model.name} is no saved model, {table.name} may be one; the model comes first,"
                 " then the table."
             )
         file = TableFile.open(table, **vars(reading))  # before the model, which takes longer
-        served = Served.load(model)
+        served = Served.load(model, trusted, reading.max_bytes)
         file = served.reopen(file, reading)
-        kept = [file.find(name) for name in keep or ()]
+        kept = list(dict.fromkeys(file.find(name) for name in keep or ()))
         rows = 0
         with _terminal.progress() as watch, open_whole(out, [table, model]) as stream:
             watch(f"predicting {table.name}")
@@ -153,15 +155,16 @@ class Served:
     unseen: dict[str, Counter[str]] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, path: Path) -> Served:
+    def load(
+        cls, path: Path, trusted: list[str] | None = None, max_bytes: int | None = None
+    ) -> Served:
         """Load a model that knows its columns."""
-        if not path.is_file():
-            raise ValueError(f"there is no saved model {str(path)!r}.")
+        require_regular(path, "saved model")
         if not zipfile.is_zipfile(path):
             raise ValueError(
                 f"{path.name} is not a saved model; pass the file that frhsic train wrote by --out."
             )
-        model = frhsic.load(path)
+        model = frhsic.load(path, trusted=trusted or (), max_bytes=max_bytes)
         if not hasattr(model, "schema_"):
             raise ValueError(
                 f"the model {path.name} was fitted on an array without column names, so its columns"

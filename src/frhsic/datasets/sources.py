@@ -186,7 +186,12 @@ def _local_places() -> list[tuple[str, Path]]:
     folder = os.environ.get(FOLDER_VARIABLE)
     places = [("cache", cache_dir())]
     if folder:
-        places.append((f"folder of {FOLDER_VARIABLE}", Path(folder).expanduser()))
+        base = Path(folder).expanduser()
+        if not base.is_dir():
+            raise DatasetUnavailableError(
+                f"{FOLDER_VARIABLE} is {folder!r}, which is no folder; correct or unset it."
+            )
+        places.append((f"folder of {FOLDER_VARIABLE}", base))
     return places
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.estimators.basis import SensitiveBasis
 
 # Rows among which a gap is measured: everybody, or those of one outcome.
 Among = Literal["all", "positive", "negative"]

@@ -19,15 +19,14 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from frhsic._threads import limit_to_n_jobs
-from frhsic.estimators.conditional import (
-    ADMITTED_FOLDS,
-    MOST_LEVELS,
-    BoostedMeans,
-    SensitiveBasis,
-    TreeTable,
-    fold_of_rows,
+from frhsic.estimators.basis import MOST_LEVELS, SensitiveBasis, ranges
+from frhsic.estimators.coding import ADMITTED_FOLDS, TreeTable, fold_of_rows
+from frhsic.estimators.engine import Engine, Functions, fit_engine
+from frhsic.estimators.fitting import (
+    cross_fit,
+    fit_with_weights,
     limit_boosters,
-    ranges,
+    means_of_models,
 )
 from frhsic.estimators.inputs import (
     ROUTING,
@@ -47,9 +46,6 @@ class ExchangeSettings:
     # nodes
     functions: int = 24
     nodes: int = 256
-    # rounds of boosting: a ratio that is too smooth leaves dependence, one that is too rough
-    # removes more rows
-    rounds: int = 120
     # smallest ratio before it is scaled to mean one
     least_ratio: float = 0.02
     # proposed exchanges for each removed row, when these are permuted
@@ -329,7 +325,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     estimator : regressor, optional
         Model of the conditional means E[φ(S) | x], which predicts several targets at once. None is
-        LightGBM.
+        a mean of additive splines and trees of LightGBM.
     amount : float
         From 0 to 1: a row is left as it is with probability 1 - amount. The dependence on S falls
         in proportion.
@@ -366,6 +362,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     }
 
     ratio_: DensityRatio
+    engine_: Engine | None
+    models_: list[Any]
     untouched_: float
 
     def __init__(
@@ -443,11 +441,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         groups = None if groups is None else np.asarray(groups)
         fold = fold_of_rows(frame, self.cv, None, groups, self.random_seed_)
         phi = basis.values[node]
-        targets = _targets(phi, y)
-        self.models_ = [
-            self._model(frame, fold != f, targets, weights) for f in range(fold.max() + 1)
-        ]
-        m = self._means(frame, fold)
+        m = self._fit_means(frame, _targets(phi, y), fold, weights)
         means = m[:, : phi.shape[1]]
         self.ratio_ = DensityRatio.fit(basis, means, node, weights / weights.sum())
         # the largest share of the variance of a function of S that x explains
@@ -503,7 +497,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         elif len(frame) >= EXCHANGE.fewest:
             # one model for each row, as for the fitted rows: the ratio is calibrated to that, and
             # not to their mean
-            m = self._means(frame, (identity % np.uint64(len(self.models_))).astype(np.int64))
+            m = self._means(frame, identity)
             Z = frame.iloc[self._coupled(frame, s, m, identity)[0]]
         else:
             raise ValueError(
@@ -558,22 +552,50 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         copies = pd.Series(keys).groupby(keys).cumcount().to_numpy(np.uint64)
         return np.asarray(pd.util.hash_array(keys ^ pd.util.hash_array(copies)))
 
-    def _model(
-        self, frame: pd.DataFrame, rows: np.ndarray, phi: np.ndarray, weights: np.ndarray
-    ) -> Any:
-        """Return a model of m that was fitted on some rows."""
-        if self.estimator is None:
-            model: Any = BoostedMeans(n_estimators=EXCHANGE.rounds, n_jobs=self.n_jobs)
-        else:
-            model = limit_boosters(clone(self.estimator), self.n_jobs)
-        more = {"sample_weight": weights[rows]} if np.ptp(weights) else {}
-        return model.fit(frame[rows], phi[rows], **more)
+    def _fit_means(
+        self, frame: pd.DataFrame, targets: np.ndarray, fold: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
+        """Fit models of targets (n, K) without each fold; return what they predict of rows that
+        they have not seen.
+        """
+        self.engine_ = None
+        self.models_ = []
+        if self.estimator is not None:
 
-    def _means(self, frame: pd.DataFrame, fold: np.ndarray) -> np.ndarray:
-        """Return m, each row by the model that was fitted without its fold."""
-        parts = [self.models_[f].predict(frame[fold == f]) for f in np.unique(fold)]
-        m = np.concatenate([np.reshape(part, (len(part), -1)) for part in parts])
-        return np.asarray(m[np.argsort(np.argsort(fold, kind="stable"))])
+            def fit(train: np.ndarray) -> Any:
+                model = limit_boosters(clone(self.estimator), self.n_jobs)
+                own = weights[train] if np.ptp(weights) else None
+                return fit_with_weights(model, frame.iloc[train], targets[train], own)
+
+            self.models_, means = cross_fit(
+                fold,
+                fit,
+                lambda model, held_out: means_of_models([model], frame.iloc[held_out]),
+                "models",
+            )
+            return means
+        codes = self._encoder.codes(frame)
+        some = np.flatnonzero(weights)
+        self.engine_ = fit_engine(
+            codes[some],
+            self._encoder.categorical,
+            [],
+            [Functions(targets[some], np.ones(len(some), dtype=bool), reduced=False)],
+            fold[some],
+            weights[some] / weights.max(),
+            self.random_seed_,
+            self.n_jobs,
+        ).engine
+        return np.asarray(self.engine_.predict(codes, self.n_jobs)[fold, np.arange(len(fold))])
+
+    def _means(self, frame: pd.DataFrame, identity: np.ndarray) -> np.ndarray:
+        """Return m of new rows, each by the models of one fold that its content decides."""
+        if self.engine_ is not None:
+            each = self.engine_.predict(self._encoder.codes(frame), self.n_jobs)
+        else:
+            each = np.stack([means_of_models([model], frame) for model in self.models_])
+        fold = (identity % np.uint64(len(each))).astype(np.int64)
+        return np.asarray(each[fold, np.arange(len(fold))])
 
 
 def _filled(s: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import _safe_indexing
 
-from frhsic.estimators.conditional import TreeTable
+from frhsic.estimators.coding import TreeTable
 from frhsic.estimators.constraints import FitRows
 from frhsic.splits import subsample
 from frhsic.tables.columns import is_frame

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing
 
-from frhsic.estimators.conditional import TreeTable, fold_of_rows
+from frhsic.estimators.coding import TreeTable, fold_of_rows
 from frhsic.estimators.constraints import LabelledRows
 from frhsic.estimators.fitting import fit_with_weights
 from frhsic.estimators.frontier import attribute_gaps

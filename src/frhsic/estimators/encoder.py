@@ -12,16 +12,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from sklearn.base import TransformerMixin
-from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from frhsic import _progress
 from frhsic._threads import limit_to_n_jobs
-from frhsic.estimators.conditional import SensitiveBasis, TreeTable, predicted_directions
+from frhsic.estimators.basis import SensitiveBasis, predictable_directions
+from frhsic.estimators.coding import row_hashes
 from frhsic.estimators.constraints import FitRows
 from frhsic.estimators.describing import cell_means, describe_prototypes
-from frhsic.estimators.fitting import ParityModel, is_prefit, means_of_models
+from frhsic.estimators.engine import Functions
+from frhsic.estimators.fitting import Outcome, ParityModel, Predictions, weighted_rows
 from frhsic.estimators.frontier import Choice, Frontier, Gap
 from frhsic.estimators.heads_gap import HeadsTest, explained_shares
 from frhsic.estimators.inputs import named_arguments, typed_table
@@ -112,7 +114,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
     ----------
     estimator : classifier, regressor, FrozenEstimator, function or None
         Model of each column of y, fitted out of fold; one that is frozen, or a function of X, is
-        used as it is. None is LightGBM, averaged with additive splines below 10,000 rows.
+        used as it is. None is a mean of additive splines and trees of LightGBM.
     limit : number, str, dict or None
         A number is a bound on the gap of every head. A share of the unconstrained gap such as
         "50%", and 0 for the least gap, are aims for the estimate. None sets no constraint; a
@@ -165,8 +167,6 @@ class ParityEncoder(TransformerMixin, ParityModel):
         "prototypes": [Interval(Integral, 2, None, closed="left"), None],
     }
 
-    models_: list[list[Any]]
-    attribute_models_: list[list[Any]]
     solution_: Representation
     frontier_: Frontier
     choice_: Choice
@@ -241,7 +241,14 @@ class ParityEncoder(TransformerMixin, ParityModel):
         The parameters are those of :meth:`fit`.
         """
         choices = self._fit(X, y, sensitive_features, sample_weight, groups)
-        return self._coordinates(choices[self._position])
+        own = self._coordinates(choices[self._position])
+        n = _num_samples(X)
+        if len(own) == n:
+            return own
+        known = sensitive_features if self.uses_sensitive else None
+        every = np.array(self.transform(X, sensitive_features=known))
+        every[np.flatnonzero(np.asarray(sample_weight))] = own
+        return every
 
     @limit_to_n_jobs
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
@@ -262,14 +269,10 @@ class ParityEncoder(TransformerMixin, ParityModel):
         keys = self._keys(X, s)
         prototypes = self.solution_.path[self._position]
         choice = np.empty(len(keys), dtype=np.int64)
-        folds = max(len(self.models_), len(self.attribute_models_))
-        for j in range(folds):
-            rows = np.flatnonzero(keys % np.uint64(folds) == j)
-            if len(rows):
-                known = None if s is None else s[rows]
-                choice[rows] = prototypes.nearest(
-                    *self._predict_fold(j, _safe_indexing(X, rows), known)
-                )
+        folds = self._predict_folds(X, s)
+        for j, (targets, means) in enumerate(folds):
+            own = np.flatnonzero(keys % np.uint64(len(folds)) == j)
+            choice[own] = prototypes.nearest(targets[own], means[own])
         repeated = self.choices_[self._position]
         return self._coordinates(look_up(keys, self.repeated_, repeated, choice))
 
@@ -296,6 +299,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> list[np.ndarray]:
         """Fit; return the prototypes of the rows at each trade-off, by encoders without them."""
+        sample_weight, cv, X, y, sensitive_features, groups = weighted_rows(
+            sample_weight, self.cv, X, y, sensitive_features, groups
+        )
         X, weights, groups = self._check_fit(X, y, sensitive_features, sample_weight, groups)
         labels = target_columns(self, y)
         for values in labels.values():
@@ -310,14 +316,23 @@ class ParityEncoder(TransformerMixin, ParityModel):
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._folds(X, _strata(targets, labels), groups),
+            fold=self._folds(cv, X, _strata(targets, labels), groups),
             seed=self.random_seed_,
         )
-        self.table_ = TreeTable().fit(X)
-        predicted = self._fit_models_of_y(rows, targets, labels)
         known = ~np.isnan(s).any(axis=1)
         whole = [SensitiveBasis.fit(column[known], rows.mass[known]) for column in s.T]
-        bases, directions, means = self._fit_models_of_s(rows, known, whole)
+        functions = [basis(column) for basis, column in zip(whole, s.T)]
+        regressions, modelled = self._fit_regressions(
+            rows,
+            [Outcome(labels[target.name], target.classes) for target in targets],
+            []
+            if self.uses_sensitive
+            else [Functions(own, ~np.isnan(column)) for own, column in zip(functions, s.T)],
+        )
+        predicted = _target_columns(targets, regressions)
+        bases, directions, means = self._directions(
+            rows, known, whole, functions, regressions.means, modelled
+        )
         solver = SolverRows(predicted, means, rows.mass / rows.mass.sum())
         path, choices = self._solve(rows, solver, target_kinds(targets), known)
         centers = [
@@ -341,51 +356,32 @@ class ParityEncoder(TransformerMixin, ParityModel):
         self._choose()
         return choices
 
-    def _fit_models_of_y(
-        self, rows: FitRows, targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]
-    ) -> np.ndarray:
-        """Fit the models of each fold; return what is kept of each row by models without it."""
-        if is_prefit(self.estimator) and len(targets) > 1:
-            raise ValueError(
-                f"estimator is a fitted model, which predicts one column; y has {len(targets)}."
-            )
-        models = []
-        predicted = []
-        for target in targets:
-            classifies = target.classes is not None
-            fitted = self._models_of_y(rows, labels[target.name], classifies, target.predict)
-            models.append(fitted[0])
-            predicted.append(fitted[1])
-        self.models_ = [list(each) for each in zip(*models)]
-        return np.column_stack(predicted)
-
-    def _fit_models_of_s(
-        self, rows: FitRows, known: np.ndarray, whole: Sequence[SensitiveBasis]
+    def _directions(
+        self,
+        rows: FitRows,
+        known: np.ndarray,
+        whole: Sequence[SensitiveBasis],
+        functions: Sequence[np.ndarray],
+        means: np.ndarray,
+        modelled: tuple[np.ndarray, ...],
     ) -> tuple[tuple[SensitiveBasis, ...], tuple[np.ndarray, ...], np.ndarray]:
-        """Fit the models of each fold; return the functions of each attribute that are modelled,
-        the combinations of them that x tells, and m of each row by models that have not seen it.
+        """Return the functions of each attribute that are modelled, the combinations of them that x
+        predicts, and m of each row.
         """
-        bases = tuple(
-            self._predictable_directions(rows, j, basis, basis(rows.s[:, j]))
-            for j, basis in enumerate(whole)
-        )
-        targets = [basis(s) for basis, s in zip(bases, rows.s.T)]
-        every = tuple(np.eye(values.shape[1]) for values in targets)
-        if self.uses_sensitive or not targets:
-            self.attribute_models_ = [[]]
-            return bases, every, np.column_stack([np.zeros((len(known), 0)), *targets])
-        self.attribute_models_, means = self._models_of_s(rows, targets)
+        every = tuple(np.eye(own.shape[1]) for own in functions)
+        if self.uses_sensitive:
+            return tuple(whole), every, np.column_stack([np.zeros((len(known), 0)), *functions])
         if self.attribute_estimator is None:
-            return bases, every, means
-        # a function that x does not tell would be a constraint for nothing
-        starts = np.cumsum([values.shape[1] for values in targets])[:-1]
-        parts = np.split(means, starts, axis=1)
+            bases = tuple(basis.along(along) for basis, along in zip(whole, modelled))
+            return bases, tuple(np.eye(along.shape[1]) for along in modelled), means
+        # a function that x does not predict would be a constraint for nothing
+        parts = np.split(means, np.cumsum([own.shape[1] for own in functions])[:-1], axis=1)
         directions = tuple(
-            predicted_directions(part[known], values[known], rows.mass[known])
-            for part, values in zip(parts, targets)
+            predictable_directions(part[known], own[known], rows.mass[known])
+            for part, own in zip(parts, functions)
         )
-        told = [part @ along for part, along in zip(parts, directions)]
-        return bases, directions, np.column_stack(told)
+        chosen = [part @ along for part, along in zip(parts, directions)]
+        return tuple(whole), directions, np.column_stack([means[:, :0], *chosen])
 
     def _solve(
         self, rows: FitRows, solver: SolverRows, kinds: tuple[Kind, ...], known: np.ndarray
@@ -486,36 +482,38 @@ class ParityEncoder(TransformerMixin, ParityModel):
         columns = self.solution_.coordinates[self._position if at is None else at]
         return np.asarray(np.column_stack([*columns.values()])[z])
 
-    def _means(self, models: Sequence[Any], X: Any, s: np.ndarray | None) -> np.ndarray:
-        """Return m of rows, (n, K), by some models; functions of S themselves, where Z may use
-        it.
+    def _predict_folds(self, X: Any, s: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return what the models of each fold say of rows: what Z should keep of them, (n, T), and
+        m, (n, K); functions of S themselves, where Z may use it.
         """
+        targets = self.solution_.targets
+        outcomes = [Outcome(np.zeros(0), target.classes) for target in targets]
         none = np.zeros((_num_samples(X), 0))
-        if s is not None:
-            bases = self.solution_.bases
-            return np.column_stack([none, *(basis(column) for basis, column in zip(bases, s.T))])
-        parts = zip(means_of_models(models, X), self.solution_.directions)
-        return np.column_stack([none, *(means @ along for means, along in parts)])
-
-    def _predict_fold(
-        self, fold: int, X: Any, s: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the models of one fold say of rows: what Z should keep of them, (n, T), and
-        m, (n, K).
-        """
-        of_y, of_s = self._tables(X, s)
-        means = self._means(self.attribute_models_[fold % len(self.attribute_models_)], of_s, s)
-        models = self.models_[fold % len(self.models_)]
-        kept = [
-            target.predict(model, of_y) for target, model in zip(self.solution_.targets, models)
-        ]
-        return np.column_stack(kept), means
+        result = []
+        for part in self._predictions(X, s, outcomes):
+            kept = _target_columns(targets, part)
+            directions = self.solution_.directions
+            if s is not None:
+                bases = self.solution_.bases
+                means = np.column_stack([none, *(basis(own) for basis, own in zip(bases, s.T))])
+            else:
+                starts = np.cumsum([len(along) for along in directions])[:-1]
+                groups = np.split(part.means, starts, axis=1) if directions else []
+                chosen = [means @ along for means, along in zip(groups, directions)]
+                means = np.column_stack([none, *chosen])
+            result.append((kept, means))
+        return result
 
     def _keys(self, X: Any, s: np.ndarray | None) -> np.ndarray:
         """Return a number for each row that depends on its content alone."""
-        codes = self.table_.codes(X)
-        content = pd.DataFrame(codes if s is None else np.column_stack([codes, s]))
-        return pd.util.hash_pandas_object(content, index=False).to_numpy()
+        return row_hashes(self._coded(X, s))
+
+
+def _target_columns(targets: Sequence[KeptTarget], predictions: Predictions) -> np.ndarray:
+    """Return the predicted columns of all targets, (n, T)."""
+    return np.column_stack(
+        [target.columns(own) for target, own in zip(targets, predictions.outcomes)]
+    )
 
 
 def _strata(targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]) -> np.ndarray | None:

@@ -14,7 +14,14 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from frhsic import _arrays
 from frhsic._warnings import warn
 from frhsic.tables.attributes import BandedAttributeWarning, read_sensitive
-from frhsic.tables.columns import check_distinct, is_frame, to_pandas
+from frhsic.tables.columns import (
+    LARGEST_FEATURE,
+    check_distinct,
+    examples,
+    is_frame,
+    numbers,
+    to_pandas,
+)
 from frhsic.tables.schema import Schema
 from frhsic.tables.suspicions import SuspiciousColumnWarning, suspicions
 
@@ -90,6 +97,9 @@ def typed_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
     that was passed as `estimator` sees the table as it is.
     """
     X = checked_table(estimator, X, first=first, **others)
+    own = ("estimator", "attribute_estimator")
+    if any(getattr(estimator, name, None) is not None for name in own):
+        _require_moderate(X)
     if first:
         vars(estimator).pop("schema_", None)  # of an earlier fit
     if not is_frame(X) and hasattr(estimator, "schema_"):  # scikit-learn warns: by position
@@ -104,6 +114,18 @@ def typed_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
             f"X has the columns {list(frame)}; this model was fitted on {estimator.schema_.names}."
         )
     return X if getattr(estimator, "estimator", None) is not None else estimator.schema_(frame)
+
+
+def _require_moderate(X: Any) -> None:
+    """Raise if a table has infinite numbers, or some that most models cannot compute with."""
+    frame = to_pandas(X) if is_frame(X) else pd.DataFrame(X)
+    for name, column in frame.select_dtypes("number").items():
+        large = np.abs(numbers(column, f"column {name!r}")) > LARGEST_FEATURE
+        if large.any():
+            raise ValueError(
+                f"column {name!r} of X has numbers beyond {LARGEST_FEATURE:g}:"
+                f" {examples(column[large])}. Correct or empty these cells, or rescale the column."
+            )
 
 
 def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
@@ -136,9 +158,32 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
             X = X[names] if len(names) == len(used) < len(X.columns) else X
         validate_data(estimator, X, reset=first, skip_check_array=True)
         return X
-    return np.asarray(
-        validate_data(estimator, X, reset=first, dtype="numeric", ensure_all_finite="allow-nan")
+    values = np.asarray(
+        validate_data(estimator, X, reset=first, dtype="numeric", ensure_all_finite=False)
     )
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        row, column = np.argwhere(np.isinf(values))[0]
+        raise ValueError(
+            f"X has infinity (inf) in column {column}, first in row {row + 1}; replace it or drop"
+            " the row."
+        )
+    return values
+
+
+def require_scores(scores: np.ndarray, *, probabilities: bool) -> np.ndarray:
+    """Return what a model predicts; raise if it is not finite, or no probability where it should
+    be.
+    """
+    sound = np.isfinite(scores).all()
+    if probabilities and sound:
+        sound = scores.min(initial=0.0) >= -1e-9 and scores.max(initial=0.0) <= 1 + 1e-9
+    if not sound:
+        row = int(np.argmax(~np.isfinite(scores.reshape(len(scores), -1)).all(axis=1)))
+        raise ValueError(
+            f"the model gives {'no probability' if probabilities else 'no finite number'}, first in"
+            f" row {row + 1}. If X is in order, the model is damaged: fit it again."
+        )
+    return scores
 
 
 def target_column(estimator: Any, y: Any) -> np.ndarray:

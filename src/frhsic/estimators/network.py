@@ -35,6 +35,7 @@ from frhsic.datasets.dataset import Task
 from frhsic.estimators.inputs import (
     estimator_seed,
     named_arguments,
+    require_scores,
     require_variation,
     sensitive_values,
     target_column,
@@ -490,7 +491,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                     if with_head:
                         values = self.head_(values)
                     parts.append(values[: len(block)].to(torch.float64))
-        return _arrays.to_numpy(torch.cat(parts))
+        return require_scores(_arrays.to_numpy(torch.cat(parts)), probabilities=False)
 
 
 class FRHSICClassifier(ClassifierMixin, NetworkEstimator):

@@ -20,16 +20,19 @@ from sklearn.utils.validation import check_is_fitted
 from frhsic import _arrays
 from frhsic._threads import limit_to_n_jobs
 from frhsic._warnings import warn
-from frhsic.estimators.conditional import ConditionalLaw, limit_boosters
+from frhsic.estimators.basis import ConditionalLaw
 from frhsic.estimators.constraints import Among, Constraint, LabelledRows
+from frhsic.estimators.engine import Functions
 from frhsic.estimators.families import FAMILIES, ClippedRanks, FamilyName
 from frhsic.estimators.fitting import (
+    Outcome,
     ParityModel,
-    class_probabilities,
+    Predictions,
     cross_fit,
     fit_with_weights,
     is_prefit,
-    means_of_models,
+    limit_boosters,
+    weighted_rows,
 )
 from frhsic.estimators.frontier import (
     Aim,
@@ -39,7 +42,7 @@ from frhsic.estimators.frontier import (
     limited_measure,
     measure_path,
 )
-from frhsic.estimators.inputs import named_arguments, target_column, typed_table
+from frhsic.estimators.inputs import named_arguments, require_scores, target_column, typed_table
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import GAP_SHARES
 from frhsic.estimators.targets import log_losses
@@ -94,8 +97,7 @@ class ParityEstimator(ParityModel, ABC):
         "condition": [StrOptions({"positive", "both"}), None],
     }
 
-    models_: list[Any]
-    attribute_models_: list[list[Any]]
+    laws_: list[list[Any]]
     solution_: Solution | None
     frontier_: Frontier | None
     choice_: Choice | None
@@ -163,16 +165,14 @@ class ParityEstimator(ParityModel, ABC):
         """Fit; return the rows with η and m of models that have not seen them, or None without
         attributes.
         """
+        sample_weight, cv, X, y, sensitive_features, groups = weighted_rows(
+            sample_weight, self.cv, X, y, sensitive_features, groups
+        )
         X, weights, groups = self._check_fit(X, y, sensitive_features, sample_weight, groups)
         labels = target_column(self, y)
         check_consistent_length(X, labels)
         codes = self._codes(labels)
         s = self._attributes(X, codes, sensitive_features)
-        if sensitive_features is None:
-            self.models_ = [self._model_of_y(X, labels, weights, is_classifier(self))]
-            self.attribute_models_ = []
-            self.solution_ = self.frontier_ = self.choice_ = None
-            return None
         strata = codes.astype(np.int64) if is_classifier(self) else None
         rows = LabelledRows(
             X=X,
@@ -180,19 +180,38 @@ class ParityEstimator(ParityModel, ABC):
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._folds(X, strata, groups),
+            fold=self._folds(cv, X, strata, groups),
             seed=self.random_seed_,
             y=codes,
             labels=labels,
             numeric=strata is None,
         )
         constraints = tuple(
-            self._constraint(rows, *pair)
+            Constraint.fit(rows, *pair)
             for pair in product(range(len(rows.names)), CONDITIONS[self.condition])
         )
-        self.models_, eta = self._models_of_y(rows, labels, is_classifier(self), self._eta)
+        functions = []
+        if not self.uses_sensitive:
+            functions = [
+                Functions(one.targets(rows.s, rows.y), ~np.isnan(rows.s[:, one.attribute]))
+                for one in constraints
+            ]
+        outcome = self._outcome(labels)
+        if sensitive_features is None:
+            self._fit_without_attributes(rows, outcome)
+            self.solution_ = self.frontier_ = self.choice_ = None
+            return None
+        predicted, directions = self._fit_regressions(rows, [outcome], functions)
+        eta = predicted.outcomes[0]
         self._warn_if_leaking(rows, eta)
-        self.attribute_models_, means = self._models_of_constraints(rows, constraints, eta)
+        means = predicted.means
+        if self.uses_sensitive:
+            means = self._known_means(rows, constraints, eta)
+        else:
+            constraints = tuple(
+                replace(one, basis=one.basis.along(along))
+                for one, along in zip(constraints, directions)
+            )
         limits = limits_by_attribute(parse_limits(self.limit, [self._measure]), rows.names)
         solution = Solution.fit(self._family(), rows, constraints, eta, means, limits)
         scores = [solution.out_of_fold(at, rows.fold, eta, means) for at in range(len(GAP_SHARES))]
@@ -237,8 +256,8 @@ class ParityEstimator(ParityModel, ABC):
         """Return y as numbers, or as codes of the classes, which are learned."""
 
     @abstractmethod
-    def _eta(self, model: Any, X: Any) -> np.ndarray:
-        """Return what a model of y predicts, checked."""
+    def _outcome(self, labels: np.ndarray) -> Outcome:
+        """Return y as what regressions predict."""
 
     @abstractmethod
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -282,7 +301,9 @@ class ParityEstimator(ParityModel, ABC):
         try:
             fresh = limit_boosters(clone(model), self.n_jobs)
             fit_with_weights(fresh, X, sample.labels[train], sample.row_weights(train))
-            again = self._eta(fresh, _safe_indexing(sample.X, held_out))
+            again = self._outcome(sample.labels).predicted(
+                fresh, _safe_indexing(sample.X, held_out)
+            )
         except (TypeError, ValueError, RuntimeError):
             # a model that cannot be fitted on these rows was not fitted on them; one that cannot be
             # cloned, as CatBoost with a list of categories, is not tried
@@ -297,24 +318,13 @@ class ParityEstimator(ParityModel, ABC):
                 LeakingEstimatorWarning,
             )
 
-    def _constraint(self, rows: LabelledRows, attribute: int, among: Among) -> Constraint:
-        """Return a constraint whose functions of the attribute are those that x tells."""
-        whole = Constraint.fit(rows, attribute, among)
-        targets = whole.targets(rows.s, rows.y)
-        return replace(
-            whole, basis=self._predictable_directions(rows, attribute, whole.basis, targets)
-        )
-
-    def _models_of_constraints(
+    def _known_means(
         self, rows: LabelledRows, constraints: tuple[Constraint, ...], eta: np.ndarray
-    ) -> tuple[list[list[Any]], np.ndarray]:
-        """Return the models of each fold that m needs, and m of each row by those without it."""
+    ) -> np.ndarray:
+        """Return m of each row where S is known, by laws of η that have not seen it where the
+        family needs them.
+        """
         clips = isinstance(FAMILIES[self._family()], ClippedRanks)
-        if not self.uses_sensitive:
-            targets: list[list[np.ndarray]] = [[] for _ in rows.names]
-            for constraint in constraints:
-                targets[constraint.attribute].append(constraint.targets(rows.s, rows.y))
-            return self._models_of_s(rows, [np.column_stack(each) for each in targets])
 
         def fit(train: np.ndarray) -> list[Any]:
             if not clips:
@@ -323,44 +333,47 @@ class ParityEstimator(ParityModel, ABC):
             return [ConditionalLaw().fit(eta[some], rows.s[some, 0], rows.row_weights(some))]
 
         def predict(laws: list[Any], held_out: np.ndarray) -> np.ndarray:
-            return self._means(laws, constraints, None, rows.s[held_out], eta[held_out])
+            return self._means_given_s(laws, constraints, rows.s[held_out], eta[held_out])
 
-        return cross_fit(rows.fold, fit, predict, f"models of {', '.join(rows.names)}")
+        self.laws_, means = cross_fit(rows.fold, fit, predict, "laws")
+        return means
 
     # Predicting
 
-    def _means(
+    def _means_given_s(
         self,
-        models: list[Any],
+        laws: list[Any],
         constraints: tuple[Constraint, ...],
-        X: Any,
-        s: np.ndarray | None,
+        s: np.ndarray,
         eta: np.ndarray,
     ) -> np.ndarray:
-        """Return m of rows, (n, K): the means of functions of S given x, or what they are if S is
-        known. In the clipped families it is one column instead, the score whose rank among all rows
-        is that of η among the rows of the same s.
+        """Return m of rows whose S is known, (n, K). In the clipped families it is one column
+        instead, the score whose rank among all rows is that of η among the rows of the same s.
         """
-        if not self.uses_sensitive:
-            return np.column_stack(means_of_models(models, X))
-        assert s is not None
-        columns = [model.predict(eta, s[:, 0]) for model in models] or [
+        columns = [law.predict(eta, s[:, 0]) for law in laws] or [
             constraint.known_means(s, eta) for constraint in constraints
         ]
         return np.column_stack(columns)
 
     def _regressions(
-        self, constraints: tuple[Constraint, ...], X: Any, s: np.ndarray | None
+        self, X: Any, s: np.ndarray | None = None
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return η and m of rows by the models of each fold."""
-        of_y, of_s = self._tables(X, s)
-        etas = [self._eta(model, of_y) for model in self.models_]
-        if len(etas) == 1:  # of a model that was given
-            etas = etas * len(self.attribute_models_)
-        return [
-            (eta, self._means(models, constraints, of_s, s, eta))
-            for eta, models in zip(etas, self.attribute_models_)
-        ]
+        """Return η and m of rows by the models of each fold; s is needed where predictions use
+        it.
+        """
+        assert self.solution_ is not None
+        constraints = self.solution_.constraints
+        parts = []
+        for j, part in enumerate(self._predicted(X, s)):
+            eta = part.outcomes[0]
+            means = part.means
+            if s is not None:
+                means = self._means_given_s(self.laws_[j], constraints, s, eta)
+            parts.append((eta, means))
+        return parts
+
+    def _predicted(self, X: Any, s: np.ndarray | None) -> list[Predictions]:
+        return self._predictions(X, s, [self._outcome(np.zeros(0))])
 
     @limit_to_n_jobs
     def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
@@ -368,13 +381,13 @@ class ParityEstimator(ParityModel, ABC):
         check_is_fitted(self)
         X = typed_table(self, X, first=False, sensitive_features=sensitive_features)
         if self.solution_ is None or self.choice_ is None:
-            return self._eta(self.models_[0], X)
+            return np.asarray(
+                np.mean([part.outcomes[0] for part in self._predicted(X, None)], axis=0)
+            )
         s = self._sensitive(X, sensitive_features)
         solution = self.solution_
-        parts = zip(
-            solution.at(self.choice_.position), self._regressions(solution.constraints, X, s)
-        )
-        scores = [solution.scores(coefficients, eta, means) for coefficients, (eta, means) in parts]
+        parts = zip(solution.at(self.choice_.position), self._regressions(X, s))
+        scores = [solution.scores(own, eta, means) for own, (eta, means) in parts]
         return np.asarray(np.mean(scores, axis=0))
 
 
@@ -395,8 +408,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     ----------
     estimator : classifier, FrozenEstimator, function or None
         Model of y, fitted out of fold; ``FrozenEstimator(model)`` or a function of X for a model in
-        production, which was trained on other rows and stays as it is. None is LightGBM, averaged
-        with additive splines if it is fitted on fewer than 10,000 rows (12,500 with five folds).
+        production, which was trained on other rows and stays as it is. None is a mean of additive
+        splines and trees of LightGBM, with shares that held-out rows choose.
     limit : number, str, dict or None
         A number is a bound on the gap, in the unit of `aim`, which `confidence` is about. A share
         of the unconstrained gap such as "50%", and 0 for the least gap, are aims for the estimate.
@@ -459,10 +472,11 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         """Return the probability of each class, (n, C). Columns that the model does not use are
         ignored.
         """
-        scores = self._scores(X, sensitive_features)
+        decides = self.solution_ is not None and self.solution_.form.decides
+        scores = require_scores(self._scores(X, sensitive_features), probabilities=not decides)
         if scores.ndim == 2:
             return scores
-        if self.solution_ is not None and self.solution_.form.decides:
+        if decides:
             scores = np.clip(scores + self.threshold_, 0.0, 1.0)
         return np.column_stack([1 - scores, scores])
 
@@ -494,10 +508,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
             )
         return np.searchsorted(self.classes_, y).astype(np.float64)
 
-    def _eta(self, model: Any, X: Any) -> np.ndarray:
-        """Return probabilities: of the second of two classes, (n,), or of each class, (n, C)."""
-        p = class_probabilities(model, X, self.classes_)
-        return p[:, 1] if len(self.classes_) == 2 else p
+    def _outcome(self, labels: np.ndarray) -> Outcome:
+        return Outcome(labels, self.classes_)
 
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         return log_losses(eta, y)
@@ -551,7 +563,7 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return predictions, (n,). Columns that the model does not use are ignored."""
-        return self._scores(X, sensitive_features)
+        return require_scores(self._scores(X, sensitive_features), probabilities=False)
 
     @property
     def _largest_gap(self) -> float:
@@ -567,9 +579,8 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
     def _codes(self, y: np.ndarray) -> np.ndarray:
         return _arrays.vector(np.asarray(y, dtype=np.float64), "y")
 
-    def _eta(self, model: Any, X: Any) -> np.ndarray:
-        predicted = (model.predict if hasattr(model, "predict") else model)(X)
-        return np.asarray(predicted, dtype=np.float64).reshape(len(predicted))
+    def _outcome(self, labels: np.ndarray) -> Outcome:
+        return Outcome(labels, None)
 
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.asarray((eta - y) ** 2)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from frhsic.estimators.fitting import class_probabilities
 from frhsic.estimators.inputs import target_column
 from frhsic.estimators.prototypes import Kind, Numbers, Probabilities
 from frhsic.scoring import auc_and_influence
@@ -55,12 +54,13 @@ class KeptTarget:
         """Number of columns of the predicted target."""
         return 1 if self.classes is None else len(self.classes)
 
-    def predict(self, model: Any, X: Any) -> np.ndarray:
-        """Return scaled numbers, (n, 1), or probabilities, (n, C)."""
-        if self.classes is not None:
-            return class_probabilities(model, X, self.classes)
-        values = (model.predict if hasattr(model, "predict") else model)(X)
-        return np.reshape(np.asarray(values, dtype=np.float64) / self.scale, (-1, 1))
+    def columns(self, predicted: np.ndarray) -> np.ndarray:
+        """Return what a regression predicts as scaled numbers, (n, 1), or probabilities, (n, C)."""
+        if self.classes is None:
+            return np.reshape(predicted / self.scale, (-1, 1))
+        if predicted.ndim == 1:
+            return np.column_stack([1 - predicted, predicted])
+        return predicted
 
     def coordinates(self, columns: np.ndarray) -> dict[str, np.ndarray]:
         """Return coordinates by name from the predicted columns, (L, C): means of numbers, or

@@ -1,4 +1,9 @@
-"""Values as JSON: numbers, text, lists, arrays, and objects of the classes that are listed."""
+"""Values as JSON: numbers, text and containers as they are, anything else as an object of one key,
+which says what it is.
+
+Arrays, the text of boosters and models of other libraries stand in other entries of the file, and
+JSON has their numbers.
+"""
 
 from __future__ import annotations
 
@@ -6,356 +11,294 @@ import io
 import json
 import math
 import re
-import sys
 import zipfile
-from collections import UserList
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, get_type_hints
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from importlib import import_module
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+import pandas as pd
 
-from frhsic.persistence import boosters, scikit_learn
-from frhsic.persistence.rules import (
-    DATA,
-    LISTED,
-    NOT_WRITTEN,
-    build,
-    check_state,
-    class_of,
-    is_of,
-    name_of,
-    require,
-    state_of,
-)
+from frhsic._files import Budget
+from frhsic.persistence.boosters import checked_text, require
+from frhsic.tables.columns import column_of_parts, column_parts
 
-# Bytes of an array of text, which its JSON does not bound
-MOST_TEXT = 2**24
-# Numbers of an array without any, in a direction that is not empty
-MOST_EMPTY = 2**16
-
-BUILDERS: dict[str, tuple[Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]] = {
-    "lightgbm.Booster": (boosters.lightgbm_state, boosters.build_lightgbm),
-    "xgboost.Booster": (boosters.xgboost_state, boosters.build_xgboost),
-    "scipy.interpolate.BSpline": (scikit_learn.spline_state, scikit_learn.build_spline),
-    "sklearn.tree._tree.Tree": (scikit_learn.tree_state, scikit_learn.build_tree),
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor": (
-        scikit_learn.predictor_state,
-        scikit_learn.build_predictor,
-    ),
+DATA = {
+    name: module
+    for module, names in {
+        "frhsic.tables.schema": "ColumnType Schema",
+        "frhsic.tables.encoding": "Category Quantiles RangeScale TableEncoding",
+        "frhsic.estimators.additive": "Bins",
+        "frhsic.estimators.basis": "ConditionalLaw SensitiveBasis",
+        "frhsic.estimators.coding": "HashedFolds TreeTable",
+        "frhsic.estimators.constraints": "Constraint",
+        "frhsic.estimators.coupling": "DensityRatio JointBasis",
+        "frhsic.estimators.encoder": "Representation",
+        "frhsic.estimators.engine": "Engine",
+        "frhsic.estimators.families": "Units",
+        "frhsic.estimators.frontier": "Choice Frontier Gap",
+        "frhsic.estimators.prototypes": "Numbers Probabilities Prototypes",
+        "frhsic.estimators.solution": "Solution",
+        "frhsic.estimators.targets": "KeptTarget",
+        "frhsic.kernels": (
+            "Gaussian HalfDistance InverseMultiquadric Laplacian Linear Multiple PerColumn Sum"
+        ),
+        "frhsic.penalties": (
+            "Adversary BinnedAdversary BinnedMMD DistanceCovariance EIPM GDP HSIC NoPenalty"
+        ),
+        "frhsic.training": "MLP Training",
+    }.items()
+    for name in names.split()
 }
-"""How objects that are no estimators are taken apart and built."""
+"""The library's own classes of data, each with its module. A dataclass has its fields, a penalty
+its arguments, and another class the attributes that it annotates.
+"""
 
-# Nodes of a skops file that are data, unless skops itself says otherwise
-SKOPS_DATA = re.compile(
-    "(Bytearray|Bytes|DType|DefaultDict|Dict|Json|List|NdArray|Set|Slice|Tuple|Type)Node"
+# Bytes of Python's objects for each byte of JSON, at most.
+JSON_BYTES = 50
+
+# Nodes of a skops file that can be called: functions, and what is no type of numbers or text.
+CALLABLE = re.compile(
+    r"(Function|Method|Partial|OperatorFunc)Node .*"
+    r"|TypeNode builtins\.(?!(bool|int|float|str|object)$).*"
 )
-
-
-CHECKS = scikit_learn.SCIKIT_LEARN_CHECKS | boosters.BOOSTER_CHECKS
-
-
-class UnwritableError(TypeError):
-    """An object inside a model that no file can hold."""
+# Classes of scikit-learn that read files or call methods by their names.
+NAMED = re.compile(r"sklearn\..*(Stacking|Vectorizer|Chain|Threshold)\w*")
 
 
 class Writer:
-    """Turns values into JSON. The arrays of models, and objects of classes that are not listed, are
-    kept apart.
-    """
+    """Turns values into JSON, and collects what stands in other entries."""
 
     def __init__(self) -> None:
-        self.arrays: list[np.ndarray] = []
-        self.foreign: list[bytes] = []
-        self.names: set[str] = set()
-        self.odd: set[str] = set()  # why objects of listed classes are not as the list says
-        self.numbers = 0  # of boosters
+        self.arrays: dict[str, np.ndarray] = {}
+        self.entries: dict[str, bytes] = {}
+        self.untrusted: set[str] = set()
+        self._models: dict[int, Any] = {}
 
-    def model(self, value: Any) -> Any:
-        """Return a model, or a list of models, as JSON."""
-        if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biuf":
-            order = "F" if value.flags.f_contiguous and value.ndim > 1 else "C"
-            self.arrays.append(np.array(value.T if order == "F" else value))
-            return {"class": "numbers", "fields": [len(self.arrays) - 1, order]}
-        if isinstance(value, np.ndarray) and value.dtype.kind == "U" and value.size:
-            letters = np.ascontiguousarray(value)[..., None].view(np.uint32)
-            self.arrays.append(letters)
-            return {"class": "text", "fields": len(self.arrays) - 1}
-        if isinstance(value, slice):
-            return {"class": "slice", "fields": [value.start, value.stop, value.step]}
-        if isinstance(value, np.dtype) or (
-            isinstance(value, type) and issubclass(value, np.number)
-        ):
-            name = "dtype" if isinstance(value, np.dtype) else "type"
-            return {"class": name, "fields": np.dtype(value).str}
-        written = _plain(value, self.model)
-        return self._object(value) if written is None and value is not None else written
-
-    def _object(self, value: Any) -> Any:
-        """Return an object of a listed class, or a reference to what skops makes of another."""
-        arrays = len(self.arrays)
-        foreign = len(self.foreign)
-        names = set(self.names)
-        name = name_of(type(value))
-        if name is None:
-            return self._foreign(value)
-        try:
-            if name in BUILDERS:
-                state = BUILDERS[name][0](value)
-                check_state(name, state)
-                self.numbers += boosters.numbers_of(state) if "text" in state else 0
-            else:
-                state = state_of(name, value)
-                _assembled(name, state)  # as it will be when it is read
-            return {"class": name, "fields": {k: self.model(v) for k, v in state.items()}}
-        except UnwritableError:
-            raise
-        except Exception as error:  # whatever is not as the list says
-            reason = str(error).removeprefix(NOT_WRITTEN) or type(error).__name__
-            self.odd.add(f"A {name} is among them because of this: {reason}")
-            del self.arrays[arrays:]
-            del self.foreign[foreign:]
-            self.names = names
-            return self._foreign(value)
-
-    def _foreign(self, value: Any) -> Any:
-        import skops.io
-
-        cls = value if hasattr(value, "__qualname__") else type(value)
-        name = f"{cls.__module__}.{cls.__qualname__}"
-        try:
-            data = skops.io.dumps(value)
-        except Exception as error:  # of whatever its attributes are
-            raise UnwritableError(
-                f"the model holds a {name}, whose attributes skops cannot write ({error}). Keep"
-                " the model with joblib.dump, and load it only from people you trust."
-            ) from error
-        self.names |= {name} | foreign_names(data)
-        self.foreign.append(data)
-        return {"class": "skops", "fields": len(self.foreign) - 1}
-
-
-def to_json(value: Any) -> Any:
-    """Return a parameter or attribute as JSON. What cannot be built again from JSON is only named,
-    under "custom".
-
-    Examples
-    --------
-    >>> from frhsic import kernels
-    >>> to_json(kernels.Gaussian(0.5))
-    {'class': 'Gaussian', 'fields': {'bandwidth': 0.5}}
-    >>> to_json(len)
-    {'custom': 'builtins.len'}
-    """
-    if isinstance(value, np.generic) or (hasattr(value, "detach") and value.numel() == 1):
-        value = value.item()  # of NumPy, or of a tensor
-    written = _plain(value, to_json)
-    if value is not None and (written is None or is_custom(written)):
-        named = value if hasattr(value, "__qualname__") else type(value)
-        return {"custom": f"{named.__module__}.{named.__qualname__}"}
-    return written
-
-
-def _plain(value: Any, to_json: Callable[[Any], Any]) -> Any:
-    """Return numbers, text, containers and the library's own data as JSON, and None of anything
-    else.
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"class": "float", "fields": str(value)}
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, (bool, int, float)):
-        return value
-    if isinstance(value, tuple):
-        return [to_json(item) for item in value]
-    if isinstance(value, (list, UserList)):
-        return {"class": "list", "fields": [to_json(item) for item in value]}
-    if isinstance(value, Mapping):
-        if all(isinstance(key, str) for key in value):
-            return {"class": "dict", "fields": {str(k): to_json(v) for k, v in value.items()}}
-        pairs = [[to_json(key), to_json(item)] for key, item in value.items()]
-        return {"class": "pairs", "fields": pairs}
-    if isinstance(value, np.ndarray):
-        content = {
-            "dtype": value.dtype.str,
-            "shape": list(value.shape),
-            "values": [to_json(item) for item in value.ravel().tolist()],
-        }
-        return {"class": "array", "fields": content}
-    name = type(value).__name__
-    if name not in DATA or class_of(name) is not type(value):
-        return None
-    if is_dataclass(value):
-        own = {field.name: getattr(value, field.name) for field in fields(value)}
-    else:
-        own = value.arguments()  # of a penalty
-    return {"class": name, "fields": {key: to_json(item) for key, item in own.items()}}
-
-
-def is_custom(value: Any) -> bool:
-    """Return whether JSON of :func:`to_json`, or any part of it, only names an object."""
-    if isinstance(value, list):
-        return any(map(is_custom, value))
-    return isinstance(value, dict) and ("custom" in value or any(map(is_custom, value.values())))
-
-
-class Reader:
-    """Builds the values that :class:`Writer` and :func:`to_json` have written; JSON lists are
-    tuples. `named` are the classes that the file says are not listed.
-    """
-
-    def __init__(
-        self,
-        arrays: dict[str, np.ndarray] | None = None,
-        foreign: Callable[[int], bytes] | None = None,
-        trusted: Collection[str] = (),
-        named: Collection[str] = (),
-    ) -> None:
-        self.arrays = arrays or {}
-        self.foreign = foreign
-        self.trusted = set(trusted)
-        self.named = set(map(str, named))
-        self.numbers = 0  # of boosters
-
-    def read(self, value: Any) -> Any:
+    def value(self, value: Any) -> Any:
+        """Return a value as JSON."""
+        if isinstance(value, np.generic) or (hasattr(value, "detach") and value.numel() == 1):
+            value = value.item()  # of NumPy, or of a tensor
+        if isinstance(value, float) and not math.isfinite(value):
+            return {"float": str(value)}
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
         if isinstance(value, list):
-            return tuple(map(self.read, value))
+            return [self.value(item) for item in value]
+        if isinstance(value, tuple):
+            return {"tuple": [self.value(item) for item in value]}
+        if isinstance(value, Mapping):
+            return {"dict": [[self.value(key), self.value(item)] for key, item in value.items()]}
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if isinstance(value, pd.DataFrame):
+            columns = [[name, *column_parts(value[name])] for name in value]
+            return {"frame": self.value(columns)}
+        name = type(value).__name__
+        if name in DATA and own_class(name) is type(value):
+            state = state_of(value)
+            return {name: {key: self.value(item) for key, item in state.items()}}
+        if name == "Booster" and hasattr(value, "model_to_string"):
+            return {"booster": self._entry("txt", checked_text(value.model_to_string()).encode())}
+        return self._model(value)
+
+    def _array(self, values: np.ndarray) -> Any:
+        if values.dtype.kind in "biuf":
+            place = str(len(self.arrays))
+            self.arrays[place] = values.copy("C")
+            return {"array": place}
+        kind = "U" if values.dtype.kind == "U" else "O"
+        return {"objects": [kind, list(values.shape), self.value(values.ravel().tolist())]}
+
+    def _model(self, value: Any) -> Any:
+        """Return a reference to what skops makes of an object; the same one twice is one."""
+        if id(value) not in self._models:
+            import skops.io
+
+            cls = value if hasattr(value, "__qualname__") else type(value)
+            try:
+                data = skops.io.dumps(value)
+                self.untrusted |= untrusted_names(data)
+            except Exception as error:  # of whatever its attributes are
+                raise TypeError(
+                    f"the model holds a {cls.__module__}.{cls.__qualname__}, which a file cannot"
+                    f" hold ({error}). Keep the model with joblib.dump, and load it only from"
+                    " people you trust."
+                ) from error
+            self._models[id(value)] = value, {"model": self._entry("skops", data)}
+        return self._models[id(value)][1]
+
+    def _entry(self, ending: str, data: bytes) -> str:
+        name = f"{len(self.entries)}.{ending}"
+        self.entries[name] = data
+        return name
+
+
+@dataclass
+class Reader:
+    """Builds the values that :class:`Writer` has written."""
+
+    arrays: dict[str, np.ndarray]
+    entry: Callable[[str], bytes]
+    budget: Budget
+    trusted: Collection[str] = ()
+    models: dict[str, Any] = field(default_factory=dict)
+
+    def value(self, value: Any) -> Any:
+        """Return a value from its JSON."""
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
         if not isinstance(value, dict):
             return value
-        name = value["class"]
-        content = value["fields"]
-        if name == "numbers":
-            place, order = content
-            values = self.arrays.pop(str(place))  # so that no array is used twice
-            require(_is_sound(values.shape), "an array without numbers")
-            return (values.T if order == "F" else values)[()]
-        if name == "text":
-            letters = self.arrays.pop(str(content))
-            require(letters.dtype == np.uint32 and letters.size, "text without letters")
-            require(letters.max() <= sys.maxunicode, "a letter that does not exist")
-            return letters.view(f"U{letters.shape[-1]}")[..., 0]
-        if name == "skops":
-            return self._foreign(content)
-        if name == "float":
-            return float(content)
-        if name in ("dtype", "type"):
-            dtype = np.dtype(content)
-            require(dtype.kind in "biufO", "a type of no numbers")
-            return dtype if name == "dtype" else dtype.type
-        if name == "slice":
-            return slice(*content)
-        if name == "list":
-            return list(map(self.read, content))
-        if name == "pairs":
-            return {self.read(key): self.read(item) for key, item in content}
-        items = {key: self.read(item) for key, item in content.items()}
-        if name == "dict":
-            return items
-        if name == "array":
-            return _array(items["dtype"], items["shape"], items["values"])
-        if name in LISTED:
-            if "text" in items:
-                self.numbers += boosters.numbers_of(items)
-                require(self.numbers <= boosters.MOST_NUMBERS, "boosters of too many trees")
-            return _assembled(name, items)
-        require(name in DATA, f"{name!r} is not known to this version")
-        return _own(class_of(name), items)
+        ((kind, content),) = value.items()
+        if kind in DATA:
+            cls = own_class(kind)
+            return build(cls, {name: self.value(item) for name, item in content.items()})
+        require(kind in KINDS, f"{kind!r} is not known to this version")
+        return KINDS[kind](self, content)
 
-    def _foreign(self, place: int) -> Any:
-        """Return an object of a class that is not listed, if the user has named all that it is made
-        of.
+    def _array(self, place: str) -> np.ndarray:
+        values = self.arrays.pop(place)  # so that no array is used twice
+        # one that is empty in one direction may be large in another
+        self.budget.charge(8 * math.prod(max(length, 1) for length in values.shape))
+        return values
+
+    def _objects(self, content: Any) -> np.ndarray:
+        kind, shape, values = content
+        array = np.empty(len(values), dtype=object)
+        array[:] = self.value(values)
+        if kind == "U":  # each text takes as much memory as the longest
+            self.budget.charge(4 * len(array) * max(map(len, array), default=1))
+            array = array.astype(str)
+        return array.reshape(shape)
+
+    def _frame(self, content: Any) -> pd.DataFrame:
+        parts = self.value(content)
+        return pd.DataFrame({name: column_of_parts(*own) for name, *own in parts})
+
+    def _booster(self, name: str) -> Any:
+        import lightgbm
+
+        text = self.entry(name)
+        self.budget.charge(JSON_BYTES * len(text))
+        return lightgbm.Booster(model_str=checked_text(text.decode()))
+
+    def _model(self, name: str) -> Any:
+        """Return an object of another library, if the user has named all classes of it that skops
+        does not trust.
         """
         import skops.io
 
-        require(self.named and self.foreign, "it holds objects that it does not name")
-        assert self.foreign is not None
-        self._require_trusted(self.named)
-        data = self.foreign(place)
-        self._require_trusted(self.named | foreign_names(data))
-        return skops.io.loads(data, trusted=sorted(self.trusted))
-
-    def _require_trusted(self, names: set[str]) -> None:
-        if not names <= self.trusted:
-            shown = ", ".join(map(repr, sorted(names)))
-            raise ValueError(
-                f"it holds {shown}, which may run code. If you trust its author, pass load(path,"
-                f" trusted=[{shown}])."
-            )
+        if name not in self.models:
+            data = self.entry(name)
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                self.budget.charge(JSON_BYTES * sum(one.file_size for one in archive.infolist()))
+            names = untrusted_names(data)
+            if not names <= set(self.trusted):
+                raise ValueError(f"it holds classes that may run code. {trusting(names)}")
+            self.models[name] = skops.io.loads(data, trusted=sorted(names))
+        return self.models[name]
 
 
-def from_json(value: Any) -> Any:
-    """Return the object that :func:`to_json` has written.
+KINDS: dict[str, Callable[[Reader, Any], Any]] = {
+    "float": lambda reader, text: float(text),
+    "tuple": lambda reader, items: tuple(reader.value(items)),
+    "dict": lambda reader, pairs: dict(map(reader.value, pairs)),
+    "array": Reader._array,
+    "objects": Reader._objects,
+    "frame": Reader._frame,
+    "booster": Reader._booster,
+    "model": Reader._model,
+}
+"""How values are read that are no JSON."""
+
+
+def trusting(names: Collection[str]) -> str:
+    """Return the sentence that says how classes are named."""
+    shown = ", ".join(map(repr, sorted(names)))
+    return f"If you trust its author, pass load(path, trusted=[{shown}]), or --trusted for each."
+
+
+def own_class(name: str) -> Any:
+    """Return one of the library's own classes of data."""
+    return getattr(import_module(DATA[name]), name)
+
+
+def state_of(value: Any) -> dict[str, Any]:
+    """Return what an object of the library's own data is made of."""
+    if is_dataclass(value):
+        return {one.name: getattr(value, one.name) for one in fields(value)}
+    return dict(value.arguments() if hasattr(value, "arguments") else vars(value))
+
+
+def build(cls: Any, state: dict[str, Any]) -> Any:
+    """Return an object of the library's own data, whose attributes are as their annotations say;
+    penalties check their arguments themselves.
+    """
+    if hasattr(cls, "arguments"):
+        return cls(**state)
+    hints = get_type_hints(cls)
+    for name, value in state.items():
+        sound = name in hints and is_of(value, hints[name])
+        require(sound, f"{name!r} of a {cls.__name__} is not as it should be")
+    if hasattr(cls, "__dataclass_fields__"):
+        return cls(**state)
+    instance = cls()
+    vars(instance).update(state)
+    return instance
+
+
+def is_of(value: Any, hint: Any) -> bool:
+    """Return whether a value is as an annotation says.
 
     Examples
     --------
-    >>> from frhsic import kernels
-    >>> from_json(to_json(kernels.Gaussian(0.5) + kernels.Linear())) == kernels.Gaussian(
-    ...     0.5
-    ... ) + kernels.Linear()
-    True
+    >>> is_of((1, 2.0), tuple[float, ...]), is_of(("a",), tuple[float, ...])
+    (True, False)
     """
-    return Reader().read(value)
+    kind = get_origin(hint) or hint
+    parts = get_args(hint)
+    if kind is Any:
+        return True
+    if kind is Literal:
+        return isinstance(value, (str, int)) and value in parts
+    if kind in (Union, UnionType):
+        return any(is_of(value, part) for part in parts)
+    if kind is float:
+        return isinstance(value, (int, float))
+    if not isinstance(value, kind) or not parts:
+        return isinstance(value, kind)
+    if kind is dict:
+        return all(is_of(key, parts[0]) and is_of(item, parts[1]) for key, item in value.items())
+    if kind is tuple and parts[-1] is not ...:
+        return len(value) == len(parts) and all(map(is_of, value, parts))
+    return all(is_of(item, parts[0]) for item in value)
 
 
-def foreign_names(data: bytes) -> set[str]:
-    """Return the classes and functions of a skops file that are not plain data."""
+def untrusted_names(data: bytes) -> set[str]:
+    """Return the classes of a skops file that have to be named; raise if it has anything that can
+    be called, or a folder for a cache.
+    """
     import skops.io
 
+    nodes: list[Any] = []
+
+    def keep(node: Any) -> Any:
+        nodes.append(node)
+        return node
+
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        schema = json.loads(archive.read("schema.json"))
-    names = {
-        f"{node['__module__']}.{node['__class__']}"
-        for node in _nodes(schema)
-        if not SKOPS_DATA.fullmatch(node["__loader__"])
-    }
-    return names | set(skops.io.get_untrusted_types(data=data))
-
-
-def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(schema, dict):
-        if "__loader__" in schema:
-            yield schema
-        schema = list(schema.values())
-    for part in schema if isinstance(schema, list) else ():
-        yield from _nodes(part)
-
-
-def _assembled(name: str, state: dict[str, Any]) -> Any:
-    """Return an object of a listed class, once its attributes are checked, each and together."""
-    check_state(name, state)
-    if name in BUILDERS:
-        return BUILDERS[name][1](state)
-    model = build(name, state)
-    for attribute in state.keys() & CHECKS.keys():
-        CHECKS[attribute](model)
-    return model
-
-
-def _own(cls: Any, items: dict[str, Any]) -> Any:
-    """Return data of the library's own; penalties check their arguments themselves."""
-    for field in fields(cls) if is_dataclass(cls) else ():
-        sound = is_of(items.get(field.name), get_type_hints(cls)[field.name])
-        require(sound, f"{field.name!r} of a {cls.__name__} is not as it should be")
-    return cls(**items)
-
-
-def _array(name: str, shape: tuple[int, ...], values: tuple[Any, ...]) -> np.ndarray:
-    """Return an array of text or numbers, or of objects."""
-    dtype = np.dtype(name)
-    size = dtype.itemsize * len(values)
-    # without a size, NumPy makes each text as long as the longest
-    known = dtype.kind in "biufUO" and dtype.itemsize and size <= MOST_TEXT + 8 * len(values)
-    require(known and _is_sound(shape), f"an array of {dtype}")
-    if dtype.kind != "O":
-        plain = all(isinstance(item, (str, int, float, bool)) for item in values)
-        require(plain, "an array of other things than text and numbers")
-        return np.array(values, dtype=dtype).reshape(shape)
-    array = np.empty(len(values), dtype=object)
-    for place, item in enumerate(values):
-        array[place] = item
-    return array.reshape(shape)
-
-
-def _is_sound(shape: tuple[int, ...]) -> bool:
-    """Return whether a shape is not large in one direction and empty in another."""
-    return 0 not in shape or math.prod(length for length in shape if length) <= MOST_EMPTY
+        json.loads(archive.read("schema.json"), object_hook=keep)
+    names = set(skops.io.get_untrusted_types(data=data))
+    for node in nodes:
+        name = f"{node.get('__module__')}.{node.get('__class__')}"
+        if CALLABLE.fullmatch(f"{node.get('__loader__')} {name}"):
+            raise ValueError(f"it holds {name}, a function, which files never hold")
+        cache = node.get("memory")
+        if isinstance(cache, dict) and cache["content"] != "null":
+            raise ValueError("it holds a folder for a cache; set memory=None")
+        if NAMED.fullmatch(name):
+            names.add(name)
+    return names

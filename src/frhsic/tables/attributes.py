@@ -131,7 +131,7 @@ def _attribute_frame(values: Any, name: str, default: str) -> pd.DataFrame | Non
     text = isinstance(values, (list, np.ndarray)) and np.ndim(values) == 1
     if text and pd.api.types.infer_dtype(values, skipna=True) == "string":
         values = pd.Series(values)
-    if isinstance(values, (pd.Series, pd.Index)):
+    if isinstance(values, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray)):
         return pd.DataFrame({label: pd.Series(values).reset_index(drop=True)})
     return None
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -294,3 +295,50 @@ def level_text(value: object) -> str:
 def quote_names(names: Sequence[str]) -> str:
     """Return names in quotes, one after another."""
     return ", ".join(map(repr, names))
+
+
+# Types of columns that are saved, by their names in pandas.
+_SAVED_TYPE = re.compile(
+    r"category|object|str|string(\[\w+\])?|bool(ean)?|([Uu]?[Ii]nt|[Ff]loat)\d\d?"
+    r"|(datetime|timedelta)64\[[mun]?s(, [A-Z][\w+:/-]*)?\]"
+)
+
+
+def column_parts(
+    column: pd.Series[Any],
+) -> tuple[str, np.ndarray, np.ndarray | None, bool | None]:
+    """Return the type of a column, its numbers or codes, its levels, and whether categories are
+    ordered.
+
+    Examples
+    --------
+    >>> column_of_parts(*column_parts(pd.Series(["b", None, "b"]))).tolist()
+    ['b', nan, 'b']
+    """
+    values: Any = column
+    levels = None
+    ordered = None
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        values = column.cat.codes
+        levels = column.cat.categories
+        ordered = bool(column.cat.ordered)
+    elif column.dtype.kind in "mM":  # dates and durations
+        values = column.astype("int64")
+    elif column.dtype == object or not isinstance(column.dtype, np.dtype):
+        values, levels = pd.factorize(column)
+    known = None if levels is None else np.array(levels, object)
+    return str(column.dtype), np.array(values), known, ordered
+
+
+def column_of_parts(
+    dtype: Any, values: np.ndarray, levels: np.ndarray | None, ordered: bool | None
+) -> pd.Series[Any]:
+    """Return the column that :func:`column_parts` took apart."""
+    if not _SAVED_TYPE.fullmatch(dtype):
+        raise ValueError(f"a column cannot be of type {dtype!r}")
+    if levels is None:
+        return pd.Series(values).astype(dtype)
+    if ordered is None:
+        values = np.append(levels, np.nan)[values]  # -1 is a missing value
+        return cast("pd.Series[Any]", pd.Series(values, dtype=dtype))
+    return pd.Series(pd.Categorical.from_codes(values, pd.Index(levels.tolist()), ordered))

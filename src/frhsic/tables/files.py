@@ -58,6 +58,7 @@ class TableFile:
         decimal: str | None = None,
         encoding: str | None = None,
         date_format: str | None = None,
+        max_bytes: int | None = None,
     ) -> TableFile:
         """Read the header of a file and check that two columns never have one name.
 
@@ -77,6 +78,9 @@ class TableFile:
             whichever has a meaning for each byte.
         date_format
             Format of strptime for columns of text that hold dates.
+        max_bytes
+            Memory that the whole table may take, were it not read in pieces. None is 200 times the
+            size of the file, but at least 128 MiB.
         """
         separator = "\t" if separator == "\\t" else separator
         if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
@@ -88,9 +92,9 @@ class TableFile:
             if path.stat().st_size == 0:
                 raise ValueError("it is empty and has not even a header")
             if is_text:
-                reader: Any = TextReader.open(path, separator, decimal, encoding)
+                reader: Any = TextReader.open(path, separator, decimal, encoding, max_bytes)
             else:
-                reader = ParquetReader.open(path)
+                reader = ParquetReader.open(path, max_bytes)
             names = reader.names
         if len(names) > MOST_TABLE_COLUMNS:
             raise ValueError(

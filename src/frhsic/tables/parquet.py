@@ -1,6 +1,4 @@
-"""Parquet files: their batches, once it is known that they do not unpack to far more than the file
-is large.
-"""
+"""Parquet files: their batches, whose memory is charged before it is taken."""
 
 from __future__ import annotations
 
@@ -9,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from frhsic.tables.unpacking import check_size
-
-TEXT_TYPES = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
+from frhsic._files import Budget
 
 
 @dataclass(frozen=True)
@@ -20,20 +16,21 @@ class ParquetReader:
 
     path: Path
     metadata: Any
+    max_bytes: int | None
     decimal = None
     separator = ""
     notes = ()
 
     @classmethod
-    def open(cls, path: Path) -> ParquetReader:
+    def open(cls, path: Path, max_bytes: int | None = None) -> ParquetReader:
         """Read the header of a file."""
         from pyarrow import parquet
 
         with path.open("rb") as file:
             metadata = parquet.read_metadata(file)
         groups = map(metadata.row_group, range(metadata.num_row_groups))
-        check_size(path, sum(group.total_byte_size for group in groups))
-        return cls(path, metadata)
+        Budget(path, max_bytes).charge(sum(group.total_byte_size for group in groups))
+        return cls(path, metadata, max_bytes)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -49,20 +46,38 @@ class ParquetReader:
         import pyarrow as pa
         from pyarrow import compute, parquet
 
-        # a column of nothing has any number of rows
-        size = 8 * self.row_count() * len(columns)
-        check_size(self.path, size)
+        budget = Budget(self.path, self.max_bytes)
         schema = self.metadata.schema.to_arrow_schema()
-        text = [field.name for field in schema if str(field.type) in TEXT_TYPES]
+        text = []
+        for name in columns:
+            kind = schema.field(name).type
+            if pa.types.is_dictionary(kind):
+                kind = kind.value_type
+            if str(kind).startswith(("string", "binary", "large_")):
+                text.append(name)
+            elif pa.types.is_null(kind) or pa.types.is_primitive(kind) or _is_fixed(kind):
+                # one value may stand for all rows
+                width = 8 if pa.types.is_null(kind) else max(kind.bit_width // 8, 8)
+                budget.charge(width * self.row_count())
+            else:
+                raise ValueError(
+                    f"column {name!r} holds lists or records ({kind}); take it apart or drop it"
+                )
         with self.path.open("rb") as file:
             # as it is stored: one long text may stand for all rows
             reader = parquet.ParquetFile(file, metadata=self.metadata, read_dictionary=text)
             for batch in reader.iter_batches(columns=columns):
                 batch.validate(full=True)
                 cells = dict(zip(batch.schema.names, batch.columns))
-                for name in cells.keys() & set(text):
+                for name in text:
                     lengths = compute.binary_length(cells[name].dictionary)
-                    size += compute.sum(lengths.take(cells[name].indices)).as_py() or 0
-                    check_size(self.path, size)
+                    size = compute.sum(lengths.take(cells[name].indices)).as_py() or 0
+                    budget.charge(size + 8 * len(batch))
                     cells[name] = cells[name].dictionary_decode()
                 yield pa.RecordBatch.from_pydict(cells)
+
+
+def _is_fixed(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind))

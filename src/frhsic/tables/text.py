@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from frhsic.tables.unpacking import check_size
+from frhsic._files import Budget
 
 # Bytes of a text file that are parsed at once.
 PARSED_BYTES = 2**24
@@ -65,10 +65,15 @@ class TextReader:
 
     @classmethod
     def open(
-        cls, path: Path, separator: str | None, decimal: str | None, encoding: str | None
+        cls,
+        path: Path,
+        separator: str | None,
+        decimal: str | None,
+        encoding: str | None,
+        max_bytes: int | None = None,
     ) -> TextReader:
         """Find out how a file is written, as far as that is not known."""
-        found_encoding = _encoding(path, encoding)
+        found_encoding = _encoding(path, encoding, max_bytes)
         with _open_text(path, found_encoding) as file:
             lines = _first_lines(file)
             whole = not file.readline(1)
@@ -148,7 +153,7 @@ class TextReader:
                 ) from error
 
 
-def _encoding(path: Path, known: str | None) -> str:
+def _encoding(path: Path, known: str | None, max_bytes: int | None) -> str:
     """Return the encoding of a byte-order mark, or the first in which the whole file is text."""
     with _open(path) as raw:
         mark = raw.read(2)
@@ -157,7 +162,7 @@ def _encoding(path: Path, known: str | None) -> str:
         guesses = ["utf-16"]
     for encoding in [known] if known else guesses:
         try:
-            _check_text(path, encoding)
+            _check_text(path, encoding, Budget(path, max_bytes))
         except UnicodeError:
             continue
         except LookupError:
@@ -169,11 +174,10 @@ def _encoding(path: Path, known: str | None) -> str:
     )
 
 
-def _check_text(path: Path, encoding: str) -> None:
+def _check_text(path: Path, encoding: str, budget: Budget) -> None:
     """Read a whole file; raise if it is no text, unpacks to far more than its size, or has a line
     that does not fit into a block.
     """
-    size = 0
     line = 0
     with _open_text(path, encoding) as file:
         while text := file.read(2**20):
@@ -185,8 +189,7 @@ def _check_text(path: Path, encoding: str) -> None:
             line = 0 if "\n" in text or "\r" in text else line + len(text)
             if line > PARSED_BYTES:
                 raise ValueError(f"it has a line of more than {PARSED_BYTES:,} characters")
-            size += len(text)
-            check_size(path, size)
+            budget.charge(len(text))
 
 
 def _first_lines(file: Iterable[str]) -> list[str]:

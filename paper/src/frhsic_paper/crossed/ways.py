@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from frhsic.estimators.conditional import ConditionalLaw, SensitiveBasis
+from frhsic.estimators.basis import ConditionalLaw, SensitiveBasis
 from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.estimators.families import FamilyName
 from frhsic.estimators.solution import Solution

@@ -1,0 +1,122 @@
+"""Made-up rows whose scores are saved with a model, so that `load` can compare them.
+
+They are made of what the model knows of its columns: levels, and edges of bins, rounded and moved a
+little. A training row is not among them, unless by chance.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from frhsic.estimators.coupling import ParityCoupling
+from frhsic.tables.schema import ColumnType, Schema
+
+# Largest difference of two scores, relative to the largest score.
+TOLERANCE = 1e-6
+
+# Numbers of a column whose range is not known, and dates.
+NUMBERS = (0.0, 1.0, 10.0, 100.0)
+DATES = ("1970-01-01", "2000-01-01", "2020-02-29", "2030-12-31")
+# Text of no training row.
+UNSEEN = "a level of no training row"
+# Rows: those four, one of missing values, and one of values that no training row has.
+ROWS = 6
+
+
+def prove(model: Any) -> dict[str, Any]:
+    """Return made-up rows and their scores; a row that the model refuses is left out."""
+    proof = {"columns": _columns(model)}
+    rows = []
+    scores = [np.zeros(0)]
+    for row in range(ROWS):
+        try:
+            own = scores_of_row(model, proof, row)
+        except Exception:  # of any model of the user's own
+            continue
+        if np.isfinite(own).all():
+            rows.append(row)
+            scores.append(own)
+    return proof | {"rows": rows, "scores": np.concatenate(scores)}
+
+
+def difference(model: Any, proof: Mapping[str, Any]) -> float:
+    """Return the largest difference from the scores of a proof, relative to the largest of them."""
+    rows = (scores_of_row(model, proof, row) for row in proof["rows"])
+    differences = np.concatenate([np.zeros(0), *rows]) - proof["scores"]
+    largest = np.abs(proof["scores"]).max(initial=0.0) or 1.0
+    return float(np.abs(differences).max(initial=0.0) / largest)
+
+
+def scores_of_row(model: Any, proof: Mapping[str, Any], row: int) -> np.ndarray:
+    """Return what a model makes of one row of a proof, (k,)."""
+    columns = proof["columns"]
+    if isinstance(columns, dict):
+        frame = pd.DataFrame({name: [values[row]] for name, values in columns.items()})
+        X: Any = _schema(model)(frame, ".")
+    else:
+        X = columns[row : row + 1]
+    with warnings.catch_warnings(action="ignore"):
+        if isinstance(model, ParityCoupling):
+            return np.ravel(model._means(pd.DataFrame(X), np.full(1, row, np.uint64)))
+        known = {}
+        if getattr(model, "uses_sensitive", False):
+            attributes = len(model.sensitive_names_in_)
+            known["sensitive_features"] = np.full((1, attributes), float(row))
+        methods = ("predict_proba", "predict", "transform")
+        method = next(name for name in methods if hasattr(model, name))
+        scores = getattr(model, method)(X, **known)
+    return np.ravel(np.asarray(scores, dtype=np.float64))
+
+
+def _schema(model: Any) -> Schema:
+    known: Schema | None = getattr(model, "schema_", None)
+    return known or Schema.learn(getattr(model, "_table", pd.DataFrame()))
+
+
+def _columns(model: Any) -> Any:
+    """Return the values of made-up rows: those of each column by its name, or an array."""
+    engine = getattr(model, "engine_", None)
+    numbers = dict(enumerate(() if engine is None else map(_rounded, engine.bins.edges)))
+    if hasattr(model, "feature_names_in_"):
+        types = _schema(model).columns
+        return {one.name: _values(one, numbers.get(j, NUMBERS)) for j, one in enumerate(types)}
+    columns = [numbers.get(j, NUMBERS) for j in range(model.n_features_in_)]
+    every = np.full((ROWS, len(columns)), np.nan)
+    every[:4] = np.reshape(columns, (-1, 4)).T
+    every[5] = 2 * every[3]
+    return every
+
+
+def _rounded(edges: np.ndarray) -> tuple[float, ...]:
+    """Return numbers near some edges, from the first to the last, which hardly a row has."""
+    if not len(edges):
+        return NUMBERS
+    return tuple(1 / 128 + 129 / 128 * float(f"{edge:.1e}") for edge in _spread(edges))
+
+
+def _spread(values: Any) -> list[Any]:
+    """Return four of some values: the least, the largest, and two in the middle."""
+    last = len(values) - 1
+    return [values[last * part // 3] for part in range(4)]
+
+
+def _values(column: ColumnType, numbers: tuple[float, ...]) -> list[Any]:
+    """Return the values of one column."""
+    levels = column.levels
+    if column.kind == "number":
+        return [*numbers, None, 2 * numbers[-1]]
+    if column.kind == "boolean":
+        return [True, False, True, False, None, None]
+    if column.kind == "date":
+        form = column.date_format or "%Y-%m-%d"
+        return [*(pd.Timestamp(day).strftime(form) for day in DATES), None, None]
+    if not levels:
+        return [None] * ROWS
+    # pandas has no value outside of a category's levels
+    unseen = UNSEEN if column.kind == "text" else None
+    return [*_spread(levels), None, unseen]
