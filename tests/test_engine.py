@@ -488,3 +488,15 @@ def test_hashes_of_rows_are_the_same_on_every_platform():
     assert row_hashes(codes).tolist() == [*expected, 8525467557194568936]
     fold = HashedFolds.fit(codes, 2, np.ones(4))(codes)
     assert fold[1] == fold[2]
+
+
+def test_trees_go_on_while_they_improve_beside_a_good_additive_part():
+    """At first the additive part alone is better than any mixture with a few trees."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1_500, 30))
+    corner = (x[:, 20] > 0) & (x[:, 21] > 0)
+    y = x[:, :20].sum(axis=1) + 6 * corner + rng.normal(size=1_500)
+    response = Response(y, 0, np.ones(1_500, dtype=bool), "outcome")
+    fit = fit_engine(x, [], [response], [], np.arange(1_500) % 5, np.ones(1_500), 0)
+    assert fit.engine.shares[0] < 1
+    assert np.mean((fit.out_of_fold[:, 0] - y) ** 2) < 4.2  # the additive part alone: 4.7

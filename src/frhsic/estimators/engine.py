@@ -488,8 +488,8 @@ class _Trees:
 
 
 def _boost(rows: _Rows, target: Response, additive: np.ndarray, number: int) -> _Trees:
-    """Boost trees for each fold in step, until the loss on the held-out rows of all folds has not
-    fallen for a while.
+    """Boost trees for each fold in step, until neither their own loss on the held-out rows of all
+    folds nor that of their mixture with the additive part has fallen for a while.
     """
     fold = rows.fold
     mass = np.where(target.known, rows.weights, 0.0)
@@ -504,6 +504,9 @@ def _boost(rows: _Rows, target: Response, additive: np.ndarray, number: int) -> 
     shares = np.zeros(3)
     looks = np.zeros(3, dtype=np.int64)
     margins = [trees] * 3
+    least_alone = np.inf
+    # where the additive part is good, trees have to improve for a while before they help it
+    progress = 0
     most = MOST_ROUNDS[target.kind] * SHORTEST_STEP / step_length(len(fold))
     for look in range(1 + round(most / STRIDE)):
         if look:
@@ -521,7 +524,10 @@ def _boost(rows: _Rows, target: Response, additive: np.ndarray, number: int) -> 
                 shares[use] = ADDITIVE_SHARES[at]
                 looks[use] = look
                 margins[use] = shares[use] * additive + (1 - shares[use]) * trees
-        if look - looks[2] >= PATIENCE:
+        if losses[2, 0] < least_alone:  # a share of 0
+            least_alone = losses[2, 0]
+            progress = look
+        if look - max(progress, int(looks[2])) >= PATIENCE:
             break
     rounds = int(looks[2]) * STRIDE
     texts = [booster.model_to_string(num_iteration=rounds) for booster in boosters if rounds]
