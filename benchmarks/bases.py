@@ -30,6 +30,8 @@ import argparse
 import json
 import time
 import warnings
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,17 +110,19 @@ def path_of(train: Rows, test: Rows, fold: int, aim: str) -> list[np.ndarray]:
     model = kind(limit=None, aim=aim, n_jobs=1, random_state=fold)  # type: ignore[arg-type]
     model.fit(train.X, train.y, sensitive_features=train.s)
     path = served_path(model, test.X)
-    return [(f > 0).astype(float) for f in path] if aim == "decision" else path
+    if aim == "decision":
+        return [(f > model.threshold_).astype(float) for f in path]
+    return path
 
 
-def served_path(model: Any, X: pd.DataFrame, points: int = 16) -> list[np.ndarray]:
+def served_path(model: Any, X: pd.DataFrame) -> list[np.ndarray]:
     """Return the scores of a fitted closed form along its path of trade-offs."""
-    solution = model.solution_
-    parts = model.regressions(X)
-    return [
-        np.mean([solution.scores(own, *part) for own, part in zip(solution.at(at), parts)], axis=0)
-        for at in np.linspace(0, len(solution.parameters) - 1, points)
-    ]
+    path = []
+    for place in range(model.solution_.places):
+        moved = copy(model)
+        moved.choice_ = replace(model.choice_, position=place)
+        path.append(moved._scores(X, None))
+    return path
 
 
 def unit(

@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,12 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from frhsic.estimators.constraints import Constraint
+from frhsic.estimators.families import BinaryScores, Decisions, NumberScores
 from frhsic.estimators.solution import Solution
 from frhsic_paper.crossed.bases import BASES
 from frhsic_paper.crossed.reading import CONSTANT, YARDSTICKS, costs, pooled
 from frhsic_paper.crossed.rows import FRESH, load, tuning_rows
-from frhsic_paper.crossed.settings import POINTS, values_of
+from frhsic_paper.crossed.settings import values_of
 from frhsic_paper.crossed.showing import rivals, within_an_error
 from frhsic_paper.crossed.ways import (
     AVERAGED,
@@ -46,12 +48,13 @@ from frhsic_paper.crossed.ways import (
     Point,
     Task,
     labelled,
+    places,
     point,
     regressed,
 )
 from frhsic_paper.studies.crossed import _chosen_bases
 
-FAMILY = {CLOSED_FORM: "binary", DECISIONS: "decision"}
+FAMILY = {CLOSED_FORM: BinaryScores(), DECISIONS: Decisions()}
 
 
 def lost(records: Any) -> list[tuple[str, str, str, dict[str, Any]]]:
@@ -85,7 +88,7 @@ def replaced(task: Task, other: Task, title: str) -> dict[str, float]:
     table = task.table
     splits = range(len(task.sets))
     way = DECISIONS if "decisions" in title else CLOSED_FORM
-    family: Any = FAMILY[way] if table.binary else "numbers"
+    family: Any = FAMILY[way] if table.binary else NumberScores()
     tested = np.concatenate([others for _, others in task.sets])
     tested_rows = labelled(task, tested[: len(tested) // 5 * 5])
     constraint = Constraint.fit(tested_rows, 0, "all")
@@ -98,10 +101,10 @@ def replaced(task: Task, other: Task, title: str) -> dict[str, float]:
         return Solution.fit(family, rows, (constraint,), eta, means, {"s": ()})
 
     def path(solution: Solution, split: int, means: np.ndarray) -> list[Point]:
-        positions = np.linspace(0, len(solution.parameters) - 1, POINTS)
+        mean = replace(solution, parameters=solution.parameters.mean(axis=1, keepdims=True))
         eta = etas[split].others[:, 0]
-        each = [solution.scores(solution.at(at).mean(axis=0), eta, means) for at in positions]
-        return [point(way, at, split, f, solution) for at, f in zip(positions, each)]
+        each = [(at, mean.scores(at, 0, eta, means)) for at in places(solution)]
+        return [point(way, at, split, f, solution) for at, f in each]
 
     rows = [labelled(task, train) for train, _ in task.sets]
     count = len(tested_rows.y)

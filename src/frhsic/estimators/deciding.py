@@ -32,7 +32,7 @@ NARROWEST = 1e-3
 AGREEMENT = 0.05
 
 # Products of multipliers and rooms in the minimum, as a share of width and limit.
-BARRIER = 0.5
+BARRIER = 0.03
 
 # Norm of what is left of the conditions of the minimum at which the search ends.
 PRECISION = 1e-13
@@ -190,7 +190,8 @@ class _Dual:
             ):
                 share = min(share, 0.99 / max(float((-change / now).max()), 0.99))
             while (
-                _norm(self.residuals(width, point.moved(step, share), aim)) > (1 - 0.01 * share) * size
+                _norm(self.residuals(width, point.moved(step, share), aim))
+                > (1 - 0.01 * share) * size
                 and share > SHORTEST
             ):
                 share /= 2

@@ -1,7 +1,7 @@
 r"""The families of the closed form: how a predictor is made of :math:`\eta` and m, and what its
 coefficients minimise.
 
-To add one, write a subclass of :class:`SmoothFamily` and name it in :data:`FAMILIES`:
+To add one, write a subclass of :class:`SmoothFamily`:
 
 ============  ==================================================================================
 `link`        :math:`\eta` on the scale that the coefficients work on
@@ -18,23 +18,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit, softmax
 
-from frhsic.estimators.constraints import GapCurve, LabelledRows
-
-FamilyName = Literal[
-    "binary",
-    "classes",
-    "numbers",
-    "rank",
-    "rank of numbers",
-    "decision",
-    "clipped",
-    "clipped decision",
-]
+from frhsic.estimators.constraints import GapCurve, LabelledRows, chance
+from frhsic.estimators.deciding import solve_dual
+from frhsic.estimators.laws import ConditionalLaw
 
 # Share of the rarer class below which decisions are made for balanced accuracy, with the base rate
 # as threshold.
@@ -56,18 +48,19 @@ WIDTH = 0.1
 CELLS = 8
 MOST_CELLS = 2_500
 
+# Weight of the square of what a recalibration of η changes.
+CALIBRATION_RIDGE = 1e-5
+
 # Probabilities stay as far from 0 and 1.
 CLIP = 1e-6
-
-# Shares and losses of decisions that differ by less are equal but for rounding.
-TIED = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Units of scores while solving: numbers are centred and scaled.
+    """Units of scores while solving: numbers are centred and scaled, decisions centred at their
+    threshold.
 
-    `threshold` is that of decisions, `ranks` are the quantiles of η between which a rank is
+    `ranks` are the quantiles of η between which a rank is
     interpolated.
     """
 
@@ -87,8 +80,10 @@ class Units:
             center = mean
             variance = np.average((sample.y - center) ** 2, weights=sample.mass)
             scale = float(np.sqrt(variance)) or 1.0
-        if decides and not RARE_DECISIONS <= mean <= 1 - RARE_DECISIONS:
-            threshold = mean
+        if decides:
+            rare = not RARE_DECISIONS <= mean <= 1 - RARE_DECISIONS
+            threshold = mean if rare else 0.5
+            center = threshold
         ranks = np.zeros(0)
         if eta.ndim == 1:
             ranks = np.quantile((eta - center) / scale, np.linspace(0, 1, 101))
@@ -121,19 +116,20 @@ class StartingPoint(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is solved: η as `base`, (n,) or (n, C); m as `means`, (n, K); y (n,) or (n, C); weights
-    that sum to 1; and the curves of the gap.
+    """What is solved: η as `base`, (n,) or (n, C); m as `columns`, (n, K); y (n,) or (n, C);
+    weights that sum to 1; and the curves of the gap.
 
-    `width` is that over which decisions or ranks are softened; `ridge` is the weight of the square
-    of each coefficient along m.
+    `threshold` is that of decisions, `width` that over which ranks are softened, and `ridge` the
+    weight of the square of each coefficient along m.
     """
 
     base: np.ndarray
-    means: np.ndarray
+    columns: np.ndarray
     y: np.ndarray
     weights: np.ndarray
     curves: Sequence[GapCurve] = ()
-    width: np.ndarray | float = 0.0
+    threshold: float = 0.5
+    width: float = 0.0
     ridge: np.ndarray | float = 0.0
 
     def at(self, rows: np.ndarray) -> Problem:
@@ -141,11 +137,10 @@ class Problem:
         return replace(
             self,
             base=self.base[rows],
-            means=self.means[rows],
+            columns=self.columns[rows],
             y=self.y[rows],
             weights=self.weights[rows],
             curves=(),
-            width=self.width[rows] if isinstance(self.width, np.ndarray) else self.width,
         )
 
     def mean(self) -> np.ndarray:
@@ -153,18 +148,25 @@ class Problem:
         return np.asarray(np.average(self.y, axis=0, weights=self.weights))
 
 
+@dataclass(frozen=True)
 class Family(ABC):
     """How a predictor is made of η and m.
 
     Attributes
     ----------
+    mixes
+        Whether the gap is that of mean scores, so that predictors are averaged and mixed.
     decides
-        Whether scores are distances to the threshold of a decision.
+        Whether scores are only compared with the threshold of a decision.
+    knows_s
+        Whether scores are made of η and of where its rank given S leads, in place of m.
     most_rows
         Rows that the coefficients are solved on, at most.
     """
 
+    mixes: ClassVar[bool] = False
     decides: ClassVar[bool] = False
+    knows_s: ClassVar[bool] = False
     most_rows: ClassVar[int] = MOST_SOLVED_ROWS
 
     @abstractmethod
@@ -174,7 +176,7 @@ class Family(ABC):
         """Return base and columns of rows."""
 
     @abstractmethod
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the scores of rows, (n,) or (n, C)."""
 
     def target(self, sample: LabelledRows, units: Units) -> np.ndarray:
@@ -182,6 +184,7 @@ class Family(ABC):
         return units.standard(sample.y)
 
 
+@dataclass(frozen=True)
 class SmoothFamily(Family):
     """A family whose coefficients are found by descent.
 
@@ -189,11 +192,9 @@ class SmoothFamily(Family):
     ----------
     iterations
         Steps of the descent, at most.
-    beats_constant
-        Whether trade-offs that lose to a constant are replaced.
     """
 
-    beats_constant: ClassVar[bool] = True
+    mixes = True
     iterations: ClassVar[int] = 60
 
     @abstractmethod
@@ -228,10 +229,6 @@ class SmoothFamily(Family):
         """Return half of the mean second derivative of the loss, by shares of the rows."""
         return 1.0
 
-    def width(self, eta: np.ndarray) -> np.ndarray | float:
-        """Return the width over which outputs are softened."""
-        return 0.0
-
     def softened(self, task: Problem, parameters: np.ndarray) -> Problem:
         """Return the rows with the width that belongs to some parameters."""
         return task
@@ -240,19 +237,20 @@ class SmoothFamily(Family):
 def _with_columns(own: list[float], scales: list[float], task: Problem) -> StartingPoint:
     """Return first parameters with zeros along m, one for each class."""
     classes = 1 if task.base.ndim == 1 else task.base.shape[1]
-    along = np.repeat(1 / np.maximum(task.means.std(axis=0), 1e-3), classes)
+    along = np.repeat(1 / np.maximum(task.columns.std(axis=0), 1e-3), classes)
     return StartingPoint(np.append(own, np.zeros(len(along))), np.append(scales, along), len(own))
 
 
-def _combined(means: np.ndarray, c: np.ndarray) -> np.ndarray:
+def _combined(columns: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Return Σ c_k m_k of each row; a product of matrices would round it by the number of rows."""
-    return np.asarray(np.einsum("nk,k...->n...", means, c))
+    return np.asarray(np.einsum("nk,k...->n...", columns, c))
 
 
 def _log_odds(eta: np.ndarray) -> np.ndarray:
     return np.asarray(logit(np.clip(eta, CLIP, 1 - CLIP)))
 
 
+@dataclass(frozen=True)
 class LogLossFamily(SmoothFamily):
     """A family of probabilities, whose log-odds the coefficients work on."""
 
@@ -263,17 +261,18 @@ class LogLossFamily(SmoothFamily):
         return float(np.mean(shares @ (eta * (1 - eta)))) / 2
 
 
+@dataclass(frozen=True)
 class BinaryScores(LogLossFamily):
     """Probabilities with the least log loss: f = η - m f(1 - f), η recalibrated."""
 
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
         eta = expit(parameters[0] + parameters[1] * base)
-        f, _ = log_loss_root(eta, _combined(means, parameters[2:]))
+        f, _ = log_loss_root(eta, _combined(columns, parameters[2:]))
         return np.asarray(np.clip(f, CLIP, 1 - CLIP))
 
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
         eta = expit(parameters[0] + parameters[1] * task.base)
-        f, discriminant = log_loss_root(eta, task.means @ parameters[2:])
+        f, discriminant = log_loss_root(eta, task.columns @ parameters[2:])
         f = np.clip(f, CLIP, 1 - CLIP)
         spread = f * (1 - f)
         loss = -float(task.weights @ np.log(np.where(task.y == 1, f, 1 - f)))
@@ -283,7 +282,7 @@ class BinaryScores(LogLossFamily):
             moved += (functions @ weights)[:, 0] * spread
             moved /= discriminant
             base = moved * eta * (1 - eta) / spread
-            return np.concatenate([[base.sum(), base @ task.base], -(task.means.T @ moved)])
+            return np.concatenate([[base.sum(), base @ task.base], -(task.columns.T @ moved)])
 
         return Evaluated(loss, functions.T @ f[:, None], gradient)
 
@@ -312,6 +311,7 @@ def log_loss_root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.nd
     return np.clip(f, 0.0, 1.0), discriminant
 
 
+@dataclass(frozen=True)
 class ClassScores(LogLossFamily):
     """Probabilities of several classes whose margins move along m, with the least log loss among
     such; the optimum over all functions of x has another form.
@@ -334,16 +334,18 @@ class ClassScores(LogLossFamily):
         constant[1 : first.own] = self.link(task.mean())
         return constant
 
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
-        return np.asarray(softmax(self._margins(parameters, base, means), axis=1))
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.asarray(softmax(self._margins(parameters, base, columns), axis=1))
 
-    def _margins(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+    def _margins(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
         classes = base.shape[1]
         c = parameters[1 + classes :].reshape(-1, classes)
-        return np.asarray(parameters[1 : 1 + classes] + parameters[0] * base - _combined(means, c))
+        return np.asarray(
+            parameters[1 : 1 + classes] + parameters[0] * base - _combined(columns, c)
+        )
 
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
-        log_f = log_softmax(self._margins(parameters, task.base, task.means), axis=1)
+        log_f = log_softmax(self._margins(parameters, task.base, task.columns), axis=1)
         f = np.exp(log_f)
         loss = -float(task.weights @ (task.y * log_f).sum(axis=1))
 
@@ -352,19 +354,20 @@ class ClassScores(LogLossFamily):
             turned = f * (moved - (moved * f).sum(axis=1, keepdims=True))
             slope = task.weights[:, None] * (f - task.y) + turned
             own = [[(slope * task.base).sum()], slope.sum(axis=0)]
-            return np.concatenate([*own, -(task.means.T @ slope).ravel()])
+            return np.concatenate([*own, -(task.columns.T @ slope).ravel()])
 
         return Evaluated(loss, functions.T @ f, gradient)
 
 
+@dataclass(frozen=True)
 class NumberScores(SmoothFamily):
     """Numbers with the least squared error, f = a + b η - Σ c_k m_k."""
 
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
-        return np.asarray(parameters[0] + parameters[1] * base - _combined(means, parameters[2:]))
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.asarray(parameters[0] + parameters[1] * base - _combined(columns, parameters[2:]))
 
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
-        f = self.outputs(parameters, task.base, task.means)
+        f = self.outputs(parameters, task.base, task.columns)
         loss = float(task.weights @ (f - task.y) ** 2)
 
         def gradient(weights: np.ndarray) -> np.ndarray:
@@ -375,15 +378,16 @@ class NumberScores(SmoothFamily):
 
 
 def _linear_gradient(task: Problem, slope: np.ndarray) -> np.ndarray:
-    return np.concatenate([[slope.sum(), slope @ task.base], -(task.means.T @ slope)])
+    return np.concatenate([[slope.sum(), slope @ task.base], -(task.columns.T @ slope)])
 
 
+@dataclass(frozen=True)
 class NumberRanks(NumberScores):
     """Numbers whose curves see soft indicators of the score above its own deciles; coefficients
     along m change with the rank of η.
     """
 
-    beats_constant = False
+    mixes = False
     most_rows = MOST_SOLVED_ROWS // 3
     iterations = 30
 
@@ -395,7 +399,7 @@ class NumberRanks(NumberScores):
         return self.link(eta), expanded(means, rank)
 
     def softened(self, task: Problem, parameters: np.ndarray) -> Problem:
-        score = NumberScores.outputs(self, parameters, task.base, task.means)
+        score = NumberScores.outputs(self, parameters, task.base, task.columns)
         return replace(task, width=max(WIDTH * float(score.std()), CLIP))
 
     def task_loss(self, task: Problem, score: np.ndarray) -> tuple[float, np.ndarray]:
@@ -404,9 +408,9 @@ class NumberRanks(NumberScores):
         return loss, 2 * task.weights * (score - task.y)
 
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
-        score = parameters[0] + parameters[1] * task.base - task.means @ parameters[2:]
+        score = parameters[0] + parameters[1] * task.base - task.columns @ parameters[2:]
         loss, slope_of_loss = self.task_loss(task, score)
-        ranks = SoftRanks.of(score, task.weights, float(task.width))
+        ranks = SoftRanks.of(score, task.weights, task.width)
         columns = np.ascontiguousarray(functions.T)
         totals = np.array([ranks.totals(column) for column in columns])
         farther = np.array([ranks.totals(column * ranks.along) for column in columns])
@@ -425,11 +429,12 @@ class NumberRanks(NumberScores):
         return Evaluated(loss, sums, gradient)
 
 
+@dataclass(frozen=True)
 class ScoreRanks(LogLossFamily, NumberRanks):
     """As :class:`NumberRanks` for probabilities, whose log-odds move along m."""
 
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
-        return np.asarray(expit(NumberRanks.outputs(self, parameters, base, means)))
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.asarray(expit(NumberRanks.outputs(self, parameters, base, columns)))
 
     def task_loss(self, task: Problem, score: np.ndarray) -> tuple[float, np.ndarray]:
         small = np.exp(-np.abs(score))
@@ -503,108 +508,170 @@ class SoftRanks:
         return np.bincount(self.cell, values, len(self.starts))
 
 
-class Decisions(SmoothFamily):
-    """Decisions that are wrong least often: η above a threshold that moves along m."""
+@dataclass(frozen=True)
+class Decisions(Family):
+    """Decisions that lose least: η above a threshold that moves along m.
+
+    A wrong positive decision loses the threshold τ, a wrong negative one 1 - τ. The parameters are
+    two that recalibrate the log-odds of η, an intercept, a factor of η, and the coefficients.
+    """
 
     decides = True
 
     def inputs(
         self, eta: np.ndarray, means: np.ndarray, units: Units
     ) -> tuple[np.ndarray, np.ndarray]:
-        return eta - units.threshold, means
+        return _log_odds(eta), means
 
-    def width(self, eta: np.ndarray) -> np.ndarray:
-        """Return the same width in log-odds for each row, so that thresholds near 0 and 1 are told
-        apart, too.
-        """
-        spread = float(_log_odds(eta).std())
-        return np.asarray(np.maximum(WIDTH * spread * eta * (1 - eta), 1e-4))
+    def target(self, sample: LabelledRows, units: Units) -> np.ndarray:
+        return sample.y
 
-    def first(self, task: Problem) -> StartingPoint:
-        return _with_columns([0.0], [1.0], task)
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        shift, slope, intercept, factor = parameters[:4]
+        eta = expit(shift + slope * base)
+        return np.asarray(intercept + factor * eta - _combined(columns, parameters[4:]))
+
+    def loss(self, task: Problem, parameters: np.ndarray) -> float:
+        """Return the loss of hard decisions."""
+        taken = self.outputs(parameters, task.base, task.columns) > 0
+        return decision_loss(taken, task)
 
     def constant(self, task: Problem) -> np.ndarray:
-        """Return the one decision for everybody that is right more often, by the weights; if both
-        are right as often, as with balanced weights, that of the class with more rows.
-        """
-        rate = float(task.mean())
-        if abs(rate - 0.5) < TIED:
-            rate = float(np.mean(task.y))  # exact: y is 0 or 1
-        constant = np.zeros_like(self.first(task).parameters)
-        constant[0] = -1.0 if rate > 0.5 else 1.0
+        """Return the one decision for everybody that loses less."""
+        constant = np.zeros(4 + task.columns.shape[1])
+        constant[2] = 1.0 if task.mean() > task.threshold else -1.0
         return constant
 
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
-        return np.asarray(base - parameters[0] - _combined(means, parameters[1:]))
+    def path(self, task: Problem, shares: np.ndarray) -> np.ndarray:
+        """Return the parameters for each trade-off, (G, P), with gaps of some shares of that of
+        decisions without limits.
+        """
+        calibration = recalibrated(task.base, task.y, task.weights)
+        eta = expit(calibration[0] + calibration[1] * task.base)
+        gains = eta - task.threshold
+        taken = (gains > 0).astype(np.float64)
+        first = np.array([*calibration, -task.threshold, 1.0, *np.zeros(task.columns.shape[1])])
+        widths = [curve.basis.values.shape[1] for curve in task.curves]
+        starts = np.cumsum(widths)[:-1]
+        offsets = []
+        centered = []
+        gaps = []
+        for curve, columns in zip(task.curves, np.split(task.columns, starts, axis=1)):
+            # less a multiple of the chance of the condition, so that constants have no gap
+            kept = chance(curve.among, eta)
+            offset = task.weights @ columns / (task.weights @ kept)
+            offsets.append(offset)
+            centered.append(columns - np.outer(kept, offset))
+            sums = (task.weights * taken) @ centered[-1]
+            gaps.append(curve.norm(sums[:, None], 0.0)[0])
+        scales = np.array([curve.scale for curve in task.curves])
+        whole = float((gaps / scales).max())
+        if whole == 0:
+            return np.tile(first, (len(shares), 1))
+        path = [first]
+        for share in shares[1:]:
+            c, _ = solve_dual(
+                gains,
+                np.column_stack(centered),
+                task.weights,
+                [curve.basis for curve in task.curves],
+                share * whole * scales,
+            )
+            own = np.append(first[:4], c)
+            for curve, part, offset in zip(task.curves, np.split(c, starts), offsets):
+                without, with_y = chance(curve.among, np.array([0.0, 1.0]))
+                own[2] += without * (part @ offset)
+                own[3] += (with_y - without) * (part @ offset)
+            path.append(own)
+        return np.array(path)
 
-    def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
-        taken = expit(self.outputs(parameters, task.base, task.means) / task.width)
-        loss = float(task.weights @ (task.y * (1 - taken) + (1 - task.y) * taken))
 
-        def gradient(weights: np.ndarray) -> np.ndarray:
-            slope = task.weights * (1 - 2 * task.y) + (functions @ weights)[:, 0]
-            slope *= taken * (1 - taken) / task.width
-            return -np.concatenate([[slope.sum()], task.means.T @ slope])
-
-        return Evaluated(loss, functions.T @ taken[:, None], gradient)
+def decision_loss(taken: np.ndarray, task: Problem) -> float:
+    """Return the mean loss of decisions: τ for a wrong positive, 1 - τ for a wrong negative one."""
+    costs = np.where(task.y == 1, (1 - task.threshold) * ~taken, task.threshold * taken)
+    return float(task.weights @ costs)
 
 
-class ClippedRanks(Family):
+def recalibrated(base: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return intercept and slope of the log-odds of y along some log-odds, near 0 and 1 where rows
+    say little.
+    """
+
+    def objective(line: np.ndarray) -> tuple[float, np.ndarray]:
+        margin = line[0] + line[1] * base
+        loss = weights @ (np.logaddexp(0.0, margin) - y * margin)
+        away = line - [0.0, 1.0]
+        slope = weights * (expit(margin) - y)
+        gradient = np.array([slope.sum(), slope @ base]) + 2 * CALIBRATION_RIDGE * away
+        return float(loss + CALIBRATION_RIDGE * away @ away), gradient
+
+    solved = minimize(objective, np.array([0.0, 1.0]), jac=True, options={"gtol": 1e-10})
+    return np.asarray(solved.x)
+
+
+@dataclass(frozen=True)
+class KnownRanks(Family):
     """Where predictions may use S: each score goes to where its rank among people of its s leads,
     by at most a largest move, the one parameter.
     """
+
+    knows_s = True
 
     def inputs(
         self, eta: np.ndarray, means: np.ndarray, units: Units
     ) -> tuple[np.ndarray, np.ndarray]:
         return units.standard(eta), units.standard(means)
 
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
-        return np.asarray(np.clip(means[:, 0], base - parameters[0], base + parameters[0]))
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.asarray(np.clip(columns[:, 0], base - parameters[0], base + parameters[0]))
 
-    def decided_at(self, score: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the thresholds at which the gap of scores is measured."""
-        return np.asarray(np.quantile(score, DECILES, method="inverted_cdf", weights=weights))
+    def decided(self, score: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the decisions that the gap of scores is measured on, (n, c)."""
+        deciles = np.quantile(score, DECILES, method="inverted_cdf", weights=weights)
+        return np.asarray(score[:, None] > deciles)
 
-    def moves(self, task: Problem, shares: np.ndarray) -> np.ndarray:
-        """Return the largest move of each trade-off, (G, 1), so that their gaps are spread as some
-        shares are.
-        """
-        moves = np.quantile(np.abs(task.means[:, 0] - task.base), np.linspace(0, 1, 48))
+    def parameters(self, move: float, task: Problem, law: ConditionalLaw) -> np.ndarray:
+        """Return the parameters of a largest move."""
+        return np.array([move])
+
+    def path(self, task: Problem, shares: np.ndarray, law: ConditionalLaw) -> np.ndarray:
+        """Return the parameters of each trade-off, (G, P), whose gaps are spread as some shares."""
+        moves = np.quantile(np.abs(task.columns[:, 0] - task.base), np.linspace(0, 1, 48))
         gaps = []
         for move in moves:
-            score = self.outputs(np.array([move]), task.base, task.means)
-            above = score[:, None] > self.decided_at(score, task.weights)
-            gaps.append(task.curves[0].gap(above.astype(np.float64)))
+            score = self.outputs(self.parameters(move, task, law), task.base, task.columns)
+            decided = self.decided(score, task.weights)
+            gaps.append(task.curves[0].gap(decided.astype(np.float64)))
         least = np.minimum.accumulate(gaps)
         wanted = least[-1] + (least[0] - least[-1]) * (shares - shares[-1]) / (1 - shares[-1])
         path = np.interp(wanted, least[::-1], moves[::-1])
         path[0] = 0.0
         path[-1] = moves[-1]
-        return np.asarray(path[:, None])
+        return np.array([self.parameters(move, task, law) for move in path])
 
 
-class ClippedDecisions(ClippedRanks):
-    """As :class:`ClippedRanks`, for decisions."""
+@dataclass(frozen=True)
+class KnownDecisions(KnownRanks):
+    r"""Optimal decisions that may use S: η above a threshold
+    :math:`t(s) = \min(\max(Q_s, t_0 - \mu), t_0 + \mu)`, where the share r of the people of s has
+    an η above :math:`Q_s`.
+
+    The numbers :math:`t_0` and r are those with :math:`E\,t(S) = \tau` and
+    :math:`P(\eta > t(S)) = r` (docs/theory.md). The parameters are μ, :math:`t_0`, and the score
+    that the share r of all people exceeds.
+    """
 
     decides = True
 
-    def inputs(
-        self, eta: np.ndarray, means: np.ndarray, units: Units
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return eta - units.threshold, means - units.threshold
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        move, center, common = parameters
+        above = base - center
+        return np.asarray(np.clip(columns[:, 0] - common, above - move, above + move))
 
-    def decided_at(self, score: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        return np.zeros(1)
+    def decided(self, score: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return np.asarray(score > 0)[:, None]
 
-
-FAMILIES: dict[FamilyName, Family] = {
-    "binary": BinaryScores(),
-    "classes": ClassScores(),
-    "numbers": NumberScores(),
-    "rank": ScoreRanks(),
-    "rank of numbers": NumberRanks(),
-    "decision": Decisions(),
-    "clipped": ClippedRanks(),
-    "clipped decision": ClippedDecisions(),
-}
+    def parameters(self, move: float, task: Problem, law: ConditionalLaw) -> np.ndarray:
+        center, share = law.optimal_rule(move, task.threshold)
+        common = np.interp(1 - share, law.pooled, law.scores)
+        return np.array([move, center - task.threshold, common - task.threshold])

@@ -137,30 +137,9 @@ class Gap:
     low: float
     high: float
 
-    @classmethod
-    def of(cls, pooled: ParityResult, folds: Sequence[ParityResult]) -> Gap:
-        """Return the gap of all rows, each scored by the predictor of its own fold.
-
-        The mean score of the fold predictors is served, and the curve of these rows estimates its
-        curve. Ranks and decisions are served from the mean score, too, but here they are those of
-        each fold: folds that disagree blur them, so that with few rows their gap is stated too low.
-
-        Coefficients that follow the rows of the other folds by chance balance each other in the
-        curve, so that the estimate is too low for small gaps. The mean over the folds does not have
-        this error, but few rows cannot tell the signs of its curve. The larger of the two is
-        stated.
-        """
-        value = max(pooled.value, float(np.mean([fold.value for fold in folds])))
-        low, high = pooled.interval
-        return cls(value, min(low, value), max(high, value))
-
     def largest(self, other: Gap) -> Gap:
         """Return the larger of two gaps: the larger value, low and high."""
         return Gap(*map(max, astuple(self), astuple(other)))
-
-    def between(self, other: Gap, weight: float) -> Gap:
-        """Return the gap at a place between two trade-offs."""
-        return Gap(*(a + weight * (b - a) for a, b in zip(astuple(self), astuple(other))))
 
     def __str__(self) -> str:
         return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
@@ -285,13 +264,15 @@ class Frontier:
         return by_attribute(parse_limits(limit, [self.measure]), [*self.gaps])
 
     def choose(self, limit: LimitLike, by_upper_end: bool) -> Choice:
-        """Return the first place on the way to no gap that keeps a limit, between two trade-offs
-        too; if there is none, the place that comes closest.
+        """Return the first trade-off on the way to no gap that keeps a limit; if there is none, the
+        one that comes closest.
 
         A number, or a share of the base rate, is compared with the upper end of the interval if
-        that is asked for, a share of the gap or 0 with the estimate. Where no upper end keeps a
-        number, places whose estimates do come first. 0 is kept where the largest gap of the
-        attributes that it limits, each over its gap without constraint, is least.
+        that is asked for: from the strictest trade-off on to looser ones, up to the first upper end
+        beyond the limit, so that the comparisons count as one. A share of the gap, or 0, is
+        compared with the estimate. Where no upper end keeps a number, trade-offs whose estimates do
+        come first. 0 is kept where the largest gap of the attributes that it limits, each over its
+        gap without constraint, is least.
         """
         limits = self.limits(limit)
         indistinct = tuple(
@@ -305,30 +286,34 @@ class Frontier:
             for one in each
             if one.base != "gap" or name not in indistinct
         ]
-        position = 0.0
+        position = 0
         met = True
         rows = None
         if applied:
             shares = [self._shares(name) for name, one in applied if one.value == 0]
             least = float(np.max(shares, axis=0).min()) if shares else 0.0
-            excess = [
-                self._excess(name, one, least, by_upper_end and not one.is_aim)
-                for name, one in applied
-            ]
+            excess = np.max(
+                [
+                    self._excess(name, one, least, by_upper_end and not one.is_aim)
+                    for name, one in applied
+                ],
+                axis=0,
+            )
             by_estimate = [self._excess(name, one, least, False) for name, one in applied]
-            keeps = np.max(by_estimate, axis=0) <= 0
-            position, met = _crossing(np.max(excess, axis=0), keeps)
-            if not met and keeps[int(position)]:
-                rows = max(self._rows_to_settle(int(position), name, one) for name, one in applied)
-        gaps = {}
-        for name, every in self.gaps.items():
-            below = min(int(position), len(every) - 2)
-            gaps[name] = every[below].between(every[below + 1], position - below)
+            by_end = [
+                self._excess(name, one, least, True) for name, one in applied if not one.is_aim
+            ]
+            beyond = np.zeros(len(excess), dtype=bool)
+            if by_upper_end and by_end:
+                beyond = np.max(by_end, axis=0) > 0
+            position, met = _first_kept(excess, np.max(by_estimate, axis=0) <= 0, beyond)
+            if not met and np.max(by_estimate, axis=0)[position] <= 0:
+                rows = max(self._rows_to_settle(position, name, one) for name, one in applied)
         return Choice(
             limit,
             position,
             met,
-            gaps,
+            {name: every[position] for name, every in self.gaps.items()},
             {name: every[0] for name, every in self.gaps.items()},
             indistinct,
             rows,
@@ -368,8 +353,8 @@ class Choice:
     ----------
     limit
         The limit as it was given.
-    position : float
-        Row of ``frontier_.to_frame()``; a fraction lies between two rows. Row 0 has no constraint.
+    position : int
+        Row of ``frontier_.to_frame()``. Row 0 has no constraint.
     met : bool
         Whether the limit is kept: a number or a share of the base rate by the upper end of the
         interval of the gap, or by the estimate with ``confidence=None``; a share of the gap by the
@@ -404,7 +389,7 @@ class Choice:
     """
 
     limit: Any
-    position: float
+    position: int
     met: bool
     gaps: dict[str, Gap]
     unconstrained: dict[str, Gap]
@@ -412,7 +397,7 @@ class Choice:
     rows_needed: int | None = None
 
     def __repr__(self) -> str:
-        return f"<Choice at {self.position:.3g}: {self}>"
+        return f"<Choice at {self.position}: {self}>"
 
     def _repr_html_(self) -> str:
         return card([str(self)])
@@ -452,7 +437,7 @@ def measured(
     of the folds of the rows.
     """
 
-    def gaps_of(rows: np.ndarray, s: np.ndarray, resamples: int) -> list[ParityResult]:
+    def gaps_of(rows: np.ndarray, s: np.ndarray) -> list[ParityResult]:
         weights = sample.weights_of(rows)
         groups = sample.groups_of(rows)
         if path.ndim == 2:
@@ -463,9 +448,9 @@ def measured(
                 sample_weight=weights,
                 groups=groups,
                 confidence=confidence,
-                resamples=resamples,
+                resamples=RESAMPLES,
             )
-        options = GapOptions(confidence, resamples, seed=0, test=False)
+        options = GapOptions(confidence, RESAMPLES, seed=0, test=False)
         classes = (rows_of(path[rows, at], s[rows], None, weights, groups) for at in trade_offs)
         return [largest_gap(columns_of(each, None), options) for each in classes]
 
@@ -474,10 +459,7 @@ def measured(
     for one in constraints:
         name = sample.names[one.attribute]
         s = sample.s[:, one.attribute]
-        kept = one.rows(sample.s, sample.y)
-        parts = [kept & (sample.fold == j) for j in range(sample.fold.max() + 1)]
-        folds = [gaps_of(part, s, 0) for part in parts if len(np.unique(s[part])) > 1]
-        each = [Gap.of(*pair) for pair in zip(gaps_of(kept, s, RESAMPLES), zip(*folds))]
+        each = [Gap(gap.value, *gap.interval) for gap in gaps_of(one.rows(sample.s, sample.y), s)]
         gaps[name] = tuple(map(Gap.largest, gaps.get(name, each), each))
     rows = sample.y, sample.s, sample.weights, sample.groups
     tests = gaps_along(aim, constraints, path[:, 0], *rows, resamples=TEST_RESAMPLES)
@@ -485,25 +467,25 @@ def measured(
     return gaps, pvalues
 
 
-def _crossing(excess: np.ndarray, keeps: np.ndarray) -> tuple[float, bool]:
-    """Return where the excess over the limit first falls to zero, and whether it does.
-
-    If not, where it is least, among places whose estimates keep the limit if there are any.
+def _first_kept(excess: np.ndarray, keeps: np.ndarray, beyond: np.ndarray) -> tuple[int, bool]:
+    """Return the first place without excess after all that are beyond the limit, and whether there
+    is one. If not, where the excess is least, among places whose estimates keep the limit if there
+    are any.
 
     Examples
     --------
-    >>> _crossing(np.array([3.0, 1.0, -1.0, 0.5]), np.full(4, False))
-    (1.5, True)
-    >>> _crossing(np.array([3.0, 1.0, 2.0]), np.full(3, False))
-    (1.0, False)
-    >>> _crossing(np.array([3.0, 1.0, 2.0]), np.array([False, False, True]))
-    (2.0, False)
+    >>> never = np.full(4, False)
+    >>> _first_kept(np.array([3.0, -1.0, 1.0, -0.5]), never, never)
+    (1, True)
+    >>> _first_kept(np.array([3.0, -1.0, 1.0, -0.5]), never, np.array([True, False, True, False]))
+    (3, True)
+    >>> _first_kept(np.array([3.0, 1.0, 2.0, 2.5]), never, never)
+    (1, False)
     """
+    last_beyond = int(np.flatnonzero(beyond).max(initial=-1))
     kept = np.flatnonzero(excess <= 0)
-    if not len(kept):
-        places = np.flatnonzero(keeps) if keeps.any() else np.arange(len(excess))
-        return float(places[np.argmin(excess[places])]), False
-    first = int(kept[0])
-    if first == 0:
-        return 0.0, True
-    return first - 1 + float(excess[first - 1] / (excess[first - 1] - excess[first])), True
+    kept = kept[kept > last_beyond]
+    if len(kept):
+        return int(kept[0]), True
+    places = np.flatnonzero(keeps) if keeps.any() else np.arange(len(excess))
+    return int(places[np.argmin(excess[places])]), False

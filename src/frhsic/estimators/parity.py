@@ -7,6 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from itertools import product
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,21 +21,30 @@ from sklearn.utils.validation import check_is_fitted
 from frhsic import _arrays
 from frhsic._threads import within_n_jobs
 from frhsic._warnings import warn
-from frhsic.estimators.conditional import ConditionalLaw, limit_boosters
+from frhsic.estimators.conditional import TreeTable, limit_boosters
 from frhsic.estimators.constraints import Among, Constraint, LabelledRows
-from frhsic.estimators.families import FAMILIES, ClippedRanks, FamilyName
+from frhsic.estimators.families import (
+    BinaryScores,
+    ClassScores,
+    Decisions,
+    Family,
+    KnownDecisions,
+    KnownRanks,
+    NumberRanks,
+    NumberScores,
+    ScoreRanks,
+)
 from frhsic.estimators.fitting import (
     ParityModel,
     class_probabilities,
-    cross_fitted,
     fit_with_weights,
     is_given,
     means_of_models,
 )
 from frhsic.estimators.frontier import Aim, Choice, Condition, Frontier, limited_measure, measured
+from frhsic.estimators.hashing import hashed_folds
 from frhsic.estimators.inputs import named_arguments, target_column, typed_table
 from frhsic.estimators.solution import Solution
-from frhsic.estimators.solving import GAP_SHARES
 from frhsic.estimators.targets import log_losses, weighted_auc
 from frhsic.parity.limits import LimitLike, by_attribute, parse_limits
 
@@ -88,6 +98,7 @@ class ParityEstimator(ParityModel, ABC):
 
     models_: list[Any]
     attribute_models_: list[list[Any]]
+    table_: TreeTable | None
     solution_: Solution | None
     frontier_: Frontier | None
     choice_: Choice | None
@@ -163,6 +174,7 @@ class ParityEstimator(ParityModel, ABC):
         if sensitive_features is None:
             self.models_ = [self._model_of_y(X, labels, weights, is_classifier(self))]
             self.attribute_models_ = []
+            self.table_ = None
             self.solution_ = self.frontier_ = self.choice_ = None
             return None
         strata = codes.astype(np.int64) if is_classifier(self) else None
@@ -172,7 +184,7 @@ class ParityEstimator(ParityModel, ABC):
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._folds(X, strata, groups),
+            fold=self._served_folds(X, s, strata, groups),
             seed=self.random_seed_,
             y=codes,
             labels=labels,
@@ -187,13 +199,22 @@ class ParityEstimator(ParityModel, ABC):
         self.attribute_models_, means = self._models_of_constraints(rows, constraints, eta)
         limits = by_attribute(parse_limits(self.limit, [self._measure]), rows.names)
         solution = Solution.fit(self._family(), rows, constraints, eta, means, limits)
-        scores = [solution.out_of_fold(at, rows.fold, eta, means) for at in range(len(GAP_SHARES))]
-        decides = solution.form.decides
-        each = [self._performance(rows, one, decides) for one in scores]
+        # where one fold's predictor serves, the rows that it has not seen measure it
+        served = np.full(len(rows.fold), True)
+        if not solution.family.mixes and self.table_ is None:
+            served = rows.fold == 0
+        measured_rows = rows.at(served)
+        scores = [
+            solution.out_of_fold(place, rows.fold, eta, means, rows.s)[served]
+            for place in range(solution.places)
+        ]
+        each = [self._performance(measured_rows, one, solution) for one in scores]
         performance = {name: np.array([one[name] for one in each]) for name in each[0]}
-        path = np.stack([one > 0 for one in scores] if decides else scores, axis=1)
+        path = np.stack(scores, axis=1)
+        if solution.family.decides:
+            path = (path > solution.units.threshold).astype(np.float64)
         confidence = self.confidence or 0.95
-        gaps, pvalues = measured(self.aim, path.astype(np.float64), rows, constraints, confidence)
+        gaps, pvalues = measured(self.aim, path, measured_rows, constraints, confidence)
         self.frontier_ = Frontier(
             aim=self.aim,
             measure=self._measure,
@@ -202,7 +223,7 @@ class ParityEstimator(ParityModel, ABC):
             pvalues=pvalues,
             confidence=confidence,
             base_rate=rows.base_rate,
-            rows=len(labels),
+            rows=len(path),
         )
         self.solution_ = solution
         self._choose()
@@ -236,7 +257,7 @@ class ParityEstimator(ParityModel, ABC):
 
     @abstractmethod
     def _performance(
-        self, sample: LabelledRows, scores: np.ndarray, decides: bool
+        self, sample: LabelledRows, scores: np.ndarray, solution: Solution
     ) -> dict[str, float]:
         """Return performance by name."""
 
@@ -246,18 +267,51 @@ class ParityEstimator(ParityModel, ABC):
     def _measure(self) -> str:
         return limited_measure(self.aim, self.condition)
 
-    def _family(self) -> FamilyName:
+    def _family(self) -> Family:
         """Return the form of the predictor; if ranks or decisions may use S, the law of η given S
         tells the optimum.
         """
         one = len(self.sensitive_names_in_) == 1 and self.condition is None
-        if self.uses_sensitive and self.aim != "score" and one:
-            return "clipped" if self.aim == "rank" else "clipped decision"
+        knows = self.uses_sensitive and one
+        if self.aim == "decision":
+            return KnownDecisions() if knows else Decisions()
+        if self.aim == "rank" and knows:
+            return KnownRanks()
         if not is_classifier(self):
-            return "numbers" if self.aim == "score" else "rank of numbers"
-        if self.aim != "score":
-            return self.aim
-        return "classes" if len(self.classes_) > 2 else "binary"
+            return NumberScores() if self.aim == "score" else NumberRanks()
+        if self.aim == "rank":
+            return ScoreRanks()
+        return ClassScores() if len(self.classes_) > 2 else BinaryScores()
+
+    def _served_folds(
+        self, X: Any, s: np.ndarray, strata: np.ndarray | None, groups: np.ndarray | None
+    ) -> np.ndarray:
+        """Return the fold of each row.
+
+        Scores are served as means over folds, of which any will do. For ranks and decisions the
+        gap of such a mean is not the one that is measured. So a row's own content decides its fold,
+        and new rows are served by the fold that they would have been in; with groups or folds of
+        the user's own, by the first.
+        """
+        self.table_ = None
+        if self.aim == "score" or groups is not None or not isinstance(self.cv, Integral):
+            return self._folds(X, strata, groups)
+        table = TreeTable().fit(X)
+        for count in range(int(self.cv), 1, -1):
+            fold = hashed_folds(self._content(table, X, s), count)
+            classes = np.zeros(len(fold), dtype=np.int64) if strata is None else strata
+            sizes = np.zeros((count, classes.max() + 1))
+            np.add.at(sizes, (fold, classes), 1)
+            # each fold has rows, and models of the others see each class twice
+            if sizes.sum(axis=1).min() > 0 and (sizes.sum(axis=0) - sizes).min() > 1:
+                self.table_ = table
+                return fold
+        return self._folds(X, strata, groups)
+
+    def _content(self, table: TreeTable, X: Any, s: np.ndarray | None) -> np.ndarray:
+        """Return what decides the fold of rows: the table as numbers, with S if it is known."""
+        codes = table.codes(X)
+        return np.column_stack([codes, s]) if self.uses_sensitive and s is not None else codes
 
     def _warn_if_leaking(self, sample: LabelledRows, eta: np.ndarray) -> None:
         """Warn if a frozen model is better on a fold than its clone that was fitted on the others,
@@ -297,23 +351,13 @@ class ParityEstimator(ParityModel, ABC):
         self, rows: LabelledRows, constraints: tuple[Constraint, ...], eta: np.ndarray
     ) -> tuple[list[list[Any]], np.ndarray]:
         """Return the models of each fold that m needs, and m of each row by those without it."""
-        clips = isinstance(FAMILIES[self._family()], ClippedRanks)
-        if not self.uses_sensitive:
-            targets: list[list[np.ndarray]] = [[] for _ in rows.names]
-            for one in constraints:
-                targets[one.attribute].append(one.targets(rows.s, rows.y))
-            return self._models_of_s(rows, [np.column_stack(each) for each in targets])
-
-        def fit(train: np.ndarray) -> list[Any]:
-            if not clips:
-                return []
-            some = train[~np.isnan(rows.s[train, 0])]
-            return [ConditionalLaw().fit(eta[some], rows.s[some, 0], rows.weights_of(some))]
-
-        def predict(laws: list[Any], held_out: np.ndarray) -> np.ndarray:
-            return self._means(laws, constraints, None, rows.s[held_out], eta[held_out])
-
-        return cross_fitted(rows.fold, fit, predict, f"models of {', '.join(rows.names)}")
+        if self.uses_sensitive:
+            none: list[list[Any]] = [[] for _ in range(rows.fold.max() + 1)]
+            return none, self._means([], constraints, None, rows.s, eta)
+        targets: list[list[np.ndarray]] = [[] for _ in rows.names]
+        for one in constraints:
+            targets[one.attribute].append(one.targets(rows.s, rows.y))
+        return self._models_of_s(rows, [np.column_stack(each) for each in targets])
 
     # Predicting
 
@@ -326,16 +370,12 @@ class ParityEstimator(ParityModel, ABC):
         eta: np.ndarray,
     ) -> np.ndarray:
         """Return m of rows, (n, K): the means of functions of S given x, or what they are if S is
-        known. In the clipped families it is one column instead, the score whose rank among all rows
-        is that of η among the rows of the same s.
+        known.
         """
         if not self.uses_sensitive:
             return np.column_stack(means_of_models(models, X))
         assert s is not None
-        columns = [model.predict(eta, s[:, 0]) for model in models] or [
-            constraint.known(s, eta) for constraint in constraints
-        ]
-        return np.column_stack(columns)
+        return np.column_stack([constraint.known(s, eta) for constraint in constraints])
 
     def regressions(
         self, X: Any, s: np.ndarray | None = None
@@ -356,16 +396,25 @@ class ParityEstimator(ParityModel, ABC):
 
     @within_n_jobs
     def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
-        """Return the mean of the scores of the fold predictors."""
+        """Return the mean of the scores of the fold predictors or, for ranks and decisions, the
+        score by the predictor of one fold.
+        """
         check_is_fitted(self)
         X = typed_table(self, X, first=False, sensitive_features=sensitive_features)
-        if self.solution_ is None or self.choice_ is None:
+        solution = self.solution_
+        if solution is None or self.choice_ is None:
             return self._eta(self.models_[0], X)
         s = self._sensitive(X, sensitive_features)
-        parts = zip(self.solution_.at(self.choice_.position), self.regressions(X, s))
-        return np.asarray(
-            np.mean([self.solution_.scores(own, eta, means) for own, (eta, means) in parts], axis=0)
-        )
+        scores = [
+            solution.scores(self.choice_.position, fold, eta, means, s)
+            for fold, (eta, means) in enumerate(self.regressions(X, s))
+        ]
+        if solution.family.mixes:
+            return np.asarray(np.mean(scores, axis=0))
+        if self.table_ is None:
+            return scores[0]
+        fold = hashed_folds(self._content(self.table_, X, s), len(scores))
+        return np.asarray(np.stack(scores)[fold, np.arange(len(fold))])
 
 
 class ParityClassifier(ClassifierMixin, ParityEstimator):
@@ -450,11 +499,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         ignored.
         """
         scores = self._scores(X, sensitive_features)
-        if scores.ndim == 2:
-            return scores
-        if self._decides:
-            scores = np.clip(scores + self.threshold_, 0.0, 1.0)
-        return np.column_stack([1 - scores, scores])
+        return scores if scores.ndim == 2 else np.column_stack([1 - scores, scores])
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return labels, by the stored threshold for two classes and the largest probability for
@@ -470,10 +515,6 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         """Score above which `predict` returns the second of two classes."""
         check_is_fitted(self)
         return 0.5 if self.solution_ is None else self.solution_.units.threshold
-
-    @property
-    def _decides(self) -> bool:
-        return self.solution_ is not None and self.solution_.form.decides
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
         check_classification_targets(y)
@@ -497,15 +538,17 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         return log_losses(eta, y)
 
     def _performance(
-        self, sample: LabelledRows, scores: np.ndarray, decides: bool
+        self, sample: LabelledRows, scores: np.ndarray, solution: Solution
     ) -> dict[str, float]:
         y = sample.y
         weights = sample.mass
-        values = {} if decides else _mean_and_error("log_loss", self._losses(scores, y), weights)
+        values = {}
+        if not solution.family.decides:
+            values = _mean_and_error("log_loss", self._losses(scores, y), weights)
         if scores.ndim == 2:
             right = scores.argmax(axis=1) == y
             return values | {"accuracy": float(np.average(right, weights=weights))}
-        right = (scores > (0.0 if decides else 0.5)) == y
+        right = (scores > solution.units.threshold) == y
         recalls = [np.average(right[y == label], weights=weights[y == label]) for label in (0, 1)]
         return values | {
             "auc": weighted_auc(y, scores, weights),
@@ -569,7 +612,7 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
         return np.asarray((eta - y) ** 2)
 
     def _performance(
-        self, sample: LabelledRows, scores: np.ndarray, decides: bool
+        self, sample: LabelledRows, scores: np.ndarray, solution: Solution
     ) -> dict[str, float]:
         return _mean_and_error("squared_error", self._losses(scores, sample.y), sample.mass)
 

@@ -20,7 +20,7 @@ import pandas as pd
 from frhsic.estimators import ParityClassifier, ParityCoupling, ParityEncoder, ParityRegressor
 from frhsic.estimators.conditional import SensitiveBasis, TreeTable
 from frhsic.estimators.coupling import DensityRatio
-from frhsic.estimators.families import ClippedRanks
+from frhsic.estimators.families import ClassScores
 from frhsic.estimators.parity import ParityEstimator
 from frhsic.persistence.rules import require
 from frhsic.persistence.values import from_json, to_json
@@ -99,19 +99,21 @@ def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
         solution.family == model._family() and trade_offs > 1 and solution.units.scale > 0,
         "its coefficients differ",
     )
-    _check_frontier(model, trade_offs)
+    require(
+        len(solution.laws) == (folds if solution.family.knows_s else 0), "its coefficients differ"
+    )
+    _check_frontier(model, solution.places)
     # what it would predict of a row, and what it says of every trade-off, can be computed
-    eta = np.full((1, len(model.classes_)) if solution.family == "classes" else 1, 0.5)
-    numbers = [
-        solution.scores(own, eta, np.zeros((1, width))) for own in solution.at(choice.position)
-    ]
+    eta = np.full((1, len(model.classes_)) if solution.family == ClassScores() else 1, 0.5)
+    means = np.zeros((1, width))
+    s = np.zeros((1, attributes))
+    numbers = [solution.scores(choice.position, fold, eta, means, s) for fold in range(folds)]
     require(
         all(np.isfinite(values).all() for values in [solution.parameters, *numbers]),
         "a coefficient is not a finite number",
     )
     frontier.choose(None, True)  # it can be chosen from
-    modelled = isinstance(solution.form, ClippedRanks) or not model.uses_sensitive
-    fitted = attributes if modelled else 0
+    fitted = 0 if model.uses_sensitive else attributes
     require(len(model.models_) == (1 if given else folds), "it has a model too many or too few")
     require(
         list(map(len, model.attribute_models_)) == [fitted] * folds,
@@ -274,7 +276,8 @@ def _table(arrays: Mapping[str, np.ndarray], rows: int) -> pd.DataFrame:
 
 
 CLOSED_FORM = SavedParts(
-    _complete_parity, ("estimator", "attribute_estimator", "models_", "attribute_models_")
+    _complete_parity,
+    ("estimator", "attribute_estimator", "models_", "attribute_models_", "table_"),
 )
 ENCODER = SavedParts(
     _complete_encoder,

@@ -1,0 +1,115 @@
+"""The law of a score given an attribute, for predictions that may use it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.optimize import brentq
+
+from frhsic.estimators.conditional import MOST_LEVELS, SensitiveBasis
+
+# Points of a law of scores given S; width of its smoothing, in ranks of S; rows that the neighbours
+# count for.
+POINTS = 201
+WIDTH = 0.02
+NEIGHBOUR_ROWS = 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalLaw:
+    r"""The law of a score given one attribute, which moves a score to where parity needs it.
+
+    .. math:: T(f, s) = Q\bigl(F(f \mid s)\bigr)
+
+    with the distribution function F of the score given S = s and the quantiles Q of all rows. With
+    the true F, the law of :math:`T(f, S)` given S = s is the same for every s. F is that of the
+    rows at a node of S, shrunk towards that of the nodes near it, which count as much as 100 rows
+    at the node.
+
+    Attributes
+    ----------
+    starts, mass
+        Smallest value of each node of S, and its share of the rows, (M,).
+    scores
+        Increasing scores at which F is known, (P,); it is linear in between.
+    shares
+        F at these scores for each node, (M, P).
+    pooled
+        The same for all rows, (P,).
+    """
+
+    starts: np.ndarray
+    mass: np.ndarray
+    scores: np.ndarray
+    shares: np.ndarray
+    pooled: np.ndarray
+
+    @classmethod
+    def fit(cls, score: np.ndarray, s: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """Learn the law from scores and values without NaN, (n,), and their weights."""
+        basis = SensitiveBasis.fit(s, weights)
+        rows = np.ones(len(s)) if weights is None else weights * (len(s) / weights.sum())
+        nodes = len(basis.mass)
+        grid = np.unique(np.quantile(score, np.linspace(0, 1, POINTS)))
+        bins = max(len(grid) - 1, 1)
+        cell = np.clip(np.searchsorted(grid, score, side="right") - 1, 0, bins - 1)
+        table = np.zeros((nodes, bins))
+        np.add.at(table, (basis.node(s), cell), rows)
+        near = np.eye(nodes)
+        if nodes > MOST_LEVELS:
+            rank = np.cumsum(basis.mass) - basis.mass / 2
+            near = np.exp(-0.5 * ((rank[:, None] - rank) / WIDTH) ** 2)
+        smooth = near @ table
+        smooth /= smooth.sum(axis=1, keepdims=True)
+        counts = table.sum(axis=1, keepdims=True)
+        share = (table + NEIGHBOUR_ROWS * smooth) / (counts + NEIGHBOUR_ROWS)
+        return cls(
+            basis.starts,
+            basis.mass,
+            grid,
+            np.column_stack([np.zeros(nodes), share.cumsum(axis=1)])[:, : len(grid)],
+            np.append(0.0, (table.sum(axis=0) / table.sum()).cumsum())[: len(grid)],
+        )
+
+    def moved(self, score: np.ndarray, s: np.ndarray) -> np.ndarray:
+        """Return T of scores at values of the attribute: beyond the fitted range its ends count,
+        without a value f.
+        """
+        if len(self.scores) < 2:
+            return score
+        node = np.clip(np.searchsorted(self.starts, s, side="right") - 1, 0, None)
+        last = len(self.scores) - 2
+        cell = np.clip(np.searchsorted(self.scores, score, side="right") - 1, 0, last)
+        width = self.scores[cell + 1] - self.scores[cell]
+        along = np.clip((score - self.scores[cell]) / width, 0.0, 1.0)
+        rank = self.shares[node, cell] * (1 - along) + self.shares[node, cell + 1] * along
+        return np.where(np.isnan(s), score, np.interp(rank, self.pooled, self.scores))
+
+    def optimal_rule(self, move: float, threshold: float) -> tuple[float, float]:
+        r"""Return the two numbers of optimal decisions that know S, :math:`t_0` and r:
+
+        .. math:: t(s) = \min(\max(Q_s, t_0 - \mu), t_0 + \mu), \qquad E\,t(S) = \tau, \qquad
+            P(f > t(S)) = r,
+
+        where the share r of the people of s has a score above :math:`Q_s`.
+        """
+
+        def thresholds(share: float) -> tuple[np.ndarray, float]:
+            own = np.array([np.interp(1 - share, cdf, self.scores) for cdf in self.shares])
+
+            def excess(center: float) -> float:
+                return float(self.mass @ np.clip(own, center - move, center + move)) - threshold
+
+            reach = move + 1 + float(np.abs(own - threshold).max())
+            center = brentq(excess, threshold - reach, threshold + reach, xtol=1e-12)
+            return np.clip(own, center - move, center + move), center
+
+        def surplus(share: float) -> float:
+            limits, _ = thresholds(share)
+            below = [np.interp(limit, self.scores, cdf) for limit, cdf in zip(limits, self.shares)]
+            return float(self.mass @ (1 - np.array(below))) - share
+
+        share = brentq(surplus, 0.0, 1.0, xtol=1e-9)
+        return thresholds(share)[1], share
