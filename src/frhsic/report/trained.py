@@ -297,7 +297,7 @@ class _HeldOut:
             yield Stop(
                 limit if place else "none",
                 replace(measured.point(), chosen=one is model),
-                tuple(changes(known[0.0][0], f, self.y, threshold, level, self.rows.groups)),
+                tuple(changes(known[0][0], f, self.y, threshold, level, self.rows.groups)),
                 curves,
             )
 
