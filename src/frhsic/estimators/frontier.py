@@ -39,6 +39,9 @@ AIM_MEASURES = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 RESAMPLES = 49
 TEST_RESAMPLES = 499
 
+# Weight of the upper end of a gap beside its estimate where the least one is looked for.
+TIE = 1e-6
+
 # Level at which a gap without constraint counts as one.
 DISTINCT = 0.05
 
@@ -179,6 +182,9 @@ class Frontier:
         Mean of y, of which a limit can be a share.
     rows : int
         Number of rows.
+    resolution : float or None
+        Of an encoder, the share of the rows in a window of the attribute: heads that follow it in
+        shorter waves are not bounded.
 
     Examples
     --------
@@ -206,6 +212,7 @@ class Frontier:
     confidence: float
     base_rate: float | None
     rows: int
+    resolution: float | None = None
 
     @property
     def _yardstick(self) -> str:
@@ -317,15 +324,17 @@ class Frontier:
             {name: every[0] for name, every in self.gaps.items()},
             indistinct,
             rows,
+            self.resolution,
         )
 
     def _bound(self, name: str, limit: Limit) -> float:
         return limit.bound(self.gaps[name][0].value, self.base_rate)
 
     def _shares(self, name: str) -> np.ndarray:
-        """Return each gap over the one without constraint."""
-        values = np.array([gap.value for gap in self.gaps[name]])
-        return values / max(float(values[0]), 1e-12)
+        """Return each gap over the one without constraint; upper ends tell equal ones apart."""
+        gaps = self.gaps[name]
+        values = np.array([gap.value + TIE * gap.high for gap in gaps])
+        return values / max(gaps[0].value, 1e-12)
 
     def _excess(self, name: str, limit: Limit, least: float, by_upper_end: bool) -> np.ndarray:
         """Return what each gap exceeds its limit by, over the gap without constraint; `least` is
@@ -371,6 +380,8 @@ class Choice:
     rows_needed : int or None
         Where only the estimate keeps the limit: about how many rows would settle it, since the
         width of an interval shrinks as one over the root of their number.
+    resolution : float or None
+        Of an encoder, the share of the rows in a window of the attribute.
 
     Examples
     --------
@@ -395,6 +406,7 @@ class Choice:
     unconstrained: dict[str, Gap]
     indistinct: tuple[str, ...]
     rows_needed: int | None = None
+    resolution: float | None = None
 
     def __repr__(self) -> str:
         return f"<Choice at {self.position}: {self}>"
@@ -408,6 +420,8 @@ class Choice:
             for name, gap in self.gaps.items()
         ]
         text = "; ".join(parts) or "no gap is limited"
+        if self.resolution is not None:
+            text += f", for heads that follow windows of {self.resolution:.0%} of the rows"
         if self.indistinct:
             text += (
                 f". Without constraint, the gap along {', '.join(self.indistinct)} is not"
