@@ -34,8 +34,10 @@ AGREEMENT = 0.05
 # Products of multipliers and rooms in the minimum, as a share of width and limit.
 BARRIER = 0.03
 
-# Norm of what is left of the conditions of the minimum at which the search ends.
+# Norm of what is left of the conditions of the minimum at which the search ends, and for widths
+# that only lead to the next one.
 PRECISION = 1e-13
+ROUGH = 1e-6
 ITERATIONS = 100
 SHORTEST = 1e-6
 
@@ -88,14 +90,14 @@ def solve_dual(
     width = unit
     point = dual.center(unit)
     while True:
-        point = dual.minimum(width, point)
+        point = dual.minimum(width, point, ROUGH)
         c = dual.moments @ point.nu
         margin = gains - means @ c
         soft = dual.gaps(expit(margin / width))
         hard = dual.gaps((margin > 0).astype(np.float64))
         agree = np.abs(soft - hard) <= agreement * limits
         if width <= narrowest * unit or (width < 0.1 * unit and agree.all()):
-            return c, width
+            return dual.moments @ dual.minimum(width, point, PRECISION).nu, width
         width /= 2
 
 
@@ -170,7 +172,7 @@ class _Dual:
             point.multipliers * self.rooms(point) - aim,
         )
 
-    def minimum(self, width: float, point: _Point) -> _Point:
+    def minimum(self, width: float, point: _Point, precision: float) -> _Point:
         """Return the minimum, by a primal-dual interior-point method."""
         # the products of multipliers and rooms shrink with the width, so that this is a start for
         # the next one
@@ -180,7 +182,7 @@ class _Dual:
             aim = max(0.1 * float(products.mean()), least)
             left = self.residuals(width, point, aim)
             size = _norm(left)
-            if size < PRECISION:
+            if size < precision:
                 break
             step = self.step(width, point, left)
             share = 1.0

@@ -103,7 +103,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
     for every head f with values in [0, 1] and gaps at the resolution of windows of S, each with a
     twentieth of the rows or, of fewer than 2,000 rows, with 100 of them. Heads can have larger gaps
     in waves of S that are shorter than a window. The problem is convex for given prototypes and
-    solved, not trained: each prototype has to have the same mean of :math:`m_k(x) = E[\varphi_k(S) | x]`.
+    solved, not trained: each prototype has to have the same mean of
+    :math:`m_k(x) = E[\varphi_k(S) | x]`.
     Use it to hand on features, or to build several heads on one Z. The attributes are needed to
     fit, and to transform only with `uses_sensitive`.
 

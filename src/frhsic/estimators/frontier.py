@@ -331,10 +331,13 @@ class Frontier:
         return limit.bound(self.gaps[name][0].value, self.base_rate)
 
     def _shares(self, name: str) -> np.ndarray:
-        """Return each gap over the one without constraint; upper ends tell equal ones apart."""
+        """Return each gap over the one without constraint; of equal ones, that with the smaller
+        upper end, and then the stricter, counts as smaller.
+        """
         gaps = self.gaps[name]
-        values = np.array([gap.value + TIE * gap.high for gap in gaps])
-        return values / max(gaps[0].value, 1e-12)
+        ends = np.array([gap.high for gap in gaps]) - TIE * np.arange(len(gaps))
+        values = np.array([gap.value for gap in gaps]) + TIE * ends
+        return np.asarray(values / max(gaps[0].value, 1e-12))
 
     def _excess(self, name: str, limit: Limit, least: float, by_upper_end: bool) -> np.ndarray:
         """Return what each gap exceeds its limit by, over the gap without constraint; `least` is

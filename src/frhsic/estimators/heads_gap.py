@@ -119,7 +119,7 @@ def windows_of(s: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return indicators of windows of S with equal shares of the rows, (n, B), in which frequent
     values stay apart; at most 16 levels have a window each.
     """
-    levels, level = np.unique(s, return_inverse=True)
+    level = np.unique(s, return_inverse=True)[1]
     mass = np.bincount(level, weights) / weights.sum()
     count = int(np.clip(len(s) // WINDOW_ROWS, 2, MOST_WINDOWS))
     window = ranges(mass, count, 1 / count)[level]

@@ -22,6 +22,11 @@ from frhsic.estimators.laws import ConditionalLaw
 from frhsic.estimators.solving import GAP_SHARES, solve
 from frhsic.parity.limits import Limit
 
+# Shares of the gap that trade-offs which cannot be mixed aim at.
+FINE_SHARES = np.interp(
+    np.arange(0, len(GAP_SHARES) - 0.5, 0.5), np.arange(len(GAP_SHARES)), GAP_SHARES
+)
+
 # Least share of the gap that a mixture with a constant aims at; closer to it hardly a prediction is
 # left.
 LEAST_MIXED = 0.1
@@ -100,7 +105,7 @@ class Solution:
             if isinstance(family, SmoothFamily):
                 parameters.append(solve(family, task))
             elif isinstance(family, Decisions):
-                parameters.append(family.path(task, GAP_SHARES))
+                parameters.append(family.path(task, FINE_SHARES))
             else:
                 assert isinstance(family, KnownRanks)
                 known = rows[~np.isnan(sample.s[rows, 0])]
@@ -108,7 +113,7 @@ class Solution:
                 law = ConditionalLaw.fit(eta[known], s[known], sample.weights_of(known))
                 columns = law.moved(eta[rows], s[rows])[:, None]
                 task = replace(task, columns=family.inputs(eta[rows], columns, units)[1])
-                parameters.append(family.path(task, GAP_SHARES, law))
+                parameters.append(family.path(task, FINE_SHARES, law))
                 laws.append(law)
         solution = replace(solution, parameters=np.stack(parameters, axis=1), laws=tuple(laws))
         if isinstance(family, (NumberRanks, KnownRanks)):
