@@ -20,7 +20,6 @@ from frhsic import ParityClassifier
 from frhsic.estimators import conditional, fitting
 from frhsic.estimators.conditional import (
     BoostedMeans,
-    ConditionalLaw,
     SensitiveBasis,
     SplinesAndTrees,
     Targets,
@@ -32,6 +31,7 @@ from frhsic.estimators.conditional import (
 )
 from frhsic.estimators.constraints import FitRows
 from frhsic.estimators.fitting import with_seed
+from frhsic.estimators.laws import ConditionalLaw
 
 
 class Asked:
@@ -238,7 +238,7 @@ def test_a_law_given_s_is_that_of_its_people_and_of_a_hundred_like_those_near_it
     s = rng.integers(levels, size=n) * 1.0
     score = rng.normal(size=n) + s / levels
     weights = rng.integers(1, 4, n) / 2
-    law = ConditionalLaw().fit(score, s, weights)
+    law = ConditionalLaw.fit(score, s, weights)
     w = weights * n / weights.sum()
     grid = np.quantile(score, np.linspace(0, 1, 201))
     cell = np.minimum(np.searchsorted(grid, score, side="right") - 1, 199)
@@ -250,16 +250,16 @@ def test_a_law_given_s_is_that_of_its_people_and_of_a_hundred_like_those_near_it
         near = np.exp(-((rank - rank[i]) ** 2) / (2 * 0.02**2)) if levels > 16 else np.eye(3)[i]
         people = near @ table
         share = (table[i] + 100 * people / people.sum()) / (table[i].sum() + 100)
-        assert law.table_[i] == approx(np.append(0, np.cumsum(share)), abs=1e-12)
+        assert law.shares[i] == approx(np.append(0, np.cumsum(share)), abs=1e-12)
     pooled = np.append(0, np.cumsum(table.sum(axis=0)) / n)
     at = (score[0] - grid[cell[0]]) / (grid[cell[0] + 1] - grid[cell[0]])
-    row = law.table_[np.searchsorted(values, s[0])]
+    row = law.shares[np.searchsorted(values, s[0])]
     expected = np.interp(row[cell[0]] + at * (row[cell[0] + 1] - row[cell[0]]), pooled, grid)
-    moved = law.predict(score, s)
+    moved = law.moved(score, s)
     assert moved[0] == approx(expected)
-    ends = law.predict(np.array([-99.0, 99.0, 0.1]), np.array([-5.0, 999.0, np.nan]))
+    ends = law.moved(np.array([-99.0, 99.0, 0.1]), np.array([-5.0, 999.0, np.nan]))
     assert ends == approx([grid[0], grid[-1], 0.1])
-    assert ConditionalLaw().fit(np.ones(n), s).predict(score, s) is score
+    assert ConditionalLaw.fit(np.ones(n), s).moved(score, s) is score
 
 
 def test_folds_are_stratified_by_labels_and_keep_groups_together():

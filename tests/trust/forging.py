@@ -34,7 +34,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 
-from frhsic.estimators.conditional import BoostedMeans, ConditionalLaw, SplinesAndTrees
+from frhsic.estimators.conditional import BoostedMeans, SplinesAndTrees
 from frhsic.persistence.rules import LISTED
 from frhsic.persistence.values import Reader, Writer
 
@@ -110,8 +110,6 @@ def samples() -> dict[str, tuple[Any, tuple[Any, ...]]]:
     with warnings.catch_warnings(action="ignore"):
         for place, (model, rows, y) in enumerate(models):
             fitted[f"{place} {type(model).__name__}"] = (model.fit(rows, y), (rows,))
-        law = ConditionalLaw().fit(X[:, 0], X[:, 1])
-        fitted["law"] = (law, (X[:, 0], X[:, 1]))
         fitted["frozen"] = (FrozenEstimator(fitted["0 LinearRegression"][0]), numbers)
     return fitted
 

@@ -24,22 +24,22 @@ from scipy.special import expit
 from frhsic.estimators.conditional import SensitiveBasis
 
 # κ: the gap of the solution exceeds its limit by at most κ|c|.
-RIDGE = 1e-3
+DUAL_RIDGE = 1e-3
 
 # Smallest width of the kink, in root mean squares of η - τ, and difference between the gaps of soft
 # and hard decisions, as a share of the limit, from which on the kink is narrow enough.
-NARROWEST = 1e-3
-AGREEMENT = 0.05
+DUAL_NARROWEST = 1e-3
+DUAL_AGREEMENT = 0.05
 
 # Products of multipliers and rooms in the minimum, as a share of width and limit.
-BARRIER = 0.03
+DUAL_BARRIER = 0.03
 
 # Norm of what is left of the conditions of the minimum at which the search ends, and for widths
 # that only lead to the next one.
-PRECISION = 1e-13
-ROUGH = 1e-6
-ITERATIONS = 100
-SHORTEST = 1e-6
+DUAL_PRECISION = 1e-13
+DUAL_ROUGH = 1e-6
+DUAL_ITERATIONS = 100
+DUAL_SHORTEST = 1e-6
 
 
 def solve_dual(
@@ -49,9 +49,9 @@ def solve_dual(
     bases: Sequence[SensitiveBasis],
     limits: np.ndarray,
     *,
-    ridge: float = RIDGE,
-    narrowest: float = NARROWEST,
-    agreement: float = AGREEMENT,
+    ridge: float = DUAL_RIDGE,
+    narrowest: float = DUAL_NARROWEST,
+    agreement: float = DUAL_AGREEMENT,
 ) -> tuple[np.ndarray, float]:
     r"""Return the coefficients c of optimal decisions under some limits, (K,), and the width over
     which they are soft, d = expit((gains - means @ c) / width).
@@ -90,14 +90,14 @@ def solve_dual(
     width = unit
     point = dual.center(unit)
     while True:
-        point = dual.minimum(width, point, ROUGH)
+        point = dual.minimum(width, point, DUAL_ROUGH)
         c = dual.moments @ point.nu
         margin = gains - means @ c
         soft = dual.gaps(expit(margin / width))
         hard = dual.gaps((margin > 0).astype(np.float64))
         agree = np.abs(soft - hard) <= agreement * limits
         if width <= narrowest * unit or (width < 0.1 * unit and agree.all()):
-            return dual.moments @ dual.minimum(width, point, PRECISION).nu, width
+            return dual.moments @ dual.minimum(width, point, DUAL_PRECISION).nu, width
         width /= 2
 
 
@@ -176,8 +176,8 @@ class _Dual:
         """Return the minimum, by a primal-dual interior-point method."""
         # the products of multipliers and rooms shrink with the width, so that this is a start for
         # the next one
-        least = BARRIER * width * float(self.limits.sum()) / len(self.mass)
-        for _ in range(ITERATIONS):
+        least = DUAL_BARRIER * width * float(self.limits.sum()) / len(self.mass)
+        for _ in range(DUAL_ITERATIONS):
             products = point.multipliers * self.rooms(point)
             aim = max(0.1 * float(products.mean()), least)
             left = self.residuals(width, point, aim)
@@ -194,7 +194,7 @@ class _Dual:
             while (
                 _norm(self.residuals(width, point.moved(step, share), aim))
                 > (1 - 0.01 * share) * size
-                and share > SHORTEST
+                and share > DUAL_SHORTEST
             ):
                 share /= 2
             point = point.moved(step, share)

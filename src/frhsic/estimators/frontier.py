@@ -155,7 +155,8 @@ class Frontier:
     Performance and gaps are measured out of fold: each row by models and coefficients that were
     fitted on the rows of the other folds. All rows decide a few things that the folds share: the
     functions of the attributes, the units and the ridge of the coefficients, and which trade-offs
-    are mixed with a constant; and coefficients fit predictions of models that saw the fold.
+    are mixed with a constant; and coefficients fit predictions of models that saw the fold. Ranks
+    and decisions with folds of the user's own are measured on the first fold alone.
     :meth:`choose` compares these same gaps, and their lower ends are those of the interval alone,
     without the test of no gap. `benchmarks/promise.py` measures all of this together
     for scores: of 1,600 limits that upper ends of 95 % intervals kept, 12 were exceeded in the

@@ -12,9 +12,9 @@ from frhsic.estimators.conditional import MOST_LEVELS, SensitiveBasis
 
 # Points of a law of scores given S; width of its smoothing, in ranks of S; rows that the neighbours
 # count for.
-POINTS = 201
-WIDTH = 0.02
-NEIGHBOUR_ROWS = 100.0
+LAW_POINTS = 201
+LAW_WIDTH = 0.02
+LAW_ROWS = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +30,10 @@ class ConditionalLaw:
 
     Attributes
     ----------
-    starts, mass
-        Smallest value of each node of S, and its share of the rows, (M,).
+    starts
+        Smallest value of each node of S, increasing, (M,).
+    mass
+        Share of the rows in each node, (M,).
     scores
         Increasing scores at which F is known, (P,); it is linear in between.
     shares
@@ -52,7 +54,7 @@ class ConditionalLaw:
         basis = SensitiveBasis.fit(s, weights)
         rows = np.ones(len(s)) if weights is None else weights * (len(s) / weights.sum())
         nodes = len(basis.mass)
-        grid = np.unique(np.quantile(score, np.linspace(0, 1, POINTS)))
+        grid = np.unique(np.quantile(score, np.linspace(0, 1, LAW_POINTS)))
         bins = max(len(grid) - 1, 1)
         cell = np.clip(np.searchsorted(grid, score, side="right") - 1, 0, bins - 1)
         table = np.zeros((nodes, bins))
@@ -60,11 +62,11 @@ class ConditionalLaw:
         near = np.eye(nodes)
         if nodes > MOST_LEVELS:
             rank = np.cumsum(basis.mass) - basis.mass / 2
-            near = np.exp(-0.5 * ((rank[:, None] - rank) / WIDTH) ** 2)
+            near = np.exp(-0.5 * ((rank[:, None] - rank) / LAW_WIDTH) ** 2)
         smooth = near @ table
         smooth /= smooth.sum(axis=1, keepdims=True)
         counts = table.sum(axis=1, keepdims=True)
-        share = (table + NEIGHBOUR_ROWS * smooth) / (counts + NEIGHBOUR_ROWS)
+        share = (table + LAW_ROWS * smooth) / (counts + LAW_ROWS)
         return cls(
             basis.starts,
             basis.mass,

@@ -502,8 +502,12 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         return scores if scores.ndim == 2 else np.column_stack([1 - scores, scores])
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return labels, by the stored threshold for two classes and the largest probability for
-        more.
+        """Return labels: the second of two classes where its probability exceeds `threshold_`, and
+        the most probable of more.
+
+        With ``aim="decision"``, or ``"rank"``, the models of one fold decide about a row, which its
+        content alone selects, as it did in `fit`: so the gap of these decisions is the one that
+        was measured. With `groups` or folds of your own it is the first fold for all rows.
         """
         chances = self.predict_proba(X, sensitive_features=sensitive_features)
         if len(self.classes_) > 2:

@@ -21,6 +21,7 @@ from frhsic.estimators import ParityClassifier, ParityCoupling, ParityEncoder, P
 from frhsic.estimators.conditional import SensitiveBasis, TreeTable
 from frhsic.estimators.coupling import DensityRatio
 from frhsic.estimators.families import ClassScores
+from frhsic.estimators.laws import ConditionalLaw
 from frhsic.estimators.parity import ParityEstimator
 from frhsic.persistence.rules import require
 from frhsic.persistence.values import from_json, to_json
@@ -57,6 +58,14 @@ def _check_basis(basis: SensitiveBasis) -> None:
     require(same, "a basis is no basis")
     finite = all(np.isfinite(numbers).all() for numbers in vars(basis).values())
     require(finite, "a basis is no basis")
+
+
+def _is_sound_law(law: ConditionalLaw) -> bool:
+    """Return whether the law of a score given S has a number for each node and score."""
+    points = len(law.scores)
+    shapes = law.shares.shape == (len(law.starts), points) and law.pooled.shape == (points,)
+    finite = all(np.isfinite(numbers).all() for numbers in vars(law).values())
+    return shapes and finite and law.shares.size > 0
 
 
 def _check_frontier(model: Any, trade_offs: int) -> None:
@@ -100,7 +109,10 @@ def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
         "its coefficients differ",
     )
     require(
-        len(solution.laws) == (folds if solution.family.knows_s else 0), "its coefficients differ"
+        len(solution.laws) == (folds if solution.family.knows_s else 0)
+        and all(map(_is_sound_law, solution.laws))
+        and (model.table_ is None or isinstance(model.table_, TreeTable)),
+        "its coefficients differ",
     )
     _check_frontier(model, solution.places)
     # what it would predict of a row, and what it says of every trade-off, can be computed
