@@ -83,6 +83,8 @@ def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
     given = not hasattr(model, "models_")
     if given:
         model.models_ = [model.estimator]
+    if not hasattr(model, "table_"):
+        model.table_ = None
     model._check()
     solution = model.solution_
     frontier = model.frontier_
