@@ -300,22 +300,12 @@ class Frontier:
         if applied:
             shares = [self._shares(name) for name, one in applied if one.value == 0]
             least = float(np.max(shares, axis=0).min()) if shares else 0.0
-            excess = np.max(
-                [
-                    self._excess(name, one, least, by_upper_end and not one.is_aim)
-                    for name, one in applied
-                ],
-                axis=0,
-            )
-            by_estimate = [self._excess(name, one, least, False) for name, one in applied]
-            by_end = [
-                self._excess(name, one, least, True) for name, one in applied if not one.is_aim
-            ]
-            beyond = np.zeros(len(excess), dtype=bool)
-            if by_upper_end and by_end:
-                beyond = np.max(by_end, axis=0) > 0
-            position, met = _first_kept(excess, np.max(by_estimate, axis=0) <= 0, beyond)
-            if not met and np.max(by_estimate, axis=0)[position] <= 0:
+            estimates = self._excesses(applied, least, False)
+            excess = self._excesses(applied, least, by_upper_end)
+            bounds = [pair for pair in applied if by_upper_end and not pair[1].is_aim]
+            beyond = self._excesses(bounds, least, True) > 0
+            position, met = _first_kept(excess, estimates <= 0, beyond)
+            if not met and estimates[position] <= 0:
                 rows = max(self._rows_to_settle(position, name, one) for name, one in applied)
         return Choice(
             limit,
@@ -339,6 +329,14 @@ class Frontier:
         ends = np.array([gap.high for gap in gaps]) - TIE * np.arange(len(gaps))
         values = np.array([gap.value for gap in gaps]) + TIE * ends
         return np.asarray(values / max(gaps[0].value, 1e-12))
+
+    def _excesses(
+        self, limits: Sequence[tuple[str, Limit]], least: float, by_upper_end: bool
+    ) -> np.ndarray:
+        """Return the largest excess of each trade-off over some limits; aims have no upper ends."""
+        none = np.full(len(next(iter(self.gaps.values()))), -np.inf)
+        each = [self._excess(*pair, least, by_upper_end and not pair[1].is_aim) for pair in limits]
+        return np.asarray(np.max([none, *each], axis=0))
 
     def _excess(self, name: str, limit: Limit, least: float, by_upper_end: bool) -> np.ndarray:
         """Return what each gap exceeds its limit by, over the gap without constraint; `least` is
