@@ -28,7 +28,6 @@ from frhsic.estimators.families import (
     ClassScores,
     KnownDecisions,
     KnownRanks,
-    NumberRanks,
     NumberScores,
     Problem,
     ScoreRanks,
@@ -105,8 +104,8 @@ def test_a_ridge_is_the_variance_of_what_models_of_other_folds_do_not_share():
     units = Units.of(rows, eta, False)
     solved = Solution(ScoreRanks(), (constraint,), np.zeros(0), units)
     rank = np.interp(eta, units.ranks, np.linspace(0, 1, 101))
-    hats = np.maximum(1 - 3 * np.abs(rank[:, None] - np.arange(4) / 3), 0)
-    expected = np.outer(mass @ hats**2, unknown * curvature).ravel()
+    shares = mass @ np.column_stack([1 - rank, rank]) ** 2
+    expected = np.outer(shares, unknown * curvature).ravel()
     assert solved._ridge(ScoreRanks(), rows, eta, means) == approx(expected)
     several = np.column_stack([eta, 1 - eta, eta])
     solved = Solution(ClassScores(), (constraint,), np.zeros(0), units)
@@ -154,8 +153,6 @@ def test_places_between_solved_trade_offs_mix_their_scores():
         expected = own[below] + place % 4 / 4 * (own[above] - own[below])
         assert own[place] == approx(expected)
     assert solved.out_of_fold(8, np.zeros(2, dtype=int), eta, none) == approx(own[8])
-    ranks = replace(solved, family=NumberRanks(), units=replace(solved.units, ranks=np.arange(2)))
-    assert ranks.places == 3
 
 
 def test_trade_offs_of_a_quadratic_cost_leave_the_shares_of_the_gap_that_they_aim_at():

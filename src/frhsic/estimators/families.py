@@ -37,9 +37,6 @@ MOST_SOLVED_ROWS = 50_000
 
 DECILES = np.arange(1, 10) / 10
 
-# Places, on the ranks of η, between which the coefficients of the rank family change linearly.
-RANK_KNOTS = np.linspace(0.0, 1.0, 4)
-
 # Width over which a decision is softened while solving, in standard deviations of the score or of
 # its log-odds.
 WIDTH = 0.1
@@ -154,8 +151,8 @@ class Family(ABC):
 
     Attributes
     ----------
-    mixes
-        Whether the gap is that of mean scores, so that predictors are averaged and mixed.
+    averages
+        Whether the gap is that of mean scores, so that the predictors of the folds are averaged.
     decides
         Whether scores are only compared with the threshold of a decision.
     knows_s
@@ -164,7 +161,7 @@ class Family(ABC):
         Rows that the coefficients are solved on, at most.
     """
 
-    mixes: ClassVar[bool] = False
+    averages: ClassVar[bool] = False
     decides: ClassVar[bool] = False
     knows_s: ClassVar[bool] = False
     most_rows: ClassVar[int] = MOST_SOLVED_ROWS
@@ -194,7 +191,7 @@ class SmoothFamily(Family):
         Steps of the descent, at most.
     """
 
-    mixes = True
+    averages = True
     iterations: ClassVar[int] = 60
 
     @abstractmethod
@@ -384,10 +381,10 @@ def _linear_gradient(task: Problem, slope: np.ndarray) -> np.ndarray:
 @dataclass(frozen=True)
 class NumberRanks(NumberScores):
     """Numbers whose curves see soft indicators of the score above its own deciles; coefficients
-    along m change with the rank of η.
+    along m change linearly with the rank of η.
     """
 
-    mixes = False
+    averages = False
     most_rows = MOST_SOLVED_ROWS // 3
     iterations = 30
 
@@ -444,11 +441,10 @@ class ScoreRanks(LogLossFamily, NumberRanks):
 
 
 def expanded(means: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Return the columns that coefficients of a rank family multiply: m times each hat function of
-    the rank of η.
+    """Return the columns that coefficients of a rank family multiply: m times the rank of η from
+    below, and from above.
     """
-    hats = np.stack([np.interp(rank, RANK_KNOTS, unit) for unit in np.eye(len(RANK_KNOTS))], axis=1)
-    return np.asarray((hats[:, :, None] * means[:, None, :]).reshape(len(means), -1))
+    return np.column_stack([means * (1 - rank)[:, None], means * rank[:, None]])
 
 
 @dataclass(frozen=True, eq=False)

@@ -201,7 +201,7 @@ class ParityEstimator(ParityModel, ABC):
         solution = Solution.fit(self._family(), rows, constraints, eta, means, limits)
         # where one fold's predictor serves, the rows that it has not seen measure it
         served = np.full(len(rows.fold), True)
-        if not solution.family.mixes and self.table_ is None:
+        if not solution.family.averages and self.table_ is None:
             served = rows.fold == 0
         measured_rows = rows.at(served)
         scores = [
@@ -409,7 +409,7 @@ class ParityEstimator(ParityModel, ABC):
             solution.scores(self.choice_.position, fold, eta, means, s)
             for fold, (eta, means) in enumerate(self.regressions(X, s))
         ]
-        if solution.family.mixes:
+        if solution.family.averages:
             return np.asarray(np.mean(scores, axis=0))
         if self.table_ is None:
             return scores[0]

@@ -22,11 +22,6 @@ from frhsic.estimators.laws import ConditionalLaw
 from frhsic.estimators.solving import GAP_SHARES, solve
 from frhsic.parity.limits import Limit
 
-# Shares of the gap that trade-offs which cannot be mixed aim at.
-FINE_SHARES = np.interp(
-    np.arange(0, len(GAP_SHARES) - 0.5, 0.5), np.arange(len(GAP_SHARES)), GAP_SHARES
-)
-
 # Least share of the gap that a mixture with a constant aims at; closer to it hardly a prediction is
 # left.
 LEAST_MIXED = 0.1
@@ -34,7 +29,7 @@ LEAST_MIXED = 0.1
 # Losses of decisions that differ by less are equal but for rounding.
 TIED = 1e-9
 
-# Trade-offs of mean scores from one that is solved to the next: the others mix their scores.
+# Trade-offs from one that is solved to the next: the others mix their scores.
 MIXTURES = 4
 
 
@@ -105,7 +100,7 @@ class Solution:
             if isinstance(family, SmoothFamily):
                 parameters.append(solve(family, task))
             elif isinstance(family, Decisions):
-                parameters.append(family.path(task, FINE_SHARES))
+                parameters.append(family.path(task, GAP_SHARES))
             else:
                 assert isinstance(family, KnownRanks)
                 known = rows[~np.isnan(sample.s[rows, 0])]
@@ -113,7 +108,7 @@ class Solution:
                 law = ConditionalLaw.fit(eta[known], s[known], sample.weights_of(known))
                 columns = law.moved(eta[rows], s[rows])[:, None]
                 task = replace(task, columns=family.inputs(eta[rows], columns, units)[1])
-                parameters.append(family.path(task, FINE_SHARES, law))
+                parameters.append(family.path(task, GAP_SHARES, law))
                 laws.append(law)
         solution = replace(solution, parameters=np.stack(parameters, axis=1), laws=tuple(laws))
         if isinstance(family, (NumberRanks, KnownRanks)):
@@ -164,7 +159,7 @@ class Solution:
     ) -> np.ndarray:
         r"""Return the weight of the square of each coefficient while solving,
         :math:`r_k = v_k K J / (J - 1)^2 n` times the curvature of the loss, and the mean square of
-        the hat function of a rank family.
+        the rank, from below and above, of a rank family.
 
         Rows show the errors of :math:`\sum_k c_k m_k` for the models of J - 1 folds, and the
         coefficients serve another model. With p degrees of freedom its errors have the variance
@@ -214,8 +209,7 @@ class Solution:
     @property
     def places(self) -> int:
         """Number of trade-offs, mixtures included."""
-        solved = len(self.parameters)
-        return (solved - 1) * MIXTURES + 1 if self.family.mixes else solved
+        return (len(self.parameters) - 1) * MIXTURES + 1
 
     def scores(
         self, place: int, fold: int, eta: np.ndarray, means: np.ndarray, s: np.ndarray | None = None
@@ -227,7 +221,7 @@ class Solution:
             assert s is not None
             means = self.laws[fold].moved(eta, s[:, 0])[:, None]
         base, columns = self.family.inputs(eta, means, self.units)
-        first, part = divmod(place, MIXTURES) if self.family.mixes else (place, 0)
+        first, part = divmod(place, MIXTURES)
         outputs = self.family.outputs(self.parameters[first, fold], base, columns)
         if part:
             other = self.family.outputs(self.parameters[first + 1, fold], base, columns)
